@@ -1,0 +1,35 @@
+"""Complete tables with missing values and explain what is in them.
+
+The public names load on first use, so that `import glfm_cli` (and with it `glfm --help`)
+stays fast and the build hook can be imported before the kernels are compiled.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "GlfmError": "errors",
+    "Schema": "schema",
+    "Completion": "completion",
+    "impute": "completion",
+    "read_table": "io",
+    "write_table": "io",
+    "read_schema": "schema",
+    "guess_schema": "guess",
+}
+
+__all__ = sorted([*_EXPORTS, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,81 @@
+"""The errors a user can meet: one line that says what, where, found and expected, and a hint."""
+
+from __future__ import annotations
+
+
+class GlfmError(Exception):
+    """An error of the user's making, or one that the user can mend.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, a phrase without a full stop; left out when `found`/`expected` say it.
+    file, row, column : optional
+        Where: the file, the data row counted from 1 (the header is not a row), the column's name.
+    value, expected : optional
+        What was found there, and what would have been right.
+    hint : optional
+        The next step, a full sentence.
+    """
+
+    exit_status = 2
+
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        file: str | None = None,
+        row: int | None = None,
+        column: str | None = None,
+        value: object = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.row = row
+        self.column = column
+        self.value = value
+        self.expected = expected
+        self.hint = hint
+        super().__init__(self.message())
+
+    def message(self) -> str:
+        """Return the one line shown after `Error:`."""
+        where = []
+        if self.file is not None:
+            where.append(str(self.file))
+        if self.column is not None:
+            where.append(f"column '{self.column}'")
+        if self.row is not None:
+            where.append(f"row {self.row}")
+        said = [self.problem] if self.problem else []
+        if self.value is not None:
+            text = str(self.value)
+            said.append(f"found {text if len(text) <= 60 else text[:57] + '...'}")
+        if self.expected is not None:
+            said.append(f"expected {self.expected}")
+        line = ": ".join(part for part in (", ".join(where), ", ".join(said)) if part)
+        return " ".join(line.split())
+
+
+class UsageError(GlfmError):
+    """The options of a command do not fit together, or name something that is not there."""
+
+
+class SchemaError(GlfmError):
+    """The types file is wrong, or does not fit the table."""
+
+
+class TableError(GlfmError):
+    """The table cannot be read, or a cell does not fit its column's type."""
+
+
+class OutputError(GlfmError):
+    """A result cannot be written where it was asked for."""
+
+
+class NumericalError(GlfmError):
+    """The numbers broke down inside a model."""
+
+    exit_status = 1

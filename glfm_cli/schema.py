@@ -1,0 +1,82 @@
+"""What each column of a table means: types, roles, and the types file.
+
+A types file is YAML; its scalars are read as text and converted here, so that `no`, `0123`
+and `12:30` stay what was written. The whole format is documented in docs/types.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ColumnType(StrEnum):
+    """How the values of a column are distributed."""
+
+    REAL = "real"
+    POSITIVE = "positive"
+    COUNT = "count"
+    CATEGORICAL = "categorical"
+    ORDINAL = "ordinal"
+    BINOMIAL = "binomial"
+
+
+class Role(StrEnum):
+    """What a column is for."""
+
+    FEATURE = "feature"  # modelled and completed
+    PREDICTOR = "predictor"  # modelled, never completed
+    TARGET = "target"  # an ordinary feature, but for `classify`
+    ID = "id"
+    IGNORE = "ignore"
+    TASK = "task"
+    SPLIT = "split"
+    ROW = "row"
+    COLUMN = "column"
+    VALUE = "value"
+
+
+class Transform(StrEnum):
+    """The monotone map applied to a numeric column before its link is calibrated."""
+
+    NONE = "none"
+    LOG = "log"
+    LOG1P = "log1p"
+    LOGIT = "logit"
+    SQRT = "sqrt"
+    RANK = "rank"
+
+
+@dataclass(frozen=True)
+class MissingCode:
+    """Text that stands for a missing value; with `impute=False` the cell is left as it is."""
+
+    text: str
+    impute: bool = True
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table, every default filled in."""
+
+    name: str
+    role: Role = Role.FEATURE
+    type: ColumnType | None = None  # None for id, ignore, task, split, row, column
+    levels: tuple[str, ...] | None = None  # None: learnt from the table
+    transform: Transform | None = None  # None: chosen from the data
+    reflect: float | None = None  # the transform acts on reflect - x
+    bounds: tuple[float | None, float | None] = (None, None)
+    missing: tuple[MissingCode, ...] = ()  # besides the empty cell, null and NaN
+    trials: str | None = None  # binomial: the column that holds the number of trials
+    unit: str | None = None
+    label: str | None = None
+
+    @property
+    def modelled(self) -> bool:
+        """True when the column enters the model."""
+        return self.role in (Role.FEATURE, Role.PREDICTOR, Role.TARGET)
+
+    @property
+    def completed(self) -> bool:
+        """True when the gaps of the column are filled."""
+        return self.role in (Role.FEATURE, Role.TARGET)
