@@ -1,0 +1,177 @@
+"""What all tests share: seeds, the paths of the checkout, and the command line as a user runs it.
+
+Every test is deterministic. `GLFM_TEST_SEED=123 python -m pytest` runs them from another seed,
+hypothesis included, to hunt for rare failures.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import hypothesis
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SEED_VARIABLE = "GLFM_TEST_SEED"
+DEFAULT_SEED = 20260101
+INSTALL = "pip install -e '.[dev]'"
+
+
+# Seeds ---------------------------------------------------------------------------------------
+
+
+def run_seed() -> int:
+    """Return the seed of this test run, a non-negative integer."""
+    text = os.environ.get(SEED_VARIABLE, str(DEFAULT_SEED))
+    if not text.isdecimal():
+        raise pytest.UsageError(f"{SEED_VARIABLE}: found {text!r}, expected a whole number >= 0")
+    return int(text)
+
+
+# No deadline: the time of one example says more about the machine's load than about the code.
+hypothesis.settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile(
+    "hunt", hypothesis.settings.get_profile("fixed"), derandomize=False, print_blob=True
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose hypothesis's seed; runs before its own plugin reads the option."""
+    seed = run_seed()
+    if SEED_VARIABLE not in os.environ:
+        hypothesis.settings.load_profile("fixed")
+        return
+    hypothesis.settings.load_profile("hunt")
+    if config.getoption("--hypothesis-seed", None) is None:
+        config.option.hypothesis_seed = str(seed)
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """The seed of this run: give it to `numpy.random.default_rng`, or add to it."""
+    return run_seed()
+
+
+# Compiled kernels ----------------------------------------------------------------------------
+
+
+def stale_kernels(repository: Path) -> list[str]:
+    """Return one line for each kernel that is not compiled, or older than its sources.
+
+    The folder of the checkout comes before an installed package on the import path, so kernels
+    must be compiled in place; and an old one would let the tests pass on yesterday's code.
+    """
+    build = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    found = []
+    for extension in build["tool"]["setuptools"]["ext-modules"]:
+        sources = [repository / source for source in extension["sources"]]
+        folder = sources[0].parent
+        shared = [path for pattern in ("*.pxd", "*.h") for path in folder.glob(pattern)]
+        compiled = repository / (extension["name"].replace(".", "/") + suffix)
+        if not compiled.exists():
+            found.append(f"{extension['name']} is not compiled")
+            continue
+        newer = [
+            path.name
+            for path in (*sources, *shared)
+            if path.exists() and path.stat().st_mtime > compiled.stat().st_mtime
+        ]
+        if newer:
+            found.append(f"{extension['name']} is older than {', '.join(sorted(newer))}")
+    return found
+
+
+STALE = stale_kernels(REPOSITORY)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let no run succeed on kernels that are not those of the sources."""
+    if STALE and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which kernels must be compiled, and how."""
+    if STALE:
+        terminalreporter.section("compiled kernels", red=True)
+        for line in STALE:
+            terminalreporter.write_line(f"{line}.", red=True)
+        terminalreporter.write_line(f"This run counts as failed. Run: {INSTALL}", red=True)
+
+
+# Paths and the command line ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def sample_data(repository: Path) -> Path:
+    """The folder with the small real tables and their types files."""
+    return repository / "sample_data"
+
+
+class Finished(NamedTuple):
+    """What a command left behind."""
+
+    returncode: int
+    output: bytes  # stdout as written, for comparing bytes
+    stdout: str  # line ends as written
+    stderr: str
+
+
+@pytest.fixture
+def glfm(tmp_path: Path, repository: Path) -> Callable[..., Finished]:
+    """Run `glfm` in a process of its own, by default in the test's temporary folder.
+
+    `glfm("impute", path, stdin=b"...", cwd=..., env={...}, timeout=60)` returns a `Finished`.
+    A value of None in `env` removes the variable. Warnings are errors there too.
+    """
+
+    def run(
+        *arguments: str | Path,
+        stdin: bytes = b"",
+        cwd: Path = tmp_path,
+        env: Mapping[str, str | None] | None = None,
+        timeout: float = 60,
+    ) -> Finished:
+        changes = {
+            "PYTHONPATH": str(repository),
+            "PYTHONWARNINGS": "error",
+            "PYTHONIOENCODING": "utf-8",
+            "COLUMNS": "100",
+            "GLFM_DEBUG": None,
+            **(env or {}),
+        }
+        environment = {key: os.environ[key] for key in os.environ if key not in changes}
+        environment |= {key: value for key, value in changes.items() if value is not None}
+        done = subprocess.run(
+            [sys.executable, "-m", "glfm_cli", *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            cwd=cwd,
+            env=environment,
+            timeout=timeout,
+            check=False,
+        )
+        return Finished(
+            done.returncode, done.stdout, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+        )
+
+    return run
