@@ -131,8 +131,8 @@ class Finished(NamedTuple):
     """What a command left behind."""
 
     returncode: int
-    output: bytes  # stdout as written, for comparing bytes
-    stdout: str  # line ends as written
+    output: bytes  # stdout, for comparing bytes and for binary formats
+    stdout: str  # the same as text, line ends as written
     stderr: str
 
 
@@ -171,7 +171,7 @@ def glfm(tmp_path: Path, repository: Path) -> Callable[..., Finished]:
             check=False,
         )
         return Finished(
-            done.returncode, done.stdout, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+            done.returncode, done.stdout, done.stdout.decode(errors="replace"), done.stderr.decode()
         )
 
     return run
