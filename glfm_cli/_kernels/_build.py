@@ -42,7 +42,12 @@ class build_ext(_build_ext):  # noqa: N801 - the name that setuptools expects
             extension.depends += [str(path) for pattern in ("*.pxd", "*.h") for path in HERE.glob(pattern)]
             if sys.platform != "win32":
                 extension.libraries.append("m")
-                extension.extra_compile_args += ["-O3", "-fno-math-errno", "-fno-trapping-math"]
+                extension.extra_compile_args += [
+                    "-O3",
+                    "-fno-math-errno",
+                    "-fno-trapping-math",
+                    "-fopenmp-simd",
+                ]
         checked = os.environ.get("GLFM_CHECKED", "") not in ("", "0")
         self.distribution.ext_modules = cythonize(
             self.distribution.ext_modules or [],

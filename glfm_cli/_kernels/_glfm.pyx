@@ -1,0 +1,770 @@
+"""Row update and weight draw of the latent feature model, with the weights integrated out.
+
+The state is that of models where  y_ns = z_n b_s + noise  in units of the noise standard
+deviation:  ytil = y / sd.  Letters (sources: [GLFM] section 4 and appendix A, corrected as the
+docstrings of glfm_cli.latent.glfm say):
+
+    Z (N, C)      binary features, compact columns 0..K-1; column 0 is the bias when there is one
+    A (G, C, C)   P^-1,  P = Z'Z + diag(prior precision), one per group of pseudo-columns
+    M (C, S)      P^-1 Z' ytil, the weights' conditional mean
+    L (C, S)      Z' ytil
+    ZZ (C, C)     Z'Z; its diagonal holds the feature counts m_k
+    tau (G,)      prior variance of a weight in noise units; bias_var (G,) the same for the bias
+
+C is the capacity (feature cap + bias), K <= C the columns in use. A group is a set of
+pseudo-columns with one prior scale: a single group under the noise-scaled prior. Segments are
+runs of pseudo-columns of one group, (start, end, group).
+
+Cost of `sweep`: O(N (K^2 G + K S)) time; no memory beyond the work array.
+"""
+
+from libc.math cimport exp, lgamma, log, sqrt
+from libc.stdint cimport uint8_t
+from libc.string cimport memset
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from numpy.random cimport bitgen_t
+from numpy.random.c_distributions cimport (
+    random_interval,
+    random_standard_gamma,
+    random_standard_normal,
+    random_standard_uniform,
+)
+from scipy.linalg.cython_blas cimport dgemm, dtrsm
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri
+
+import numpy as np
+
+cdef extern from "_vector.h" nogil:
+    void glfm_axpy(int n, double a, const double* x, double* y) noexcept
+    void glfm_masked_axpy(int n, double a, const double* w, const double* x, double* y) noexcept
+    void glfm_dots(int n, const double* x, const double* r, const double* w,
+                   double* xr, double* xx) noexcept
+    double glfm_weighted_square(int n, const double* w, const double* x) noexcept
+    void glfm_rank_one(int n_rows, int n, double a, const double* v, const double* x,
+                       int ld, double* y) noexcept
+
+cdef enum:
+    MAX_NEW = 30  # largest number of new features of one row
+    REBUILD_EVERY = 1000  # rows between exact recomputations of A and M
+
+cdef double SINGULAR = 1e-9  # below this 1 - z A z' the downdate would lose its digits
+
+
+cdef struct Script:
+    # Replays and records the random decisions of one row update (tests only).
+    const int* choices
+    int n_choices
+    int n_made
+    int capacity
+    int width
+    int* made
+    double* probabilities  # (capacity, width), filled with -1 past the options of a decision
+
+
+cdef struct Model:
+    int N, D, S, G, C, K, bias, max_features, n_segments, n_active, stale
+    double alpha
+    double* y
+    const uint8_t* observed
+    const int* column
+    const int* segments
+    const double* tau
+    const double* bias_var
+    const double* sd
+    uint8_t* Z
+    # work space
+    double* A
+    double* M
+    double* L
+    double* ZZ
+    double* chol
+    double* v
+    double* z
+    double* row
+    double* seen
+    double* r
+    double* mean
+    double* q
+    double* R2
+    double* n_seen
+    double* c
+    double* g
+    double* new_weight
+    int* active
+    int* order
+    bitgen_t* bitgen
+    Script* script
+
+
+# ---------------------------------------------------------------- work space
+
+def work_sizes(int C, int S, int G):
+    """Return the lengths of the float and integer work arrays."""
+    return (G * C * C + 2 * C * S + 2 * C * C + G * C + C + 4 * S + 5 * G + MAX_NEW + 1, 2 * C)
+
+
+cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
+    m.A = work; work += m.G * m.C * m.C
+    m.M = work; work += m.C * m.S
+    m.L = work; work += m.C * m.S
+    m.ZZ = work; work += m.C * m.C
+    m.chol = work; work += m.C * m.C
+    m.v = work; work += m.G * m.C
+    m.z = work; work += m.C
+    m.row = work; work += m.S
+    m.seen = work; work += m.S
+    m.r = work; work += m.S
+    m.mean = work; work += m.S
+    m.q = work; work += m.G
+    m.R2 = work; work += m.G
+    m.n_seen = work; work += m.G
+    m.c = work; work += m.G
+    m.g = work; work += m.G
+    m.new_weight = work
+    m.active = iwork
+    m.order = iwork + m.C
+
+
+# ---------------------------------------------------------------- random decisions
+
+cdef int scripted(Script* script, const double* p, int n) noexcept nogil:
+    cdef int i, at = script.n_made, pick = 0
+    if at < script.n_choices:
+        pick = script.choices[at]
+    if at < script.capacity:
+        script.made[at] = pick
+        for i in range(n):
+            script.probabilities[at * script.width + i] = p[i]
+    script.n_made += 1
+    return pick
+
+
+cdef int choose_integer(Model* m, int n) noexcept nogil:
+    """Choose one of 0..n-1 uniformly."""
+    cdef int i
+    if m.script == NULL:
+        return <int> random_interval(m.bitgen, n - 1)
+    for i in range(n):
+        m.chol[i] = 1.0 / n
+    return scripted(m.script, m.chol, n)
+
+
+cdef bint choose_flip(Model* m, double p) noexcept nogil:
+    """Return true with probability p."""
+    cdef double[2] both
+    if m.script == NULL:
+        return random_standard_uniform(m.bitgen) < p
+    both[0] = 1.0 - p
+    both[1] = p
+    return scripted(m.script, both, 2) == 1
+
+
+cdef int choose_weighted(Model* m, double* p, int n) noexcept nogil:
+    """Choose one of 0..n-1 with probabilities p (summing to 1)."""
+    cdef int i
+    cdef double u, total = 0.0
+    if m.script != NULL:
+        return scripted(m.script, p, n)
+    u = random_standard_uniform(m.bitgen)
+    for i in range(n - 1):
+        total += p[i]
+        if u < total:
+            return i
+    return n - 1
+
+
+# ---------------------------------------------------------------- sufficient statistics
+
+cdef void load_row(Model* m, int n) noexcept nogil:
+    """Fill row = ytil_n, seen = 1 where observed, z and the list of active features."""
+    cdef int s, k
+    cdef const double* y = m.y + <size_t> n * m.S
+    cdef const uint8_t* observed = m.observed + <size_t> n * m.D
+    cdef const uint8_t* bits = m.Z + <size_t> n * m.C
+    for s in range(m.S):
+        m.row[s] = y[s] / m.sd[s]
+        m.seen[s] = observed[m.column[s]]
+    m.n_active = 0
+    for k in range(m.K):
+        m.z[k] = bits[k]
+        if bits[k]:
+            m.active[m.n_active] = k
+            m.n_active += 1
+
+
+cdef void list_active(Model* m) noexcept nogil:
+    cdef int k
+    m.n_active = 0
+    for k in range(m.K):
+        if m.z[k] != 0.0:
+            m.active[m.n_active] = k
+            m.n_active += 1
+
+
+cdef void add_statistics(Model* m, double sign) noexcept nogil:
+    """ZZ += sign z'z,  L += sign z'ytil for the loaded row."""
+    cdef int i, j, k
+    for i in range(m.n_active):
+        k = m.active[i]
+        glfm_axpy(m.S, sign, m.row, m.L + <size_t> k * m.S)
+        for j in range(m.n_active):
+            m.ZZ[k * m.C + m.active[j]] += sign
+
+
+cdef void accumulate(Model* m) noexcept nogil:
+    """Compute ZZ and L from all rows. O(N S mean active features)."""
+    cdef int n
+    memset(m.ZZ, 0, <size_t> m.C * m.C * sizeof(double))
+    memset(m.L, 0, <size_t> m.C * m.S * sizeof(double))
+    for n in range(m.N):
+        load_row(m, n)
+        add_statistics(m, 1.0)
+
+
+cdef int factorise(Model* m, int group) noexcept nogil:
+    """chol = Cholesky factor of P of a group, row-major lower triangle. 0 when it succeeded."""
+    cdef int i, j, info
+    cdef char uplo = b'U'
+    for i in range(m.K):
+        for j in range(m.K):
+            m.chol[i * m.C + j] = m.ZZ[i * m.C + j]
+        m.chol[i * m.C + i] += 1.0 / (m.bias_var[group] if m.bias and i == 0 else m.tau[group])
+    if m.K == 0:
+        return 0
+    dpotrf(&uplo, &m.K, m.chol, &m.C, &info)
+    return info
+
+
+cdef int rebuild(Model* m) noexcept nogil:
+    """A = P^-1 and M = A L from ZZ and L. O(G K^3 + K^2 S)."""
+    cdef int group, i, j, info, segment, start, length
+    cdef char uplo = b'U', no = b'N'
+    cdef double one = 1.0, zero = 0.0
+    cdef double* A
+    if m.K == 0:
+        return 0
+    for group in range(m.G):
+        info = factorise(m, group)
+        if info != 0:
+            return info
+        dpotri(&uplo, &m.K, m.chol, &m.C, &info)
+        if info != 0:
+            return info
+        A = m.A + <size_t> group * m.C * m.C
+        for i in range(m.K):
+            for j in range(i + 1):
+                # column-major upper triangle = row-major lower triangle
+                A[i * m.C + j] = m.chol[i * m.C + j]
+                A[j * m.C + i] = m.chol[i * m.C + j]
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        length = m.segments[3 * segment + 1] - start
+        group = m.segments[3 * segment + 2]
+        if length > 0:
+            dgemm(&no, &no, &length, &m.K, &m.K, &one, m.L + start, &m.S,
+                  m.A + <size_t> group * m.C * m.C, &m.C, &zero, m.M + start, &m.S)
+    return 0
+
+
+cdef void multiply_features(Model* m) noexcept nogil:
+    """v = A z and q = z A z' of every group for the current z."""
+    cdef int group, i, k
+    cdef double* v
+    cdef double q
+    memset(m.v, 0, <size_t> m.G * m.C * sizeof(double))
+    for group in range(m.G):
+        v = m.v + group * m.C
+        for i in range(m.n_active):
+            glfm_axpy(m.K, 1.0, m.A + (<size_t> group * m.C + m.active[i]) * m.C, v)
+        q = 0.0
+        for i in range(m.n_active):
+            q += v[m.active[i]]
+        m.q[group] = q
+
+
+cdef void predict_row(Model* m) noexcept nogil:
+    """mean = z M for the current z."""
+    cdef int i
+    memset(m.mean, 0, <size_t> m.S * sizeof(double))
+    for i in range(m.n_active):
+        glfm_axpy(m.S, 1.0, m.M + <size_t> m.active[i] * m.S, m.mean)
+
+
+cdef void shift_inverse(Model* m, double sign) noexcept nogil:
+    """Rank-one change of A and M when the loaded row enters (sign = 1) or leaves (-1).
+
+    A -= sign v v' / (1 + sign q),  M += sign v r / (1 + sign q),  r = ytil - z M.
+    """
+    cdef int group, segment, start, s
+    cdef double* v
+    for s in range(m.S):
+        m.r[s] = m.row[s] - m.mean[s]
+    for group in range(m.G):
+        v = m.v + group * m.C
+        glfm_rank_one(m.K, m.K, -sign / (1.0 + sign * m.q[group]), v, v, m.C,
+                      m.A + <size_t> group * m.C * m.C)
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        group = m.segments[3 * segment + 2]
+        glfm_rank_one(m.K, m.segments[3 * segment + 1] - start,
+                      sign / (1.0 + sign * m.q[group]), m.v + group * m.C, m.r + start, m.S,
+                      m.M + start)
+
+
+# ---------------------------------------------------------------- one row
+
+cdef void drop_column(Model* m, int k) noexcept nogil:
+    """Remove feature k, which no row uses; the last column takes its place. O(N + K + S)."""
+    cdef int last = m.K - 1, i, group
+    cdef size_t n
+    cdef double* A
+    if k != last:
+        for n in range(<size_t> m.N):
+            m.Z[n * m.C + k] = m.Z[n * m.C + last]
+        for i in range(m.S):
+            m.M[<size_t> k * m.S + i] = m.M[<size_t> last * m.S + i]
+            m.L[<size_t> k * m.S + i] = m.L[<size_t> last * m.S + i]
+        for group in range(m.G):
+            A = m.A + <size_t> group * m.C * m.C
+            for i in range(m.K):
+                A[k * m.C + i] = A[last * m.C + i]
+            for i in range(m.K):
+                A[i * m.C + k] = A[i * m.C + last]
+        for i in range(m.K):
+            m.ZZ[k * m.C + i] = m.ZZ[last * m.C + i]
+        for i in range(m.K):
+            m.ZZ[i * m.C + k] = m.ZZ[i * m.C + last]
+        m.z[k] = m.z[last]
+    for n in range(<size_t> m.N):
+        m.Z[n * m.C + last] = 0
+    m.K = last
+
+
+cdef void add_column(Model* m) noexcept nogil:
+    """Append a feature that only the current row uses: A gains tau on its diagonal, M zeros."""
+    cdef int k = m.K, i, group
+    cdef double* A
+    for group in range(m.G):
+        A = m.A + <size_t> group * m.C * m.C
+        for i in range(k):
+            A[k * m.C + i] = 0.0
+            A[i * m.C + k] = 0.0
+        A[k * m.C + k] = m.tau[group]
+    for i in range(k + 1):
+        m.ZZ[k * m.C + i] = 0.0
+        m.ZZ[i * m.C + k] = 0.0
+    memset(m.M + <size_t> k * m.S, 0, <size_t> m.S * sizeof(double))
+    memset(m.L + <size_t> k * m.S, 0, <size_t> m.S * sizeof(double))
+    m.z[k] = 1.0
+    m.K += 1
+
+
+cdef int remove_row(Model* m) noexcept nogil:
+    """Take the loaded row out; drop the features that only it used and return their number."""
+    cdef int k, group, n_single = 0
+    m.stale = 0
+    multiply_features(m)
+    predict_row(m)
+    add_statistics(m, -1.0)
+    for group in range(m.G):
+        if not 1.0 - m.q[group] > SINGULAR:
+            m.stale = 1
+    if not m.stale:
+        shift_inverse(m, -1.0)
+    for k in range(m.K - 1, m.bias - 1, -1):
+        if m.ZZ[k * m.C + k] < 0.5:
+            drop_column(m, k)
+            n_single += 1
+    list_active(m)
+    if m.stale and rebuild(m) != 0:
+        return -1
+    return n_single
+
+
+cdef double log_evidence(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
+    """-S_obs/2 log v - R2/(2 v),  v = 1 + q + n_extra tau: row n given all others, weights out."""
+    cdef double v = 1.0 + q + n_extra * m.tau[group]
+    return -0.5 * m.n_seen[group] * log(v) - 0.5 * R2 / v
+
+
+cdef void start_evidence(Model* m) noexcept nogil:
+    """Fill v, q, the observed residual r, its square R2 and the number seen, per group."""
+    cdef int s, segment, start, length, group
+    multiply_features(m)
+    predict_row(m)
+    for s in range(m.S):
+        m.r[s] = m.seen[s] * (m.row[s] - m.mean[s])
+    for group in range(m.G):
+        m.R2[group] = 0.0
+        m.n_seen[group] = 0.0
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        length = m.segments[3 * segment + 1] - start
+        group = m.segments[3 * segment + 2]
+        m.R2[group] += glfm_weighted_square(length, m.seen + start, m.r + start)
+        for s in range(start, start + length):
+            m.n_seen[group] += m.seen[s]
+
+
+cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
+    """Draw bit k of the loaded row from its conditional, the row's singletons kept in v."""
+    cdef double d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
+    cdef double count = m.ZZ[k * m.C + k]
+    cdef double log_odds = d * log(count / (m.N - count))
+    cdef double q, R2, cs, gs
+    cdef double* M = m.M + <size_t> k * m.S
+    cdef int segment, start, group
+    for group in range(m.G):
+        m.c[group] = 0.0
+        m.g[group] = 0.0
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        group = m.segments[3 * segment + 2]
+        glfm_dots(m.segments[3 * segment + 1] - start, M + start, m.r + start, m.seen + start,
+                  &cs, &gs)
+        m.c[group] += cs
+        m.g[group] += gs
+    for group in range(m.G):
+        q = m.q[group] + 2.0 * d * m.v[group * m.C + k] + m.A[(<size_t> group * m.C + k) * m.C + k]
+        R2 = m.R2[group] - 2.0 * d * m.c[group] + m.g[group]
+        log_odds += log_evidence(m, group, q, R2, n_single)
+        log_odds -= log_evidence(m, group, m.q[group], m.R2[group], n_single)
+        m.c[group] = q
+        m.g[group] = R2 if R2 > 0.0 else 0.0
+    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds))):
+        return
+    m.z[k] += d
+    for group in range(m.G):
+        glfm_axpy(m.K, d, m.A + (<size_t> group * m.C + k) * m.C, m.v + group * m.C)
+        m.q[group] = m.c[group]
+        m.R2[group] = m.g[group]
+    glfm_masked_axpy(m.S, -d, m.seen, M, m.r)
+
+
+cdef void update_bits(Model* m, int n_single) noexcept nogil:
+    """Visit the row's features in a fresh uniformly random order (a fixed one is biased)."""
+    cdef int i, j, k, n = m.K - m.bias
+    for i in range(n):
+        m.order[i] = m.bias + i
+    for i in range(n - 1, 0, -1):
+        j = choose_integer(m, i + 1)
+        k = m.order[i]
+        m.order[i] = m.order[j]
+        m.order[j] = k
+    for i in range(n):
+        update_bit(m, m.order[i], n_single)
+
+
+cdef int choose_new_features(Model* m) noexcept nogil:
+    """Draw the row's number of singletons:  p(k) ~ Poisson(k; alpha/N) evidence(k)."""
+    cdef int k, group, n, largest = m.max_features - (m.K - m.bias)
+    cdef double best, total
+    if largest > MAX_NEW:
+        largest = MAX_NEW
+    if largest <= 0 or not m.alpha > 0.0:
+        return 0
+    n = largest + 1
+    best = -1e308
+    for k in range(n):
+        m.new_weight[k] = k * log(m.alpha / m.N) - lgamma(k + 1.0)
+        for group in range(m.G):
+            m.new_weight[k] += log_evidence(m, group, m.q[group], m.R2[group], k)
+        if m.new_weight[k] > best:
+            best = m.new_weight[k]
+        elif m.new_weight[k] < best - 40.0 and m.script == NULL:
+            n = k + 1  # the rest is below 1e-17 of the largest
+            break
+    total = 0.0
+    for k in range(n):
+        m.new_weight[k] = exp(m.new_weight[k] - best)
+        total += m.new_weight[k]
+    for k in range(n):
+        m.new_weight[k] /= total
+    return choose_weighted(m, m.new_weight, n)
+
+
+cdef void redraw_missing(Model* m, int n, int n_new) noexcept nogil:
+    """y_ns ~ N(z M_s, sd_s^2 (1 + q + n_new tau)) at the row's missing cells."""
+    cdef int s, segment, group
+    cdef double scale
+    cdef double* y = m.y + <size_t> n * m.S
+    for segment in range(m.n_segments):
+        group = m.segments[3 * segment + 2]
+        scale = sqrt(1.0 + m.q[group] + n_new * m.tau[group])
+        for s in range(m.segments[3 * segment], m.segments[3 * segment + 1]):
+            if m.seen[s] == 0.0:
+                m.row[s] = m.mean[s] + scale * random_standard_normal(m.bitgen)
+                y[s] = m.row[s] * m.sd[s]
+
+
+cdef int update_row(Model* m, int n) noexcept nogil:
+    """One exact transition of row n: bits, new features, missing pseudo-observations."""
+    cdef int k, n_single, n_new
+    cdef uint8_t* bits = m.Z + <size_t> n * m.C
+    load_row(m, n)
+    n_single = remove_row(m)
+    if n_single < 0:
+        return 1
+    start_evidence(m)
+    update_bits(m, n_single)
+    n_new = choose_new_features(m)
+    list_active(m)
+    predict_row(m)
+    if m.bitgen != NULL:
+        redraw_missing(m, n, n_new)
+    for k in range(n_new):
+        add_column(m)
+    for k in range(m.K):
+        bits[k] = m.z[k] != 0.0
+    list_active(m)
+    multiply_features(m)
+    add_statistics(m, 1.0)
+    shift_inverse(m, 1.0)
+    return 0
+
+
+# ---------------------------------------------------------------- entry points
+
+cdef void attach(
+    Model* m, double[:, ::1] y, const uint8_t[:, ::1] observed, const int[::1] column,
+    const int[:, ::1] segments, const double[::1] sd, const double[::1] tau,
+    const double[::1] bias_var, uint8_t[:, ::1] Z, int n_columns, int bias, double alpha,
+    double[::1] work, int[::1] iwork,
+) noexcept:
+    m.N = <int> y.shape[0]
+    m.S = <int> y.shape[1]
+    m.D = <int> observed.shape[1]
+    m.G = <int> tau.shape[0]
+    m.C = <int> Z.shape[1]
+    m.K = n_columns
+    m.bias = bias
+    m.max_features = m.C - bias
+    m.n_segments = <int> segments.shape[0]
+    m.alpha = alpha
+    m.y = &y[0, 0]
+    m.observed = &observed[0, 0]
+    m.column = &column[0]
+    m.segments = &segments[0, 0]
+    m.sd = &sd[0]
+    m.tau = &tau[0]
+    m.bias_var = &bias_var[0]
+    m.Z = &Z[0, 0]
+    m.script = NULL
+    m.bitgen = NULL
+    partition(m, &work[0], &iwork[0])
+
+
+def sweep(
+    double[:, ::1] y,               # in-out (N, S), missing cells redrawn
+    const uint8_t[:, ::1] observed, # in (N, D)
+    const int[::1] column,          # in (S,) column that owns a pseudo-column
+    const int[:, ::1] segments,     # in (n, 3)
+    const double[::1] sd,           # in (S,) noise standard deviations
+    const double[::1] tau,          # in (G,)
+    const double[::1] bias_var,     # in (G,)
+    uint8_t[:, ::1] Z,              # in-out (N, C)
+    int n_columns, int bias, double alpha,
+    double[::1] work, int[::1] iwork,  # out; A, M, L, ZZ are left for `draw_weights`
+    rng,
+):
+    """Update every row once. Return (columns in use, status); status 0 is success."""
+    cdef Model m
+    cdef int n, status = 0
+    attach(&m, y, observed, column, segments, sd, tau, bias_var, Z, n_columns, bias, alpha,
+           work, iwork)
+    bit_generator = rng.bit_generator
+    m.bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    with bit_generator.lock, nogil:
+        accumulate(&m)
+        status = rebuild(&m)
+        for n in range(m.N):
+            if status != 0:
+                break
+            if n % REBUILD_EVERY == REBUILD_EVERY - 1:
+                status = rebuild(&m)
+                if status != 0:
+                    break
+            status = update_row(&m, n)
+        if status == 0:
+            status = rebuild(&m)
+    return m.K, status
+
+
+cdef void draw_noise(Model* m, const uint8_t* unit_noise, double shape, double rate,
+                     double* noise) noexcept nogil:
+    """sd2_d | Y, Z with the weights out: InvGamma(shape + N S_d/2, rate + (y'y - l'P^-1 l)/2)."""
+    cdef int s, k, d
+    cdef size_t n
+    cdef double total
+    memset(m.mean, 0, <size_t> m.S * sizeof(double))
+    for n in range(<size_t> m.N):
+        for s in range(m.S):
+            m.mean[s] += m.y[n * m.S + s] * m.y[n * m.S + s]
+    s = 0
+    while s < m.S:
+        d = m.column[s]
+        total = 0.0
+        n = 0
+        while s < m.S and m.column[s] == d:
+            total += m.mean[s]
+            for k in range(m.K):
+                total -= m.sd[s] * m.sd[s] * m.L[<size_t> k * m.S + s] * m.M[<size_t> k * m.S + s]
+            n += 1
+            s += 1
+        if not unit_noise[d]:
+            total = total if total > 0.0 else 0.0
+            noise[d] = (rate + 0.5 * total) / random_standard_gamma(m.bitgen, shape + 0.5 * n * m.N)
+
+
+cdef void draw_noise_given_weights(Model* m, const uint8_t* unit_noise, const double* B,
+                                   double shape, double rate, double* noise) noexcept nogil:
+    """sd2_d | Y, Z, B:  InvGamma(shape + N S_d/2, rate + |y - Z b|^2 / 2)."""
+    cdef int s, k, d, i
+    cdef size_t n
+    cdef double total, r
+    memset(m.mean, 0, <size_t> m.S * sizeof(double))
+    for n in range(<size_t> m.N):
+        load_row(m, <int> n)
+        for s in range(m.S):
+            m.r[s] = m.y[n * m.S + s]
+        for i in range(m.n_active):
+            glfm_axpy(m.S, -1.0, B + <size_t> m.active[i] * m.S, m.r)
+        for s in range(m.S):
+            m.mean[s] += m.r[s] * m.r[s]
+    s = 0
+    while s < m.S:
+        d = m.column[s]
+        total = 0.0
+        n = 0
+        while s < m.S and m.column[s] == d:
+            total += m.mean[s]
+            n += 1
+            s += 1
+        if not unit_noise[d]:
+            noise[d] = (rate + 0.5 * total) / random_standard_gamma(m.bitgen, shape + 0.5 * n * m.N)
+
+
+cdef int draw_matrix(Model* m, const double* scale, double* B) noexcept nogil:
+    """b_s = sd_s M_s + scale_s L^-T eps  with  P = L L'."""
+    cdef int segment, start, length, group, k, s, info
+    cdef char right = b'R', upper = b'U', transposed = b'T', non_unit = b'N'
+    cdef double one = 1.0
+    for k in range(m.K):
+        for s in range(m.S):
+            B[<size_t> k * m.S + s] = random_standard_normal(m.bitgen)
+    group = -1
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        length = m.segments[3 * segment + 1] - start
+        if m.segments[3 * segment + 2] != group:
+            group = m.segments[3 * segment + 2]
+            info = factorise(m, group)
+            if info != 0:
+                return info
+        if length > 0 and m.K > 0:
+            dtrsm(&right, &upper, &transposed, &non_unit, &length, &m.K, &one, m.chol, &m.C,
+                  B + start, &m.S)
+    for k in range(m.K):
+        for s in range(m.S):
+            B[<size_t> k * m.S + s] = (m.sd[s] * m.M[<size_t> k * m.S + s]
+                                       + scale[s] * B[<size_t> k * m.S + s])
+    return 0
+
+
+def draw_weights(
+    double[:, ::1] y, const uint8_t[:, ::1] observed, const int[::1] column,
+    const int[:, ::1] segments, const double[::1] sd, const double[::1] tau,
+    const double[::1] bias_var, uint8_t[:, ::1] Z, int n_columns, int bias,
+    double[::1] work, int[::1] iwork,  # in: as `sweep` left them
+    const uint8_t[::1] unit_noise,  # in (D,)
+    double noise_shape, double noise_rate, int noise_scaled,
+    double[::1] noise,              # in-out (D,) variances; those of unit columns stay
+    double[:, ::1] B,               # out (C, S), rows past n_columns untouched
+    rng,
+):
+    """Draw noise variances and weights after a sweep. Return 0, or a LAPACK status.
+
+    With the noise-scaled prior the variances are drawn with the weights integrated out, then
+    the weights given them; otherwise weights first, then variances given the weights.
+    """
+    cdef Model m
+    cdef int status, s
+    cdef double* scale
+    attach(&m, y, observed, column, segments, sd, tau, bias_var, Z, n_columns, bias, 0.0,
+           work, iwork)
+    bit_generator = rng.bit_generator
+    m.bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+    with bit_generator.lock, nogil:
+        scale = m.r
+        if noise_scaled:
+            draw_noise(&m, &unit_noise[0], noise_shape, noise_rate, &noise[0])
+            for s in range(m.S):
+                scale[s] = sqrt(noise[m.column[s]])
+        else:
+            for s in range(m.S):
+                scale[s] = m.sd[s]
+        status = draw_matrix(&m, scale, &B[0, 0])
+        if not noise_scaled and status == 0:
+            draw_noise_given_weights(&m, &unit_noise[0], &B[0, 0], noise_shape, noise_rate,
+                                     &noise[0])
+    return status
+
+
+def fill_eta(
+    const uint8_t[:, ::1] Z,        # in (N, C)
+    const double[:, ::1] B,         # in (C, S)
+    int n_columns, int start,
+    double[:, ::1] out,             # out (N, width): eta of pseudo-columns start..start+width-1
+):
+    """Compute eta = Z B for a run of pseudo-columns. O(N K + N active width)."""
+    cdef Py_ssize_t n, k, s, width = out.shape[1]
+    with nogil:
+        for n in range(out.shape[0]):
+            for s in range(width):
+                out[n, s] = 0.0
+            for k in range(n_columns):
+                if Z[n, k]:
+                    for s in range(width):
+                        out[n, s] += B[k, start + s]
+
+
+def scripted_row(
+    double[:, ::1] y, const uint8_t[:, ::1] observed, const int[::1] column,
+    const int[:, ::1] segments, const double[::1] sd, const double[::1] tau,
+    const double[::1] bias_var, uint8_t[:, ::1] Z, int n_columns, int bias, double alpha,
+    double[::1] work, int[::1] iwork, int n, const int[::1] choices, int width,
+):
+    """Run the production update of row n with its random decisions taken from `choices`.
+
+    For tests of exactness. Missing pseudo-observations keep their values. Past the end of
+    `choices` option 0 is taken. Return (columns in use, status, decisions), a decision being
+    (option taken, probabilities of all options).
+    """
+    cdef Model m
+    cdef Script script
+    cdef int status
+    cdef int capacity = 4 * (<int> Z.shape[1]) + 8
+    made = np.zeros(capacity, dtype=np.int32)
+    probabilities = np.full((capacity, width), -1.0)
+    cdef int[::1] made_view = made
+    cdef double[:, ::1] probabilities_view = probabilities
+    attach(&m, y, observed, column, segments, sd, tau, bias_var, Z, n_columns, bias, alpha,
+           work, iwork)
+    script.choices = &choices[0] if choices.shape[0] > 0 else NULL
+    script.n_choices = <int> choices.shape[0]
+    script.n_made = 0
+    script.capacity = capacity
+    script.width = width
+    script.made = &made_view[0]
+    script.probabilities = &probabilities_view[0, 0]
+    m.script = &script
+    accumulate(&m)
+    status = rebuild(&m)
+    if status == 0:
+        status = update_row(&m, n)
+    decisions = [
+        (int(made[i]), [float(p) for p in probabilities[i] if p >= 0.0])
+        for i in range(script.n_made)
+    ]
+    return m.K, status, decisions

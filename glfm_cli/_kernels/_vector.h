@@ -1,0 +1,26 @@
+/* Dense vector primitives of the row update; one clone per instruction set, chosen at run time. */
+#ifndef GLFM_VECTOR_H
+#define GLFM_VECTOR_H
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
+#define GLFM_WIDE __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#else
+#define GLFM_WIDE
+#endif
+
+/* y += a x */
+void glfm_axpy(int n, double a, const double *x, double *y);
+
+/* y += a w x, elementwise */
+void glfm_masked_axpy(int n, double a, const double *w, const double *x, double *y);
+
+/* *xr = sum x r,  *xx = sum w x x */
+void glfm_dots(int n, const double *x, const double *r, const double *w, double *xr, double *xx);
+
+/* sum w x x */
+double glfm_weighted_square(int n, const double *w, const double *x);
+
+/* rows k = 0..n_rows-1 of y (leading dimension ld) += a v[k] x */
+void glfm_rank_one(int n_rows, int n, double a, const double *v, const double *x, int ld, double *y);
+
+#endif

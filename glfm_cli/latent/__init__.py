@@ -1,0 +1,8 @@
+"""Latent models by name; adding one is a file here and a line in the table."""
+
+from __future__ import annotations
+
+from glfm_cli.latent.glfm import Glfm
+from glfm_cli.latent.latent import LatentModel
+
+MODELS: dict[str, LatentModel] = {"glfm": Glfm()}

@@ -1,0 +1,322 @@
+"""GLFM: a latent feature model with an Indian buffet process prior, by collapsed Gibbs sampling.
+
+    alpha ~ Gamma(a, b)                    Z ~ IBP(alpha), plus a bias column of ones
+    sB2 ~ InvGamma                         sd2_d ~ InvGamma
+    b_ks ~ N(0, sd2_d(s) sB2)              y_ns ~ N(z_n b_s, sd2_d(s))
+
+[GLFM] Valera, Pradier, Lomeli and Ghahramani, "General Latent Feature Models for Heterogeneous
+Datasets", JMLR 21 (2020), sections 3 and 4. Departures, each because the printed formula does
+not leave the posterior invariant or mixes badly:
+
+- the predictive of a row is N(z P^-1 lambda, sd2 (1 + z P^-1 z')) [eq. 13 prints z lambda and
+  z P z' + sd2]; both branches of a bit's conditional carry their prior;
+- weights are scaled by the noise (`prior_scale="noise"`), the one reading under which a single P
+  serves all columns; `"independent"` is the unscaled prior, one P per noise variance;
+- new features are drawn from their exact conditional, not from Poisson(alpha/N);
+- a row's own missing pseudo-observations are integrated out while its bits are drawn, and drawn
+  anew straight after ("row-blocked");
+- features are visited in a fresh random order for every row (a fixed scan is biased);
+- noise variances are drawn with the weights integrated out, with squared residuals (footnote 2
+  lacks the square); alpha and sB2 are sampled; categorical and ordinal columns have unit noise.
+
+Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from glfm_cli._kernels import _glfm
+from glfm_cli.errors import NumericalError
+from glfm_cli.latent.latent import Array, Cells, EtaLaw
+from glfm_cli.settings import require
+from glfm_cli.streams import HYPER, ROWS, START, WEIGHTS, Streams
+
+
+@dataclass(frozen=True)
+class GlfmConfig:
+    """Settings of the latent feature model; `--set name=value` reaches each.
+
+    prior_scale : "noise" scales each column's weights by its noise variance; "independent" does
+        not (exact too, slower: one inverse per noise variance).
+    alpha : mass of the Indian buffet process; None = sampled from
+        Gamma(alpha_shape, rate alpha_rate).
+    weight_variance : prior variance sB2 of the weights; None = sampled from
+        InvGamma(weight_variance_shape, weight_variance_rate).
+    noise_shape, noise_rate : inverse-gamma prior of the noise variances of real, positive and
+        count columns, whose pseudo-observations have variance about 1.
+    bias : add a feature that every row has.
+    bias_variance : prior variance of its weights.
+    max_features : the most features, bias not counted; the prior is cut off there.
+    initial_features, initial_share : random features that a chain starts with, and the chance of
+        a row to have one.
+    """
+
+    prior_scale: Literal["noise", "independent"] = "noise"
+    alpha: float | None = None
+    alpha_shape: float = 1.0
+    alpha_rate: float = 1.0
+    weight_variance: float | None = None
+    weight_variance_shape: float = 2.0
+    weight_variance_rate: float = 2.0
+    noise_shape: float = 2.0
+    noise_rate: float = 0.5
+    bias: bool = True
+    bias_variance: float = 10.0
+    max_features: int = 50
+    initial_features: int = 3
+    initial_share: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name in ("alpha_shape", "alpha_rate", "weight_variance_shape", "weight_variance_rate"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        for name in ("noise_shape", "noise_rate", "bias_variance"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        for name in ("alpha", "weight_variance"):
+            value = getattr(self, name)
+            require(value is None or value > 0, name, value, "a number above 0, or auto")
+        least = 0 if self.bias else 1
+        require(
+            least <= self.max_features <= 10_000,
+            "max_features",
+            self.max_features,
+            f"a whole number from {least} to 10000",
+        )
+        require(
+            self.initial_features >= 0,
+            "initial_features",
+            self.initial_features,
+            "a whole number from 0",
+        )
+        require(0 < self.initial_share < 1, "initial_share", self.initial_share, "a share in (0, 1)")
+
+
+@dataclass
+class GlfmState:
+    """One chain's state; the kernels update it in place.
+
+    Z : (N, C) uint8, columns 0..n_columns-1 in use, the first the bias when there is one
+    B : (C, S) weights on the scale of y;  noise : (D,) variances
+    """
+
+    config: GlfmConfig
+    Z: Array
+    n_columns: int
+    B: Array
+    noise: Array
+    alpha: float
+    weight_variance: float
+    layout: _Layout
+    work: Array
+    iwork: Array
+    at_cap: bool = False
+
+
+@dataclass(frozen=True)
+class GlfmDraw:
+    """A snapshot: Z packed to bits (N, ceil(K/8)), weights (K, S) and noise variances (D,)."""
+
+    bits: Array
+    n_columns: int
+    B: Array
+    noise: Array
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Groups of pseudo-columns that share one prior scale, hence one P.
+
+    segments : (n, 3) int32, (start, end, group);  source : (G,) int32, a column whose noise
+        variance is the group's, or -1 for unit scale
+    """
+
+    column: Array
+    unit_noise: Array
+    segments: Array
+    source: Array
+
+    @classmethod
+    def of(cls, cells: Cells, prior_scale: str) -> _Layout:
+        n_latent = cells.column.size
+        if prior_scale == "noise":
+            segments = [(0, n_latent, 0)]
+            source = [-1]
+        else:
+            segments, source = [], []
+            group_of: dict[int, int] = {}
+            for d in range(cells.unit_noise.size):
+                start, end = cells.span(d)
+                key = -1 if cells.unit_noise[d] else d
+                if key not in group_of:
+                    group_of[key] = len(source)
+                    source.append(key)
+                segments.append((start, end, group_of[key]))
+        return cls(
+            cells.column,
+            cells.unit_noise,
+            np.array(segments, dtype=np.int32).reshape(-1, 3),
+            np.array(source, dtype=np.int32),
+        )
+
+    def scales(self, noise: Array) -> Array:
+        """Return each group's noise variance where the prior is unscaled, else 1."""
+        return np.where(self.source < 0, 1.0, noise[np.maximum(self.source, 0)])
+
+
+class Glfm:
+    """The latent feature model behind the `LatentModel` protocol."""
+
+    name = "glfm"
+    Config = GlfmConfig
+    accepts = frozenset({"dense"})
+    inference = "gibbs"
+
+    def start(self, cells: Cells, config: GlfmConfig, streams: Streams) -> GlfmState:
+        """Return a state with a few random features and zero weights."""
+        rng = streams.get(START)
+        n_rows, n_latent = cells.y.shape
+        bias = int(config.bias)
+        capacity = config.max_features + bias
+        Z = np.zeros((n_rows, capacity), dtype=np.uint8)
+        Z[:, :bias] = 1
+        n_random = min(config.initial_features, config.max_features)
+        random = rng.random((n_rows, n_random)) < config.initial_share
+        random = random[:, random.any(axis=0)]
+        n_columns = bias + random.shape[1]
+        Z[:, bias:n_columns] = random
+        layout = _Layout.of(cells, config.prior_scale)
+        n_work, n_iwork = _glfm.work_sizes(capacity, n_latent, layout.source.size)
+        return GlfmState(
+            config=config,
+            Z=Z,
+            n_columns=n_columns,
+            B=np.zeros((capacity, n_latent)),
+            noise=np.ones(cells.unit_noise.size),
+            alpha=1.0 if config.alpha is None else config.alpha,
+            weight_variance=1.0 if config.weight_variance is None else config.weight_variance,
+            layout=layout,
+            work=np.zeros(n_work),
+            iwork=np.zeros(n_iwork, dtype=np.int32),
+        )
+
+    def update(self, state: GlfmState, cells: Cells, streams: Streams) -> None:
+        """Draw Z with missing pseudo-observations, then the noise variances, then B.
+
+        Raises
+        ------
+        NumericalError
+            P lost positive definiteness, which finite data and settings do not cause.
+        """
+        if cells.y.shape[1] == 0:
+            return
+        config, layout = state.config, state.layout
+        sd = np.sqrt(state.noise)[cells.column]
+        scale = layout.scales(state.noise)
+        tau, bias_var = state.weight_variance / scale, config.bias_variance / scale
+        shared = (cells.y, cells.observed, cells.column, layout.segments, sd, tau, bias_var, state.Z)
+        state.n_columns, status = _glfm.sweep(
+            *shared,
+            state.n_columns,
+            int(config.bias),
+            state.alpha,
+            state.work,
+            state.iwork,
+            streams.get(ROWS),
+        )
+        if status == 0:
+            status = _glfm.draw_weights(
+                *shared,
+                state.n_columns,
+                int(config.bias),
+                state.work,
+                state.iwork,
+                cells.unit_noise,
+                config.noise_shape,
+                config.noise_rate,
+                int(config.prior_scale == "noise"),
+                state.noise,
+                state.B,
+                streams.get(WEIGHTS),
+            )
+        if status != 0:
+            raise NumericalError(
+                "the feature model's covariance lost positive definiteness",
+                hint="Look for columns with extreme values, or set `transform: rank` for them.",
+            )
+        state.at_cap |= state.n_columns == state.Z.shape[1] and config.max_features > 0
+
+    def fill_eta(self, state: GlfmState, cells: Cells, d: int, out: Array) -> None:
+        """Fill `out` with Z B of column `d`."""
+        _glfm.fill_eta(state.Z, state.B, state.n_columns, cells.span(d)[0], out)
+
+    def noise(self, state: GlfmState) -> Array:
+        """Return the noise variances (D,)."""
+        return state.noise
+
+    def finish(self, state: GlfmState, streams: Streams) -> None:
+        """Draw alpha | K ~ Gamma(a + K, rate b + H_N), and sB2 given the non-bias weights."""
+        config, rng = state.config, streams.get(HYPER)
+        bias = int(config.bias)
+        n_features = state.n_columns - bias
+        if config.alpha is None:
+            harmonic = np.sum(1.0 / np.arange(1, state.Z.shape[0] + 1))
+            state.alpha = rng.gamma(config.alpha_shape + n_features) / (config.alpha_rate + harmonic)
+        if config.weight_variance is None:
+            B = state.B[bias : state.n_columns]
+            noise = state.noise[state.layout.column] if config.prior_scale == "noise" else 1.0
+            shape = config.weight_variance_shape + B.size / 2
+            rate = config.weight_variance_rate + np.sum(B**2 / noise) / 2
+            state.weight_variance = rate / rng.gamma(shape)
+
+    def trace(self, state: GlfmState) -> dict[str, float]:
+        """Return the number of features, the three largest shares, alpha and sB2."""
+        bias = int(state.config.bias)
+        counts = state.Z[:, bias : state.n_columns].sum(axis=0, dtype=np.int64)
+        shares = np.zeros(3)
+        largest = np.sort(counts)[::-1][:3] / state.Z.shape[0]
+        shares[: largest.size] = largest
+        return {
+            "features": float(state.n_columns - bias),
+            "alpha": state.alpha,
+            "weight_variance": state.weight_variance,
+            **{f"share_{i + 1}": float(share) for i, share in enumerate(shares)},
+        }
+
+    def draw(self, state: GlfmState) -> GlfmDraw:
+        """Return a snapshot."""
+        used = state.n_columns
+        return GlfmDraw(
+            bits=np.packbits(state.Z[:, :used], axis=1),
+            n_columns=used,
+            B=state.B[:used].copy(),
+            noise=state.noise.copy(),
+        )
+
+    def draw_noise(self, draw: GlfmDraw) -> Array:
+        """Return the noise variances (D,) of a snapshot."""
+        return draw.noise
+
+    def features(self, draw: GlfmDraw, rows: slice) -> Array:
+        """Return Z (n, K) uint8 of a run of rows, the bias column first when there is one."""
+        return np.unpackbits(draw.bits[rows], axis=1, count=draw.n_columns)
+
+    def eta_law(self, draw: GlfmDraw, rows: slice) -> EtaLaw:
+        """Return eta = z_n B, a point: one component without variance."""
+        mean = (self.features(draw, rows).astype(np.float64) @ draw.B)[:, None, :]
+        return EtaLaw(np.ones(mean.shape[:2]), mean, np.zeros_like(mean))
+
+    def sample_eta(self, draw: GlfmDraw, rows: slice, rng: np.random.Generator) -> Array:
+        """Return eta = z_n B (n, S); given a draw nothing of eta is random."""
+        return self.eta_law(draw, rows).mean[:, 0, :]
+
+    def warnings(self, state: GlfmState) -> list[str]:
+        """Return what a user should know of a finished chain."""
+        if state.at_cap:
+            return [
+                f"the number of features reached its cap of {state.config.max_features}; "
+                "raise it with --set max_features=N"
+            ]
+        return []

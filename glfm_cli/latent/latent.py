@@ -1,0 +1,91 @@
+"""What a latent model is: the law of eta behind weighted Gaussian cells.
+
+A latent model knows nothing of column types, files or commands. It sees pseudo-observations
+(`Cells`), and answers with the law of their means (`EtaLaw`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.streams import Streams
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Cells:
+    """Everything a latent model sees of a table.
+
+    y : (N, S) float64, pseudo-observations; the links refill the observed cells
+    observed : (N, D) uint8, 1 = seen
+    column : (S,) int32, the column d that owns pseudo-column s; columns are contiguous
+    unit_noise : (D,) uint8, 1 = noise variance 1, never sampled
+    """
+
+    y: Array
+    observed: Array
+    column: Array
+    unit_noise: Array
+
+    def span(self, d: int) -> tuple[int, int]:
+        """Return the first pseudo-column of column `d`, and one past its last."""
+        return int(np.searchsorted(self.column, d)), int(np.searchsorted(self.column, d, "right"))
+
+
+class EtaLaw(NamedTuple):
+    """The law of eta of some rows under one draw: a normal mixture of C components.
+
+    weight : (n, C);  mean : (n, C, S);  var : (n, C, S), 0 for a plain Gibbs draw
+    """
+
+    weight: Array
+    mean: Array
+    var: Array
+
+
+class LatentModel(Protocol):
+    """A model of eta, driven by glfm_cli.sampling.
+
+    `update` draws everything that integrates weights, missing pseudo-observations and noise, the
+    weights last; then the links refill observed cells; then `finish` draws hyperparameters.
+    """
+
+    name: str
+    Config: type  # frozen; each field with default, meaning and source
+    accepts: frozenset[str]  # of {"dense", "sparse", "weights"}
+    inference: str  # "gibbs" or "variational"
+
+    def start(self, cells: Cells, config: Any, streams: Streams) -> Any:
+        """Return the state that a chain begins with."""
+
+    def update(self, state: Any, cells: Cells, streams: Streams) -> None:
+        """Draw latent structure, missing pseudo-observations, noise and weights, in place."""
+
+    def fill_eta(self, state: Any, cells: Cells, d: int, out: Array) -> None:
+        """Fill `out` (N, S_d) with eta of column `d`."""
+
+    def noise(self, state: Any) -> Array:
+        """Return the noise variances (D,)."""
+
+    def finish(self, state: Any, streams: Streams) -> None:
+        """Draw the hyperparameters, in place."""
+
+    def trace(self, state: Any) -> dict[str, float]:
+        """Return label-invariant scalars that describe the state."""
+
+    def draw(self, state: Any) -> Any:
+        """Return a snapshot that later updates leave alone."""
+
+    def draw_noise(self, draw: Any) -> Array:
+        """Return the noise variances (D,) of a snapshot."""
+
+    def eta_law(self, draw: Any, rows: slice) -> EtaLaw:
+        """Return the law of eta of a run of rows under one draw."""
+
+    def sample_eta(self, draw: Any, rows: slice, rng: np.random.Generator) -> Array:
+        """Return one draw (n, S) of eta, joint within a row."""

@@ -1,0 +1,81 @@
+"""Counter-based random streams: one seed, one result, whoever does the work.
+
+The seed becomes one Philox key a chain. A step of the sampler (a column's augmentation, the row
+update, ...) and a row block own disjoint ranges of that key's counter, so a draw depends on
+what it updates and never on the thread or process that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+START, ROWS, WEIGHTS, HYPER, CELLS = range(5)
+_COLUMN = 16
+
+
+def column_step(d: int) -> int:
+    """Return the step that owns the draws of column `d`."""
+    return _COLUMN + d
+
+
+class Streams:
+    """The random streams of one chain.
+
+    Parameters
+    ----------
+    seed : int
+        The run's seed, >= 0.
+    chain : int
+        Which chain; two chains share no draws.
+    """
+
+    def __init__(self, seed: int, chain: int) -> None:
+        sequence = np.random.SeedSequence(seed, spawn_key=(chain,))
+        self._key = sequence.generate_state(2, np.uint64)
+        self._generators: dict[tuple[int, int], np.random.Generator] = {}
+
+    def get(self, step: int, block: int = 0) -> np.random.Generator:
+        """Return the generator of a step and row block; the same object every time.
+
+        Its counter starts at 2^128 block + 2^192 step: 2^128 blocks of draws for each.
+        """
+        generator = self._generators.get((step, block))
+        if generator is None:
+            counter = np.array([0, 0, block, step], dtype=np.uint64)
+            generator = np.random.Generator(np.random.Philox(key=self._key, counter=counter))
+            self._generators[step, block] = generator
+        return generator
+
+    def save(self) -> dict[str, np.ndarray]:
+        """Return where every stream stands, as plain arrays (step, block, state words)."""
+        rows = []
+        for (step, block), generator in sorted(self._generators.items()):
+            state = generator.bit_generator.state
+            words = np.concatenate(
+                [
+                    np.array([step, block, state["buffer_pos"]], dtype=np.uint64),
+                    np.array([state["has_uint32"], state["uinteger"]], dtype=np.uint64),
+                    state["state"]["counter"],
+                    state["buffer"],
+                ]
+            )
+            rows.append(words)
+        return {"key": self._key.copy(), "streams": np.array(rows, dtype=np.uint64)}
+
+    @classmethod
+    def load(cls, arrays: Mapping[str, np.ndarray]) -> Streams:
+        """Return streams that go on where `save` was called."""
+        streams = cls(0, 0)
+        streams._key = np.asarray(arrays["key"], dtype=np.uint64).copy()
+        for words in arrays["streams"]:
+            generator = streams.get(int(words[0]), int(words[1]))
+            state = generator.bit_generator.state
+            state["buffer_pos"] = int(words[2])
+            state["has_uint32"] = int(words[3])
+            state["uinteger"] = int(words[4])
+            state["state"]["counter"] = words[5:9].copy()
+            state["buffer"] = words[9:13].copy()
+            generator.bit_generator.state = state
+        return streams
