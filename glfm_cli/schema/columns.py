@@ -1,8 +1,4 @@
-"""What each column of a table means: types, roles, and the types file.
-
-A types file is YAML; its scalars are read as text and converted here, so that `no`, `0123`
-and `12:30` stay what was written. The whole format is documented in docs/types.md.
-"""
+"""What a column can be: its type, its role, the transform it is seen through."""
 
 from __future__ import annotations
 
@@ -35,6 +31,15 @@ class Role(StrEnum):
     COLUMN = "column"
     VALUE = "value"
 
+    @property
+    def modelled(self) -> bool:
+        """True when a column of this role enters the model of a table."""
+        return self in (Role.FEATURE, Role.PREDICTOR, Role.TARGET)
+
+
+NUMERIC = frozenset({ColumnType.REAL, ColumnType.POSITIVE, ColumnType.COUNT})
+LEVELLED = frozenset({ColumnType.CATEGORICAL, ColumnType.ORDINAL})
+
 
 class Transform(StrEnum):
     """The monotone map applied to a numeric column before its link is calibrated."""
@@ -61,7 +66,7 @@ class Column:
 
     name: str
     role: Role = Role.FEATURE
-    type: ColumnType | None = None  # None for id, ignore, task, split, row, column
+    type: ColumnType | None = None  # None for a column that is not modelled, unless it was written
     levels: tuple[str, ...] | None = None  # None: learnt from the table
     transform: Transform | None = None  # None: chosen from the data
     reflect: float | None = None  # the transform acts on reflect - x
@@ -74,7 +79,7 @@ class Column:
     @property
     def modelled(self) -> bool:
         """True when the column enters the model."""
-        return self.role in (Role.FEATURE, Role.PREDICTOR, Role.TARGET)
+        return self.role.modelled
 
     @property
     def completed(self) -> bool:

@@ -1,0 +1,28 @@
+"""What each column of a table means: types, roles, and the types file.
+
+A types file is YAML; its scalars are read as text and converted here, so that `no`, `0123`
+and `12:30` stay what was written. The whole format is documented in docs/types.md.
+"""
+
+from glfm_cli.schema.columns import (
+    LEVELLED,
+    NUMERIC,
+    Column,
+    ColumnType,
+    MissingCode,
+    Role,
+    Transform,
+)
+from glfm_cli.schema.schema import Schema, read_schema
+
+__all__ = [
+    "LEVELLED",
+    "NUMERIC",
+    "Column",
+    "ColumnType",
+    "MissingCode",
+    "Role",
+    "Schema",
+    "Transform",
+    "read_schema",
+]

@@ -1,0 +1,366 @@
+"""From what a types file says of one column to a checked `Column`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from glfm_cli.errors import SchemaError
+from glfm_cli.schema.columns import (
+    LEVELLED,
+    NUMERIC,
+    Column,
+    ColumnType,
+    MissingCode,
+    Role,
+    Transform,
+)
+from glfm_cli.schema.text import describe
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+_KEYS = (
+    "type",
+    "role",
+    "levels",
+    "transform",
+    "reflect",
+    "bounds",
+    "missing",
+    "trials",
+    "unit",
+    "label",
+)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NO_LIMIT = frozenset({"", "~", "null", "none"})
+_SWITCH = {"true": True, "yes": True, "false": False, "no": False}
+_DOMAIN = {
+    Transform.LOG: (0.0, math.inf),
+    Transform.LOG1P: (-1.0, math.inf),
+    Transform.LOGIT: (0.0, 1.0),
+    Transform.SQRT: (0.0, math.inf),
+}
+_NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
+_TYPES = ", ".join(ColumnType)
+_ROLES = ", ".join(Role)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as `a, b or c`."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of `known` that `name` was probably meant to be."""
+    folded = {item.casefold(): item for item in known}
+    found = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return the hint that offers the closest known name, if one is close."""
+    near = closest(name, known)
+    return None if near is None else f"Did you mean '{near}'?"
+
+
+class ColumnParser:
+    """Reads one entry of `columns:` (or `rest:`); its errors name file and column.
+
+    Parameters
+    ----------
+    name : str
+        The column's name or pattern.
+    file : str, optional
+        The types file.
+    missing : tuple of MissingCode
+        The table's list, for a column without its own.
+    shown : str, optional
+        What messages call the column.
+    """
+
+    def __init__(
+        self, name: str, file: str | None, missing: tuple[MissingCode, ...], shown: str | None
+    ) -> None:
+        self.name = name
+        self.shown = shown
+        self.file = file
+        self.missing = missing
+
+    def error(
+        self,
+        problem: str = "",
+        *,
+        value: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> SchemaError:
+        return SchemaError(
+            problem, file=self.file, column=self.shown, value=value, expected=expected, hint=hint
+        )
+
+    def parse(self, said: Any) -> Column:
+        """Return the column that `said`, a word or a mapping, describes."""
+        if isinstance(said, str):
+            said = self.long_form(said)
+        if not isinstance(said, Mapping):
+            raise self.error(
+                value=describe(said),
+                expected="a type, a role, or a mapping such as {type: count, bounds: [0, 120]}",
+            )
+        for key in said:
+            if key not in _KEYS:
+                raise self.error(
+                    "unknown key",
+                    value=f"'{key}'",
+                    expected=listed(_KEYS),
+                    hint=did_you_mean(key, _KEYS),
+                )
+        column = Column(
+            name=self.name,
+            role=self.column_role(said),
+            type=self.column_type(said),
+            levels=self.levels(said),
+            transform=self.choice(said, "transform", Transform),
+            reflect=self.number("reflect", said["reflect"]) if "reflect" in said else None,
+            bounds=self.bounds(said),
+            missing=self.codes(said["missing"]) if "missing" in said else self.missing,
+            trials=self.text(said, "trials"),
+            unit=self.text(said, "unit"),
+            label=self.text(said, "label"),
+        )
+        self.check(column)
+        return column
+
+    def long_form(self, word: str) -> dict[str, str]:
+        if word in tuple(ColumnType):
+            return {"type": word}
+        if word in tuple(Role):
+            return {"role": word}
+        known = [*ColumnType, *Role]
+        raise self.error(
+            value=describe(word),
+            expected=f"a type ({_TYPES}) or a role ({_ROLES})",
+            hint=did_you_mean(word, known),
+        )
+
+    def choice(self, said: Mapping[str, Any], key: str, kind: type[_Choice]) -> _Choice | None:
+        word = said.get(key)
+        if word is None:
+            return None
+        if not isinstance(word, str) or word not in tuple(kind):
+            hint = did_you_mean(word, kind) if isinstance(word, str) else None
+            raise self.error(
+                f"unknown {key}", value=describe(word), expected=listed(kind), hint=hint
+            )
+        return kind(word)
+
+    def column_role(self, said: Mapping[str, Any]) -> Role:
+        if said.get("role") in tuple(ColumnType) and "type" not in said:
+            raise self.error(
+                "unknown role",
+                value=f"'{said['role']}'",
+                expected=listed(Role),
+                hint=f"'{said['role']}' is a type: write `type: {said['role']}`.",
+            )
+        return self.choice(said, "role", Role) or Role.FEATURE
+
+    def column_type(self, said: Mapping[str, Any]) -> ColumnType | None:
+        if said.get("type") in tuple(Role) and "role" not in said:
+            raise self.error(
+                "unknown type",
+                value=f"'{said['type']}'",
+                expected=listed(ColumnType),
+                hint=f"'{said['type']}' is a role: write `role: {said['type']}`.",
+            )
+        found = self.choice(said, "type", ColumnType)
+        role = self.column_role(said)
+        if found is None and role in _NEEDS_TYPE:
+            raise self.error(
+                f"a {role} column needs a type",
+                expected=listed(ColumnType),
+                hint="For example {type: real}; `glfm types DATA` proposes one for every column.",
+            )
+        if found is None and role is Role.PREDICTOR:
+            return ColumnType.REAL
+        return found
+
+    def text(self, said: Mapping[str, Any], key: str) -> str | None:
+        value = said.get(key)
+        if value is None or (isinstance(value, str) and value):
+            return value
+        raise self.error(f"`{key}`", value=describe(value), expected="text")
+
+    def number(self, key: str, value: Any) -> float:
+        if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
+            raise self.error(f"`{key}`", value=describe(value), expected="a number")
+        number = float(value)
+        if not math.isfinite(number):
+            raise self.error(f"`{key}`", value=value, expected="a number below 1.8e308")
+        return number
+
+    def bounds(self, said: Mapping[str, Any]) -> tuple[float | None, float | None]:
+        limits = said.get("bounds")
+        if limits is None:
+            return (None, None)
+        if not isinstance(limits, list) or len(limits) != 2:
+            raise self.error(
+                "`bounds`",
+                value=describe(limits),
+                expected="a lower and an upper limit, such as [0, 120]; null is no limit",
+            )
+        lower, upper = (
+            None
+            if isinstance(limit, str) and limit.lower() in _NO_LIMIT
+            else self.number("bounds", limit)
+            for limit in limits
+        )
+        if lower is None and upper is None:
+            raise self.error(
+                "`bounds` has no limit", expected="a number for at least one of the two"
+            )
+        if lower is not None and upper is not None and lower >= upper:
+            raise self.error(
+                "`bounds`",
+                value=f"[{limits[0]}, {limits[1]}]",
+                expected="the lower limit first, below the upper one",
+                hint=f"Write `bounds: [{limits[1]}, {limits[0]}]`." if lower > upper else None,
+            )
+        return lower, upper
+
+    def levels(self, said: Mapping[str, Any]) -> tuple[str, ...] | None:
+        levels = said.get("levels")
+        if levels is None:
+            return None
+        if not isinstance(levels, list) or not levels:
+            raise self.error(
+                "`levels`", value=describe(levels), expected="a list with at least one level"
+            )
+        seen = set()
+        for level in levels:
+            if not isinstance(level, str) or not level:
+                raise self.error("`levels`", value=describe(level), expected="text for every level")
+            if level in seen:
+                raise self.error(f"the level '{level}' is listed twice")
+            seen.add(level)
+        return tuple(levels)
+
+    def codes(self, said: Any) -> tuple[MissingCode, ...]:
+        """Return the codes of a `missing:` list."""
+        if not isinstance(said, list):
+            raise self.error(
+                "`missing`",
+                value=describe(said),
+                expected='a list of codes, such as ["", NA, "-9"]',
+            )
+        codes: dict[str, MissingCode] = {}
+        for item in said:
+            code = self.code(item)
+            if code.text in codes:
+                raise self.error(f"the missing code '{code.text}' is listed twice")
+            codes[code.text] = code
+        return tuple(codes.values())
+
+    def code(self, item: Any) -> MissingCode:
+        if isinstance(item, str):
+            return MissingCode(item)
+        if not isinstance(item, Mapping) or "value" not in item:
+            raise self.error(
+                "`missing`",
+                value=describe(item),
+                expected='text, or a mapping such as {value: "-9", impute: false}',
+            )
+        for key in item:
+            if key not in ("value", "impute"):
+                raise self.error(
+                    "unknown key in `missing`", value=f"'{key}'", expected="value or impute"
+                )
+        text, impute = item["value"], item.get("impute", "true")
+        if not isinstance(text, str):
+            raise self.error("`missing`", value=describe(text), expected="text for `value`")
+        if not isinstance(impute, str) or impute.lower() not in _SWITCH:
+            raise self.error(
+                f"`impute` of the missing code '{text}'",
+                value=describe(impute),
+                expected="true or false",
+            )
+        return MissingCode(text, _SWITCH[impute.lower()])
+
+    def check(self, column: Column) -> None:
+        """Raise SchemaError when the parts of a column contradict one another."""
+        self.check_belongs(column)
+        if column.type is ColumnType.BINOMIAL and column.trials is None:
+            raise self.error(
+                "a binomial column needs `trials`",
+                expected="the name of the column that holds the number of trials",
+                hint="For example {type: binomial, trials: at_bats}.",
+            )
+        if column.trials is not None and column.trials == self.name:
+            raise self.error("`trials` names the column itself", expected="another column")
+        codes = {code.text for code in column.missing}
+        for level in column.levels or ():
+            if level in codes:
+                raise self.error(
+                    f"'{level}' is both a level and a missing code",
+                    hint=f"Take it out of `levels`, or give '{self.name}' its own `missing` list.",
+                )
+        self.check_support(column)
+
+    def check_belongs(self, column: Column) -> None:
+        """Raise SchemaError for a key that this type of column has no use for."""
+        kind = column.type
+        has_bounds = column.bounds != (None, None)
+        for key, present, kinds in (
+            ("levels", column.levels is not None, LEVELLED),
+            ("transform", column.transform is not None, NUMERIC),
+            ("reflect", column.reflect is not None, NUMERIC),
+            ("bounds", has_bounds, NUMERIC),
+            ("trials", column.trials is not None, frozenset({ColumnType.BINOMIAL})),
+        ):
+            if present and kind not in kinds:
+                owners = listed(item for item in ColumnType if item in kinds)
+                raise self.error(
+                    f"`{key}` does not go with "
+                    + ("a column without a type" if kind is None else f"type {kind}"),
+                    expected=f"type {owners}",
+                )
+        if column.reflect is not None and column.transform in (
+            None,
+            Transform.NONE,
+            Transform.RANK,
+        ):
+            raise self.error(
+                "`reflect` needs a transform to act on",
+                expected="transform log, log1p, logit or sqrt",
+                hint=f"`transform: log` with `reflect: {column.reflect:g}` "
+                f"sees a value x as log({column.reflect:g} - x).",
+            )
+
+    def check_support(self, column: Column) -> None:
+        """Raise SchemaError when bounds leave no value that type and transform can hold."""
+        lower, upper = column.bounds
+        if column.reflect is not None:
+            flipped = (upper, lower)
+            lower, upper = (None if b is None else column.reflect - b for b in flipped)
+        why = f"`transform: {column.transform}`"
+        if column.transform in _DOMAIN:
+            inside = _DOMAIN[column.transform]
+        elif column.type in (ColumnType.POSITIVE, ColumnType.COUNT):
+            why, inside = f"type {column.type}", (0.0, math.inf)
+        else:
+            return
+        beyond = (lower is not None and lower < inside[0]) or (
+            upper is not None and (upper > inside[1] or upper <= inside[0])
+        )
+        if beyond:
+            limits = ", ".join("null" if b is None else f"{b:g}" for b in column.bounds)
+            expected = f"limits from {inside[0]:g} up"
+            if math.isfinite(inside[1]):
+                expected = f"limits from {inside[0]:g} to {inside[1]:g}"
+            if column.reflect is not None:
+                expected += f" after `reflect: {column.reflect:g}`"
+            raise self.error(f"`bounds` do not fit {why}", value=f"[{limits}]", expected=expected)
