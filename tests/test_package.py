@@ -1,0 +1,180 @@
+"""What is written about the package agrees with what is in it."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import glfm_cli
+from glfm_cli.schema import read_schema
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PYPROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
+DOCUMENTS = sorted(
+    path.relative_to(REPOSITORY).as_posix()
+    for pattern in ("*.md", "docs/**/*.md", "sample_data/*.md", "benchmarks/*.md")
+    for path in REPOSITORY.glob(pattern)
+)
+SAMPLES = sorted(path.stem for path in (REPOSITORY / "sample_data").glob("*.csv"))
+SETUPTOOLS = PYPROJECT["tool"]["setuptools"]
+
+
+def text_of(path: str) -> str:
+    return (REPOSITORY / path).read_text(encoding="utf-8")
+
+
+def distributions(requirements: list[str]) -> set[str]:
+    """Return the names in a list of requirements, without their versions."""
+    return {re.split(r"[^\w.-]", text)[0] for text in requirements}
+
+
+def table_rows(markdown: str) -> list[list[str]]:
+    """Return the cells of all table rows of a Markdown text."""
+    lines = (line.strip() for line in markdown.splitlines())
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith("|")
+    ]
+
+
+# Metadata ------------------------------------------------------------------------------------
+
+
+def test_version_is_the_same_everywhere() -> None:
+    newest = re.search(r"^## \[([^]]+)\]", text_of("CHANGELOG.md"), flags=re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == glfm_cli.__version__ == PYPROJECT["project"]["version"]
+
+
+def test_every_named_file_of_the_metadata_exists() -> None:
+    project = PYPROJECT["project"]
+    named = [project["readme"], *project["license-files"]]
+    named += [source for module in SETUPTOOLS["ext-modules"] for source in module["sources"]]
+    named += re.search(r"^include (.+)$", text_of("MANIFEST.in"), flags=re.MULTILINE)[1].split()
+    assert [name for name in named if not (REPOSITORY / name).is_file()] == []
+
+
+def test_the_licence_is_the_one_that_is_declared() -> None:
+    assert PYPROJECT["project"]["license"] == "MIT"
+    assert text_of("LICENSE").startswith("MIT License")
+
+
+def test_every_package_folder_is_installed() -> None:
+    folders = {path.parent for path in (REPOSITORY / "glfm_cli").rglob("__init__.py")}
+    found = {".".join(path.relative_to(REPOSITORY).parts) for path in folders}
+    assert set(SETUPTOOLS["packages"]) == found
+
+
+def test_every_kernel_is_built() -> None:
+    built = {source for module in SETUPTOOLS["ext-modules"] for source in module["sources"]}
+    written = {
+        path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "glfm_cli").rglob("*.pyx")
+    }
+    assert {source for source in built if source.endswith(".pyx")} == written
+
+
+@pytest.mark.skipif(not (REPOSITORY / ".git").exists(), reason="not a git checkout")
+def test_no_source_is_ignored_by_git() -> None:
+    sources = [source for module in SETUPTOOLS["ext-modules"] for source in module["sources"]]
+    sources += [
+        path.relative_to(REPOSITORY).as_posix()
+        for pattern in ("*.py", "*.pyi", "*.pxd", "*.h")
+        for path in (REPOSITORY / "glfm_cli").rglob(pattern)
+    ]
+    ignored = subprocess.run(
+        ["git", "check-ignore", "--no-index", *sources],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ignored.returncode in (0, 1), ignored.stderr
+    assert ignored.stdout.split() == []
+
+
+def test_every_public_name_loads() -> None:
+    for name in glfm_cli.__all__:
+        assert getattr(glfm_cli, name) is not None
+
+
+# Documents -----------------------------------------------------------------------------------
+
+
+def test_there_is_a_document_for_users_and_one_for_developers() -> None:
+    assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "sample_data/README.md"} <= set(
+        DOCUMENTS
+    )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_file_linked_in_a_document_exists(document: str) -> None:
+    targets = re.findall(r"\]\(([^)\s]+)\)", text_of(document))
+    local = [target.partition("#")[0] for target in targets if "://" not in target]
+    folder = (REPOSITORY / document).parent
+    assert [target for target in local if target and not (folder / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_sample_named_in_a_document_exists(document: str) -> None:
+    named = set(re.findall(r"\bsample_data/[\w.-]*\w", text_of(document)))
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+
+
+@pytest.mark.parametrize("needed_for", ["run", "build", "dev"])
+def test_every_dependency_has_its_reason(needed_for: str) -> None:
+    project = PYPROJECT["project"]
+    requirements = {
+        "run": project["dependencies"],
+        "build": PYPROJECT["build-system"]["requires"],
+        "dev": project["optional-dependencies"]["dev"],
+    }[needed_for]
+    rows = [row for row in table_rows(text_of("CONTRIBUTING.md")) if len(row) == 3]
+    reasons = {row[0].strip("`"): row[2] for row in rows if needed_for in row[1].split(", ")}
+    assert {name for name, reason in reasons.items() if len(reason) > 10} == distributions(
+        requirements
+    )
+
+
+# Sample data ---------------------------------------------------------------------------------
+
+
+def sample(name: str) -> tuple[list[str], list[dict[str, str]]]:
+    with (REPOSITORY / "sample_data" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        rows = list(reader)
+    assert reader.fieldnames is not None
+    return list(reader.fieldnames), rows
+
+
+def described(name: str) -> dict[str, list[str]]:
+    """Return the row of sample_data/README.md for each column of one table."""
+    section = text_of("sample_data/README.md").partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    rows = table_rows(section)
+    position = rows[0].index("type"), rows[0].index("gaps")
+    return {row[0].strip("`"): [row[at] for at in position] for row in rows[2:]}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_sample_is_described_column_by_column(name: str) -> None:
+    names, rows = sample(name)
+    columns = read_schema(REPOSITORY / "sample_data" / f"{name}.types.yaml").resolve(names)
+    description = described(name)
+    assert list(description) == names
+    for column in columns:
+        words, gaps = description[column.name]
+        codes = {"", *(code.text for code in column.missing)}
+        assert int(gaps.partition(",")[0]) == sum(row[column.name] in codes for row in rows)
+        expected = column.type or column.role
+        assert words.partition(",")[0].replace("ignored", "ignore") == expected, column.name
+
+
+def test_samples_have_every_type_of_column() -> None:
+    types = {words.partition(",")[0] for name in SAMPLES for words, _ in described(name).values()}
+    assert {"real", "positive", "count", "categorical", "ordinal"} <= types
