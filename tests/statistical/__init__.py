@@ -1,0 +1,1 @@
+"""Statistical proofs: exact enumeration, joint-distribution tests, calibration."""
