@@ -1,0 +1,22 @@
+"""Files to tables and back: CSV, TSV, Parquet and Arrow, losing nothing on the way.
+
+`read_table` gives a `pyarrow.Table`. Of a CSV file every column is text, cell for cell as it
+stands in the file, and the file's dialect travels in the table's metadata; Parquet and Arrow
+keep their types. `write_table` writes the same dialect or types back, through a temporary file
+in the same folder, so that a failed run never leaves half a table behind.
+"""
+
+from __future__ import annotations
+
+from glfm_cli.io.dialect import is_text_table, mark_written_type
+from glfm_cli.io.files import atomic_write, same_file
+from glfm_cli.io.tables import read_table, write_table
+
+__all__ = [
+    "atomic_write",
+    "is_text_table",
+    "mark_written_type",
+    "read_table",
+    "same_file",
+    "write_table",
+]

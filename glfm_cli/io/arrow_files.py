@@ -1,0 +1,68 @@
+"""Parquet and Arrow IPC files, types and metadata kept."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from glfm_cli.errors import OutputError, TableError
+from glfm_cli.io.csv_read import check_names
+from glfm_cli.io.formats import ARROW_FILE, PARQUET
+
+_WHAT = {"parquet": "Parquet", "arrow": "Arrow"}
+
+
+def read_arrow(data: bytes, layout: str, file: str) -> pa.Table:
+    """Return the table in the bytes of a Parquet file, or of an Arrow IPC file or stream."""
+    if not data:
+        raise TableError("is empty", file=file, expected=f"{_WHAT[layout]} data")
+    if layout == "parquet" and not data.startswith(PARQUET):
+        raise TableError("is not a Parquet file", file=file, hint="Is its suffix right?")
+    try:
+        table = _read_parquet(data) if layout == "parquet" else _read_ipc(data)
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError):
+        raise TableError(
+            f"cannot be read as {_WHAT[layout]}: it is damaged, cut off or another kind of file",
+            file=file,
+            hint="Copy or export it again, and check its suffix.",
+        ) from None
+    check_names(table.column_names, file)
+    if table.num_columns == 0:
+        raise TableError("has no columns", file=file)
+    if table.num_rows == 0:
+        raise TableError("has columns but no rows", file=file)
+    return table
+
+
+def _read_parquet(data: bytes) -> pa.Table:
+    # A file, not a data set: nothing is read out of the names of its folders.
+    return pq.ParquetFile(pa.BufferReader(data)).read()
+
+
+def _read_ipc(data: bytes) -> pa.Table:
+    source = pa.BufferReader(data)
+    opened = pa.ipc.open_file(source) if data.startswith(ARROW_FILE) else pa.ipc.open_stream(source)
+    table = opened.read_all()
+    table.validate(full=True)
+    return table
+
+
+def write_arrow(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
+    """Write a table to an open binary file, as Parquet or as an Arrow IPC file."""
+    try:
+        if layout == "parquet":
+            pq.write_table(table, file)
+            return
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise OutputError(
+            f"cannot be written as {_WHAT[layout]} ({' '.join(str(error).split())[:120]})",
+            file=shown,
+            hint="Write to a .arrow file, which holds every type."
+            if layout == "parquet"
+            else "Write to a .parquet file instead.",
+        ) from None

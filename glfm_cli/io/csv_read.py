@@ -1,0 +1,254 @@
+"""CSV and TSV files to tables of text."""
+
+from __future__ import annotations
+
+import codecs
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glfm_cli.errors import TableError
+from glfm_cli.io.csv_split import (
+    CR,
+    LF,
+    Cells,
+    data_row_at,
+    fields_per_row,
+    line_end,
+    split_cells,
+)
+from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
+from glfm_cli.io.formats import check_is_text
+
+DELIMITERS = ",\t;|"
+SNIFFED_BYTES = 1 << 18
+MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
+
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def read_csv(raw: bytes, layout: str, file: str) -> pa.Table:
+    """Return a CSV file as a table of text columns that carries its dialect.
+
+    Parameters
+    ----------
+    raw : bytes
+        The whole file, unpacked.
+    layout : "csv", "tsv" or "txt"
+        The delimiter of `tsv` is the tab; otherwise it is told from the rows.
+    file : str
+        How messages call it.
+    """
+    data, encoding, bom = _decode(raw, file)
+    if not data.strip():
+        raise TableError("is empty", file=file, expected="a header line and at least one row")
+    delimiter = "\t" if layout == "tsv" else sniff_delimiter(data)
+    cells = split_cells(data, delimiter, file)
+    n_columns = int(np.argmax(cells.last_in_row)) + 1
+    names = [_text(data, cells, i) for i in range(n_columns)]
+    check_names(names, file)
+    n_cells, tail = _without_blank_lines(data, cells, n_columns)
+    _check_rows(cells, n_cells, n_columns, file)
+
+    buffer = np.frombuffer(data, dtype=np.uint8)
+    arrays, quotings = [], []
+    for j in range(n_columns):
+        which = slice(n_columns + j, n_cells, n_columns)
+        quoted = cells.quoted[which]
+        text = _gather(buffer, cells.starts[which], cells.ends[which])
+        if quoted.any():
+            text = _undouble(text, quoted)
+        arrays.append(text)
+        quotings.append(_quoting(text, quoted, delimiter))
+    header_quoted = cells.quoted[:n_columns]
+    every = all(q.rule == "all" for q in quotings)
+    dialect = Dialect(
+        layout=layout,
+        delimiter=delimiter,
+        newline=_usual_newline(data, cells),
+        encoding=encoding,
+        bom=bom,
+        tail=tail,
+        header=_quoting(pa.array(names, pa.string()), header_quoted, delimiter),
+        new_columns=Quoting("all") if every else Quoting(),
+        columns={name: q for name, q in zip(names, quotings, strict=True) if q != Quoting()},
+    )
+    return with_dialect(pa.table(arrays, names=names), dialect)
+
+
+def check_names(names: list[str], file: str) -> None:
+    """Raise TableError when a column has no name, or two have the same."""
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if not name.strip():
+            raise TableError(
+                f"column {position} of {len(names)} has no name",
+                file=file,
+                hint="Give it a name in the header, or write the file without row names "
+                "(pandas: index=False; R: row.names=FALSE).",
+            )
+        if name in seen:
+            raise TableError(
+                f"columns {seen[name]} and {position} have the same name",
+                file=file,
+                column=name,
+                hint="Rename one of them in the header.",
+            )
+        seen[name] = position
+
+
+def sniff_delimiter(data: bytes) -> str:
+    """Return the delimiter that cuts the rows most evenly; the comma for a single column.
+
+    Judged on whole rows of the first 256 kB. The share of rows with as many cells as the header
+    decides, then the number of cells, then the order comma, tab, semicolon, bar.
+    """
+    sample = data
+    if len(data) > SNIFFED_BYTES:
+        cut = data.rfind(bytes([line_end(data)]), 0, SNIFFED_BYTES) + 1
+        sample = data[: cut or SNIFFED_BYTES]
+    sample = sample.rstrip(b"\r\n") + bytes([line_end(data)])
+    best, best_score = ",", (0.0, 1)
+    for delimiter in DELIMITERS:
+        counts = fields_per_row(sample, delimiter)
+        if counts.size and counts[0] > 1:
+            score = (float(np.mean(counts == counts[0])), int(counts[0]))
+            if score > best_score:
+                best, best_score = delimiter, score
+    return best
+
+
+def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
+    """Return the text as UTF-8 bytes without byte-order mark, and how it was encoded."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if raw.startswith(mark):
+            data = raw[len(mark) :]
+            if encoding != "utf-8":
+                try:
+                    data = data.decode(encoding).encode()
+                except UnicodeDecodeError as error:
+                    raise TableError(
+                        f"its byte-order mark says {encoding[:-3].upper()}, but byte "
+                        f"{error.start + len(mark) + 1} of the file does not fit",
+                        file=file,
+                        hint="The file may be cut off; export it again as UTF-8.",
+                    ) from None
+            _check_text(data, file)
+            return data, encoding, True
+    check_is_text(raw, file)
+    _check_text(raw, file)
+    return raw, "utf-8", False
+
+
+def _check_text(data: bytes, file: str) -> None:
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise TableError(
+            f"byte {nul + 1} of the file is NUL, so it is not plain text",
+            file=file,
+            row=data_row_at(data, nul),
+            hint="It may be a binary file, or UTF-16 without byte-order mark: "
+            "export it again as CSV in UTF-8.",
+        )
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        row = data_row_at(data, error.start)
+        raise TableError(
+            f"byte {error.start + 1} of the file{'' if row else ' (in the header)'} is not UTF-8",
+            file=file,
+            row=row,
+            value=f"byte 0x{data[error.start]:02X}",
+            expected="text in UTF-8, or in UTF-16 with a byte-order mark",
+            hint="Convert the file first, for example: "
+            "iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv",
+        ) from None
+
+
+def _text(data: bytes, cells: Cells, i: int) -> str:
+    raw = data[cells.starts[i] : cells.ends[i]].decode()
+    return raw.replace('""', '"') if cells.quoted[i] else raw
+
+
+def _without_blank_lines(data: bytes, cells: Cells, n_columns: int) -> tuple[int, str]:
+    """Return the number of cells up to the last row with any, and the text behind that row.
+
+    In a table of one column every line is a row, a blank one an empty cell.
+    """
+    n_cells = len(cells.ends)
+    if n_columns > 1:
+        alone = cells.last_in_row & np.append(True, cells.last_in_row[:-1])
+        blank = alone & ~cells.quoted & (cells.ends == cells.starts)
+        filled = np.flatnonzero(~blank)
+        n_cells = int(filled[-1]) + 1
+    end = int(cells.ends[n_cells - 1] + cells.quoted[n_cells - 1])
+    return n_cells, data[end:].decode()
+
+
+def _check_rows(cells: Cells, n_cells: int, n_columns: int, file: str) -> None:
+    """Raise TableError when there is no data row, or one has not `n_columns` cells."""
+    counts = np.diff(np.flatnonzero(cells.last_in_row[:n_cells]), prepend=-1)
+    if counts.size == 1:
+        raise TableError("has a header but no rows", file=file)
+    wrong = np.flatnonzero(counts != n_columns)
+    if not wrong.size:
+        return
+    row = int(wrong[0])
+    found = int(counts[row])
+    first = int(counts[:row].sum())
+    if found == 1 and cells.ends[first] == cells.starts[first]:
+        raise TableError("the line is blank", file=file, row=row, hint="Delete the line.")
+    if np.all(counts[1:] == n_columns + 1):
+        hint = "The header lacks one name, perhaps that of the row names: add it."
+    elif found > n_columns:
+        hint = "Put a cell that contains the delimiter in quotes."
+    else:
+        hint = "Add the missing delimiters: an empty cell still needs its own."
+    raise TableError(
+        file=file,
+        row=row,
+        value=f"{found} field{'s' if found > 1 else ''}",
+        expected=f"{n_columns}, as in the header",
+        hint=hint,
+    )
+
+
+def _gather(buffer: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
+    """Return the cells as one text array, copying their bytes side by side."""
+    lengths = ends - starts
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    total = int(offsets[-1])
+    taken = buffer[np.arange(total) + np.repeat(starts - offsets[:-1], lengths)]
+    wide = total > MAX_STRING_BYTES
+    kind = pa.LargeStringArray if wide else pa.StringArray
+    places = offsets.astype(np.int64 if wide else np.int32)
+    return kind.from_buffers(len(lengths), pa.py_buffer(places), pa.py_buffer(taken))
+
+
+def _undouble(text: pa.Array, quoted: np.ndarray) -> pa.Array:
+    doubled = pc.and_(pa.array(quoted), pc.match_substring(text, '""'))
+    if not pc.any(doubled).as_py():
+        return text
+    return pc.if_else(doubled, pc.replace_substring(text, '""', '"'), text)
+
+
+def _quoting(text: pa.Array, quoted: np.ndarray, delimiter: str) -> Quoting:
+    bare = not quoted.any() and not pc.any(pc.match_substring_regex(text, '["\r]')).as_py()
+    return Quoting() if bare else describe_quoting(text, quoted, delimiter)
+
+
+def _usual_newline(data: bytes, cells: Cells) -> str:
+    """Return the line end of most rows."""
+    if line_end(data) == CR:
+        return "\r"
+    after = (cells.ends + cells.quoted)[cells.last_in_row]
+    padded = np.append(np.frombuffer(data, dtype=np.uint8), LF)
+    return "\r\n" if 2 * np.sum(padded[after] == CR) > after.size else "\n"

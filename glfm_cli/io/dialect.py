@@ -1,0 +1,103 @@
+"""How a CSV file was written, so that it can be written the same way again.
+
+Reading keeps the text of every cell; what surrounds the text (delimiter, line ends, byte-order
+mark, which cells stood in quotes) is a `Dialect`, kept as JSON in the table's schema metadata.
+Writers decide on quotes by a rule (where needed; everything; everything but numbers), mostly one
+for each column, with a few texts treated otherwise: R quotes all text but leaves NA bare. So a
+column's quoting is the rule that fits it best and the texts that are exceptions to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+METADATA_KEY = b"glfm.csv"
+WRITTEN_TYPE_KEY = b"glfm.type"
+
+NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+MAX_EXCEPTIONS = 256  # a column that breaks every rule more often is written by its best rule
+
+
+@dataclass(frozen=True)
+class Quoting:
+    """Which cells of a column stand in quotes: a rule, and texts that do the opposite."""
+
+    rule: str = "minimal"
+    exceptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Everything about a CSV file but the text of its cells."""
+
+    layout: str = "csv"
+    delimiter: str = ","
+    newline: str = "\n"
+    encoding: str = "utf-8"
+    bom: bool = False
+    tail: str = "\n"  # after the last row
+    header: Quoting = field(default_factory=Quoting)
+    new_columns: Quoting = field(default_factory=Quoting)  # those added after reading
+    columns: Mapping[str, Quoting] = field(default_factory=dict)
+
+
+def rule_mask(rule: str, text: pa.Array, delimiter: str) -> pa.Array:
+    """Return which cells a rule puts in quotes, a boolean array."""
+    if rule == "minimal":
+        return pc.match_substring_regex(text, f'["\r\n{delimiter}]')
+    if rule == "nonnumeric":
+        return pc.invert(pc.match_substring_regex(text, f"^(?:{NUMBER})$"))
+    return pa.array(np.ones(len(text), dtype=bool))
+
+
+def describe_quoting(text: pa.Array, quoted: np.ndarray, delimiter: str) -> Quoting:
+    """Return the rule and exceptions that reproduce which cells were quoted."""
+    best, wrong = "minimal", np.ones(len(text), dtype=bool)
+    for rule in ("minimal", "all", "nonnumeric"):
+        differs = rule_mask(rule, text, delimiter).to_numpy(zero_copy_only=False) != quoted
+        if rule == "minimal" or differs.sum() < wrong.sum():
+            best, wrong = rule, differs
+    if not wrong.any():
+        return Quoting(best)
+    texts = pc.unique(text.filter(pa.array(wrong)))
+    return Quoting(best, tuple(texts.to_pylist()) if len(texts) <= MAX_EXCEPTIONS else ())
+
+
+def dialect_of(table: pa.Table) -> Dialect | None:
+    """Return the dialect a table carries, None when it did not come from a CSV file."""
+    kept = (table.schema.metadata or {}).get(METADATA_KEY)
+    if kept is None:
+        return None
+    values: dict[str, Any] = json.loads(kept)
+    for one in ("header", "new_columns"):
+        values[one] = _quoting(values[one])
+    values["columns"] = {name: _quoting(value) for name, value in values["columns"].items()}
+    return Dialect(**values)
+
+
+def _quoting(values: Mapping[str, Any]) -> Quoting:
+    return Quoting(values["rule"], tuple(values["exceptions"]))
+
+
+def with_dialect(table: pa.Table, dialect: Dialect) -> pa.Table:
+    """Return the table with the dialect in its metadata."""
+    metadata = dict(table.schema.metadata or {})
+    metadata[METADATA_KEY] = json.dumps(asdict(dialect)).encode()
+    return table.replace_schema_metadata(metadata)
+
+
+def is_text_table(table: pa.Table) -> bool:
+    """Return True when the table was read from CSV: all text, each cell as it was written."""
+    return METADATA_KEY in (table.schema.metadata or {})
+
+
+def mark_written_type(field: pa.Field, type_name: str) -> pa.Field:
+    """Return a text field marked to become a number when written to Parquet or Arrow."""
+    return field.with_metadata({**(field.metadata or {}), WRITTEN_TYPE_KEY: type_name.encode()})
