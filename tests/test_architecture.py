@@ -2,8 +2,8 @@
 
 The rooms of the package stand in a row, and nothing imports to its right:
 
-    errors, _kernels, streams  <-  schema, guess, io  <-  encoding, links  <-  latent
-        <-  posterior, sampling, executors, diagnostics  <-  the tasks
+    errors, settings, _kernels, streams  <-  schema, guess, io  <-  encoding, links  <-  latent
+        <-  posterior, predictive, sampling, executors, diagnostics  <-  the tasks
         <-  estimators, plots, report  <-  cli
 
 A room is a module of the package or a folder of the same name.
@@ -32,11 +32,11 @@ BUILD_HOOK = "_kernels._build"  # runs at build time only, so it imports the bui
 
 TASKS = ("completion", "exploration", "evaluation", "classification", "acquisition")
 LAYERS = (
-    ("errors", "_kernels", "streams"),
+    ("errors", "settings", "_kernels", "streams"),
     ("schema", "guess", "io"),
     ("encoding", "links"),
     ("latent",),
-    ("posterior", "sampling", "executors", "diagnostics"),
+    ("posterior", "predictive", "sampling", "executors", "diagnostics"),
     TASKS,
     ("estimators", "plots", "report"),
     ("cli", "__main__"),
