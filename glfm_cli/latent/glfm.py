@@ -299,16 +299,16 @@ class Glfm:
         """Return the noise variances (D,) of a snapshot."""
         return draw.noise
 
-    def features(self, draw: GlfmDraw, rows: slice) -> Array:
+    def features(self, draw: GlfmDraw, rows: slice | Array) -> Array:
         """Return Z (n, K) uint8 of a run of rows, the bias column first when there is one."""
         return np.unpackbits(draw.bits[rows], axis=1, count=draw.n_columns)
 
-    def eta_law(self, draw: GlfmDraw, rows: slice) -> EtaLaw:
+    def eta_law(self, draw: GlfmDraw, rows: slice | Array) -> EtaLaw:
         """Return eta = z_n B, a point: one component without variance."""
         mean = (self.features(draw, rows).astype(np.float64) @ draw.B)[:, None, :]
-        return EtaLaw(np.ones(mean.shape[:2]), mean, np.zeros_like(mean))
+        return EtaLaw(np.ones(mean.shape[:2]), mean, None)
 
-    def sample_eta(self, draw: GlfmDraw, rows: slice, rng: np.random.Generator) -> Array:
+    def sample_eta(self, draw: GlfmDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
         """Return eta = z_n B (n, S); given a draw nothing of eta is random."""
         return self.eta_law(draw, rows).mean[:, 0, :]
 

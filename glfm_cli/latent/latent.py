@@ -40,12 +40,12 @@ class Cells:
 class EtaLaw(NamedTuple):
     """The law of eta of some rows under one draw: a normal mixture of C components.
 
-    weight : (n, C);  mean : (n, C, S);  var : (n, C, S), 0 for a plain Gibbs draw
+    weight : (n, C);  mean : (n, C, S);  var : (n, C, S), None = 0 as in a plain Gibbs draw
     """
 
     weight: Array
     mean: Array
-    var: Array
+    var: Array | None
 
 
 class LatentModel(Protocol):
@@ -84,8 +84,11 @@ class LatentModel(Protocol):
     def draw_noise(self, draw: Any) -> Array:
         """Return the noise variances (D,) of a snapshot."""
 
-    def eta_law(self, draw: Any, rows: slice) -> EtaLaw:
+    def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
         """Return the law of eta of a run of rows under one draw."""
 
-    def sample_eta(self, draw: Any, rows: slice, rng: np.random.Generator) -> Array:
+    def sample_eta(self, draw: Any, rows: slice | Array, rng: np.random.Generator) -> Array:
         """Return one draw (n, S) of eta, joint within a row."""
+
+    def warnings(self, state: Any) -> list[str]:
+        """Return what a user should know of a finished chain."""

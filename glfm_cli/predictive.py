@@ -1,0 +1,276 @@
+"""Predictive distributions of cells: averaged over draws, or one joint draw.
+
+Two views of the law of eta, not to be confused:
+
+- the *marginal* predictive of a cell averages probabilities, means and distribution functions
+  over draws (never draws of x): estimates, intervals, probabilities;
+- a *joint* draw takes one posterior draw for all gaps: multiple imputation.
+
+Rows are visited in blocks, so that memory does not grow with rows x draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm_cli._kernels._predictive import mixture_quantiles
+from glfm_cli.latent.latent import Array, EtaLaw
+from glfm_cli.links.link import Link, Params
+from glfm_cli.posterior import Posterior
+
+BLOCK_ROWS = 1024
+QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
+TRACED_CELLS = 50
+
+Variance = float | Array
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The marginal predictive of some cells of one column.
+
+    rows : (n,) row indices
+    mean, sd : (n,) of the value, or of the level code of an ordinal column; NaN for categorical
+    quantiles : (n, Q) of the value or level code, at the probabilities asked for; NaN likewise
+    probabilities : (n, R) of the levels; None for numeric columns
+    """
+
+    rows: Array
+    mean: Array
+    sd: Array
+    quantiles: Array
+    probabilities: Array | None
+
+
+def predict(
+    posterior: Posterior, cells: Mapping[int, Array], at: Sequence[float] = ()
+) -> dict[int, Marginal]:
+    """Return the marginal predictive of the given cells.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        With at least one draw.
+    cells : mapping of int to (n,) int
+        Column number (among the modelled ones) to the ascending row indices wanted.
+    at : sequence of float
+        Probabilities of the quantiles wanted, each in (0, 1).
+
+    Returns
+    -------
+    dict of int to Marginal
+        O(n draws) time for each column; memory O(BLOCK_ROWS x columns x QUANTILE_DRAWS).
+    """
+    parts: dict[int, list[Marginal]] = {d: [] for d in cells}
+    n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
+    for start in range(0, n_rows, BLOCK_ROWS):
+        end = min(start + BLOCK_ROWS, n_rows)
+        here = {d: rows[(rows >= start) & (rows < end)] for d, rows in cells.items()}
+        here = {d: rows for d, rows in here.items() if rows.size}
+        if here:
+            for d, part in _predict_block(posterior, slice(start, end), here, at).items():
+                parts[d].append(part)
+    return {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
+
+
+def draw_jointly(
+    posterior: Posterior, cells: Mapping[int, Array], rng: np.random.Generator
+) -> dict[int, Array]:
+    """Return one value or level code for each cell, all from one posterior draw chosen by `rng`."""
+    draws = list(posterior.draws())
+    draw = draws[int(rng.integers(len(draws)))]
+    noise = posterior.model.draw_noise(draw.latent)
+    drawn: dict[int, list[Array]] = {d: [] for d in cells}
+    n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
+    for start in range(0, n_rows, BLOCK_ROWS):
+        block = slice(start, min(start + BLOCK_ROWS, n_rows))
+        eta = posterior.model.sample_eta(draw.latent, block, rng)
+        for d, rows in cells.items():
+            here = rows[(rows >= block.start) & (rows < block.stop)] - start
+            if here.size:
+                part = _columns(eta[here], posterior.links[d], posterior.spans[d])
+                link = posterior.links[d]
+                drawn[d].append(link.sample(part, float(noise[d]), draw.params[d], rng))
+    return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
+
+
+def trace_cells(
+    posterior: Posterior, cells: Mapping[int, Array], rng: np.random.Generator
+) -> dict[str, Array]:
+    """Return traces (chain, draw) of the predictive mean of up to 50 of the cells.
+
+    The mean of a categorical column is the probability of its first level, of an ordinal one
+    the mean level code.
+    """
+    pairs = [(d, int(row)) for d, rows in cells.items() for row in rows]
+    if len(pairs) > TRACED_CELLS:
+        chosen = np.sort(rng.choice(len(pairs), TRACED_CELLS, replace=False))
+        pairs = [pairs[i] for i in chosen]
+    if not pairs:
+        return {}
+    rows = np.unique([row for _, row in pairs])
+    where = {int(row): i for i, row in enumerate(rows)}
+    by_column: dict[int, list[int]] = {}
+    for d, row in pairs:
+        by_column.setdefault(d, []).append(where[row])
+    length = min(len(chain) for chain in posterior.chains)
+    out = np.empty((len(pairs), len(posterior.chains), length))
+    for c, chain in enumerate(posterior.chains):
+        for t, draw in enumerate(chain[len(chain) - length :]):
+            law = posterior.model.eta_law(draw.latent, rows)
+            noise = posterior.model.draw_noise(draw.latent)
+            out[:, c, t] = np.concatenate(
+                [
+                    _mean(posterior, d, law, np.array(index), float(noise[d]), draw.params[d])
+                    for d, index in by_column.items()
+                ]
+            )
+    names = [(d, int(rows[i])) for d, index in by_column.items() for i in index]
+    return {f"cell_{row + 1}_{d}": out[i] for i, (d, row) in enumerate(names)}
+
+
+# ------------------------------------------------------------------------------ accumulation
+
+
+class _Levels:
+    """Averages the level probabilities of some cells over draws."""
+
+    def __init__(self, link: Link, rows: Array) -> None:
+        self.link = link
+        self.rows = rows
+        self.total = np.zeros((rows.size, link.n_levels))
+
+    def add(self, weight: Array, eta: Array, var: Variance, params: Params) -> None:
+        p = self.link.probabilities(eta, var, params)
+        self.total += weight[:, None] * p
+
+    def result(self, at: Sequence[float]) -> Marginal:
+        p = self.total / self.total.sum(axis=1, keepdims=True)
+        n = self.rows.size
+        mean = sd = np.full(n, np.nan)
+        quantiles = np.full((n, len(at)), np.nan)
+        if self.link.ordered:
+            codes = np.arange(p.shape[1])
+            mean = p @ codes
+            sd = np.sqrt(np.maximum(p @ codes**2 - mean**2, 0.0))
+            cdf = np.cumsum(p, axis=1)
+            for j, probability in enumerate(at):
+                quantiles[:, j] = np.sum(cdf < probability - 1e-12, axis=1)
+            np.clip(quantiles, 0, p.shape[1] - 1, out=quantiles)
+        return Marginal(self.rows, mean, sd, quantiles, p)
+
+
+class _Numbers:
+    """Averages the first two moments of some cells over draws, and keeps eta for quantiles."""
+
+    def __init__(self, link: Link, rows: Array) -> None:
+        self.link = link
+        self.rows = rows
+        self.mass, self.first, self.second = np.zeros((3, rows.size))
+        self.kept: list[tuple[Array, Array, Array]] = []
+
+    def add(self, weight: Array, eta: Array, var: Variance, params: Params) -> None:
+        mass, first, second = self.link.moments(eta, var, params)
+        self.mass += weight * mass
+        self.first += weight * first
+        self.second += weight * second
+
+    def keep(self, weight: Array, eta: Array, var: Variance) -> None:
+        self.kept.append((weight, eta, np.sqrt(np.broadcast_to(var, eta.shape))))
+
+    def result(self, at: Sequence[float]) -> Marginal:
+        quantiles = np.empty((self.rows.size, len(at)))
+        lower, upper = self.link.latent_bounds
+        if at:
+            weight, mean, sd = (
+                np.ascontiguousarray(np.column_stack([kept[i] for kept in self.kept]))
+                for i in range(3)
+            )
+            weight /= weight.sum(axis=1, keepdims=True)
+            mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
+            quantiles = self.link.value(quantiles)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean_x = self.first / self.mass
+            var_x = self.second / self.mass - mean_x**2
+        outside = ~np.isfinite(mean_x)
+        if outside.any():  # no mass between the bounds: the end that is nearest
+            centre = np.mean([eta[outside] for _, eta, _ in self.kept], axis=0)
+            mean_x[outside] = self.link.value(np.clip(centre, lower, upper))
+            var_x[outside] = 0.0
+        return Marginal(self.rows, mean_x, np.sqrt(np.maximum(var_x, 0.0)), quantiles, None)
+
+
+def _predict_block(
+    posterior: Posterior, block: slice, cells: Mapping[int, Array], at: Sequence[float]
+) -> dict[int, Marginal]:
+    levels = {d: _Levels(posterior.links[d], r) for d, r in cells.items() if posterior.links[d].discrete}
+    numbers = {d: _Numbers(posterior.links[d], r) for d, r in cells.items() if d not in levels}
+    n_draws = posterior.n_draws
+    n_kept = min(n_draws, QUANTILE_DRAWS)
+    keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
+    for t, draw in enumerate(posterior.draws()):
+        law = posterior.model.eta_law(draw.latent, block)
+        noise = posterior.model.draw_noise(draw.latent)
+        for d, rows in cells.items():
+            index = rows - block.start
+            for c in range(law.weight.shape[1]):
+                weight = law.weight[index, c]
+                eta, var = _component(posterior, d, law, index, c, float(noise[d]))
+                target = levels.get(d) or numbers[d]
+                target.add(weight, eta, var, draw.params[d])
+                if d in numbers and t in keep:
+                    numbers[d].keep(weight, eta, var)
+    return {d: part.result(at) for d, part in {**levels, **numbers}.items()}
+
+
+def _component(
+    posterior: Posterior, d: int, law: EtaLaw, index: Array, c: int, noise: float
+) -> tuple[Array, Variance]:
+    """Return eta and the total variance of y for component `c` of the law, for one column."""
+    link, span = posterior.links[d], posterior.spans[d]
+    eta = _columns(law.mean[index, c], link, span)
+    if law.var is None:
+        return eta, noise
+    return eta, _columns(law.var[index, c], link, span) + noise
+
+
+def _columns(eta: Array, link: Link, span: tuple[int, int]) -> Array:
+    return eta[:, span[0]] if link.n_latent == 1 else eta[:, span[0] : span[1]]
+
+
+def _mean(
+    posterior: Posterior, d: int, law: EtaLaw, index: Array, noise: float, params: Params
+) -> Array:
+    link = posterior.links[d]
+    total, mass = np.zeros(index.size), np.zeros(index.size)
+    for c in range(law.weight.shape[1]):
+        weight = law.weight[index, c]
+        eta, var = _component(posterior, d, law, index, c, noise)
+        if link.discrete:
+            p = link.probabilities(eta, var, params)
+            total += weight * (p @ np.arange(p.shape[1]) if link.ordered else p[:, 0])
+            mass += weight
+        else:
+            inside, first, _ = link.moments(eta, var, params)
+            total += weight * first
+            mass += weight * inside
+    return total / np.where(mass > 0, mass, 1.0)
+
+
+def _joined(link: Link, parts: Sequence[Marginal], n_quantiles: int) -> Marginal:
+    if not parts:
+        empty = np.empty(0)
+        p = np.empty((0, link.n_levels)) if link.discrete else None
+        return Marginal(np.empty(0, dtype=np.intp), empty, empty, np.empty((0, n_quantiles)), p)
+    return Marginal(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("rows", "mean", "sd", "quantiles")
+        ),
+        None
+        if parts[0].probabilities is None
+        else np.concatenate([part.probabilities for part in parts if part.probabilities is not None]),
+    )

@@ -1,0 +1,242 @@
+"""The driver: runs chains of any latent model over any links. It knows no model.
+
+One sweep is  model.update;  for each column: fill_eta, link.update_params, link.augment;
+model.finish.  After the warm-up every `thin`-th state is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from glfm_cli.executors import run_jobs
+from glfm_cli.latent.latent import Array, Cells, LatentModel
+from glfm_cli.links.link import Link, Params
+from glfm_cli.posterior import Draw, Posterior
+from glfm_cli.streams import Streams, column_step
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to sample: `warmup` sweeps, then `draws` kept ones, `thin` sweeps apart."""
+
+    chains: int
+    warmup: int
+    draws: int
+    thin: int
+    seed: int
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps of one chain."""
+        return self.warmup + self.draws * self.thin
+
+
+class Observer(Protocol):
+    """Told after every sweep; called from the chains' threads."""
+
+    def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
+        """Sweep number `sweep` (from 1) of a chain is done; `trace` when a draw was kept."""
+
+
+class Quiet:
+    """The observer of a run that says nothing."""
+
+    def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
+        """Ignore the news."""
+
+
+@dataclass
+class Stop:
+    """Why and when sampling ends early; shared by the chains."""
+
+    deadline: float | None = None  # in time.monotonic() seconds
+    reason: str | None = None  # "interrupted" or "time limit"
+    _event: threading.Event = field(default_factory=threading.Event)
+
+    def interrupt(self) -> None:
+        """Ask every chain to end after its current sweep."""
+        self.reason = self.reason or "interrupted"
+        self._event.set()
+
+    def now(self) -> bool:
+        """Return whether to end."""
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self.reason = self.reason or "time limit"
+            self._event.set()
+        return self._event.is_set()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is sampled: the model with its configuration, and the columns with their links.
+
+    xs : per column (n_rows,) float64, NaN where missing
+    """
+
+    model: LatentModel
+    config: Any
+    links: tuple[Link, ...]
+    xs: tuple[Array, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return int(self.xs[0].shape[0])
+
+
+@dataclass(frozen=True)
+class Run:
+    """What sampling gives: the posterior, how it ended, and the models' own warnings."""
+
+    posterior: Posterior
+    stopped: str | None
+    seconds: float
+    warnings: tuple[str, ...]
+
+
+@dataclass
+class Chain:
+    """One chain, ready for its next sweep."""
+
+    problem: Problem
+    streams: Streams
+    cells: Cells
+    params: tuple[Params, ...]
+    state: Any
+    eta: tuple[Array, ...]  # scratch, (N, S_d); empty for links with nothing to draw
+
+    def sweep(self, adapt: bool) -> None:
+        """Make one transition of everything; links may tune their proposals when `adapt`."""
+        problem, cells = self.problem, self.cells
+        model = problem.model
+        model.update(self.state, cells, self.streams)
+        noise = model.noise(self.state)
+        for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
+            if link.known or link.n_latent == 0:
+                continue
+            start, end = cells.span(d)
+            model.fill_eta(self.state, cells, d, self.eta[d])
+            eta = self.eta[d][:, 0] if link.n_latent == 1 else self.eta[d]
+            rng = self.streams.get(column_step(d))
+            link.update_params(x, eta, self.params[d], rng, adapt)
+            link.augment(x, eta, float(noise[d]), self.params[d], rng, cells.y[:, start:end])
+        model.finish(self.state, self.streams)
+
+    def keep(self) -> Draw:
+        """Return the current state as a draw, with its log likelihood traced."""
+        model, state = self.problem.model, self.state
+        trace = {"log_likelihood": self.log_likelihood(), **model.trace(state)}
+        noise = model.noise(state)
+        for d, link in enumerate(self.problem.links):
+            if not link.unit_noise:
+                trace[f"noise_{d}"] = float(noise[d])
+        params = tuple({name: value.copy() for name, value in p.items()} for p in self.params)
+        return Draw(model.draw(state), params, trace)
+
+    def log_likelihood(self) -> float:
+        """Return the sum over observed cells of log p(x | Z, B, noise, thresholds)."""
+        total = 0.0
+        noise = self.problem.model.noise(self.state)
+        for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
+            seen = ~np.isnan(x)
+            out = np.empty((x.size, link.n_latent))
+            self.problem.model.fill_eta(self.state, self.cells, d, out)
+            eta = out[seen, 0] if link.n_latent == 1 else out[seen]
+            total += float(np.sum(link.log_density(x[seen], eta, float(noise[d]), self.params[d])))
+        return total
+
+
+def start_chain(problem: Problem, streams: Streams) -> Chain:
+    """Return a chain at its starting point."""
+    links, xs = problem.links, problem.xs
+    column = np.repeat(np.arange(len(links)), [link.n_latent for link in links]).astype(np.int32)
+    y = np.zeros((problem.n_rows, column.size))
+    cells = Cells(
+        y=y,
+        observed=np.ascontiguousarray(~np.isnan(np.column_stack(xs))).astype(np.uint8),
+        column=column,
+        unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
+    )
+    params = []
+    for d, (link, x) in enumerate(zip(links, xs, strict=True)):
+        start, end = cells.span(d)
+        p, y[:, start:end] = link.start(x, streams.get(column_step(d)))
+        params.append(p)
+    state = problem.model.start(cells, problem.config, streams)
+    eta = tuple(
+        np.empty((0 if link.known else problem.n_rows, link.n_latent)) for link in links
+    )
+    return Chain(problem, streams, cells, tuple(params), state, eta)
+
+
+def _run_chain(
+    problem: Problem, plan: Plan, index: int, stop: Stop, observer: Observer
+) -> tuple[list[Draw], list[str]]:
+    chain = start_chain(problem, Streams(plan.seed, index))
+    draws: list[Draw] = []
+    for sweep in range(1, plan.sweeps + 1):
+        if sweep > 1 and stop.now():
+            break
+        chain.sweep(adapt=sweep <= plan.warmup)
+        kept = None
+        if sweep > plan.warmup and (sweep - plan.warmup) % plan.thin == 0:
+            draws.append(chain.keep())
+            kept = draws[-1].trace
+        observer.swept(index, sweep, kept)
+    if not draws:  # stopped during the warm-up: the last state is the best there is
+        draws.append(chain.keep())
+    return draws, problem.model.warnings(chain.state)
+
+
+def sample(
+    problem: Problem,
+    plan: Plan,
+    *,
+    threads: int = 1,
+    time_limit: float | None = None,
+    observer: Observer | None = None,
+) -> Run:
+    """Run all chains and return their draws.
+
+    Parameters
+    ----------
+    problem, plan
+        What to sample, and how long.
+    threads : int
+        Chains that run at the same time; the draws do not depend on it.
+    time_limit : float, optional
+        Seconds after which the chains end with what they have.
+    observer : Observer, optional
+        Told of progress.
+
+    Raises
+    ------
+    NumericalError
+        The model's numbers broke down.
+    """
+    began = time.monotonic()
+    stop = Stop(deadline=None if time_limit is None else began + time_limit)
+    watching = observer or Quiet()
+
+    def job(index: int) -> Callable[[], tuple[list[Draw], list[str]]]:
+        return lambda: _run_chain(problem, plan, index, stop, watching)
+
+    results: Sequence[tuple[list[Draw], list[str]]] = run_jobs(
+        [job(index) for index in range(plan.chains)], threads=threads, on_interrupt=stop.interrupt
+    )
+    column = np.repeat(np.arange(len(problem.links)), [link.n_latent for link in problem.links])
+    spans = tuple(
+        (int(np.searchsorted(column, d)), int(np.searchsorted(column, d, "right")))
+        for d in range(len(problem.links))
+    )
+    posterior = Posterior(
+        problem.model, problem.links, spans, tuple(tuple(draws) for draws, _ in results)
+    )
+    warnings = dict.fromkeys(text for _, texts in results for text in texts)
+    return Run(posterior, stop.reason, time.monotonic() - began, tuple(warnings))
