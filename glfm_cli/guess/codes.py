@@ -1,0 +1,145 @@
+"""Which values of a column look like a gap: words such as NA, and numbers such as -1 or 999.
+
+A number is called a code only where the rest of the column says so: -1 among counts, 999 far
+above everything else, 9 above the answers 1 to 5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from glfm_cli.guess.names import words
+from glfm_cli.guess.profile import Kind, Profile
+
+# Never a value of their own (compared in lower case, without spaces around).
+GAP_WORDS = words(
+    """na n/a n.a. n.a #n/a <na> nan null (null) #null! #value! #div/0! \\n ? ?? ??? . .. - -- ---
+    missing (missing) <missing>"""
+) | {"", "not available", "no data"}
+
+# A gap among numbers; among words they may well be a level.
+DOUBTFUL_WORDS = words("none nil unknown unk nk nd dk refused x xx * **") | {
+    "not known",
+    "not recorded",
+    "not stated",
+    "not measured",
+    "don't know",
+    "dont know",
+    "no answer",
+    "no response",
+    "prefer not to say",
+}
+
+# The question was not asked: nothing is there to be completed.
+NO_QUESTION_WORDS = frozenset({"not applicable", "inapplicable", "does not apply"})
+
+_LARGEST_SMALL_SCALE = 6
+_MANY_NEGATIVES = 4
+_DIGITS = range(2, 8)
+HIGH_CODES = np.array(
+    [7, 8, 9, 99.9, 999.9, 9999.9, 99.99, 999.99]
+    + [float(f"{digit}" * length) for digit in (6, 7, 8, 9) for length in _DIGITS]
+    + [10.0**length - low for low in (2, 3, 4) for length in _DIGITS]
+)
+# Among words, few numbers can be anything else.
+STRAY_CODES = np.array([-1, -9, -99, -999, -9999, 99, 999, 9999], dtype=np.float64)
+LOW_CODES = -np.concatenate([np.arange(1.0, 10.0), HIGH_CODES])
+
+
+def word_codes(column: Profile, among: frozenset[str]) -> NDArray[np.bool_]:
+    """Return which distinct texts of a column are `among` some words, in any case and spacing."""
+    bare = pc.utf8_lower(pc.utf8_trim_whitespace(column.texts))
+    found = pc.is_in(bare, value_set=pa.array(sorted(among)))
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def gap_words(column: Profile) -> NDArray[np.bool_]:
+    """Return which distinct texts stand for a gap in any column."""
+    if column.kind is not Kind.TEXT:
+        return np.zeros(column.n_distinct, dtype=bool)
+    gaps = word_codes(column, GAP_WORDS)
+    two_letters = column.matches("^[A-Z]{2}$")
+    # Among two-letter country or state codes, NA is Namibia.
+    if two_letters.sum() >= 10 and bool(np.all(two_letters | (gaps & ~two_letters))):
+        gaps &= ~two_letters
+    return gaps
+
+
+def number_codes(column: Profile) -> NDArray[np.bool_]:
+    """Return which distinct values of a column of numbers are codes for a gap."""
+    low = _low_codes(column)
+    rest = ~low
+    high = np.zeros_like(low)
+    high[rest] = _high_codes(column.numbers[rest])
+    return low | high
+
+
+def _low_codes(column: Profile) -> NDArray[np.bool_]:
+    x = column.numbers
+    none = np.zeros(len(x), dtype=bool)
+    negative = x < 0
+    coded = np.isin(x, LOW_CODES)
+    if not negative.any():
+        return none
+    if np.all(coded[negative]) and negative.sum() <= _MANY_NEGATIVES:
+        others = x[~negative]
+        if len(others) < 2 or _is_symmetric(x):
+            return none
+        if column.all_whole or _stand_apart(column, negative):
+            return negative
+    # Values below zero are normal here: only what lies far below them all can be a code.
+    return _far(-x, np.isin(x, LOW_CODES[LOW_CODES <= -66]))
+
+
+def _is_symmetric(x: NDArray[np.float64]) -> bool:
+    """Return whether the values are a scale around zero, such as -2 to 2."""
+    top = x.max()
+    return bool(top == -x.min() and top <= 5 and np.all(x == np.floor(x)))
+
+
+def _stand_apart(column: Profile, codes: NDArray[np.bool_]) -> bool:
+    """Return whether whole codes differ from the other, fractional values by more than sign."""
+    others = column.numbers[~codes]
+    if -column.numbers[codes].max() > np.ptp(others):
+        return True
+    counts = column.counts
+    if counts[codes].min() >= 3 and counts[codes].min() >= 3 * np.median(counts[~codes]):
+        return True
+    pointed = column.matches(r"\.")
+    mostly_pointed = pointed[~codes].mean() > 0.8
+    return column.kind is Kind.TEXT and bool(mostly_pointed and not pointed[codes].any())
+
+
+def _high_codes(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    answers = _answer_codes(x)
+    if answers.any():
+        return answers
+    return _far(x, np.isin(x, HIGH_CODES[HIGH_CODES >= 66]))
+
+
+def _answer_codes(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return 9, and 7 and 8 with it, above answers numbered 0 or 1 to at most 6."""
+    codes = np.isin(x, (7.0, 8.0, 9.0))
+    answers = np.sort(x[~codes])
+    if not (x == 9).any() or len(answers) < 2:
+        return np.zeros(len(x), dtype=bool)
+    numbered = np.array_equal(answers, np.arange(answers[0], answers[0] + len(answers)))
+    small = answers[0] in (0, 1) and answers[-1] <= _LARGEST_SMALL_SCALE
+    if not (numbered and small and x[codes].min() - answers[-1] >= 3):
+        return np.zeros(len(x), dtype=bool)
+    return codes
+
+
+def _far(x: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the candidates farther above all other values than those lie from each other."""
+    codes = candidates.copy()
+    while codes.any():
+        others = x[~codes]
+        if len(others) >= 3 and x[codes].min() - others.max() > np.ptp(others):
+            return codes
+        # The lowest candidate may be an ordinary value under a higher code.
+        codes &= x > x[codes].min()
+    return codes

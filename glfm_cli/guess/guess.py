@@ -1,0 +1,136 @@
+"""From a table to a first types file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from glfm_cli.errors import TableError
+from glfm_cli.guess.codes import GAP_WORDS
+from glfm_cli.guess.judge import judge
+from glfm_cli.guess.profile import profile
+from glfm_cli.guess.verdict import Verdict
+from glfm_cli.schema import MissingCode, Role, Schema
+from glfm_cli.schema.text import entry, flow, scalar
+
+LONGEST_LINE = 100  # a reason that does not fit beside its entry stands above it
+COMMENT_COLUMN = 40
+
+_HEADER = """\
+# Guessed from {source}: {n_rows} rows, {n_columns} columns. Check each line against what you know.
+# Types: real, positive, count, categorical, ordinal. Roles: id, ignore, predictor, target.
+"""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A types file guessed from a table.
+
+    Parameters
+    ----------
+    schema : Schema
+        Names every column of the table; all observed cells are valid under it.
+    reasons : mapping of str to str
+        Column name to why it was guessed so.
+    n_rows : int
+        Rows of the table.
+    """
+
+    schema: Schema
+    reasons: Mapping[str, str]
+    n_rows: int
+
+    def to_yaml(self, source: str = "a table") -> str:
+        """Return the types file, each entry with its reason as a comment.
+
+        Parameters
+        ----------
+        source : str
+            What the comment at the top calls the table.
+        """
+        columns = self.schema.columns
+        lines = [
+            _HEADER.format(source=_one_line(source), n_rows=self.n_rows, n_columns=len(columns)),
+            "glfm: 1\n",
+        ]
+        if self.schema.missing:
+            texts = [code.text for code in self.schema.missing]
+            lines.append(f"missing: {flow(texts)}  # besides the empty cell\n")
+        lines.append("columns:\n")
+        for column in columns:
+            line = entry(column.name, self.schema.entry(column), "  ")
+            reason = f"# {_one_line(self.reasons[column.name])}"
+            beside = f"{line:<{COMMENT_COLUMN}}  {reason}"
+            if len(beside) <= LONGEST_LINE and "\n" not in line:
+                lines.append(f"{beside}\n")
+            else:
+                lines.append(f"  {reason}\n{line}\n")
+        return "".join(lines)
+
+
+def guess_schema(table: pa.Table) -> Guess:
+    """Guess what each column of a table means.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        From `read_table`, or any other.
+
+    Raises
+    ------
+    TableError
+        The table has no row, two columns of one name, or no column that can be modelled.
+    """
+    names = table.column_names
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise TableError("two columns of the table have this name", column=repeated[0])
+    if not names or not table.num_rows:
+        raise TableError("the table has no rows", expected="at least one row of data")
+    verdicts = [judge(profile(name, table.column(name))) for name in names]
+    if not any(verdict.column.modelled for verdict in verdicts):
+        first = verdicts[0]
+        raise TableError(
+            f"no column of the table can be modelled: {scalar(names[0])} is "
+            + (first.reason if first.column.role is Role.IGNORE else f"an id ({first.reason})"),
+            expected="at least one column of numbers or categories that vary",
+        )
+    return Guess(
+        _schema(verdicts),
+        {verdict.column.name: verdict.reason for verdict in verdicts},
+        table.num_rows,
+    )
+
+
+def _schema(verdicts: list[Verdict]) -> Schema:
+    """Return the schema of all guesses, what is missing in any column listed once for all."""
+    words = _shared_codes(verdicts)
+    shared = tuple(MissingCode(word) for word in words)
+    columns = []
+    for verdict in verdicts:
+        column = verdict.column
+        own = column.missing
+        safe = not set(column.levels or ()) & set(words)
+        # A column without codes of its own goes by the table's list, when that harms no level.
+        if safe and set(own) <= set(shared):
+            column = replace(column, missing=shared)
+        columns.append(column)
+    return Schema(tuple(columns), missing=shared)
+
+
+def _shared_codes(verdicts: list[Verdict]) -> list[str]:
+    """Return the words that stand for a gap; numbers are codes of their own column only."""
+    found = {
+        code.text: None
+        for verdict in verdicts
+        for code in verdict.column.missing
+        if code.impute and code.text.strip().lower() in GAP_WORDS
+    }
+    return list(found)
+
+
+def _one_line(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)

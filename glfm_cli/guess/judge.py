@@ -1,0 +1,136 @@
+"""Guess one column: first its gaps, then what the rest of it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.guess import codes
+from glfm_cli.guess.numbers import judge_numbers
+from glfm_cli.guess.profile import Kind, Profile
+from glfm_cli.guess.scales import order
+from glfm_cli.guess.verdict import Verdict, ignore
+from glfm_cli.guess.words import DATE, judge_words
+from glfm_cli.schema import Column, ColumnType, MissingCode
+from glfm_cli.schema.text import scalar
+
+MAX_STRAY = 5  # texts among numbers that are left as they are
+STRAY_SHARE = 0.1  # of the cells
+LEADING_ZERO = r"^\s*[+-]?0\d"
+
+
+class _Gaps(NamedTuple):
+    """The codes of a column and what the reason says of them."""
+
+    codes: tuple[MissingCode, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def add(self, column: Profile, mask: NDArray[np.bool_], why: str, impute: bool = True) -> _Gaps:
+        if not mask.any():
+            return self
+        texts = column.keep(mask).words()
+        note = f"{', '.join(map(scalar, texts))} {why}"
+        return _Gaps(
+            self.codes + tuple(MissingCode(text, impute) for text in texts), (*self.notes, note)
+        )
+
+
+def judge(column: Profile) -> Verdict:
+    """Return the guess for a column; its missing codes are in its `Column`."""
+    name = column.name
+    if column.kind is Kind.TIME:
+        return ignore(name, "dates or times, which are not modelled")
+    if column.kind is Kind.OTHER:
+        return ignore(name, "holds neither text nor numbers")
+    if column.n_distinct == 0:
+        return ignore(name, "holds no value")
+    words = codes.gap_words(column)
+    gaps = _Gaps().add(column, words, "taken for missing")
+    rest = column.keep(~words)
+    if rest.n_distinct == 0:
+        return ignore(name, "holds no value, only codes for missing ones")
+    rest, gaps, is_numeric = _part_numbers(rest, gaps)
+    if rest.n_distinct == 1:
+        return ignore(name, f"always {scalar(rest.words()[0])}")
+    if rest.order is not None:
+        verdict = _declared(rest)
+    elif rest.kind is Kind.BOOLEAN:
+        verdict = Verdict(
+            Column(name, type=ColumnType.CATEGORICAL, levels=("false", "true")), "true or false"
+        )
+    else:
+        verdict = judge_numbers(rest) if is_numeric else judge_words(rest)
+    guessed = verdict.column
+    if not guessed.modelled:
+        return verdict
+    reason = "; ".join((verdict.reason, *gaps.notes))
+    return Verdict(replace(guessed, missing=gaps.codes), reason)
+
+
+def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
+    """Take what is a code out of a column, and tell whether numbers are left.
+
+    Returns
+    -------
+    column : Profile
+        Without its codes.
+    gaps : _Gaps
+        With them.
+    is_numeric : bool
+        True when all that is left are numbers.
+    """
+    numbers = column.is_number
+    if column.kind is Kind.BOOLEAN or column.order is not None:
+        return column, gaps, False
+    if column.matches(LEADING_ZERO).any() and column.kind is Kind.TEXT:
+        return column, gaps, False
+    if not numbers.any():
+        return *_part_doubtful(column, gaps), False
+    if numbers.all():
+        return *_part_codes(column, gaps), True
+    doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS)
+    unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
+    others = ~(numbers | doubtful | unasked)
+    share = column.counts[others].sum() / column.n_observed
+    numeric = numbers.sum() >= 3 or not others.any()
+    if numeric and others.sum() <= MAX_STRAY and share <= STRAY_SHARE:
+        gaps = gaps.add(column, doubtful, "taken for missing")
+        gaps = gaps.add(column, unasked, "left as it is", impute=False)
+        gaps = gaps.add(column, others, "among numbers, left as it is", impute=False)
+        return *_part_codes(column.keep(numbers), gaps), True
+    stray = numbers & np.isin(column.numbers, codes.STRAY_CODES)
+    if numbers.sum() <= 2 and np.array_equal(stray, numbers) and not column.matches(DATE).any():
+        gaps = gaps.add(column, stray, "among words, taken for missing")
+        return *_part_doubtful(column.keep(~stray), gaps), False
+    return column, gaps, False
+
+
+def _part_codes(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
+    found = codes.number_codes(column)
+    return column.keep(~found), gaps.add(column, found, "looks like a code for missing")
+
+
+def _part_doubtful(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
+    """Take words such as "unknown" out of a column where the rest is a scale or dates."""
+    doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS | codes.NO_QUESTION_WORDS)
+    rest = column.keep(~doubtful)
+    if not doubtful.any() or rest.n_distinct < 3 or column.n_distinct > 2 * MAX_STRAY + 10:
+        return column, gaps
+    if order(column.words()) is not None or order(rest.words()) is None:
+        return column, gaps
+    unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
+    gaps = gaps.add(column, doubtful & ~unasked, "outside the scale, taken for missing")
+    return rest, gaps.add(column, unasked, "outside the scale, left as it is", impute=False)
+
+
+def _declared(column: Profile) -> Verdict:
+    """Return the guess for an ordered dictionary: its own levels, in its own order."""
+    gaps = set(column.words())
+    levels = tuple(level for level in column.order or () if level in gaps)
+    return Verdict(
+        Column(column.name, type=ColumnType.ORDINAL, levels=levels),
+        "the file declares these levels and their order",
+    )

@@ -1,0 +1,69 @@
+"""What the name of a column suggests; used only where its values leave a choice."""
+
+from __future__ import annotations
+
+import re
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
+_ID = words("id ids uuid guid uid pid identifier index idx rowid rownames serial mrn")
+_COUNT = words(
+    """n nr num number numbers no count counts visits children kids siblings persons people members
+    rooms cars times age days weeks months years hours hrs minutes weekswrk parity pregnancies
+    credits points goals"""
+)
+_CODE = words(
+    """code codes type kind class category cat group region district zone state country zip zipcode
+    postcode fips race ethnicity ethnic sex gender status species site centre center arm treatment
+    trt rx hospital school cluster sector industry occupation marital month weekday quarter"""
+)
+_NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
+_SCALE = words(
+    """score scale grade stage rating rate level likert satisfaction agreement severity rank quality
+    education degree health importance frequency item q"""
+)
+_SHARE = words("share proportion prop fraction frac prob probability rate ratio")
+_PERCENT = words("percent percentage pct perc")
+_YEAR = frozenset({"year", "yr", "yob", "birthyear"})
+
+
+def parts(name: str) -> set[str]:
+    """Return the words of a name: `patientID`, `patient_id` and `Patient Id` are patient, id."""
+    split = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return {part for part in re.split(r"[\W\d_]+", split.casefold()) if part}
+
+
+def is_id(name: str) -> bool:
+    return not name or name.startswith("Unnamed:") or bool(parts(name) & _ID)
+
+
+def is_count(name: str) -> bool:
+    return bool(parts(name) & _COUNT)
+
+
+def is_code(name: str) -> bool:
+    return bool(parts(name) & _CODE)
+
+
+def is_numbered_code(name: str) -> bool:
+    return bool(parts(name) & _NUMBERED_CODE)
+
+
+def is_scale(name: str) -> bool:
+    return bool(parts(name) & _SCALE)
+
+
+def is_share(name: str) -> bool:
+    return bool(parts(name) & _SHARE)
+
+
+def is_percent(name: str) -> bool:
+    return "%" in name or bool(parts(name) & _PERCENT)
+
+
+def is_year(name: str) -> bool:
+    return bool(parts(name) & _YEAR)

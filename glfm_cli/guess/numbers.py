@@ -1,0 +1,164 @@
+"""Guess the type of a column whose values, gaps aside, are all numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glfm_cli.guess import names
+from glfm_cli.guess.profile import Kind, Profile
+from glfm_cli.guess.verdict import Verdict, ignore, many_levels
+from glfm_cli.schema import Column, ColumnType, Role
+
+MAX_SCALE = 10  # the top of the longest answer scale
+MAX_CODES = 12  # levels that a column named like a code may have without much data
+MIN_PER_LEVEL = 10  # rows per level before numbers are taken for the steps of a scale
+THIN_TOP = 0.05  # counts thin out: their largest value is rarer than this
+
+
+def judge_numbers(column: Profile) -> Verdict:
+    """Return the guess for at least two distinct numbers."""
+    dated = _dates(column)
+    if dated is not None:
+        return dated
+    if column.all_whole and (found := _id(column)):
+        return found
+    if column.n_distinct == 2 and _levels_are_safe(column):
+        return Verdict(
+            Column(column.name, type=ColumnType.CATEGORICAL, levels=column.in_order()),
+            f"two values, {_ends(column, ' and ')}",
+        )
+    return _whole(column) if column.all_whole else _fractional(column)
+
+
+def _id(column: Profile) -> Verdict | None:
+    x = column.numbers
+    if names.is_year(column.name):
+        return None
+    if column.all_different and column.n_rows >= 3 and np.all(np.diff(x) == 1):
+        return Verdict(Column(column.name, role=Role.ID), "numbers the rows")
+    if names.is_id(column.name):
+        if column.all_different:
+            return Verdict(
+                Column(column.name, role=Role.ID),
+                "every value is different, and the name is an id's",
+            )
+        if column.n_distinct > MAX_CODES:
+            return Verdict(
+                Column(column.name, role=Role.ID),
+                f"the name is an id's; {column.n_distinct} different values, some in several rows",
+            )
+    return None
+
+
+def _dates(column: Profile) -> Verdict | None:
+    """Recognise days written as one number, such as 20240131."""
+    x = column.numbers
+    if not column.all_whole or column.n_distinct < 3 or x.min() < 18000101 or x.max() > 21001231:
+        return None
+    month, day = x // 100 % 100, x % 100
+    if np.all((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)):
+        return ignore(column.name, "dates written as numbers; dates are not modelled")
+    return None
+
+
+def _whole(column: Profile) -> Verdict:
+    x, name = column.numbers, column.name
+    low, high = x.min(), x.max()
+    span = f"whole numbers from {_ends(column, ' to ')}"
+    count = Verdict(Column(name, type=ColumnType.COUNT), span)
+    if low < 0:
+        if -low == high <= 5 and _consecutive(column) and _enough(column):
+            return _ordinal(column, f"{span}: a scale around zero")
+        return Verdict(Column(name, type=ColumnType.REAL), f"{span}, some below zero")
+    if not _levels_are_safe(column):
+        return count
+    if names.is_numbered_code(name) or (names.is_code(name) and column.n_distinct <= MAX_CODES):
+        return _code(column, span)
+    few = column.n_distinct <= MAX_SCALE and _enough(column)
+    if not few or names.is_count(name):
+        return count
+    if low in (0, 1) and high <= MAX_SCALE and _consecutive(column):
+        if not names.is_scale(name) and _thins_out(column):
+            return Verdict(count.column, f"{span}, ever fewer toward the top: a count, not a scale")
+        return _ordinal(column, f"{span}, each of them present: an answer scale")
+    if names.is_scale(name) and high <= 2 * MAX_SCALE:
+        return _ordinal(column, f"{span}; the name is a scale's")
+    if len(np.unique(np.diff(np.sort(x)))) == 1 and not _consecutive(column):
+        return _ordinal(column, f"{span} in {column.n_distinct} even steps")
+    if not _consecutive(column) and column.n_distinct <= MAX_SCALE // 2 + 1:
+        return _ordinal(
+            column,
+            f"only {column.n_distinct} whole numbers, with gaps between them; "
+            "categorical if they are mere codes",
+        )
+    return Verdict(count.column, f"{span}; ordinal if they are the steps of a scale")
+
+
+def _code(column: Profile, span: str) -> Verdict:
+    if column.n_distinct > MAX_CODES and (problem := many_levels(column)):
+        return ignore(column.name, f"{span}, codes by their name, {problem}")
+    return Verdict(
+        Column(column.name, type=ColumnType.CATEGORICAL, levels=column.in_order()),
+        f"{span}; by its name, codes of categories",
+    )
+
+
+def _ordinal(column: Profile, reason: str) -> Verdict:
+    return Verdict(Column(column.name, type=ColumnType.ORDINAL, levels=column.in_order()), reason)
+
+
+def _fractional(column: Profile) -> Verdict:
+    x, name = column.numbers, column.name
+    low, high = x.min(), x.max()
+    span = f"numbers from {_ends(column, ' to ')}"
+    if low < 0:
+        return Verdict(Column(name, type=ColumnType.REAL), f"{span}, some below zero")
+    steps = np.unique(np.diff(np.sort(x)).round(12))
+    if (
+        column.n_distinct <= MAX_SCALE
+        and _levels_are_safe(column)
+        and _enough(column)
+        and len(steps) == 1
+    ):
+        return _ordinal(column, f"{span} in {column.n_distinct} even steps: an answer scale")
+    top = None
+    if names.is_share(name) and high <= 1:
+        top, span = 1.0, f"{span}; a share by its name"
+    elif names.is_percent(name) and high <= 100:
+        top, span = 100.0, f"{span}; a percentage by its name"
+    zeros = int(column.counts[x == 0].sum())
+    if zeros:
+        span += f"; {zeros} zeros stand for less than the smallest value above zero"
+    else:
+        span += ", none below zero"
+    bounds = (None, None) if top is None else (0.0, top)
+    return Verdict(Column(name, type=ColumnType.POSITIVE, bounds=bounds), span)
+
+
+def _levels_are_safe(column: Profile) -> bool:
+    """Return whether each number has one text, which the model's levels can go by."""
+    if column.kind is Kind.NUMBER and not column.all_whole:
+        return False  # how 0.1 is written depends on who writes it
+    return len(np.unique(column.numbers)) == column.n_distinct
+
+
+def _consecutive(column: Profile) -> bool:
+    return bool(np.ptp(column.numbers) == column.n_distinct - 1)
+
+
+def _enough(column: Profile) -> bool:
+    return column.n_observed >= MIN_PER_LEVEL * column.n_distinct
+
+
+def _thins_out(column: Profile) -> bool:
+    """Return whether frequencies fall from their peak, near the bottom, to a rare top value."""
+    counts = column.counts[np.argsort(column.numbers)]
+    peak = int(np.argmax(counts))
+    falling = bool(np.all(np.diff(counts[peak:]) <= 0))
+    return peak <= 1 and falling and counts[-1] < THIN_TOP * counts.sum()
+
+
+def _ends(column: Profile, between: str) -> str:
+    x = column.numbers
+    low, high = (column.texts[int(i)].as_py().strip() for i in (np.argmin(x), np.argmax(x)))
+    return f"{low}{between}{high}"

@@ -1,0 +1,200 @@
+"""What a column holds, reduced to its distinct values: all that guessing needs to see.
+
+A column of 100,000 cells mostly has few distinct values, and what is asked of it (is every
+value a whole number? which text looks like a gap?) is a question about those.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+class Kind(Enum):
+    """What the cells of a column are stored as."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    TIME = "a date or time"
+    OTHER = "neither text nor numbers"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The distinct values of one column.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    kind : Kind
+        What its cells are stored as.
+    n_rows : int
+        Rows of the table.
+    texts : pyarrow.StringArray
+        Distinct observed values in order of first appearance, as the text of a types file: a
+        whole number without a decimal point, a boolean as `true` or `false`.
+    counts : (n_distinct,) int64
+        How many cells hold each.
+    numbers : (n_distinct,) float64
+        Their values as numbers, NaN where the text is none.
+    order : tuple of str, optional
+        The levels of an ordered dictionary, from low to high.
+    """
+
+    name: str
+    kind: Kind
+    n_rows: int
+    texts: pa.StringArray
+    counts: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+    order: tuple[str, ...] | None = None
+
+    @property
+    def n_distinct(self) -> int:
+        return len(self.counts)
+
+    @property
+    def n_observed(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def is_number(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.numbers)
+
+    @property
+    def all_whole(self) -> bool:
+        """True when every value is a whole number."""
+        return bool(np.all(self.numbers == np.floor(self.numbers)))
+
+    @property
+    def all_different(self) -> bool:
+        """True when no row is without a value and no two share one."""
+        return self.n_distinct == self.n_rows
+
+    def keep(self, mask: NDArray[np.bool_]) -> Profile:
+        """Return the profile of the cells whose value is marked."""
+        if mask.all():
+            return self
+        return replace(
+            self,
+            texts=self.texts.filter(pa.array(mask)),
+            counts=self.counts[mask],
+            numbers=self.numbers[mask],
+        )
+
+    def matches(self, pattern: str) -> NDArray[np.bool_]:
+        """Return which distinct texts hold a match of a regular expression (RE2)."""
+        return _to_numpy(pc.match_substring_regex(self.texts, pattern))
+
+    def words(self) -> list[str]:
+        """Return the distinct texts."""
+        found: list[str] = self.texts.to_pylist()
+        return found
+
+    def in_order(self) -> tuple[str, ...]:
+        """Return the distinct texts, numbers by size and before words by the alphabet."""
+        words = self.words()
+        keys = [(math.isnan(x), 0.0 if math.isnan(x) else x) for x in self.numbers.tolist()]
+        return tuple(words[i] for i in sorted(range(len(words)), key=lambda i: (keys[i], words[i])))
+
+
+def profile(name: str, column: pa.ChunkedArray) -> Profile:
+    """Return the distinct values of a column; the empty cell, null and NaN are left out."""
+    order = None
+    if pa.types.is_dictionary(column.type):
+        order = _dictionary_order(column)
+        column = column.cast(column.type.value_type)
+    kind = _kind(column.type)
+    if kind in (Kind.TIME, Kind.OTHER):
+        counts, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return Profile(name, kind, len(column), pa.array([], pa.string()), counts, numbers)
+    values, counts = _distinct(column, kind)
+    if kind is Kind.TEXT:
+        texts, numbers = values, _parse_numbers(values)
+    elif kind is Kind.BOOLEAN:
+        texts = values.cast(pa.string())
+        numbers = np.full(len(values), np.nan)
+    else:
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        texts = _number_texts(values, numbers)
+    return Profile(name, kind, len(column), texts, counts, numbers, order)
+
+
+def _kind(kind: pa.DataType) -> Kind:
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return Kind.TEXT
+    if types.is_boolean(kind):
+        return Kind.BOOLEAN
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return Kind.NUMBER
+    if types.is_null(kind):
+        return Kind.TEXT
+    return Kind.TIME if types.is_temporal(kind) else Kind.OTHER
+
+
+def _distinct(column: pa.ChunkedArray, kind: Kind) -> tuple[pa.Array, NDArray[np.int64]]:
+    if kind is Kind.TEXT:
+        column = column.cast(pa.string())
+    found = pc.value_counts(column.combine_chunks())
+    values, counts = found.field("values"), found.field("counts").to_numpy()
+    if pa.types.is_decimal(values.type):
+        kept = pc.is_valid(values)
+    else:
+        kept = pc.is_valid(values) if kind is Kind.BOOLEAN else pc.invert(_is_gap(values))
+    mask = _to_numpy(kept)
+    return values.filter(kept), counts[mask]
+
+
+def _is_gap(values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type):
+        return pc.or_kleene(pc.is_null(values), pc.fill_null(pc.equal(values, ""), True))
+    return pc.is_null(values, nan_is_null=True)
+
+
+def _dictionary_order(column: pa.ChunkedArray) -> tuple[str, ...] | None:
+    """Return the levels of an ordered dictionary of text."""
+    kind = column.type
+    if not kind.ordered or _kind(kind.value_type) is not Kind.TEXT or not column.num_chunks:
+        return None
+    levels = column.unify_dictionaries().chunk(0).dictionary.to_pylist()
+    return tuple(level for level in levels if level)
+
+
+def _parse_numbers(texts: pa.Array) -> NDArray[np.float64]:
+    """Return texts as numbers, NaN where one is no number or beyond the largest double."""
+    numbers = np.full(len(texts), np.nan)
+    bare = pc.utf8_trim_whitespace(texts)
+    valid = pc.match_substring_regex(bare, NUMBER)
+    digits = bare.filter(valid)
+    try:
+        found = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # a leading plus sign, or a number out of range
+        found = np.array([float(text) for text in digits.to_pylist()])
+    numbers[_to_numpy(valid)] = np.where(np.isfinite(found), found, np.nan)
+    return numbers
+
+
+def _number_texts(values: pa.Array, numbers: NDArray[np.float64]) -> pa.Array:
+    """Return the text of each stored number; 11 and 11.0 are both `11`."""
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.string())
+    whole = np.isfinite(numbers) & (np.abs(numbers) < 2**53) & (numbers == np.trunc(numbers))
+    texts = values.cast(pa.string())
+    as_whole = pa.array(np.where(whole, numbers, 0).astype(np.int64)).cast(pa.string())
+    return pc.if_else(pa.array(whole), as_whole, texts)
+
+
+def _to_numpy(mask: pa.Array) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)
+    return found

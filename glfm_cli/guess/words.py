@@ -1,0 +1,98 @@
+"""Guess the type of a column whose values, gaps aside, are not all numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glfm_cli.guess import names, scales
+from glfm_cli.guess.profile import Profile
+from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
+from glfm_cli.schema import Column, ColumnType, Role
+
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[ap]\.?m\.?)?\s*(?:z|utc|[+-]\d{2}:?\d{2})?"
+_DAY = (
+    r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
+    rf"|\d{{1,2}}[ -]?{_MONTH}[ ,.-]*(?:\d{{4}}|\d{{2}})"
+    rf"|{_MONTH}\.? ?\d{{1,2}},? +\d{{4}}"
+    rf"|{_MONTH}[ .-]+\d{{4}}"
+    r"|\d{4}-?[qw]\d{1,2})"
+)
+DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
+
+# Numbers in a dress that only a person can tell: 1,234 may be 1234 or 1.234.
+_DRESSED = (
+    (r"^\s*[+-]?\d*\.?\d+\s*%\s*$", "numbers with a percent sign"),
+    (r"^\s*[+-]?[$€£]\s*\d[\d.,]*\s*$", "amounts with a currency sign"),
+    (r"^\s*[+-]?\d[\d.,]*\s*[$€£]\s*$", "amounts with a currency sign"),
+    (r"^\s*[+-]?\d+(?:[.,]\d+)*\s*$", "numbers with commas"),
+)
+_CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
+
+
+def judge_words(column: Profile) -> Verdict:
+    """Return the guess for at least two distinct texts."""
+    name = column.name
+    if column.matches(DATE).all():
+        return ignore(name, "dates or times, which are not modelled")
+    if column.all_different and (names.is_id(name) or column.matches(_CODE_LIKE).all()):
+        why = "and the name is an id's" if names.is_id(name) else "and each is a code"
+        return Verdict(Column(name, role=Role.ID), f"every value is different, {why}")
+    if _is_repeated_id(column):
+        return Verdict(
+            Column(name, role=Role.ID),
+            f"the name is an id's; {column.n_distinct} different values, some in several rows",
+        )
+    dress = _dress(column)
+    if dress is not None:
+        example = column.texts[0].as_py().strip()
+        return ignore(
+            name, f"{dress}, such as {example}; write them as plain numbers to model them"
+        )
+    if column.n_distinct == column.n_observed:
+        return ignore(name, "text that is different in every row")
+    if problem := many_levels(column):
+        return ignore(name, f"text; {problem}")
+    return _levels(column)
+
+
+def _is_repeated_id(column: Profile) -> bool:
+    many = column.n_distinct > MAX_LEVELS // 2
+    return many and names.is_id(column.name) and bool(column.matches(_CODE_LIKE).all())
+
+
+def _dress(column: Profile) -> str | None:
+    """Return in what form a column writes its numbers, None when it holds no such numbers."""
+    numbers = column.is_number
+    if numbers.all():
+        return None  # with leading zeros, hence codes
+    for pattern, what in _DRESSED:
+        dressed = column.matches(pattern)
+        # Plain numbers among them ("5" beside "1,234") are normal.
+        if np.all(dressed | numbers) and column.n_distinct > 2:
+            return what
+    return None
+
+
+def _levels(column: Profile) -> Verdict:
+    name, words = column.name, column.words()
+    if len(words) == 2:
+        levels = scales.order(words) or column.in_order()
+        if scales.is_yes_no(words):
+            return _categorical(name, levels, "yes or no")
+        return _categorical(name, levels, "two different texts")
+    ordered = scales.order(words)
+    if ordered is not None:
+        reason = f"{len(words)} texts that are steps of a scale; check their order"
+        return Verdict(Column(name, type=ColumnType.ORDINAL, levels=ordered), reason)
+    reason = f"{len(words)} different texts"
+    if column.is_number.all():
+        reason = f"{len(words)} different codes, with zeros in front"
+    if len({" ".join(word.casefold().split()) for word in words}) < len(words):
+        reason += "; some differ only in capitals or spaces, so the same thing may count twice"
+    return _categorical(name, column.in_order(), reason)
+
+
+def _categorical(name: str, levels: tuple[str, ...], reason: str) -> Verdict:
+    return Verdict(Column(name, type=ColumnType.CATEGORICAL, levels=levels), reason)
