@@ -1,0 +1,74 @@
+"""Wrong versions of the compiled kernel, made from its source: tests must tell them apart.
+
+Each mutant replaces one line of the production source, is compiled on the spot, and shares
+everything else with the kernel that ships.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+KERNELS = Path(__file__).resolve().parents[2] / "glfm_cli" / "_kernels"
+
+# name: (text of the production source, what stands there instead)
+MUTANTS = {
+    "new features from their prior": (
+        "m.new_weight[k] += log_evidence(m, group, m.q[group], m.R2[group], k)",
+        "pass",
+    ),
+    "noise variance without the square": (
+        "m.mean[s] += m.y[n * m.S + s] * m.y[n * m.S + s]",
+        "m.mean[s] += m.y[n * m.S + s]",
+    ),
+    "singletons dropped first": (
+        "update_bits(m, n_single)",
+        "update_bits(m, 0)",
+    ),
+}
+
+_SETUP = """
+import sys
+from setuptools import Extension, setup
+from glfm_cli._kernels._build import build_ext
+setup(
+    name="mutant",
+    version="0",
+    py_modules=[],
+    script_args=["build_ext", "--inplace", "--quiet"],
+    ext_modules=[Extension("_glfm", ["_glfm.pyx", "_vector.c"], include_dirs=["."])],
+    cmdclass={"build_ext": build_ext},
+)
+"""
+
+
+def compile_mutant(name: str, folder: Path) -> ModuleType:
+    """Return the kernel module with one line replaced, compiled in `folder`."""
+    right, wrong = MUTANTS[name]
+    source = (KERNELS / "_glfm.pyx").read_text(encoding="utf-8")
+    assert source.count(right) == 1, f"the line of mutant '{name}' is not in the source just once"
+    for header in ("_vector.h", "_vector.c"):
+        shutil.copy(KERNELS / header, folder)
+    (folder / "_glfm.pyx").write_text(source.replace(right, wrong), encoding="utf-8")
+    (folder / "setup.py").write_text(_SETUP, encoding="utf-8")
+    built = subprocess.run(
+        [sys.executable, "setup.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(KERNELS.parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    (library,) = [path for path in folder.iterdir() if path.suffix in (".so", ".pyd")]
+    spec = importlib.util.spec_from_file_location("_glfm", library)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
