@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum, auto
+from functools import partial
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def model() -> TinyModel:
 def row_matrices(model: TinyModel, rule: Rule) -> list[np.ndarray]:
     states = ordered_matrices(model.n_rows, model.max_features)
     return [
-        transition_matrix(states, lambda state, n=n: reference_row(model, state, n, rule))
+        transition_matrix(states, partial(reference_row, model, n=n, rule=rule))
         for n in range(model.n_rows)
     ]
 
