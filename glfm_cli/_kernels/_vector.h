@@ -3,7 +3,7 @@
 #define GLFM_VECTOR_H
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define GLFM_WIDE __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#define GLFM_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define GLFM_WIDE
 #endif
