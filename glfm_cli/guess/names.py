@@ -10,7 +10,8 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ID = words("id ids uuid guid uid pid identifier index idx rowid rownames serial mrn")
+_ID = words("id ids uuid guid uid pid identifier rowid rownames serial mrn")
+_ROW = words("index idx row nr no key")  # the whole name: a "body mass index" is none
 _COUNT = words(
     """n nr num number numbers no count counts visits children kids siblings persons people members
     rooms cars times age days weeks months years hours hrs minutes weekswrk parity pregnancies
@@ -38,7 +39,9 @@ def parts(name: str) -> set[str]:
 
 
 def is_id(name: str) -> bool:
-    return not name or name.startswith("Unnamed:") or bool(parts(name) & _ID)
+    found = parts(name)
+    unnamed = not name or name.startswith("Unnamed:")
+    return unnamed or bool(found & _ID) or (len(found) == 1 and found <= _ROW)
 
 
 def is_count(name: str) -> bool:

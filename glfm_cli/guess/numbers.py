@@ -78,7 +78,7 @@ def _whole(column: Profile) -> Verdict:
     if not few or names.is_count(name):
         return count
     if low in (0, 1) and high <= MAX_SCALE and _consecutive(column):
-        if not names.is_scale(name) and _thins_out(column):
+        if low == 0 and not names.is_scale(name) and _thins_out(column):
             return Verdict(count.column, f"{span}, ever fewer toward the top: a count, not a scale")
         return _ordinal(column, f"{span}, each of them present: an answer scale")
     if names.is_scale(name) and high <= 2 * MAX_SCALE:
@@ -128,7 +128,8 @@ def _fractional(column: Profile) -> Verdict:
         top, span = 100.0, f"{span}; a percentage by its name"
     zeros = int(column.counts[x == 0].sum())
     if zeros:
-        span += f"; {zeros} zeros stand for less than the smallest value above zero"
+        stand = "1 zero stands" if zeros == 1 else f"{zeros} zeros stand"
+        span += f"; {stand} for less than the smallest value above zero"
     else:
         span += ", none below zero"
     bounds = (None, None) if top is None else (0.0, top)
@@ -159,6 +160,10 @@ def _thins_out(column: Profile) -> bool:
 
 
 def _ends(column: Profile, between: str) -> str:
+    """Return the smallest and the largest value, long ones shortened."""
     x = column.numbers
-    low, high = (column.texts[int(i)].as_py().strip() for i in (np.argmin(x), np.argmax(x)))
-    return f"{low}{between}{high}"
+    ends = []
+    for i, value in ((np.argmin(x), x.min()), (np.argmax(x), x.max())):
+        text = column.texts[int(i)].as_py().strip()
+        ends.append(text if len(text) <= 10 else f"{value:.6g}")
+    return between.join(ends)

@@ -1,0 +1,131 @@
+"""The command `glfm`: its commands, and how each way to fail ends.
+
+A command is a module with a function `run` (whose docstring is its help) and one runnable
+`EXAMPLE`; adding it to `COMMANDS` is all there is to do. Modules of commands import nothing
+heavy before `run`, so that `glfm --help` is instant.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from glfm_cli import __version__
+from glfm_cli.cli import types
+from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.errors import GlfmError
+
+COMMANDS: dict[str, ModuleType] = {
+    "types": types,
+}
+
+app = typer.Typer(
+    name="glfm",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+# Wrong options and arguments; typer has no public name for the parent of its usage errors.
+WrongUsage: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"glfm {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Example:  glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml")
+def glfm(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Complete tables with missing values, by Bayesian latent feature models."""
+
+
+for _name, _module in COMMANDS.items():
+    app.command(_name, epilog=f"Example:  {_module.EXAMPLE}")(_module.run)
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run one command line and return its exit status; nothing escapes as a traceback."""
+    try:
+        status = _dispatch(arguments, console)
+        console.stdout.flush()
+        return status
+    except GlfmError as error:
+        console.show(error)
+        _debug(console)
+        return error.exit_status
+    except WrongUsage as error:
+        console.error(*_usage_problem(error))
+        return ExitStatus.USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        console.error("interrupted; nothing was written")
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        _discard_stdout()  # the reader, such as `head`, has seen enough
+        return ExitStatus.OK
+    except MemoryError:
+        console.error("there is not enough memory for this table")
+        _debug(console)
+        return ExitStatus.FAILED
+    except OSError as error:
+        console.error(f"{error.filename or 'the system'}: {error.strerror or error}")
+        _debug(console)
+        return ExitStatus.FAILED
+    except Exception as error:
+        console.error(
+            f"this is a bug in glfm {__version__}: {type(error).__name__}: {error}",
+            "Please report it; with the environment variable GLFM_DEBUG=1 glfm shows where it is.",
+        )
+        _debug(console)
+        return ExitStatus.FAILED
+
+
+def _dispatch(arguments: Sequence[str], console: Console) -> int:
+    command = get_command(app)
+    try:
+        with command.make_context("glfm", list(arguments), obj=console) as context:
+            status = command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    return status if isinstance(status, int) else ExitStatus.OK
+
+
+def _usage_problem(error: Exception) -> tuple[str, str]:
+    """Return the message and the hint for a wrong command line."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "glfm"
+    say = getattr(error, "format_message", error.__str__)
+    return say().rstrip("."), f"`{command} --help` shows what it takes."
+
+
+def _discard_stdout() -> None:
+    # What is still buffered would raise once more when Python flushes it at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _debug(console: Console) -> None:
+    if os.environ.get("GLFM_DEBUG") == "1":
+        traceback.print_exc(file=console.stderr)
+
+
+def main() -> None:
+    """Run `glfm` on the process's arguments and end the process."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names and levels may hold any letter, whatever the terminal's own encoding.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.exit(run(sys.argv[1:], Console()))

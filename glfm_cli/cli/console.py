@@ -1,0 +1,68 @@
+"""The streams of a command, what it says on them, and the status it ends with."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TextIO
+
+from glfm_cli.errors import GlfmError
+
+
+class ExitStatus(IntEnum):
+    """How a command ended, as its exit status."""
+
+    OK = 0  # done; also when a time limit ended the sampling, with a warning
+    FAILED = 1  # failed inside: a bug, a full disk, numbers that broke down
+    USAGE = 2  # wrong usage, table or types file
+    NOT_CONVERGED = 3  # not converged, under --strict
+    INTERRUPTED = 130  # Ctrl-C; while sampling, after writing what there is so far
+
+
+@dataclass
+class Console:
+    """Results on stdout, everything else on stderr.
+
+    Parameters
+    ----------
+    stdout, stderr : TextIO
+        The process's own unless a test swaps them.
+    quiet : bool
+        Say nothing but warnings and errors.
+    """
+
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)
+    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+    quiet: bool = False
+
+    @property
+    def shows_progress(self) -> bool:
+        """True when stderr is a terminal and the user did not ask for quiet."""
+        return not self.quiet and self.stderr.isatty()
+
+    def result(self, text: str) -> None:
+        """Write a result, as it is."""
+        self.stdout.write(text)
+
+    def note(self, text: str) -> None:
+        """Say what was done, unless quiet."""
+        if not self.quiet:
+            self._say(text)
+
+    def warn(self, text: str) -> None:
+        """Say what the user should know of the result, on one line."""
+        self._say(f"Warning: {text}")
+
+    def error(self, text: str, hint: str | None = None) -> None:
+        """Say what went wrong on one line, and the next step on one more."""
+        self._say(f"Error: {text}")
+        if hint:
+            self._say(f"Hint: {hint}")
+
+    def show(self, error: GlfmError) -> None:
+        """Say what went wrong and the next step."""
+        self.error(error.message(), error.hint)
+
+    def _say(self, text: str) -> None:
+        print(" ".join(text.split()), file=self.stderr, flush=True)

@@ -1,0 +1,74 @@
+"""Arguments and options that commands share: one name, one meaning, one help text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="The table: CSV or TSV (also .gz), Parquet or Arrow; - reads standard input.",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the result to this file (replaced only on success), not to standard output.",
+    ),
+]
+Types = Annotated[
+    Path,
+    typer.Option(
+        "--types",
+        metavar="FILE",
+        help="The types file: what each column means (`glfm types` writes a first one).",
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Say nothing but warnings and errors."),
+]
+Model = Annotated[str, typer.Option("--model", metavar="NAME", help="The latent model.")]
+Seed = Annotated[
+    int,
+    typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same result."),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", min=1, metavar="N", help="Threads to use; as many as cores if left out."
+    ),
+]
+Chains = Annotated[
+    int, typer.Option("--chains", min=1, metavar="N", help="Independent chains to run.")
+]
+Warmup = Annotated[
+    int, typer.Option("--warmup", min=0, metavar="N", help="Sweeps of each chain to discard first.")
+]
+Draws = Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Draws to keep per chain.")]
+Thin = Annotated[
+    int, typer.Option("--thin", min=1, metavar="N", help="Sweeps from one kept draw to the next.")
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        help="Stop sampling after this time and answer from the draws so far.",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a field of the model's configuration; may be repeated.",
+    ),
+]
