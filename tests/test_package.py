@@ -89,7 +89,7 @@ def test_no_source_is_ignored_by_git() -> None:
         for path in (REPOSITORY / "glfm_cli").rglob(pattern)
     ]
     ignored = subprocess.run(
-        ["git", "check-ignore", "--no-index", *sources],
+        ["git", "check-ignore", *sources],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
