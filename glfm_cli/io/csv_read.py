@@ -13,6 +13,7 @@ from glfm_cli.io.csv_split import (
     CR,
     LF,
     Cells,
+    byte_at,
     data_row_at,
     fields_per_row,
     line_end,
@@ -241,7 +242,7 @@ def _undouble(text: pa.Array, quoted: np.ndarray) -> pa.Array:
 
 
 def _quoting(text: pa.Array, quoted: np.ndarray, delimiter: str) -> Quoting:
-    bare = not quoted.any() and not pc.any(pc.match_substring_regex(text, '["\r]')).as_py()
+    bare = not quoted.any() and not pc.any(pc.match_substring(text, '"')).as_py()
     return Quoting() if bare else describe_quoting(text, quoted, delimiter)
 
 
@@ -250,5 +251,5 @@ def _usual_newline(data: bytes, cells: Cells) -> str:
     if line_end(data) == CR:
         return "\r"
     after = (cells.ends + cells.quoted)[cells.last_in_row]
-    padded = np.append(np.frombuffer(data, dtype=np.uint8), LF)
-    return "\r\n" if 2 * np.sum(padded[after] == CR) > after.size else "\n"
+    crlf = byte_at(np.frombuffer(data, dtype=np.uint8), after, LF) == CR
+    return "\r\n" if 2 * np.sum(crlf) > after.size else "\n"

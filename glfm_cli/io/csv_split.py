@@ -79,6 +79,12 @@ def data_row_at(data: bytes, position: int) -> int | None:
     return row or None
 
 
+def byte_at(buffer: NDArray[np.uint8], positions: Array, beyond: int) -> NDArray[np.uint8]:
+    """Return the bytes at some positions; `beyond` where the file has ended."""
+    inside = buffer[np.minimum(positions, buffer.size - 1)]
+    return np.where(positions < buffer.size, inside, np.uint8(beyond))
+
+
 def _special_bytes(data: bytes, delimiter: int, newline: int) -> tuple[Array, Mask, Mask]:
     buffer = np.frombuffer(data, dtype=np.uint8)
     special = np.zeros(256, dtype=bool)
@@ -100,11 +106,10 @@ def _quotes_are_regular(data: bytes, quotes: Array, delimiter: int, newline: int
     starts_cell = (opening == 0) | separator[buffer[opening - 1]]
     if not (starts_cell[0] and np.all(starts_cell[1:] | doubled)):
         return False
-    # One byte and two after the closing quote; the end of the file counts as a line end.
-    after = np.append(buffer, [newline, newline])
-    ends_cell = separator[after[closing + 1]]
+    after = byte_at(buffer, closing + 1, newline)
+    ends_cell = separator[after]
     if newline == LF:
-        ends_cell |= (after[closing + 1] == CR) & (after[closing + 2] == LF)
+        ends_cell |= (after == CR) & (byte_at(buffer, closing + 2, CR) == LF)
     return bool(ends_cell[-1] and np.all(ends_cell[:-1] | doubled))
 
 

@@ -1,0 +1,15 @@
+"""Tables to arrays and back: what every model sees of a table, and the completed table.
+
+`encode` turns the modelled columns of a table into numbers, level codes and masks, checking each
+observed cell against the column's type; `decode` puts completed cells back and leaves every other
+cell as it was.
+"""
+
+from __future__ import annotations
+
+from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.encoding.decode import decode
+from glfm_cli.encoding.encode import encode
+from glfm_cli.encoding.flags import flag_columns
+
+__all__ = ["Data", "EncodedColumn", "decode", "encode", "flag_columns"]

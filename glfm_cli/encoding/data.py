@@ -1,0 +1,61 @@
+"""The encoded table: one array of values and two masks a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.schema import Column
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class EncodedColumn:
+    """One modelled column.
+
+    Parameters
+    ----------
+    column : Column
+        What the column means, with a type.
+    index : int
+        Its position in the table.
+    x : (n_rows,) float64
+        The value in the column's own unit, or the code 0..R-1 of its level; NaN where not observed.
+    observed : (n_rows,) bool
+        Cells that hold a value.
+    wanted : (n_rows,) bool
+        Gaps to be completed: none in a predictor, none at a code with `impute: false`.
+    levels : tuple of str
+        The R levels, in the order of their codes; empty for a numeric column.
+    """
+
+    column: Column
+    index: int
+    x: Array
+    observed: Array
+    wanted: Array
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Data:
+    """The modelled columns of a table, in the table's order.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the table.
+    columns : tuple of EncodedColumn
+        Columns of role feature, target and predictor.
+    notes : tuple of str
+        What the user should be warned of, one line each.
+    """
+
+    n_rows: int
+    columns: tuple[EncodedColumn, ...]
+    notes: tuple[str, ...] = ()

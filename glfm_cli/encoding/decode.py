@@ -1,0 +1,151 @@
+"""Completed cells back into the table, each in the form its column has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glfm_cli.encoding.data import Array, Data, EncodedColumn
+from glfm_cli.encoding.levels import distinct_texts, level_key, level_value
+from glfm_cli.encoding.source import is_null, is_text_type, one_chunk, open_column, to_mask
+from glfm_cli.encoding.values import number_texts, typed_numbers
+from glfm_cli.errors import NumericalError, OutputError
+from glfm_cli.io import is_text_table, mark_written_type
+from glfm_cli.schema import NUMERIC, ColumnType
+
+
+def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
+    """Return the table with its gaps completed and every other cell as it was.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The one that was encoded.
+    data : Data
+        What `encode` made of it.
+    fills : mapping of column name to (wanted.sum(),) float64
+        For each column with gaps, their values in the column's own unit, or level codes.
+
+    Returns
+    -------
+    pyarrow.Table
+        With the same columns and types. Text tables get numbers as text; numeric columns of them
+        are marked to be numbers when written to Parquet or Arrow.
+
+    Raises
+    ------
+    NumericalError
+        A value to fill in is not finite.
+    OutputError
+        A dictionary column has no room for another value.
+    """
+    for encoded in data.columns:
+        field = table.schema.field(encoded.index)
+        if is_text_table(table) and encoded.column.type in NUMERIC:
+            kind = "int64" if encoded.column.type is ColumnType.COUNT else "double"
+            field = mark_written_type(field, kind)
+        column = table.column(encoded.index)
+        if encoded.wanted.any():
+            fill = _checked(encoded, fills[encoded.column.name])
+            column = _filled(table, encoded, fill)
+        table = table.set_column(encoded.index, field, column)
+    return table
+
+
+def _checked(encoded: EncodedColumn, fill: Array) -> Array:
+    """Return the fill values of one column, as float64."""
+    values = np.asarray(fill, dtype=np.float64)
+    if values.shape != (int(encoded.wanted.sum()),):
+        raise ValueError(f"{encoded.column.name}: {values.shape} values for its gaps")
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.flatnonzero(encoded.wanted)[int(np.argmax(bad))]) + 1
+        raise NumericalError(
+            "the model gave no finite value for this cell", row=row, column=encoded.column.name
+        )
+    if encoded.levels and not np.all(np.isin(values, np.arange(len(encoded.levels)))):
+        raise ValueError(f"{encoded.column.name}: a value is no level code")
+    return values
+
+
+def _filled(table: pa.Table, encoded: EncodedColumn, fill: Array) -> pa.Array:
+    """Return one column with its gaps filled, in the column's own Arrow type."""
+    old = one_chunk(table.column(encoded.index))
+    kind = old.type.value_type if pa.types.is_dictionary(old.type) else old.type
+    if encoded.levels:
+        codes = pa.array(fill.astype(np.int64))
+        new = _level_values(table, encoded, kind).take(codes)
+    elif is_text_type(kind):
+        new = pa.array(number_texts(encoded, fill), kind)
+    else:
+        new = typed_numbers(encoded, fill, kind)
+    _check_complete(new, encoded)
+    if pa.types.is_dictionary(old.type):
+        return _replace_in_dictionary(old, encoded, new)
+    return _replace(old, encoded.wanted, new)
+
+
+def _replace(old: pa.Array, wanted: Array, new: pa.Array) -> pa.Array:
+    """Return `old` with `new` in the wanted cells; works for every type that can be joined."""
+    place = np.arange(len(old))
+    place[wanted] = len(old) + np.arange(len(new))
+    return pa.concat_arrays([old, new]).take(pa.array(place))
+
+
+def _replace_in_dictionary(old: pa.Array, encoded: EncodedColumn, new: pa.Array) -> pa.Array:
+    dictionary = old.dictionary
+    added = pc.unique(new.filter(pc.invert(pc.is_in(new, dictionary))))
+    if len(added):
+        dictionary = pa.concat_arrays([dictionary, added])
+    where = pc.index_in(new, dictionary)
+    try:
+        indices = _replace(old.indices, encoded.wanted, where.cast(old.type.index_type))
+    except pa.ArrowInvalid:
+        raise OutputError(
+            f"the column's dictionary is full: its {old.type.index_type} indices "
+            f"have no room for {len(added)} more values",
+            column=encoded.column.name,
+            hint="Store the column with a wider dictionary index, or without a dictionary.",
+        ) from None
+    return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=old.type.ordered)
+
+
+def _level_values(table: pa.Table, encoded: EncodedColumn, kind: pa.DataType) -> pa.Array:
+    """Return each level as a value of the column: as it is mostly written there."""
+    source = open_column(table, encoded.index, encoded.column, None)
+    texts, of_row = distinct_texts(source)
+    counts = np.bincount(of_row[encoded.observed], minlength=len(texts))
+    first_row = _first_rows(of_row, len(texts))
+    usual: dict[str, int] = {}
+    for which in np.argsort(-counts, kind="stable"):
+        text = texts[which]
+        if counts[which] and text is not None:
+            usual.setdefault(text, int(first_row[which]))
+    values = []
+    for level in encoded.levels:
+        row = usual.get(level_key(level))
+        if row is None:
+            values.append(pa.repeat(level_value(level, kind), 1))
+        else:
+            values.append(source.values.slice(row, 1).cast(kind))
+    return pa.concat_arrays(values)
+
+
+def _first_rows(of_row: Array, n: int) -> Array:
+    first = np.zeros(n, dtype=np.int64)
+    first[of_row[::-1]] = np.arange(of_row.size)[::-1]
+    return first
+
+
+def _check_complete(new: pa.Array, encoded: EncodedColumn) -> None:
+    """Raise RuntimeError, a bug, when a completed cell would still be a gap."""
+    gap = is_null(new)
+    if pa.types.is_floating(new.type):
+        gap |= np.isnan(new.to_numpy(zero_copy_only=False).astype(float))
+    elif is_text_type(new.type):
+        gap |= to_mask(pc.equal(pc.utf8_trim_whitespace(new.cast(pa.large_string())), ""))
+    if gap.any():
+        raise RuntimeError(f"{encoded.column.name}: a completed cell is still empty")

@@ -1,0 +1,100 @@
+"""A table and its schema to the arrays that models see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.encoding.levels import encode_levels
+from glfm_cli.encoding.notes import column_notes, table_notes
+from glfm_cli.encoding.numeric import encode_numbers, is_numeric
+from glfm_cli.encoding.source import Source, open_column
+from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
+
+_UNUSED_ROLES = (Role.ROW, Role.COLUMN, Role.VALUE, Role.TASK, Role.SPLIT)
+
+
+def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
+    """Return the modelled columns of a table as arrays, every observed cell checked.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        As `read_table` gives it.
+    schema : Schema
+        What its columns mean.
+    file : str, optional
+        The table's name in errors.
+
+    Raises
+    ------
+    TableError
+        A cell does not fit its column's type; names row (from 1), column, value, expectation.
+    SchemaError
+        The schema does not fit the table, or asks for what no model here does.
+    """
+    columns = schema.resolve(table.column_names)
+    for column in columns:
+        _check_modelled(column, schema.file)
+    encoded, notes = [], []
+    for index, column in enumerate(columns):
+        if column.modelled:
+            source = open_column(table, index, column, file)
+            if column.type is None:
+                source = _with_type(source)
+                notes.append(
+                    f"column '{column.name}': no type given, taken as {source.column.type}"
+                )
+            encoded.append(_encode_column(source, index))
+            notes += column_notes(encoded[-1])
+    notes += table_notes(encoded, table.num_rows)
+    return Data(table.num_rows, tuple(encoded), tuple(notes))
+
+
+def _encode_column(source: Source, index: int) -> EncodedColumn:
+    column = source.column
+    levels: tuple[str, ...] = ()
+    if column.type in NUMERIC:
+        x, left = encode_numbers(source)
+    else:
+        x, left, levels = encode_levels(source)
+    observed = ~np.isnan(x)
+    if not observed.any():
+        raise TableError(
+            "no cell of it is observed, so there is nothing to learn from",
+            file=source.file,
+            column=column.name,
+            expected="at least one value",
+            hint=f"Set `role: ignore` for '{column.name}' in the types file.",
+        )
+    wanted = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
+    for array in (x, observed, wanted):
+        array.setflags(write=False)
+    return EncodedColumn(column, index, x, observed, wanted, levels)
+
+
+def _with_type(source: Source) -> Source:
+    """Return a predictor that was given no type as real if it holds numbers, else categorical."""
+    kind = ColumnType.REAL if is_numeric(source) else ColumnType.CATEGORICAL
+    return replace(source, column=replace(source.column, type=kind))
+
+
+def _check_modelled(column: Column, file: str | None) -> None:
+    if column.role in _UNUSED_ROLES:
+        raise SchemaError(
+            f"role {column.role} is not used by any model that completes a table",
+            file=file,
+            column=column.name,
+            hint="Set `role: ignore`, or give the column a type.",
+        )
+    if column.modelled and column.type is ColumnType.BINOMIAL:
+        raise SchemaError(
+            "type binomial is not taken by any model that completes a table",
+            file=file,
+            column=column.name,
+            hint="Give it type count, or `role: ignore`.",
+        )

@@ -1,0 +1,193 @@
+"""Categorical and ordinal columns to level codes, and levels back to values."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glfm_cli.encoding.data import Array, Mask
+from glfm_cli.encoding.source import Source, is_null, is_text_type, text_of
+from glfm_cli.errors import GlfmError
+from glfm_cli.io.dialect import NUMBER
+from glfm_cli.schema import ColumnType
+
+_INTEGRAL = re.compile(r"(-?(?:0|[1-9]\d*))\.0+", re.ASCII)
+_NUMBER = re.compile(NUMBER, re.ASCII)
+
+
+def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:
+    """Return a column's level codes, the cells to be left as they are, and the levels.
+
+    Returns
+    -------
+    x : (n_rows,) float64
+        Code 0..R-1 of the level; NaN at an empty cell, null, NaN or missing code.
+    left : (n_rows,) bool
+        Missing by a code with `impute: false`.
+    levels : tuple of str
+        Those of the types file, or those learnt from the observed cells.
+
+    Raises
+    ------
+    TableError
+        A cell is none of the listed levels.
+    SchemaError
+        Levels cannot be learnt, or the column's Arrow type cannot hold a listed level.
+    """
+    column = source.column
+    texts, of_row = distinct_texts(source)
+    codes = {level_key(code.text): code.impute for code in column.missing}
+    missing = [text is None or text in codes for text in texts]
+    left = np.array([not codes.get(text or "", True) for text in texts], dtype=bool)
+    seen = [text for text, gone in zip(texts, missing, strict=True) if text and not gone]
+    levels = column.levels if column.levels is not None else _learn(source, seen)
+    place = _places(source, levels)
+    if column.levels is not None:
+        unknown = np.array(
+            [not gone and text not in place for text, gone in zip(texts, missing, strict=True)]
+        )
+        if unknown.any():
+            raise _unknown_level(source, unknown[of_row], texts, of_row)
+        _check_castable(source, levels, place, set(seen))
+    code = np.array(
+        [np.nan if gone else place[str(t)] for t, gone in zip(texts, missing, strict=True)]
+    )
+    return code[of_row], left[of_row], levels
+
+
+def distinct_texts(source: Source) -> tuple[list[str | None], Array]:
+    """Return the distinct values of a column as level texts, and which one each row has.
+
+    A value that is empty, null or NaN gives None.
+    """
+    kind = source.values.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise source.schema_error(
+            f"has type {source.column.type}, but the table holds values of type {kind} there",
+            hint="Set `role: ignore`.",
+            expected="text, numbers, booleans or dates",
+        )
+    encoded = pc.dictionary_encode(source.values, null_encoding="encode")
+    if pa.types.is_null(kind):
+        return [None], np.zeros(len(source.values), dtype=np.int64)
+    values = encoded.dictionary
+    empty = is_null(values)
+    if pa.types.is_floating(kind):
+        empty |= np.isnan(values.to_numpy(zero_copy_only=False).astype(float))
+    texts = text_of(values).to_pylist()
+    trim_zeros = pa.types.is_decimal(kind)
+    keys: list[str | None] = []
+    for text, gone in zip(texts, empty, strict=True):
+        key = None if gone else level_key(_shortest(text) if trim_zeros else text)
+        keys.append(key or None)
+    return keys, encoded.indices.to_numpy(zero_copy_only=False)
+
+
+def level_key(text: str) -> str:
+    """Return what two writings of one level share: 11 and 11.0 are one, as are `a` and ` a `."""
+    trimmed = text.strip()
+    integral = _INTEGRAL.fullmatch(trimmed)
+    if integral is None:
+        return trimmed
+    return "0" if integral[1] == "-0" else integral[1]
+
+
+def level_value(text: str, kind: pa.DataType) -> pa.Scalar:
+    """Return a level as a value of an Arrow type; pyarrow.ArrowInvalid if it cannot be one."""
+    if is_text_type(kind):
+        return pa.scalar(text, kind)
+    if pa.types.is_boolean(kind):
+        if text not in ("true", "false"):
+            raise pa.ArrowInvalid(text)
+        return pa.scalar(text == "true")
+    if kind == pa.float16():
+        return pa.scalar(np.float16(text), kind)
+    return pa.scalar(level_key(text)).cast(kind)
+
+
+def _shortest(decimal: str) -> str:
+    return decimal.rstrip("0").rstrip(".") if "." in decimal else decimal
+
+
+def _learn(source: Source, seen: list[str]) -> tuple[str, ...]:
+    """Return the levels of a column whose types file lists none, in a sensible order."""
+    present = set(seen)
+    if source.ordered is not None:
+        in_order = [level_key(t) for t in text_of(source.ordered).to_pylist() if t is not None]
+        return tuple(dict.fromkeys(text for text in in_order if text in present))
+    if source.column.type is not ColumnType.ORDINAL:
+        return tuple(sorted(present, key=_natural))
+    for text in sorted(present, key=_natural):
+        if _NUMBER.fullmatch(text) is None:
+            raise source.schema_error(
+                f"has type ordinal and no `levels`, and '{text}' is not a number to order by",
+                hint="List its levels from low to high: `levels: [low, mid, high]`.",
+            )
+    levels = sorted(present, key=float)
+    for low, high in pairwise(levels):
+        if float(low) == float(high):
+            raise source.schema_error(
+                f"has type ordinal and no `levels`, and '{low}' and '{high}' are the same number",
+                hint="List its levels from low to high, or write them alike in the table.",
+            )
+    return tuple(levels)
+
+
+def _natural(text: str) -> tuple[bool, float, list[tuple[bool, int, str]], str]:
+    """Return a sorting key: numbers by size first, then text, digits in it by their value."""
+    number = float(text) if _NUMBER.fullmatch(text) else np.inf
+    parts = [
+        (not part.isdecimal(), int(part) if part.isdecimal() else 0, part.casefold())
+        for part in re.split(r"(\d+)", text)
+    ]
+    return number == np.inf, number, parts, text
+
+
+def _places(source: Source, levels: tuple[str, ...]) -> dict[str, int]:
+    """Return the code of each level, by its key."""
+    place: dict[str, int] = {}
+    for code, level in enumerate(levels):
+        key = level_key(level)
+        if key in place:
+            raise source.schema_error(
+                f"levels '{levels[place[key]]}' and '{level}' are the same value",
+                hint="Keep one of them in `levels`.",
+            )
+        place[key] = code
+    return place
+
+
+def _check_castable(
+    source: Source, levels: tuple[str, ...], place: dict[str, int], seen: set[str]
+) -> None:
+    """Raise SchemaError for a listed level the column could not hold if it were completed."""
+    kind = source.values.type
+    for key in place.keys() - seen:
+        level = levels[place[key]]
+        try:
+            level_value(level, kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+            raise source.schema_error(
+                f"level '{level}' cannot stand in a column of Arrow type {kind}",
+                hint="Take it out of `levels`, or write the levels as the table holds them.",
+            ) from None
+
+
+def _unknown_level(
+    source: Source, unknown: Mask, texts: list[str | None], of_row: Array
+) -> GlfmError:
+    levels = source.column.levels or ()
+    text = texts[of_row[int(np.argmax(unknown))]] or ""
+    shown = ", ".join(levels[:8]) + (f", ... ({len(levels)} levels)" if len(levels) > 8 else "")
+    folded = {level.casefold(): level for level in levels}
+    near = get_close_matches(text.casefold(), folded, n=1)
+    if near:
+        hint = f"Did the table mean '{folded[near[0]]}'? Or add '{text}' to `levels`."
+    else:
+        hint = f"Add '{text}' to `levels`, or to `missing:` if it stands for a gap."
+    return source.cell_error(unknown, f"one of {shown}", hint)

@@ -1,0 +1,52 @@
+"""What a user should know of a table before trusting its completion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.schema import ColumnType
+
+MANY_LEVELS = 100
+
+
+def column_notes(encoded: EncodedColumn) -> list[str]:
+    """Return the warnings about one column, one line each."""
+    values = encoded.x[encoded.observed]
+    said = []
+    if values.size == 1:
+        said.append("only one cell is observed; its completed cells all rest on it")
+    elif np.all(values == values[0]):
+        shown = f"{values[0]:.12g}"
+        if encoded.levels:
+            shown = f"'{encoded.levels[int(values[0])]}'"
+        said.append(f"every observed cell is {shown}, so it tells nothing about other columns")
+    zeros = int(np.sum(values == 0.0))
+    if encoded.column.type is ColumnType.POSITIVE and zeros and encoded.column.reflect is None:
+        cells = "cell is" if zeros == 1 else "cells are"
+        said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
+    if len(encoded.levels) > MANY_LEVELS:
+        said.append(
+            f"{len(encoded.levels)} levels make the model slow and each level rare; "
+            "an id or free text should have role id or ignore"
+        )
+    return [f"column '{encoded.column.name}': {text}" for text in said]
+
+
+def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
+    """Return the warnings about the table as a whole, one line each."""
+    said = []
+    empty = np.ones(n_rows, dtype=bool)
+    for encoded in columns:
+        empty &= ~encoded.observed
+    if empty.any():
+        count, first = int(empty.sum()), int(np.argmax(empty)) + 1
+        rows = f"row {first} has" if count == 1 else f"{count} rows (the first: row {first}) have"
+        said.append(f"{rows} no observed value and can only follow the columns' distributions")
+    if len(columns) == 1:
+        said.append("only one column is modelled, so gaps follow its distribution alone")
+    if not any(encoded.wanted.any() for encoded in columns):
+        said.append("no cell is to be completed: the table has no gap in the completed columns")
+    return said

@@ -1,0 +1,140 @@
+"""Numbers as cells: as text of sensible length, or rounded into an Arrow type."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.encoding.data import Array, EncodedColumn
+from glfm_cli.encoding.numeric import code_value, stored_dtype
+from glfm_cli.encoding.support import MAX_EXACT, Interval, support
+from glfm_cli.schema import ColumnType
+
+DIGITS = 7  # of a completed real number in text: more would pretend to a precision it has not
+_DOUBLE = np.dtype(np.float64)
+
+
+def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
+    """Return completed numbers as text, inside the column's support.
+
+    Counts are integers. Other numbers have 7 significant digits, more where the observed values
+    differ by little compared with their size (years, dates as day numbers).
+    """
+    allowed = _allowed(encoded, _DOUBLE)
+    if encoded.column.type is ColumnType.COUNT:
+        limit = int(MAX_EXACT)
+        return [str(k) for k in _whole_numbers(encoded, fill, allowed, (-limit, limit))]
+    digits = _digits(encoded)
+    rounded = np.array([float(f"{value:.{digits - 1}e}") for value in fill])
+    outside = ~allowed.contains(rounded)
+    rounded[outside] = allowed.clamp(fill[outside], _DOUBLE)
+    return [_positional(value) for value in _off_codes(encoded, rounded, _DOUBLE)]
+
+
+def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.Array:
+    """Return completed numbers as values of a numeric Arrow type, inside the column's support."""
+    dtype = stored_dtype(kind)
+    allowed = _allowed(encoded, dtype)
+    if pa.types.is_floating(kind):
+        if encoded.column.type is ColumnType.COUNT:
+            limits = (0, int(min(MAX_EXACT, float(np.finfo(dtype).max))))
+            fill = np.array(_whole_numbers(encoded, fill, allowed, limits), dtype=np.float64)
+        values = allowed.clamp(fill, dtype)
+        return pa.array(_off_codes(encoded, values, dtype), kind)
+    if pa.types.is_decimal(kind):
+        return _decimals(encoded, fill, allowed, kind)
+    whole, bound = np.iinfo(kind.to_pandas_dtype()), int(MAX_EXACT)
+    limits = (max(int(whole.min), -bound), min(int(whole.max), bound))
+    return pa.array(_whole_numbers(encoded, fill, allowed, limits), kind)
+
+
+def _allowed(encoded: EncodedColumn, dtype: np.dtype) -> Interval:
+    zero = bool(np.any(encoded.x[encoded.observed] == 0.0))
+    return support(encoded.column, zero=zero, dtype=dtype)
+
+
+def _whole_numbers(
+    encoded: EncodedColumn, fill: Array, allowed: Interval, limits: tuple[int, int]
+) -> list[int]:
+    """Return the integer nearest each value, inside support and type."""
+    least, most = _reach(allowed, Decimal(1), limits)
+    nearest = np.clip(np.rint(fill), least, most).astype(np.int64).tolist()
+    return _beside_codes(encoded, nearest, fill, Decimal(1), (least, most))
+
+
+def _decimals(
+    encoded: EncodedColumn, fill: Array, allowed: Interval, kind: pa.DataType
+) -> pa.Array:
+    """Return the decimal of a type's scale nearest each value, inside support and type."""
+    step = Decimal(1).scaleb(-kind.scale)
+    largest = 10**kind.precision - 1
+    least, most = _reach(allowed, step, (-largest, largest))
+    nearest = [
+        min(max(int((Decimal(value) / step).to_integral_value()), least), most)
+        for value in fill.tolist()
+    ]
+    steps = _beside_codes(encoded, nearest, fill, step, (least, most))
+    # Built from digits: arithmetic would round numbers of more than 28 of them.
+    return pa.array(
+        [Decimal((k < 0, tuple(map(int, str(abs(k)))), -kind.scale)) for k in steps], kind
+    )
+
+
+def _reach(allowed: Interval, step: Decimal, limits: tuple[int, int]) -> tuple[int, int]:
+    """Return the least and largest multiple of `step` inside support and type."""
+    first, last = allowed.multiples(step)
+    least = limits[0] if first is None else max(first, limits[0])
+    most = limits[1] if last is None else min(last, limits[1])
+    return least, most
+
+
+def _beside_codes(
+    encoded: EncodedColumn, steps: list[int], fill: Array, step: Decimal, reach: tuple[int, int]
+) -> list[int]:
+    """Return the multiples, moved to the nearest other one where one is a missing code.
+
+    A completed cell that reads as a code would be a gap again.
+    """
+    taken = {
+        Decimal(code.text.strip()) / step
+        for code in encoded.column.missing
+        if code_value(code.text, _DOUBLE) is not None
+    }
+    for i, k in enumerate(steps):
+        if k in taken:
+            around = range(k - len(taken), k + len(taken) + 1)
+            free = [c for c in around if c not in taken and reach[0] <= c <= reach[1]]
+            exact = Decimal(float(fill[i])) / step
+            steps[i] = min(free, key=lambda c: abs(c - exact), default=k)
+    return steps
+
+
+def _off_codes(encoded: EncodedColumn, values: Array, dtype: np.dtype) -> Array:
+    """Return the values, moved by one unit in the last place where one equals a missing code."""
+    for code in encoded.column.missing:
+        number = code_value(code.text, dtype)
+        if number is not None:
+            # Towards an observed value, which lies inside the support and is no code.
+            towards = dtype.type(np.max(encoded.x[encoded.observed]))
+            values = np.where(values == number, np.nextafter(values, towards), values)
+    return values
+
+
+def _digits(encoded: EncodedColumn) -> int:
+    """Return the significant digits that show differences among a column's values."""
+    observed = encoded.x[encoded.observed]
+    size, spread = float(np.max(np.abs(observed))), float(np.ptp(observed / 2)) * 2
+    if not spread > 0 or size <= spread:
+        return DIGITS
+    return min(17, DIGITS + math.floor(math.log10(size / spread)))
+
+
+def _positional(value: float) -> str:
+    """Return the shortest text that reads as this number, without exponent unless very long."""
+    text = repr(float(value) + 0.0)
+    if "e" in text and 1e-7 <= abs(value) < 1e16:
+        text = np.format_float_positional(value, trim="-")
+    return text.removesuffix(".0")
