@@ -55,7 +55,10 @@ class Posterior:
         names = self.chains[0][0].trace
         return {
             name: np.array(
-                [[draw.trace[name] for draw in chain[len(chain) - length :]] for chain in self.chains]
+                [
+                    [draw.trace[name] for draw in chain[len(chain) - length :]]
+                    for chain in self.chains
+                ]
             )
             for name in names
         }

@@ -206,7 +206,9 @@ class _Numbers:
 def _predict_block(
     posterior: Posterior, block: slice, cells: Mapping[int, Array], at: Sequence[float]
 ) -> dict[int, Marginal]:
-    levels = {d: _Levels(posterior.links[d], r) for d, r in cells.items() if posterior.links[d].discrete}
+    levels = {
+        d: _Levels(posterior.links[d], r) for d, r in cells.items() if posterior.links[d].discrete
+    }
     numbers = {d: _Numbers(posterior.links[d], r) for d, r in cells.items() if d not in levels}
     n_draws = posterior.n_draws
     n_kept = min(n_draws, QUANTILE_DRAWS)
@@ -272,5 +274,7 @@ def _joined(link: Link, parts: Sequence[Marginal], n_quantiles: int) -> Marginal
         ),
         None
         if parts[0].probabilities is None
-        else np.concatenate([part.probabilities for part in parts if part.probabilities is not None]),
+        else np.concatenate(
+            [part.probabilities for part in parts if part.probabilities is not None]
+        ),
     )

@@ -169,9 +169,7 @@ def start_chain(problem: Problem, streams: Streams) -> Chain:
         p, y[:, start:end] = link.start(x, streams.get(column_step(d)))
         params.append(p)
     state = problem.model.start(cells, problem.config, streams)
-    eta = tuple(
-        np.empty((0 if link.known else problem.n_rows, link.n_latent)) for link in links
-    )
+    eta = tuple(np.empty((0 if link.known else problem.n_rows, link.n_latent)) for link in links)
     return Chain(problem, streams, cells, tuple(params), state, eta)
 
 

@@ -28,7 +28,9 @@ def apply_settings(configs: Mapping[str, Any], settings: Mapping[str, object]) -
         An unknown name, or a value that is not of the field's type or outside its range.
     """
     owners = {
-        field.name: label for label, config in configs.items() for field in dataclasses.fields(config)
+        field.name: label
+        for label, config in configs.items()
+        for field in dataclasses.fields(config)
     }
     changes: dict[str, dict[str, Any]] = {label: {} for label in configs}
     for name, value in settings.items():
@@ -44,7 +46,9 @@ def apply_settings(configs: Mapping[str, Any], settings: Mapping[str, object]) -
         config = configs[owners[name]]
         hint = get_type_hints(type(config))[name]
         changes[owners[name]][name] = _convert(name, value, hint)
-    return {label: dataclasses.replace(config, **changes[label]) for label, config in configs.items()}
+    return {
+        label: dataclasses.replace(config, **changes[label]) for label, config in configs.items()
+    }
 
 
 def parse_assignments(items: list[str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ def directives(checked: bool) -> dict[str, bool | int]:
     }
 
 
-class build_ext(_build_ext):  # noqa: N801 - the name that setuptools expects
+class build_ext(_build_ext):
     """`build_ext` with NumPy's headers and its random library."""
 
     def finalize_options(self) -> None:
@@ -39,7 +39,9 @@ class build_ext(_build_ext):  # noqa: N801 - the name that setuptools expects
             extension.library_dirs.append(str(random_lib))
             extension.libraries.append("npyrandom")
             extension.define_macros.append(("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"))
-            extension.depends += [str(path) for pattern in ("*.pxd", "*.h") for path in HERE.glob(pattern)]
+            extension.depends += [
+                str(path) for pattern in ("*.pxd", "*.h") for path in HERE.glob(pattern)
+            ]
             if sys.platform != "win32":
                 extension.libraries.append("m")
                 extension.extra_compile_args += [

@@ -91,7 +91,9 @@ class GlfmConfig:
             self.initial_features,
             "a whole number from 0",
         )
-        require(0 < self.initial_share < 1, "initial_share", self.initial_share, "a share in (0, 1)")
+        require(
+            0 < self.initial_share < 1, "initial_share", self.initial_share, "a share in (0, 1)"
+        )
 
 
 @dataclass
@@ -216,7 +218,16 @@ class Glfm:
         sd = np.sqrt(state.noise)[cells.column]
         scale = layout.scales(state.noise)
         tau, bias_var = state.weight_variance / scale, config.bias_variance / scale
-        shared = (cells.y, cells.observed, cells.column, layout.segments, sd, tau, bias_var, state.Z)
+        shared = (
+            cells.y,
+            cells.observed,
+            cells.column,
+            layout.segments,
+            sd,
+            tau,
+            bias_var,
+            state.Z,
+        )
         state.n_columns, status = _glfm.sweep(
             *shared,
             state.n_columns,
@@ -263,7 +274,9 @@ class Glfm:
         n_features = state.n_columns - bias
         if config.alpha is None:
             harmonic = np.sum(1.0 / np.arange(1, state.Z.shape[0] + 1))
-            state.alpha = rng.gamma(config.alpha_shape + n_features) / (config.alpha_rate + harmonic)
+            state.alpha = rng.gamma(config.alpha_shape + n_features) / (
+                config.alpha_rate + harmonic
+            )
         if config.weight_variance is None:
             B = state.B[bias : state.n_columns]
             noise = state.noise[state.layout.column] if config.prior_scale == "noise" else 1.0

@@ -1,0 +1,62 @@
+"""Progress of sampling on stderr: share done, sweeps per second, time remaining."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from glfm_cli.cli.console import Console
+from glfm_cli.sampling import Plan
+
+
+class Progress:
+    """An observer of a run that draws one line a run while stderr is a terminal.
+
+    Used as a context manager; outside a terminal, or when quiet, it shows nothing.
+    """
+
+    def __init__(self, console: Console, plan: Plan) -> None:
+        from rich.console import Console as RichConsole
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._lock = threading.Lock()
+        self._done = 0
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("left, {task.fields[features]}"),
+            console=RichConsole(file=console.stderr),
+            transient=True,
+            disable=not console.shows_progress,
+        )
+        self._task = self._bar.add_task(
+            f"{plan.chains} chains", total=plan.chains * plan.sweeps, rate="", features="warming up"
+        )
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
+        """Count one sweep; called from the chains' threads."""
+        with self._lock:
+            self._done += 1
+            changes: dict[str, str] = {}
+            if trace is not None and "features" in trace:
+                changes["features"] = f"{trace['features']:.0f} features"
+            speed = self._bar.tasks[0].speed
+            if speed:
+                changes["rate"] = f"{speed:.0f} sweeps/s"
+            self._bar.update(self._task, completed=self._done, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,46 @@
+"""The one value that stands for a predictive distribution."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from glfm_cli.latent.latent import Array
+from glfm_cli.links.link import Link
+from glfm_cli.predictive import Marginal
+
+Estimate = Literal["auto", "mean", "median", "mode", "draw"]
+
+MODE_GRID = np.linspace(0.005, 0.995, 199)  # probabilities at which `mode` looks for the peak
+_MODE_SHARE = 20  # the mode is the centre of the narrowest interval with this many grid steps
+
+
+def point(link: Link, marginal: Marginal, estimate: Estimate) -> Array:
+    """Return the value or level code (n,) that stands for each predictive distribution."""
+    if link.discrete:
+        assert marginal.probabilities is not None
+        if not link.ordered or estimate == "mode":
+            return np.argmax(marginal.probabilities, axis=1).astype(np.float64)
+        if estimate == "mean":
+            return np.floor(marginal.mean + 0.5)
+        return marginal.quantiles[:, 1]
+    if estimate == "median":
+        return marginal.quantiles[:, 1]
+    if estimate == "mode":
+        return _numeric_mode(link, marginal.quantiles[:, 3:])
+    return np.floor(marginal.mean + 0.5) if link.integral else marginal.mean
+
+
+def _numeric_mode(link: Link, quantiles: Array) -> Array:
+    """Return the most probable integer, or the centre of the narrowest interval of 10 %."""
+    if link.integral:
+        out = np.empty(quantiles.shape[0])
+        for i, row in enumerate(quantiles):
+            values, counts = np.unique(row, return_counts=True)
+            out[i] = values[np.argmax(counts)]
+        return out
+    width = quantiles[:, _MODE_SHARE:] - quantiles[:, :-_MODE_SHARE]
+    first = np.argmin(width, axis=1)
+    rows = np.arange(quantiles.shape[0])
+    return (quantiles[rows, first] + quantiles[rows, first + _MODE_SHARE]) / 2

@@ -1,0 +1,277 @@
+"""Complete a table: every requested gap filled, with its uncertainty."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
+from glfm_cli.completion.result import ColumnCompletion, Completion
+from glfm_cli.diagnostics import diagnose
+from glfm_cli.encoding import Data, decode, encode
+from glfm_cli.errors import UsageError
+from glfm_cli.executors import available_threads
+from glfm_cli.io import read_table
+from glfm_cli.latent import MODELS
+from glfm_cli.latent.latent import LatentModel
+from glfm_cli.links.link import Link, LinkConfig, make_link
+from glfm_cli.predictive import Marginal, draw_jointly, predict, trace_cells
+from glfm_cli.sampling import Observer, Plan, Problem, Run, sample, start_chain
+from glfm_cli.schema import Schema, read_schema
+from glfm_cli.settings import apply_settings
+from glfm_cli.streams import CELLS, Streams
+
+CHAINS = 8
+WARMUP = 150
+DRAWS = 50
+THIN = 1
+INTERVAL = 0.95
+
+
+def impute(
+    table: pa.Table | str | os.PathLike[str],
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    model: str = "glfm",
+    chains: int = CHAINS,
+    warmup: int = WARMUP,
+    draws: int = DRAWS,
+    thin: int = THIN,
+    seed: int = 0,
+    threads: int | None = None,
+    time_limit: float | None = None,
+    settings: Mapping[str, object] | None = None,
+    estimate: Estimate = "auto",
+    interval: float = INTERVAL,
+    observer: Observer | None = None,
+) -> Completion:
+    """Complete a table with missing values.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or path
+        The table, or a file that `read_table` reads.
+    types : Schema, mapping or path
+        What the columns mean: a schema, the content of a types file, or its path.
+    model : str
+        A latent model of `glfm_cli.latent.MODELS`.
+    chains, warmup, draws, thin : int
+        Independent chains; sweeps dropped at the start of each; states kept from each; sweeps
+        from one kept state to the next.
+    seed : int
+        The same seed gives the same result, whatever `threads` is.
+    threads : int, optional
+        Chains that run at the same time; by default as many as there are processors.
+    time_limit : float, optional
+        Seconds of sampling after which the draws so far are used.
+    settings : mapping, optional
+        Fields of the model's and the links' configuration, by name.
+    estimate : {"auto", "mean", "median", "mode", "draw"}
+        What fills a gap. "auto" is the mean for real and positive columns, the mean rounded to
+        the nearest integer for counts, the median for ordinal and the mode for categorical ones.
+        "draw" is one joint draw of all gaps, with the variability that the table itself has.
+    interval : float
+        Probability of the reported intervals, in (0, 1).
+    observer : Observer, optional
+        Told after every sweep.
+
+    Returns
+    -------
+    Completion
+
+    Raises
+    ------
+    GlfmError
+        The table, the types or an option are wrong; the error says where and what to do.
+    """
+    check_request(estimate, interval, threads, time_limit)
+    file = None
+    if not isinstance(table, pa.Table):
+        file, table = str(table), read_table(table)
+    problem, data, plan = prepare(
+        table,
+        types,
+        model=model,
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        thin=thin,
+        seed=seed,
+        settings=settings,
+        file=file,
+    )
+    run = sample(
+        problem,
+        plan,
+        threads=threads or available_threads(),
+        time_limit=time_limit,
+        observer=observer,
+    )
+    return complete(run, data, table, seed=seed, estimate=estimate, interval=interval)
+
+
+def prepare(
+    table: pa.Table,
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    model: str,
+    chains: int,
+    warmup: int,
+    draws: int,
+    thin: int,
+    seed: int,
+    settings: Mapping[str, object] | None,
+    file: str | None = None,
+) -> tuple[Problem, Data, Plan]:
+    """Check everything, encode the table and calibrate the links; nothing is sampled yet.
+
+    The options are those of `impute`; `file` names the table in messages.
+    """
+    for name, value, least in (
+        ("chains", chains, 1),
+        ("warmup", warmup, 0),
+        ("draws", draws, 1),
+        ("thin", thin, 1),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            raise UsageError(name, value=value, expected=f"a whole number from {least}")
+    latent = _model(model)
+    configs = apply_settings(
+        {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
+    )
+    data = encode(table, _schema(types), file=file)
+    links_config = dataclasses.replace(
+        configs["links"], first_threshold_fixed=getattr(configs["model"], "bias", False)
+    )
+    links = tuple(make_link(encoded, links_config) for encoded in data.columns)
+    problem = Problem(latent, configs["model"], links, tuple(encoded.x for encoded in data.columns))
+    return problem, data, Plan(chains, warmup, draws, thin, seed)
+
+
+def complete(
+    run: Run,
+    data: Data,
+    table: pa.Table,
+    *,
+    seed: int,
+    estimate: Estimate = "auto",
+    interval: float = INTERVAL,
+) -> Completion:
+    """Fill the gaps of `table` from the draws of a run."""
+    posterior = run.posterior
+    gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
+    at = [(1 - interval) / 2, 0.5, (1 + interval) / 2]
+    grid = list(MODE_GRID) if estimate == "mode" else []
+    marginals = predict(posterior, gaps, at + grid)
+    rng = Streams(seed, 0).get(CELLS)
+    traces = {**posterior.traces(), **trace_cells(posterior, gaps, rng)}
+    joint = draw_jointly(posterior, gaps, rng) if estimate == "draw" else {}
+    columns, fills = [], {}
+    for d, encoded in enumerate(data.columns):
+        if not encoded.column.completed:
+            continue
+        if d in gaps:
+            value = joint[d] if d in joint else point(posterior.links[d], marginals[d], estimate)
+            kept = dataclasses.replace(marginals[d], quantiles=marginals[d].quantiles[:, :3])
+            part = ColumnCompletion(encoded, value, kept)
+        else:
+            part = ColumnCompletion(encoded, np.empty(0), _nothing(posterior.links[d]))
+        columns.append(part)
+        fills[encoded.column.name] = part.estimate
+    return Completion(
+        table=decode(table, data, fills),
+        data=data,
+        columns=tuple(columns),
+        posterior=posterior,
+        run=run,
+        diagnostics=diagnose(traces, [name for name in traces if _gates(name)]),
+        interval=interval,
+        seed=seed,
+        ids=table.select(list(data.ids)),
+    )
+
+
+def _nothing(link: Link) -> Marginal:
+    empty = np.empty(0)
+    p = np.empty((0, link.n_levels)) if link.discrete else None
+    return Marginal(np.empty(0, dtype=np.intp), empty, empty, np.empty((0, 3)), p)
+
+
+def _gates(name: str) -> bool:
+    """Return whether a traced quantity decides on convergence; the number of features does not."""
+    return name == "log_likelihood" or name.startswith(("noise_", "cell_"))
+
+
+def _model(name: str) -> LatentModel:
+    if name not in MODELS:
+        close = difflib.get_close_matches(name, MODELS, n=1)
+        raise UsageError(
+            "--model",
+            value=name,
+            expected=" or ".join(MODELS),
+            hint=f"Did you mean '{close[0]}'?" if close else None,
+        )
+    return MODELS[name]
+
+
+def _schema(types: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
+    if isinstance(types, Schema):
+        return types
+    if isinstance(types, Mapping):
+        return Schema.from_dict(types)
+    return read_schema(types)
+
+
+def check_request(
+    estimate: str, interval: float, threads: int | None, time_limit: float | None
+) -> None:
+    """Raise UsageError when an option that needs no table is outside its range."""
+    if estimate not in get_args(Estimate):
+        raise UsageError("--estimate", value=estimate, expected=" or ".join(get_args(Estimate)))
+    if not 0 < interval < 1:
+        raise UsageError("--interval", value=interval, expected="a number between 0 and 1")
+    if threads is not None and threads < 1:
+        raise UsageError("--threads", value=threads, expected="a whole number from 1")
+    if time_limit is not None and not 0 < time_limit < float("inf"):
+        raise UsageError("--time-limit", value=time_limit, expected="seconds above 0")
+
+
+def foresee(problem: Problem, data: Data, plan: Plan, threads: int) -> dict[str, Any]:
+    """Return what a run would do: sizes, gaps, and seconds and megabytes it would need.
+
+    The time is that of a few sweeps of one chain, measured now; early sweeps have few features,
+    so that it errs on the low side. The memory is counted from the sizes of state and draws.
+    """
+    chain = start_chain(problem, Streams(plan.seed, 0))
+    began = time.monotonic()
+    sweeps = 0
+    while sweeps < 5 or (time.monotonic() - began < 1.0 and sweeps < plan.sweeps):
+        chain.sweep(adapt=True)
+        sweeps += 1
+    per_sweep = (time.monotonic() - began) / sweeps
+    n_rows, n_latent = chain.cells.y.shape
+    width = max(1, problem.model.trace(chain.state).get("features", 1.0))
+    state = n_rows * (16 * n_latent + len(problem.links))
+    kept = plan.chains * plan.draws * (n_rows * width / 8 + 8 * width * n_latent)
+    at_once = min(threads, plan.chains)
+    return {
+        "rows": n_rows,
+        "modelled_columns": len(problem.links),
+        "latent_columns": n_latent,
+        "cells_to_complete": int(sum(e.wanted.sum() for e in data.columns)),
+        "gaps": {e.column.name: int(e.wanted.sum()) for e in data.columns},
+        "chains": plan.chains,
+        "sweeps": plan.sweeps,
+        "draws": plan.chains * plan.draws,
+        "threads": at_once,
+        "seconds": per_sweep * plan.sweeps * -(-plan.chains // at_once),
+        "megabytes": (at_once * state + kept + 8 * n_rows * len(problem.links)) / 2**20,
+    }
