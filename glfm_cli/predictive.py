@@ -76,6 +76,40 @@ def predict(
     return {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
 
 
+def log_scores(
+    posterior: Posterior, cells: Mapping[int, Array], truth: Mapping[int, Array]
+) -> dict[int, Array]:
+    """Return the log predictive density (or mass) of the true value of each cell.
+
+    log( average over draws of p(x | draw) ), by log-sum-exp; not the average of logs.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    cells : mapping of int to (n,) int
+        Column number to the ascending row indices.
+    truth : mapping of int to (n,) float64
+        The values, or level codes, at those cells.
+    """
+    scores = {d: np.full(rows.size, -np.inf) for d, rows in cells.items()}
+    n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
+    for start in range(0, n_rows, BLOCK_ROWS):
+        block = slice(start, min(start + BLOCK_ROWS, n_rows))
+        here = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
+        for draw in posterior.draws():
+            law = posterior.model.eta_law(draw.latent, block)
+            noise = posterior.model.draw_noise(draw.latent)
+            for d, inside in here.items():
+                index = cells[d][inside] - start
+                for c in range(law.weight.shape[1] if index.size else 0):
+                    eta, var = _component(posterior, d, law, index, c, float(noise[d]))
+                    x = truth[d][inside]
+                    log_p = posterior.links[d].log_density(x, eta, var, draw.params[d])
+                    log_p = log_p + np.log(law.weight[index, c])
+                    scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
+    return {d: score - np.log(posterior.n_draws) for d, score in scores.items()}
+
+
 def draw_jointly(
     posterior: Posterior, cells: Mapping[int, Array], rng: np.random.Generator
 ) -> dict[int, Array]:

@@ -13,8 +13,6 @@ from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from glfm_cli.completion import Completion
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
@@ -166,7 +164,7 @@ def _check_outputs(data: str, types: Path, outputs: dict[str, Path | None]) -> N
 
 def _write(
     completion: Completion,
-    table: pa.Table,
+    table: Any,
     output: Path | None,
     cells: Path | None,
     probabilities: Path | None,
