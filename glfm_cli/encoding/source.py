@@ -23,7 +23,7 @@ class Source:
         What the types file says of it.
     values : pyarrow.Array
         One value a row; text as `large_string`.
-    ordered : tuple of str
+    ordered : pyarrow.Array, optional
         The values of an ordered dictionary, in its order.
     file : str, optional
         Named in errors.

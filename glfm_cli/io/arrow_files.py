@@ -54,7 +54,8 @@ def write_arrow(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None
     """Write a table to an open binary file, as Parquet or as an Arrow IPC file."""
     try:
         if layout == "parquet":
-            pq.write_table(table, file)
+            # The names inside lists stay as they are, too.
+            pq.write_table(table, file, use_compliant_nested_type=False)
             return
         with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
