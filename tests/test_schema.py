@@ -129,9 +129,9 @@ def test_an_empty_missing_list_removes_the_table_s() -> None:
     assert Schema.from_yaml(schema.to_yaml()) == schema
 
 
-def test_predictor_in_short_form_is_a_real_number(columns: dict[str, Column]) -> None:
+def test_predictor_in_short_form_is_modelled_but_not_completed(columns: dict[str, Column]) -> None:
     weight = columns["weight"]
-    assert (weight.role, weight.type) == (Role.PREDICTOR, ColumnType.REAL)
+    assert (weight.role, weight.type) == (Role.PREDICTOR, None)
     assert weight.modelled
     assert not weight.completed
 
@@ -223,7 +223,7 @@ WRONG = {
     "columns: {a: {label: x}}": "a feature column needs a type",
     "columns: {a: {type: real, transform: ln}}": "unknown transform, found 'ln'",
     "columns: {a: {type: ordinal, transform: log}}": "`transform` does not go with type ordinal",
-    "columns: {a: {type: real, transform: logit, bounds: [0, 100]}}": "limits from 0 to 1",
+    "columns: {a: {type: real, transform: logit, bounds: [5, null]}}": "or one between 0 and 1",
     "columns: {a: {type: real, transform: sqrt, bounds: [-4, 4]}}": "limits from 0 up",
     "columns: {a: {type: count, bounds: [-1, 5]}}": "`bounds` do not fit type count",
     "columns: {a: {type: positive, bounds: [null, 0]}}": "`bounds` do not fit type positive",

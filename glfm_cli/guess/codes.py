@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile
 
-# Never a value of their own (compared in lower case, without spaces around).
+# Never a value of their own (compared in lower case).
 GAP_WORDS = words(
     """na n/a n.a. n.a #n/a <na> nan null (null) #null! #value! #div/0! \\n ? ?? ??? . .. - -- ---
     missing (missing) <missing>"""
-) | {"", "not available", "no data"}
+) | {"not available", "no data"}
 
 # A gap among numbers; among words they may well be a level.
 DOUBTFUL_WORDS = words("none nil unknown unk nk nd dk refused x xx * **") | {
@@ -50,9 +50,8 @@ LOW_CODES = -np.concatenate([np.arange(1.0, 10.0), HIGH_CODES])
 
 
 def word_codes(column: Profile, among: frozenset[str]) -> NDArray[np.bool_]:
-    """Return which distinct texts of a column are `among` some words, in any case and spacing."""
-    bare = pc.utf8_lower(pc.utf8_trim_whitespace(column.texts))
-    found = pc.is_in(bare, value_set=pa.array(sorted(among)))
+    """Return which distinct texts of a column are `among` some words, in any case."""
+    found = pc.is_in(pc.utf8_lower(column.texts), value_set=pa.array(sorted(among)))
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
 
 
@@ -109,7 +108,7 @@ def _stand_apart(column: Profile, codes: NDArray[np.bool_]) -> bool:
     if counts[codes].min() >= 3 and counts[codes].min() >= 3 * np.median(counts[~codes]):
         return True
     pointed = column.matches(r"\.")
-    mostly_pointed = pointed[~codes].mean() > 0.8
+    mostly_pointed = pointed[~codes].mean() > 0.7
     return column.kind is Kind.TEXT and bool(mostly_pointed and not pointed[codes].any())
 
 

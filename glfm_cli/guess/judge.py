@@ -19,7 +19,7 @@ from glfm_cli.schema.text import scalar
 
 MAX_STRAY = 5  # texts among numbers that are left as they are
 STRAY_SHARE = 0.1  # of the cells
-LEADING_ZERO = r"^\s*[+-]?0\d"
+LEADING_ZERO = r"^[+-]?0\d"
 
 
 class _Gaps(NamedTuple):
@@ -27,6 +27,13 @@ class _Gaps(NamedTuple):
 
     codes: tuple[MissingCode, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def blank(self, column: Profile) -> _Gaps:
+        # Spaces alone are an empty cell, which needs no code.
+        if not column.n_blank:
+            return self
+        cells = "1 blank cell" if column.n_blank == 1 else f"{column.n_blank} blank cells"
+        return _Gaps(self.codes, (*self.notes, f"{cells} taken for missing"))
 
     def add(self, column: Profile, mask: NDArray[np.bool_], why: str, impute: bool = True) -> _Gaps:
         if not mask.any():
@@ -48,7 +55,7 @@ def judge(column: Profile) -> Verdict:
     if column.n_distinct == 0:
         return ignore(name, "holds no value")
     words = codes.gap_words(column)
-    gaps = _Gaps().add(column, words, "taken for missing")
+    gaps = _Gaps().blank(column).add(column, words, "taken for missing")
     rest = column.keep(~words)
     if rest.n_distinct == 0:
         return ignore(name, "holds no value, only codes for missing ones")

@@ -11,15 +11,16 @@ from glfm_cli.schema import Column, ColumnType, Role
 
 MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
+LARGEST_EXACT = 2.0**53  # up to here every whole number is a double of its own
 MIN_PER_LEVEL = 10  # rows per level before numbers are taken for the steps of a scale
 THIN_TOP = 0.05  # counts thin out: their largest value is rarer than this
 
 
 def judge_numbers(column: Profile) -> Verdict:
     """Return the guess for at least two distinct numbers."""
-    dated = _dates(column)
-    if dated is not None:
-        return dated
+    unfit = _dates(column) or _unfit(column)
+    if unfit is not None:
+        return unfit
     if column.all_whole and (found := _id(column)):
         return found
     if column.n_distinct == 2 and _levels_are_safe(column):
@@ -27,7 +28,22 @@ def judge_numbers(column: Profile) -> Verdict:
             Column(column.name, type=ColumnType.CATEGORICAL, levels=column.in_order()),
             f"two values, {_ends(column, ' and ')}",
         )
-    return _whole(column) if column.all_whole else _fractional(column)
+    exact = column.all_whole and np.abs(column.numbers).max() <= LARGEST_EXACT
+    return _whole(column) if exact else _fractional(column)
+
+
+def _unfit(column: Profile) -> Verdict | None:
+    """Recognise numbers that no double holds: infinite ones, and the digits of long codes."""
+    size = np.abs(column.numbers).max()
+    if np.isinf(size):
+        return ignore(column.name, "holds infinite numbers; make them nulls to model the rest")
+    whole_type = column.kind is Kind.NUMBER and not column.matches(r"[.eE]").any()
+    digits = bool(column.matches(r"^[+-]?\d+$").all()) if column.kind is Kind.TEXT else whole_type
+    if size <= LARGEST_EXACT or not digits:
+        return None
+    if column.all_different:
+        return Verdict(Column(column.name, role=Role.ID), "every value is different, a long code")
+    return ignore(column.name, "whole numbers of more than 15 digits, which are mostly codes")
 
 
 def _id(column: Profile) -> Verdict | None:
@@ -138,7 +154,8 @@ def _fractional(column: Profile) -> Verdict:
 
 def _levels_are_safe(column: Profile) -> bool:
     """Return whether each number has one text, which the model's levels can go by."""
-    if column.kind is Kind.NUMBER and not column.all_whole:
+    exact = column.all_whole and np.abs(column.numbers).max() <= LARGEST_EXACT
+    if column.kind is Kind.NUMBER and not exact:
         return False  # how 0.1 is written depends on who writes it
     return len(np.unique(column.numbers)) == column.n_distinct
 
@@ -164,6 +181,6 @@ def _ends(column: Profile, between: str) -> str:
     x = column.numbers
     ends = []
     for i, value in ((np.argmin(x), x.min()), (np.argmax(x), x.max())):
-        text = column.texts[int(i)].as_py().strip()
+        text = column.texts[int(i)].as_py()
         ends.append(text if len(text) <= 10 else f"{value:.6g}")
     return between.join(ends)

@@ -15,7 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+from glfm_cli.io.dialect import NUMBER
+
+# As levels, 11 and 11.0 are one, and so are `a` and ` a `.
+_SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
+_WHOLE = r"^(-?(?:0|[1-9][0-9]*))\.0+$"
+_NEGATIVE_ZERO = r"^-0\.0+$"
 
 
 class Kind(Enum):
@@ -41,12 +46,14 @@ class Profile:
     n_rows : int
         Rows of the table.
     texts : pyarrow.StringArray
-        Distinct observed values in order of first appearance, as the text of a types file: a
-        whole number without a decimal point, a boolean as `true` or `false`.
+        Distinct observed values in order of first appearance, as the text of a types file: no
+        spaces around, a whole number without a decimal point, a boolean as `true` or `false`.
     counts : (n_distinct,) int64
         How many cells hold each.
     numbers : (n_distinct,) float64
         Their values as numbers, NaN where the text is none.
+    n_blank : int
+        Cells that hold nothing but spaces; they count as empty.
     order : tuple of str, optional
         The levels of an ordered dictionary, from low to high.
     """
@@ -57,6 +64,7 @@ class Profile:
     texts: pa.StringArray
     counts: NDArray[np.int64]
     numbers: NDArray[np.float64]
+    n_blank: int = 0
     order: tuple[str, ...] | None = None
 
     @property
@@ -118,16 +126,17 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
     if kind in (Kind.TIME, Kind.OTHER):
         counts, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Profile(name, kind, len(column), pa.array([], pa.string()), counts, numbers)
-    values, counts = _distinct(column, kind)
     if kind is Kind.TEXT:
-        texts, numbers = values, _parse_numbers(values)
-    elif kind is Kind.BOOLEAN:
-        texts = values.cast(pa.string())
-        numbers = np.full(len(values), np.nan)
+        texts, counts, n_blank = _distinct_texts(column)
+        numbers = _parse_numbers(texts)
+        return Profile(name, kind, len(column), texts, counts, numbers, n_blank, order)
+    values, counts = _distinct(column)
+    if kind is Kind.BOOLEAN:
+        texts, numbers = values.cast(pa.string()), np.full(len(values), np.nan)
     else:
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         texts = _number_texts(values, numbers)
-    return Profile(name, kind, len(column), texts, counts, numbers, order)
+    return Profile(name, kind, len(column), texts, counts, numbers)
 
 
 def _kind(kind: pa.DataType) -> Kind:
@@ -143,23 +152,31 @@ def _kind(kind: pa.DataType) -> Kind:
     return Kind.TIME if types.is_temporal(kind) else Kind.OTHER
 
 
-def _distinct(column: pa.ChunkedArray, kind: Kind) -> tuple[pa.Array, NDArray[np.int64]]:
-    if kind is Kind.TEXT:
-        column = column.cast(pa.string())
+def _distinct(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return the distinct values of a column but null and NaN, and how many cells hold each."""
     found = pc.value_counts(column.combine_chunks())
     values, counts = found.field("values"), found.field("counts").to_numpy()
-    if pa.types.is_decimal(values.type):
-        kept = pc.is_valid(values)
-    else:
-        kept = pc.is_valid(values) if kind is Kind.BOOLEAN else pc.invert(_is_gap(values))
-    mask = _to_numpy(kept)
-    return values.filter(kept), counts[mask]
+    is_float = pa.types.is_floating(values.type)
+    kept = pc.invert(pc.is_null(values, nan_is_null=is_float))
+    return values.filter(kept), counts[_to_numpy(kept)]
 
 
-def _is_gap(values: pa.Array) -> pa.Array:
-    if pa.types.is_string(values.type):
-        return pc.or_kleene(pc.is_null(values), pc.fill_null(pc.equal(values, ""), True))
-    return pc.is_null(values, nan_is_null=True)
+def _distinct_texts(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int64], int]:
+    """Return the distinct tidy texts of a column, their counts, and how many cells are blank."""
+    values, counts = _distinct(column.cast(pa.string()))
+    tidied = tidy(values)
+    blank = _to_numpy(pc.equal(tidied, ""))
+    n_blank = int(counts[blank & _to_numpy(pc.not_equal(values, ""))].sum())
+    encoded = tidied.filter(pa.array(~blank)).dictionary_encode()
+    merged = np.bincount(encoded.indices.to_numpy(), counts[~blank], len(encoded.dictionary))
+    return encoded.dictionary, merged.astype(np.int64), n_blank
+
+
+def tidy(texts: pa.Array) -> pa.Array:
+    """Return texts without spaces around them and whole numbers without decimals."""
+    bare = pc.utf8_trim(texts, characters=_SPACES)
+    bare = pc.replace_substring_regex(bare, _NEGATIVE_ZERO, "0")
+    return pc.replace_substring_regex(bare, _WHOLE, r"\1")
 
 
 def _dictionary_order(column: pa.ChunkedArray) -> tuple[str, ...] | None:
@@ -167,19 +184,18 @@ def _dictionary_order(column: pa.ChunkedArray) -> tuple[str, ...] | None:
     kind = column.type
     if not kind.ordered or _kind(kind.value_type) is not Kind.TEXT or not column.num_chunks:
         return None
-    levels = column.unify_dictionaries().chunk(0).dictionary.to_pylist()
-    return tuple(level for level in levels if level)
+    levels = tidy(column.unify_dictionaries().chunk(0).dictionary.cast(pa.string())).to_pylist()
+    return tuple(dict.fromkeys(level for level in levels if level))
 
 
 def _parse_numbers(texts: pa.Array) -> NDArray[np.float64]:
     """Return texts as numbers, NaN where one is no number or beyond the largest double."""
     numbers = np.full(len(texts), np.nan)
-    bare = pc.utf8_trim_whitespace(texts)
-    valid = pc.match_substring_regex(bare, NUMBER)
-    digits = bare.filter(valid)
+    valid = pc.match_substring_regex(texts, f"^(?:{NUMBER})$")
+    digits = texts.filter(valid)
     try:
         found = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:  # a leading plus sign, or a number out of range
+    except pa.ArrowInvalid:  # some versions of Arrow refuse a plus sign that NUMBER allows
         found = np.array([float(text) for text in digits.to_pylist()])
     numbers[_to_numpy(valid)] = np.where(np.isfinite(found), found, np.nan)
     return numbers

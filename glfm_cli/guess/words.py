@@ -46,7 +46,7 @@ def judge_words(column: Profile) -> Verdict:
         )
     dress = _dress(column)
     if dress is not None:
-        example = column.texts[0].as_py().strip()
+        example = column.texts[0].as_py()
         return ignore(
             name, f"{dress}, such as {example}; write them as plain numbers to model them"
         )

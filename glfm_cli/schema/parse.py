@@ -38,12 +38,7 @@ _KEYS = (
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
-_DOMAIN = {
-    Transform.LOG: (0.0, math.inf),
-    Transform.LOG1P: (-1.0, math.inf),
-    Transform.LOGIT: (0.0, 1.0),
-    Transform.SQRT: (0.0, math.inf),
-}
+_LEAST = {Transform.LOG: 0.0, Transform.LOG1P: -1.0, Transform.SQRT: 0.0}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
 _TYPES = ", ".join(ColumnType)
 _ROLES = ", ".join(Role)
@@ -185,8 +180,6 @@ class ColumnParser:
                 expected=listed(ColumnType),
                 hint="For example {type: real}; `glfm types DATA` proposes one for every column.",
             )
-        if found is None and role is Role.PREDICTOR:
-            return ColumnType.REAL
         return found
 
     def text(self, said: Mapping[str, Any], key: str) -> str | None:
@@ -229,6 +222,15 @@ class ColumnParser:
                 value=f"[{limits[0]}, {limits[1]}]",
                 expected="the lower limit first, below the upper one",
                 hint=f"Write `bounds: [{limits[1]}, {limits[0]}]`." if lower > upper else None,
+            )
+        if said.get("transform") == Transform.LOGIT and not (
+            (0.0 if lower is None else lower) < (1.0 if upper is None else upper)
+        ):
+            # logit stretches the part between its bounds, which are 0 and 1 unless given.
+            raise self.error(
+                "`bounds` do not fit `transform: logit`",
+                value=f"[{limits[0]}, {limits[1]}]",
+                expected="both limits, or one between 0 and 1",
             )
         return lower, upper
 
@@ -347,20 +349,15 @@ class ColumnParser:
             flipped = (upper, lower)
             lower, upper = (None if b is None else column.reflect - b for b in flipped)
         why = f"`transform: {column.transform}`"
-        if column.transform in _DOMAIN:
-            inside = _DOMAIN[column.transform]
+        if column.transform in _LEAST:
+            least = _LEAST[column.transform]
         elif column.type in (ColumnType.POSITIVE, ColumnType.COUNT):
-            why, inside = f"type {column.type}", (0.0, math.inf)
+            why, least = f"type {column.type}", 0.0
         else:
             return
-        beyond = (lower is not None and lower < inside[0]) or (
-            upper is not None and (upper > inside[1] or upper <= inside[0])
-        )
-        if beyond:
+        if (lower is not None and lower < least) or (upper is not None and upper <= least):
             limits = ", ".join("null" if b is None else f"{b:g}" for b in column.bounds)
-            expected = f"limits from {inside[0]:g} up"
-            if math.isfinite(inside[1]):
-                expected = f"limits from {inside[0]:g} to {inside[1]:g}"
+            expected = f"limits from {least:g} up"
             if column.reflect is not None:
                 expected += f" after `reflect: {column.reflect:g}`"
             raise self.error(f"`bounds` do not fit {why}", value=f"[{limits}]", expected=expected)
