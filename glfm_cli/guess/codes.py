@@ -102,7 +102,7 @@ def _is_symmetric(x: NDArray[np.float64]) -> bool:
 def _stand_apart(column: Profile, codes: NDArray[np.bool_]) -> bool:
     """Return whether whole codes differ from the other, fractional values by more than sign."""
     others = column.numbers[~codes]
-    if -column.numbers[codes].max() > np.ptp(others):
+    if -column.numbers[codes].max() > np.ptp(others):  # which are not negative
         return True
     counts = column.counts
     if counts[codes].min() >= 3 and counts[codes].min() >= 3 * np.median(counts[~codes]):
@@ -137,7 +137,8 @@ def _far(x: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.bo
     codes = candidates.copy()
     while codes.any():
         others = x[~codes]
-        if len(others) >= 3 and x[codes].min() - others.max() > np.ptp(others):
+        # Halved, since the difference of two doubles may be none.
+        if len(others) >= 3 and x[codes].min() / 2 - others.max() / 2 > np.ptp(others / 2):
             return codes
         # The lowest candidate may be an ordinary value under a higher code.
         codes &= x > x[codes].min()

@@ -88,7 +88,8 @@ def _whole(column: Profile) -> Verdict:
         return Verdict(Column(name, type=ColumnType.REAL), f"{span}, some below zero")
     if not _levels_are_safe(column):
         return count
-    if names.is_numbered_code(name) or (names.is_code(name) and column.n_distinct <= MAX_CODES):
+    named_code = names.is_code(name) or names.is_id(name)
+    if names.is_numbered_code(name) or (named_code and column.n_distinct <= MAX_CODES):
         return _code(column, span)
     few = column.n_distinct <= MAX_SCALE and _enough(column)
     if not few or names.is_count(name):
@@ -129,12 +130,12 @@ def _fractional(column: Profile) -> Verdict:
     span = f"numbers from {_ends(column, ' to ')}"
     if low < 0:
         return Verdict(Column(name, type=ColumnType.REAL), f"{span}, some below zero")
-    steps = np.unique(np.diff(np.sort(x)).round(12))
+    steps = np.diff(np.sort(x))
     if (
         column.n_distinct <= MAX_SCALE
         and _levels_are_safe(column)
         and _enough(column)
-        and len(steps) == 1
+        and np.allclose(steps, steps[0], rtol=1e-9, atol=0)
     ):
         return _ordinal(column, f"{span} in {column.n_distinct} even steps: an answer scale")
     top = None

@@ -1,0 +1,391 @@
+"""Guessing a types file: each kind of column, each kind of gap, and that the guess always works."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glfm_cli.encoding import encode
+from glfm_cli.errors import TableError
+from glfm_cli.guess import guess_schema
+from glfm_cli.io import read_table
+from glfm_cli.schema import Column, ColumnType, MissingCode, Role, Schema
+
+ROWS = 200
+
+
+def guessed(name: str, cells: Sequence[object] | pa.Array) -> tuple[Column, str]:
+    """Return the guess for one column of cells and its reason, after checking that it works."""
+    column = cells if isinstance(cells, pa.Array) else pa.array(list(cells))
+    anchor = pa.array([f"{i % 7}.5" for i in range(len(column))])
+    table = pa.table({name: column, "an anchor": anchor})
+    guess = guess_schema(table)
+    again = Schema.from_yaml(guess.to_yaml())
+    assert again == guess.schema
+    encode(table, again)
+    return guess.schema.resolve(table.column_names)[0], guess.reasons[name]
+
+
+def repeat(*cells: object, rows: int = ROWS) -> list[object]:
+    """Return `rows` cells that go round and round through the given ones."""
+    return [cells[i % len(cells)] for i in range(rows)]
+
+
+def texts(numbers: Sequence[float] | np.ndarray) -> list[str]:
+    return [f"{x:g}" for x in numbers]
+
+
+def codes(column: Column) -> set[str]:
+    return {code.text for code in column.missing}
+
+
+# Kinds of columns ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "kind", "levels"),
+    [
+        ("x", texts(np.linspace(-3, 9, ROWS)), "real", None),
+        ("x", texts(np.linspace(0.1, 9, ROWS)), "positive", None),
+        ("x", texts(np.linspace(0, 9, ROWS)), "positive", None),
+        ("x", texts(range(100, 100 + 3 * ROWS, 3)), "count", None),
+        ("x", texts(range(-60, ROWS - 60)), "id", None),
+        ("x", texts(range(-60, 2 * ROWS - 60, 2)), "real", None),
+        ("n_visits", repeat("0", "1", "2", "3"), "count", None),
+        ("year", texts(range(1900, 1900 + ROWS)), "count", None),
+        ("id", texts(range(1, ROWS + 1)), "id", None),
+        ("patient_id", texts(range(7, 7 + 3 * ROWS, 3)), "id", None),
+        ("patientID", repeat(*texts(range(100, 200))), "id", None),
+        ("code", [f"P{i:03d}" for i in range(ROWS)], "id", None),
+        ("x", [f"{i:05d}" for i in range(0, 2 * ROWS, 2)], "id", None),
+        ("account", [f"{10**19 + i}" for i in range(ROWS)], "id", None),
+        ("ward_id", repeat("1", "2", "3"), "categorical", ("1", "2", "3")),
+        ("body_mass_index", texts(np.linspace(15, 45, ROWS)), "positive", None),
+        ("x", repeat("0", "1"), "categorical", ("0", "1")),
+        ("x", repeat("yes", "no"), "categorical", ("no", "yes")),
+        ("x", repeat("Y", "N"), "categorical", ("N", "Y")),
+        ("x", repeat("male", "female"), "categorical", ("female", "male")),
+        ("q1", repeat("1", "2", "3", "4", "5"), "ordinal", ("1", "2", "3", "4", "5")),
+        ("x", repeat("5", "3", "1", "2", "4"), "ordinal", ("1", "2", "3", "4", "5")),
+        ("x", repeat("-2", "-1", "0", "1", "2"), "ordinal", ("-2", "-1", "0", "1", "2")),
+        ("x", repeat("0", "0.5", "1", "1.5"), "ordinal", ("0", "0.5", "1", "1.5")),
+        ("x", repeat("10", "20", "30"), "ordinal", ("10", "20", "30")),
+        ("region", repeat("10", "25", "30"), "categorical", ("10", "25", "30")),
+        ("x", repeat("01", "02", "10"), "categorical", ("01", "02", "10")),
+        ("x", repeat("red", "green", "blue"), "categorical", ("blue", "green", "red")),
+        ("x", repeat("high", "low", "mid"), "ordinal", ("low", "mid", "high")),
+        (
+            "x",
+            repeat("Agree", "Neutral", "Strongly agree", "Strongly disagree", "Disagree"),
+            "ordinal",
+            ("Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"),
+        ),
+        (
+            "x",
+            repeat("always", "never", "often", "sometimes"),
+            "ordinal",
+            ("never", "sometimes", "often", "always"),
+        ),
+        ("x", repeat("65+", "18-24", "25-64", "<18"), "ordinal", ("<18", "18-24", "25-64", "65+")),
+        ("x", repeat("10 - b", "2 - a", "1 - c"), "ordinal", ("1 - c", "2 - a", "10 - b")),
+        ("stage", repeat("IV", "II", "I", "III"), "ordinal", ("I", "II", "III", "IV")),
+        ("x", repeat("very_low", "low", "high"), "ordinal", ("very_low", "low", "high")),
+        ("x", repeat("only"), "ignore", None),
+        ("x", repeat("7", ""), "ignore", None),
+        ("x", repeat("", None), "ignore", None),
+        ("x", repeat("NA", "?"), "ignore", None),
+        ("day", [f"2024-01-{i % 28 + 1:02d}" for i in range(ROWS)], "ignore", None),
+        ("day", [f"{i % 28 + 1}/3/24" for i in range(ROWS)], "ignore", None),
+        ("day", [f"{i % 28 + 1} March 2024" for i in range(ROWS)], "ignore", None),
+        ("day", [f"202401{i % 28 + 1:02d}" for i in range(ROWS)], "ignore", None),
+        ("t", repeat("12:30", "9:05 pm", "07:00:01"), "ignore", None),
+        ("t", repeat("2024-01-31T12:30:00Z", "2024-02-01 09:00", "2024-03-01"), "ignore", None),
+        ("note", [f"remark {i} on this" for i in range(ROWS)], "ignore", None),
+        ("note", repeat(*[f"remark {i} on this" for i in range(150)]), "ignore", None),
+        ("x", [f"{i}%" for i in range(ROWS)], "ignore", None),
+        ("x", [f"1,{i:03d}" for i in range(ROWS)], "ignore", None),
+        ("x", [f"${i}.50" for i in range(ROWS)], "ignore", None),
+    ],
+)
+def test_column_is_guessed(
+    name: str, cells: list[str | None], kind: str, levels: tuple[str, ...] | None
+) -> None:
+    column, reason = guessed(name, cells)
+    assert (str(column.type or column.role), column.levels) == (kind, levels), reason
+
+
+def test_thinning_frequencies_tell_a_count_from_a_scale() -> None:
+    thin = ["0"] * 120 + ["1"] * 60 + ["2"] * 18 + ["3"] * 2
+    even = repeat("0", "1", "2", "3")
+    assert guessed("x", thin)[0].type is ColumnType.COUNT
+    assert guessed("x", even)[0].type is ColumnType.ORDINAL
+    assert guessed("pain score", thin)[0].type is ColumnType.ORDINAL
+
+
+def test_shares_and_percentages_get_bounds() -> None:
+    assert guessed("share of votes", texts(np.linspace(0, 0.9, ROWS)))[0].bounds == (0, 1)
+    assert guessed("pct_rural", texts(np.linspace(1, 99.5, ROWS)))[0].bounds == (0, 100)
+    assert guessed("growth pct", texts(np.linspace(1, 250.5, ROWS)))[0].bounds == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (pa.array(repeat(True, False)), "categorical"),
+        (pa.array(repeat(1, 2, 3, None)), "ordinal"),
+        (pa.array(repeat(1.0, 2.0, 3.0, None)), "ordinal"),
+        (pa.array(np.linspace(0, 1, ROWS), pa.float32()), "positive"),
+        (pa.array(repeat(0.5, 1.5)), "positive"),
+        (pa.array(repeat(0.5, float("nan"), -1.25)), "real"),
+        (pa.array(repeat(Decimal("1.50"), Decimal("2.25"), Decimal("3.00"))), "positive"),
+        (pa.array(np.arange(0, 3 * ROWS, 3), pa.uint8(), safe=False), "count"),
+        (pa.array(np.arange(ROWS) * 2**55), "id"),
+        (pa.array(repeat(2**60, 2**61, 2**62)), "ignore"),
+        (pa.array(repeat(1.5, float("inf"), 2.5)), "ignore"),
+        (pa.array(repeat(1e300, 2e300, 3.5)), "positive"),
+        (pa.array(repeat("1", "2", "3"), pa.large_string()), "ordinal"),
+        (pa.array(repeat(dt.date(2024, 1, 1), dt.date(2024, 1, 2))), "ignore"),
+        (pa.array(repeat(dt.timedelta(1), dt.timedelta(2))), "ignore"),
+        (pa.array(repeat([1], [2])), "ignore"),
+        (pa.array(repeat(b"a", b"b")), "ignore"),
+        (pa.nulls(ROWS), "ignore"),
+        (pa.array(repeat("b", "a", "c")).dictionary_encode(), "categorical"),
+    ],
+    ids=range(19),
+)
+def test_arrow_types_are_guessed(cells: pa.Array, kind: str) -> None:
+    column, reason = guessed("x", cells)
+    assert str(column.type or column.role) == kind, reason
+
+
+def test_an_ordered_dictionary_keeps_its_order() -> None:
+    indices = pa.array(repeat(2, 0, 1), pa.int8())
+    cells = pa.DictionaryArray.from_arrays(indices, ["zero", "b", "a", "unused"], ordered=True)
+    column, _ = guessed("x", cells)
+    assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a"))
+
+
+# Gaps ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null", "?", ".", "-", "#N/A", "missing"])
+def test_words_for_missing_are_codes_in_every_column(word: str) -> None:
+    for others in (texts(range(0, 90, 3)), ["red", "green", "blue"], ["low", "mid", "high"]):
+        column, reason = guessed("x", repeat(*others, word))
+        assert codes(column) == {word}
+        assert "taken for missing" in reason
+
+
+@pytest.mark.parametrize("word", ["none", "Unknown", "don't know"])
+def test_doubtful_words_are_codes_among_numbers_and_levels_among_words(word: str) -> None:
+    assert codes(guessed("x", repeat(*texts(range(0, 90, 3)), word))[0]) == {word}
+    column, _ = guessed("x", repeat("red", "green", word))
+    assert codes(column) == set()
+    assert word in (column.levels or ())
+
+
+def test_none_is_the_lowest_step_of_a_scale() -> None:
+    assert guessed("pain", repeat("mild", "none", "severe"))[0].levels == (
+        "none",
+        "mild",
+        "severe",
+    )
+
+
+def test_a_word_outside_a_scale_is_a_code() -> None:
+    column, _ = guessed("x", repeat("agree", "neutral", "disagree", "don't know"))
+    assert (column.type, codes(column)) == (ColumnType.ORDINAL, {"don't know"})
+
+
+def test_what_was_not_asked_is_left_as_it_is() -> None:
+    column, _ = guessed("x", repeat(*texts(range(0, 90, 3)), "not applicable"))
+    assert column.missing == (MissingCode("not applicable", impute=False),)
+
+
+def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
+    cells = [*texts(np.linspace(5, 90, ROWS)), "<5", "see notes"]
+    column, reason = guessed("x", cells)
+    assert column.type is ColumnType.POSITIVE
+    assert column.missing == (MissingCode("<5", False), MissingCode("see notes", False))
+    assert "left as it is" in reason
+
+
+def test_blank_cells_are_missing_without_a_code() -> None:
+    column, reason = guessed("x", ["  ", *texts(range(0, 90, 3)), "", " "])
+    assert (column.type, column.missing) == (ColumnType.COUNT, ())
+    assert "2 blank cells taken for missing" in reason
+
+
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [
+        (texts(range(0, 60, 2)), ["-1"]),
+        (texts(range(0, 60, 2)), ["-9", "-8"]),
+        (texts(range(0, 60, 2)), ["-99"]),
+        (texts(np.linspace(0.5, 7.25, 50)), ["-1"]),
+        (texts(np.linspace(-20, 35.5, 50)), ["-999"]),
+        (texts(np.linspace(-20, 35.5, 50)), ["999.9"]),
+        (texts(range(18, 90, 2)), ["999"]),
+        (texts(range(20)), ["99"]),
+        (texts(range(20)), ["97", "98", "99"]),
+        (["1", "2", "3", "4", "5"], ["9"]),
+        (["1", "2", "3", "4"], ["8", "9"]),
+        (["1", "2"], ["9"]),
+        (["10", "20", "30", "45"], ["-1"]),
+        (["red", "green", "blue"], ["999"]),
+    ],
+)
+def test_numbers_far_from_the_rest_are_codes(others: list[str], found: list[str]) -> None:
+    column, reason = guessed("x", repeat(*others, *found))
+    assert codes(column) == set(found), reason
+    assert not set(column.levels or ()) & set(found)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        repeat("-1", "0", "1"),
+        repeat(*texts(range(-30, 30))),
+        repeat(*texts(range(100))),
+        repeat(*texts(range(60, 100))),
+        repeat(*texts(np.linspace(-9.5, 9.5, 60))),
+        repeat("3", "6", "7", "9"),
+        repeat("1", "2", "3", "4", "5", "6", "7", "8", "9"),
+        repeat(*texts(np.geomspace(1, 99_999, 40).round())),
+    ],
+    ids=range(8),
+)
+def test_ordinary_numbers_are_no_codes(cells: list[str]) -> None:
+    assert codes(guessed("x", cells)[0]) == set()
+
+
+def test_namibia_is_a_country_among_countries() -> None:
+    names = ["AT", "BE", "CH", "DE", "ES", "FR", "GB", "IT", "LU", "NA", "NL", "PT"]
+    column, _ = guessed("country", repeat(*names))
+    assert "NA" in (column.levels or ())
+
+
+def test_a_level_of_one_column_is_not_lost_to_the_code_of_another() -> None:
+    names = ["AT", "BE", "CH", "DE", "ES", "FR", "GB", "IT", "LU", "NA", "NL", "PT"]
+    table = pa.table({"country": repeat(*names), "x": repeat("1.5", "NA", "2.5", "3.5")})
+    country, x = guess_schema(table).schema.resolve(table.column_names)
+    assert (codes(country), codes(x)) == (set(), {"NA"})
+
+
+# The whole -----------------------------------------------------------------------------------
+
+
+def test_every_column_stands_in_the_file_with_its_reason() -> None:
+    table = pa.table({"b": repeat("1.5", "2.5", "4.5"), 'a: "#x"': repeat("x", "y")})
+    guess = guess_schema(table)
+    text = guess.to_yaml("table.csv")
+    assert guess.n_rows == ROWS
+    assert list(guess.reasons) == ["b", 'a: "#x"']
+    assert all(reason in text for reason in guess.reasons.values())
+    assert "Guessed from table.csv: 200 rows, 2 columns" in text
+
+
+def test_line_breaks_in_cells_and_names_stay_out_of_the_comments() -> None:
+    table = pa.table({"a\nb": repeat("x\ny: 1", "z", "w"), "c\u2028": repeat("only\nthis")})
+    guess = guess_schema(table)
+    assert Schema.from_yaml(guess.to_yaml("two\nlines.csv")) == guess.schema
+
+
+def test_capitals_and_spaces_that_split_a_level_are_pointed_out() -> None:
+    _, reason = guessed("x", repeat("Oslo", "oslo", "Rome"))
+    assert "differ only in capitals or spaces" in reason
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pa.table({}), "has no rows"),
+        (pa.table({"a": pa.array([], pa.string())}), "has no rows"),
+        (pa.table({"a": repeat("x"), "id": texts(range(ROWS))}), "no column of the table can be"),
+        (pa.Table.from_arrays([pa.array(["1"])] * 2, ["a", "a"]), "two columns of the table have"),
+    ],
+    ids=range(4),
+)
+def test_tables_without_anything_to_guess_are_errors(table: pa.Table, message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        guess_schema(table)
+
+
+@pytest.mark.parametrize("name", ["airquality", "lung", "messy", "pbc"])
+def test_guess_for_the_sample_tables_runs_unchanged(sample_data: Path, name: str) -> None:
+    table = read_table(sample_data / f"{name}.csv")
+    schema = Schema.from_yaml(guess_schema(table).to_yaml())
+    data = encode(table, schema)
+    assert data.n_rows == table.num_rows
+    assert len(data.columns) >= table.num_columns - 1
+
+
+def test_guess_for_the_messy_table_is_what_a_person_would_write(sample_data: Path) -> None:
+    table = read_table(sample_data / "messy.csv")
+    found = {c.name: c for c in guess_schema(table).schema.resolve(table.column_names)}
+    assert {name: str(c.type or c.role) for name, c in found.items()} == {
+        "id": "id",
+        "income": "positive",
+        "visits": "count",
+        "grade": "ordinal",
+        "city": "categorical",
+        "city_code": "categorical",
+        "temperature": "real",
+    }
+    assert found["grade"].levels == ("low", "mid", "high")
+    assert codes(found["visits"]) == codes(found["city_code"]) == {"-1"}
+    assert "?" in codes(found["grade"])
+    assert "NA" in codes(found["temperature"])
+
+
+CELLS = st.one_of(
+    st.sampled_from(
+        ["", " ", "NA", "?", "none", "-1", "-9", "99", "999", "0", "1", "1.0", "-0.0", "01", "1e5"]
+    ),
+    st.sampled_from(["low", "high", "yes", "no", "I", "1-2", "12:30", "2024-01-31", "5%", "1,5"]),
+    st.integers(-3, 12).map(str),
+    st.floats(-1e3, 1e3).map(str),
+    st.text(max_size=4),
+)
+COLUMNS = st.one_of(
+    st.lists(CELLS | st.none(), min_size=1, max_size=4).map(lambda c: (c, pa.string())),
+    st.lists(st.floats() | st.none(), min_size=1, max_size=5).map(lambda c: (c, pa.float64())),
+    st.lists(st.floats(width=32), min_size=1, max_size=5).map(lambda c: (c, pa.float32())),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5).map(
+        lambda c: (c, pa.int64())
+    ),
+    st.lists(st.integers(-9, 99) | st.none(), min_size=1, max_size=5).map(lambda c: (c, pa.int8())),
+    st.lists(st.decimals(-99, 99, places=2) | st.none(), min_size=1, max_size=5).map(
+        lambda c: (c, pa.decimal128(6, 2))
+    ),
+    st.lists(st.booleans() | st.none(), min_size=1, max_size=3).map(lambda c: (c, pa.bool_())),
+)
+NAMES = st.sampled_from(["id", "x", "n", "score", "zip code", "share", "year", ""]) | st.text(
+    max_size=3
+)
+
+
+@given(st.dictionaries(NAMES, COLUMNS, min_size=1, max_size=3), st.integers(2, 60))
+def test_whatever_is_guessed_loads_and_runs_unchanged(
+    columns: dict[str, tuple[list[object], pa.DataType]], rows: int
+) -> None:
+    arrays = {name: pa.array(repeat(*cells, rows=rows), t) for name, (cells, t) in columns.items()}
+    table = pa.table({**arrays, "an anchor": repeat("1.5", "2.5", "4", rows=rows)})
+    guess = guess_schema(table)
+    schema = Schema.from_yaml(guess.to_yaml())
+    assert schema == guess.schema
+    assert len(encode(table, schema).columns) == sum(column.modelled for column in schema.columns)
+
+
+def test_roles_of_unmodelled_columns_are_id_or_ignore(sample_data: Path) -> None:
+    table = read_table(sample_data / "pbc.csv")
+    roles = {column.role for column in guess_schema(table).schema.columns}
+    assert roles == {Role.ID, Role.FEATURE}
