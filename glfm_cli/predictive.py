@@ -198,7 +198,7 @@ class _Levels:
 
 
 class _Numbers:
-    """Averages the first two moments of some cells over draws, and keeps eta for quantiles."""
+    """Averages two moments (standard units) of some cells, and keeps eta for quantiles."""
 
     def __init__(self, link: Link, rows: Array) -> None:
         self.link = link
@@ -207,7 +207,7 @@ class _Numbers:
         self.kept: list[tuple[Array, Array, Array]] = []
 
     def add(self, weight: Array, eta: Array, var: Variance, params: Params) -> None:
-        mass, first, second = self.link.moments(eta, var, params)
+        mass, first, second = self.link.standard_moments(eta, var, params)
         self.mass += weight * mass
         self.first += weight * first
         self.second += weight * second
@@ -227,14 +227,16 @@ class _Numbers:
             mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
             quantiles = self.link.value(quantiles)
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean_x = self.first / self.mass
-            var_x = self.second / self.mass - mean_x**2
+            mean = self.first / self.mass
+            var = self.second / self.mass - mean**2
+        mean_x = self.link.center + self.link.scale * mean
+        sd_x = self.link.scale * np.sqrt(np.maximum(var, 0.0))
         outside = ~np.isfinite(mean_x)
         if outside.any():  # no mass between the bounds: the end that is nearest
             centre = np.mean([eta[outside] for _, eta, _ in self.kept], axis=0)
             mean_x[outside] = self.link.value(np.clip(centre, lower, upper))
-            var_x[outside] = 0.0
-        return Marginal(self.rows, mean_x, np.sqrt(np.maximum(var_x, 0.0)), quantiles, None)
+            sd_x[outside] = 0.0
+        return Marginal(self.rows, mean_x, sd_x, quantiles, None)
 
 
 def _predict_block(

@@ -129,10 +129,12 @@ def prepare(
     seed: int,
     settings: Mapping[str, object] | None,
     file: str | None = None,
+    data: Data | None = None,
 ) -> tuple[Problem, Data, Plan]:
     """Check everything, encode the table and calibrate the links; nothing is sampled yet.
 
-    The options are those of `impute`; `file` names the table in messages.
+    The options are those of `impute`; `file` names the table in messages; `data` is the table
+    when it has been encoded already.
     """
     for name, value, least in (
         ("chains", chains, 1),
@@ -147,7 +149,8 @@ def prepare(
     configs = apply_settings(
         {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
     )
-    data = encode(table, _schema(types), file=file)
+    if data is None:
+        data = encode(table, _schema(types), file=file)
     links_config = dataclasses.replace(
         configs["links"], first_threshold_fixed=getattr(configs["model"], "bias", False)
     )
