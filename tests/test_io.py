@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
@@ -263,10 +264,8 @@ def test_no_bytes_give_a_traceback(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"bytes.{name}"
     path.write_bytes(data)
-    try:
+    with contextlib.suppress(GlfmError):
         assert read_table(path).num_rows > 0
-    except GlfmError as error:
-        assert str(error)
 
 
 # Parquet and Arrow --------------------------------------------------------------------------
@@ -412,7 +411,7 @@ def test_standard_input_is_told_by_its_bytes(
 
 def test_errors_call_standard_input_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     as_stdin(monkeypatch, b"a,b\n1\n")
-    with pytest.raises(TableError, match="^standard input, row 1"):
+    with pytest.raises(TableError, match=r"^standard input, row 1"):
         read_table("-")
 
 
@@ -433,9 +432,14 @@ def test_standard_output_takes_the_dialect_or_the_stated_format(
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = written(tmp_path, b"old")
-    with pytest.raises(ZeroDivisionError), atomic_write(path) as file:
-        file.write(b"new")
-        raise ZeroDivisionError
+
+    def fail_halfway() -> None:
+        with atomic_write(path) as file:
+            file.write(b"new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_halfway()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 

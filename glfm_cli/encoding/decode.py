@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from glfm_cli.encoding.data import Array, Data, EncodedColumn
 from glfm_cli.encoding.levels import distinct_texts, level_key, level_value
-from glfm_cli.encoding.source import is_null, is_text_type, one_chunk, open_column, to_mask
+from glfm_cli.encoding.source import is_null, is_text_type, one_chunk, open_column, plain, to_mask
 from glfm_cli.encoding.values import number_texts, typed_numbers
 from glfm_cli.errors import NumericalError, OutputError
 from glfm_cli.io import is_text_table, mark_written_type
@@ -74,6 +74,9 @@ def _checked(encoded: EncodedColumn, fill: Array) -> Array:
 def _filled(table: pa.Table, encoded: EncodedColumn, fill: Array) -> pa.Array:
     """Return one column with its gaps filled, in the column's own Arrow type."""
     old = one_chunk(table.column(encoded.index))
+    if pa.types.is_string_view(old.type):  # which Arrow cannot join or take from
+        table = table.set_column(encoded.index, encoded.column.name, plain(old))
+        return _filled(table, encoded, fill).cast(old.type)
     kind = old.type.value_type if pa.types.is_dictionary(old.type) else old.type
     if encoded.levels:
         codes = pa.array(fill.astype(np.int64))

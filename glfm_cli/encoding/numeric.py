@@ -92,26 +92,22 @@ def is_numeric(source: Source) -> bool:
 
 def _parse(source: Source, trimmed: pa.Array, gone: Mask) -> Array:
     """Return the numbers that texts are, NaN at the cells in `gone`."""
-    present = pc.if_else(pa.array(gone), pa.scalar(None, trimmed.type), trimmed)
+    null = pa.scalar(None, trimmed.type)
+    present = pc.if_else(pa.array(gone), null, trimmed)
     try:
-        x = present.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        bad = ~gone & np.isnan(x)
+        x = np.array(present.cast(pa.float64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid:
-        number = pc.match_substring_regex(present, f"^(?:{NUMBER})$")
-        bad = ~gone & ~to_mask(number)
-        x = np.full(gone.size, np.nan)
-    # Arrow reads words such as inf and nan, too; strict text is digits only.
-    bad |= np.isinf(x) & ~to_mask(pc.match_substring_regex(present, "[0-9]$"))
+        strict = pc.match_substring_regex(present, f"^(?:{NUMBER})$")
+        present = pc.replace_substring_regex(pc.if_else(strict, present, null), r"^\+", "")
+        x = np.array(present.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    bad = ~gone & ~np.isfinite(x)
     if bad.any():
         text = trimmed[int(np.argmax(bad))].as_py()
+        if _NUMBER.fullmatch(text):
+            hint = "List it under `missing:` if it stands for a gap, or scale the column."
+            raise source.cell_error(bad, "a number below 1.8e308 in size", hint)
         raise source.cell_error(bad, "a number", _number_hint(text))
-    if np.isinf(x).any():
-        raise source.cell_error(
-            np.isinf(x),
-            "a number below 1.8e308",
-            "List it under `missing:` if it stands for a gap, or scale the column.",
-        )
-    return np.array(x)
+    return x
 
 
 def _typed_numbers(source: Source) -> Array:
@@ -121,9 +117,9 @@ def _typed_numbers(source: Source) -> Array:
         limit = int(MAX_EXACT)
         beyond = np.zeros(len(values), dtype=bool)
         if kind.bit_width == 64:
-            beyond |= to_mask(pc.greater(values, limit))
+            beyond |= to_mask(pc.greater(values, pa.scalar(limit, kind)))
         if kind == pa.int64():
-            beyond |= to_mask(pc.less(values, -limit))
+            beyond |= to_mask(pc.less(values, pa.scalar(-limit, kind)))
         if beyond.any():
             raise source.cell_error(
                 beyond,
