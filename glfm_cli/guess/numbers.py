@@ -11,7 +11,8 @@ from glfm_cli.schema import Column, ColumnType, Role
 
 MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
-LARGEST_EXACT = 2.0**53  # up to here every whole number is a double of its own
+LARGEST_EXACT = 2.0**53 - 1  # up to here no other whole number reads as the same double
+LARGEST_PLAIN = 99_999  # up to here a stored float's text has no exponent, in any width
 MIN_PER_LEVEL = 10  # rows per level before numbers are taken for the steps of a scale
 THIN_TOP = 0.05  # counts thin out: their largest value is rarer than this
 
@@ -155,9 +156,9 @@ def _fractional(column: Profile) -> Verdict:
 
 def _levels_are_safe(column: Profile) -> bool:
     """Return whether each number has one text, which the model's levels can go by."""
-    exact = column.all_whole and np.abs(column.numbers).max() <= LARGEST_EXACT
-    if column.kind is Kind.NUMBER and not exact:
-        return False  # how 0.1 is written depends on who writes it
+    plain = column.all_whole and np.abs(column.numbers).max() <= LARGEST_PLAIN
+    if column.kind is Kind.NUMBER and not plain:
+        return False  # how 0.1 or a million is written depends on who writes it
     return len(np.unique(column.numbers)) == column.n_distinct
 
 
