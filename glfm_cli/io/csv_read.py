@@ -142,18 +142,19 @@ def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
                         file=file,
                         hint="The file may be cut off; export it again as UTF-8.",
                     ) from None
-            _check_text(data, file)
+            _check_text(data, file, skipped=len(mark))
             return data, encoding, True
     check_is_text(raw, file)
-    _check_text(raw, file)
+    _check_text(raw, file, skipped=0)
     return raw, "utf-8", False
 
 
-def _check_text(data: bytes, file: str) -> None:
+def _check_text(data: bytes, file: str, *, skipped: int) -> None:
+    """Raise TableError when the bytes after `skipped` ones of the file are no UTF-8 text."""
     nul = data.find(b"\0")
     if nul >= 0:
         raise TableError(
-            f"byte {nul + 1} of the file is NUL, so it is not plain text",
+            f"byte {skipped + nul + 1} of the file is NUL, so it is not plain text",
             file=file,
             row=data_row_at(data, nul),
             hint="It may be a binary file, or UTF-16 without byte-order mark: "
@@ -164,7 +165,7 @@ def _check_text(data: bytes, file: str) -> None:
     except UnicodeDecodeError as error:
         row = data_row_at(data, error.start)
         raise TableError(
-            f"byte {error.start + 1} of the file{'' if row else ' (in the header)'} is not UTF-8",
+            f"byte {skipped + error.start + 1} of the file{'' if row else ' (in the header)'} is not UTF-8",
             file=file,
             row=row,
             value=f"byte 0x{data[error.start]:02X}",

@@ -21,14 +21,13 @@ STANDARD = "-"
 
 def read_bytes(source: PathLike) -> bytes:
     """Return all bytes of a file, or of standard input when `source` is `-`."""
-    if os.fspath(source) == STANDARD:
-        return sys.stdin.buffer.read()
     try:
+        if os.fspath(source) == STANDARD:
+            return sys.stdin.buffer.read()
         return Path(source).read_bytes()
     except OSError as error:
-        raise TableError(
-            _reason(error, writing=False), file=str(source), hint=_hint(error)
-        ) from None
+        reason = _reason(error, writing=False)
+        raise TableError(reason, file=file_label(source), hint=_hint(error)) from None
 
 
 def file_label(source: PathLike) -> str:
