@@ -164,8 +164,9 @@ def _check_text(data: bytes, file: str, *, skipped: int) -> None:
         data.decode()
     except UnicodeDecodeError as error:
         row = data_row_at(data, error.start)
+        where = f"byte {skipped + error.start + 1} of the file{'' if row else ' (in the header)'}"
         raise TableError(
-            f"byte {skipped + error.start + 1} of the file{'' if row else ' (in the header)'} is not UTF-8",
+            f"{where} is not UTF-8",
             file=file,
             row=row,
             value=f"byte 0x{data[error.start]:02X}",
