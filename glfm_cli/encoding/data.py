@@ -54,8 +54,11 @@ class Data:
         Columns of role feature, target and predictor.
     notes : tuple of str
         What the user should be warned of, one line each.
+    ids : tuple of str
+        Names of the columns of role id.
     """
 
     n_rows: int
     columns: tuple[EncodedColumn, ...]
     notes: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()

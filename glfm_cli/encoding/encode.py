@@ -52,7 +52,8 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
             encoded.append(_encode_column(source, index))
             notes += column_notes(encoded[-1])
     notes += table_notes(encoded, table.num_rows)
-    return Data(table.num_rows, tuple(encoded), tuple(notes))
+    ids = tuple(column.name for column in columns if column.role is Role.ID)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids)
 
 
 def _encode_column(source: Source, index: int) -> EncodedColumn:

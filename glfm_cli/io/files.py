@@ -86,6 +86,20 @@ def atomic_write(path: PathLike, mode: str = "wb", encoding: str = "utf-8") -> I
         ) from error
 
 
+def check_writable(path: PathLike) -> None:
+    """Raise the OutputError that `atomic_write` would, before long work, and leave no trace."""
+    target = Path(os.path.realpath(path))
+    try:
+        if _replaceable(target, path) is not None:
+            probe = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+            os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+            probe.unlink()
+    except OSError as error:
+        raise OutputError(
+            _reason(error, writing=True), file=str(path), hint=_hint(error)
+        ) from error
+
+
 def _replaceable(target: Path, shown: PathLike) -> int | None:
     """Return the permission bits of a regular file, 0 when there is none yet, None for a device."""
     try:
