@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Annotated
 
@@ -18,11 +19,12 @@ import typer
 from typer.main import get_command
 
 from glfm_cli import __version__
-from glfm_cli.cli import types
+from glfm_cli.cli import impute, types
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.errors import GlfmError
 
 COMMANDS: dict[str, ModuleType] = {
+    "impute": impute,
     "types": types,
 }
 
@@ -59,9 +61,14 @@ for _name, _module in COMMANDS.items():
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
-    """Run one command line and return its exit status; nothing escapes as a traceback."""
+    """Run one command line and return its exit status."""
+    return end(partial(_dispatch, arguments, console), console)
+
+
+def end(action: Callable[[], int], console: Console) -> int:
+    """Run an action and return its exit status; nothing escapes as a traceback."""
     try:
-        status = _dispatch(arguments, console)
+        status = action()
         console.stdout.flush()
         return status
     except GlfmError as error:
@@ -99,8 +106,8 @@ def _dispatch(arguments: Sequence[str], console: Console) -> int:
     try:
         with command.make_context("glfm", list(arguments), obj=console) as context:
             status = command.invoke(context)
-    except typer.Exit as end:
-        return end.exit_code
+    except typer.Exit as done:
+        return done.exit_code
     return status if isinstance(status, int) else ExitStatus.OK
 
 

@@ -7,6 +7,13 @@ from typing import Annotated
 
 import typer
 
+# Defaults of the sampling commands. They stand here, and not in the tasks, so that `--help` can
+# show them without importing what samples; a test keeps both equal.
+CHAINS = 8
+WARMUP = 150
+DRAWS = 50
+THIN = 1
+
 Data = Annotated[
     str,
     typer.Argument(
