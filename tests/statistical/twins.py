@@ -8,7 +8,7 @@ a joint-distribution test nor simulation-based calibration would hold for any sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,10 +29,13 @@ from tests.statistical.prior import (
     Positive,
     Prior,
     Real,
+    draw_table,
+    simulate,
 )
 
 REFERENCE_ROWS = 200
 N_LEVELS = {"categorical": 3, "ordinal": 4}
+WITH_ZEROS = "positive with zeros"  # a kind of column: below its smallest value x is 0
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,33 @@ class Twins:
     """The same model for both sides.
 
     links, config : what the package samples
-    columns, prior : what the simulator draws
+    columns, prior, smallest : what the simulator draws; cells below `smallest` (D,) become 0
     """
 
     links: tuple[Link, ...]
     config: GlfmConfig
     columns: tuple[ColumnSpec, ...]
     prior: Prior
+    smallest: Array
+
+    def simulate(self, n_rows: int, rng: np.random.Generator) -> Draw:
+        """Return a draw of parameters, pseudo-observations and table."""
+        draw = simulate(n_rows, self.columns, self.prior, rng)
+        return replace(draw, x=self._with_zeros(draw.x))
+
+    def table_given(self, draw: Draw, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return new pseudo-observations and a new table given the parameters of a draw."""
+        y, x = draw_table(
+            draw.Z, draw.B, draw.noise, draw.thresholds, self.columns, self.prior, rng
+        )
+        return y, self._with_zeros(x)
+
+    def _with_zeros(self, x: Array) -> Array:
+        return np.where(x < self.smallest, 0.0, x)
 
     def problem(self, x: Array, observed: Array) -> Problem:
         """Return the package's problem for a table x (N, D) seen where `observed`."""
-        xs = tuple(np.where(seen, cells, np.nan) for cells, seen in zip(x.T, observed.T))
+        xs = tuple(np.ascontiguousarray(column) for column in np.where(observed, x, np.nan).T)
         return Problem(Glfm(), self.config, self.links, xs)
 
 
@@ -78,7 +97,11 @@ def make_twins(types: Sequence[str], config: GlfmConfig, link_noise: float = 0.0
         noise_scaled=config.prior_scale == "noise",
         max_features=config.max_features,
     )
-    return Twins(links, config, columns, prior)
+    smallest = [
+        link.smallest if kind == WITH_ZEROS else -np.inf
+        for kind, link in zip(types, links, strict=True)
+    ]
+    return Twins(links, config, columns, prior, np.array(smallest))
 
 
 def _reference_column(kind: str, d: int) -> EncodedColumn:
@@ -90,16 +113,21 @@ def _reference_column(kind: str, d: int) -> EncodedColumn:
             x = rng.normal(3.0 + d, 2.0, REFERENCE_ROWS)
         case "positive":
             x = rng.gamma(3.0, 2.0, REFERENCE_ROWS)
+        case "positive with zeros":
+            x = rng.gamma(3.0, 2.0, REFERENCE_ROWS)
+            x[x < 2.5] = 0.0
         case "count":
             x = rng.poisson(4.0, REFERENCE_ROWS).astype(np.float64)
-        case _:
+        case _:  # a kind with levels
             levels = tuple("abcdefgh"[: N_LEVELS[kind]])
             # Weights that leave the most frequent level, the reference, neither first nor last.
             weights = np.array([2.0, 3.0, 1.0, 1.0])[: len(levels)]
             x = rng.choice(len(levels), REFERENCE_ROWS, p=weights / weights.sum()).astype(float)
     numeric = not levels
     column = Column(
-        f"{kind}_{d}", type=ColumnType(kind), transform=Transform.NONE if numeric else None
+        f"{kind} {d}",
+        type=ColumnType(kind.split()[0]),
+        transform=Transform.NONE if numeric else None,
     )
     seen = np.ones(REFERENCE_ROWS, dtype=bool)
     return EncodedColumn(column, d, x, seen, ~seen, levels)
@@ -120,7 +148,7 @@ def _specification(kind: str, link: Link, link_noise: float) -> ColumnSpec:
         assert isinstance(shape, Identity)
         return Real(scale * shape.unit, shift * shape.unit, link_noise)
     assert isinstance(shape, Softplus)
-    if kind == "positive":
+    if kind in ("positive", WITH_ZEROS):
         return Positive(shape.scale, scale, shift, link_noise)
     return Count(shape.scale, scale, shift)
 
