@@ -600,3 +600,9 @@ def test_any_text_is_encoded_or_refused(cells: list[str], said: str) -> None:
     with contextlib.suppress(TableError, SchemaError):
         column = only(table, said)
         assert np.array_equal(column.observed, ~np.isnan(column.x))
+
+
+def test_codes_are_floats_with_and_without_gaps() -> None:
+    schema = Schema.from_dict({"columns": {"a": "categorical", "b": "categorical"}})
+    data = encode(pa.table({"a": ["x", "y", "x"], "b": ["x", None, "y"]}), schema)
+    assert [column.x.dtype for column in data.columns] == [np.float64, np.float64]

@@ -63,6 +63,7 @@ def _encode_column(source: Source, index: int) -> EncodedColumn:
         x, left = encode_numbers(source)
     else:
         x, left, levels = encode_levels(source)
+    x = np.ascontiguousarray(x, dtype=np.float64)
     observed = ~np.isnan(x)
     if not observed.any():
         raise TableError(
