@@ -1,0 +1,155 @@
+"""Which margin a numeric column gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.links.margins import (
+    Margin,
+    Reflected,
+    Smooth,
+    count_rank_margin,
+    rank_margin,
+    skewness,
+)
+from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Sqrt
+from glfm_cli.schema import Column, Transform
+
+Array = NDArray[Any]
+
+DOMAINS = {
+    Transform.LOG: "values above 0",
+    Transform.LOG1P: "values above -1",
+    Transform.LOGIT: "values strictly between the bounds",
+    Transform.SQRT: "values of 0 or more",
+}
+
+
+def wants_rank(column: Column, x: Array, rank_skewness: float) -> bool:
+    """Return True for `transform: rank`, and by itself for skewed or constant columns.
+
+    A constant column has no scale to learn; ranks keep its completions at the constant.
+    """
+    if column.transform is not None:
+        return column.transform is Transform.RANK
+    constant = x.size > 1 and float(x.min()) == float(x.max())
+    return constant or abs(skewness(x)) > rank_skewness
+
+
+def choose_margin(
+    column: Column,
+    sample: Array,
+    own: Shape,
+    *,
+    rank: bool,
+    rows: Array,
+    n_below: int = 0,
+    integers: bool = False,
+) -> Margin:
+    """Return the calibrated margin of a numeric column.
+
+    Parameters
+    ----------
+    column : Column
+        `transform`, `reflect` and `bounds` are read.
+    sample : (n,) float64
+        Observed values; for counts the integers themselves.
+    own : Shape
+        The shape of the column's type, used without a transform.
+    rank : bool
+        Use the empirical distribution instead of a shape.
+    rows : (n,) int
+        Table rows of the sample, counted from 0, for messages.
+    n_below : int
+        Cells known only to lie below the sample (zeros of a positive column).
+    integers : bool
+        The values are integers, and g is wanted at the cut points between them.
+
+    Raises
+    ------
+    TableError
+        A value lies outside the domain of the transform; names row, column and value.
+    """
+    if rank and sample.size:
+        # Ranks come out the same whichever way they are read, so `reflect` changes nothing.
+        return count_rank_margin(sample) if integers else rank_margin(sample, n_below)
+    shape = transform_shape(column, own, integers)
+    # A count stands for the interval up to the next one: calibrate at its middle.
+    points = sample + 0.5 if integers else sample
+    if n_below:
+        points = np.concatenate([np.full(n_below, 0.5 * float(sample.min())), points])
+    if column.reflect is None or isinstance(shape, Identity):
+        margin: Margin = Smooth.calibrate(shape, points)
+    else:
+        margin = Reflected(Smooth.calibrate(shape, column.reflect - points), column.reflect)
+    _check_domain(column, shape, sample, points[n_below:], rows)
+    return margin
+
+
+def transform_shape(column: Column, own: Shape, integers: bool) -> Shape:
+    """Return the shape that `transform` names, or the type's own."""
+    match column.transform:
+        case Transform.LOG:
+            return Log()
+        case Transform.LOG1P:
+            return Log1p()
+        case Transform.SQRT:
+            return Sqrt()
+        case Transform.LOGIT:
+            return _logit(column, integers)
+        case _:
+            return own
+
+
+def _logit(column: Column, integers: bool) -> Logit:
+    low, high = column.bounds
+    if integers and high is None:
+        raise SchemaError(
+            "`transform: logit` of a count needs an upper bound",
+            column=column.name,
+            hint="Give `bounds: [lowest, highest]`, or take another transform.",
+        )
+    if column.reflect is not None:
+        low, high = (
+            None if high is None else column.reflect - high,
+            None if low is None else column.reflect - low,
+        )
+    bottom = 0.0 if low is None else float(low)
+    top = 1.0 if high is None else float(high)
+    if integers and column.reflect is None:
+        top += 1.0
+    elif integers:
+        bottom -= 1.0
+    if not bottom < top:
+        raise SchemaError(
+            "`transform: logit` needs a lower bound below the upper one (0 and 1 if left out)",
+            column=column.name,
+            value=f"[{bottom:g}, {top:g}]",
+            hint="Give both ends as `bounds: [lowest, highest]`.",
+        )
+    return Logit(bottom, top)
+
+
+def _check_domain(column: Column, shape: Shape, sample: Array, points: Array, rows: Array) -> None:
+    """Raise if a calibration point lies outside the domain of the shape."""
+    low, high = shape.domain
+    v = points if column.reflect is None else column.reflect - points
+    closed = isinstance(shape, Sqrt)
+    bad = np.flatnonzero(~(((v >= low) if closed else (v > low)) & (v < high)))
+    if bad.size == 0:
+        return
+    transform = column.transform
+    expected = DOMAINS.get(transform, "values above 0") if transform else "values above 0"
+    if column.reflect is not None:
+        expected += f" after reflection, {column.reflect:g} - value"
+    raise TableError(
+        column=column.name,
+        row=int(rows[bad[0]]) + 1,
+        value=f"{sample[bad[0]]:g}",
+        expected=f"{expected} (transform: {transform or 'none'})",
+        hint=f"Take another `transform` for '{column.name}', or give the value as missing.",
+    )

@@ -1,0 +1,156 @@
+"""Count columns: x = floor(s softplus(w y + m)), from 0 on  [GLFM section 3.5].
+
+The margin is used at the cut points: x = c when g(c) <= y < g(c + 1), with g(0) = -inf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli._kernels._links import fill_between_cuts
+from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.links import expectation
+from glfm_cli.links.choice import choose_margin, wants_rank
+from glfm_cli.links.expectation import interval_mass
+from glfm_cli.links.intervals import log_interval
+from glfm_cli.links.margins import Interpolated, mean_sd
+from glfm_cli.links.numeric import NumericLink, latent_interval, require_finite, standard_units
+from glfm_cli.links.real import bounds_of
+from glfm_cli.links.shapes import Softplus
+from glfm_cli.schema import Column
+
+if TYPE_CHECKING:
+    from glfm_cli.links.link import LinkConfig, Params
+
+Array = NDArray[Any]
+
+# The smallest possible count.
+LOWEST = 0.0
+# Cut points kept ready for drawing; larger counts compute theirs.
+MOST_CUTS = 4096
+# Cut points summed one by one in an expectation; beyond, the floor is replaced by its mean effect.
+MOST_STEPS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class CountLink(NumericLink):
+    """A column of integers; an observed cell gives y an interval.
+
+    cuts : g(0), g(1), ..., up to beyond the largest observed count or MOST_CUTS of them
+    """
+
+    cuts: Array = None  # type: ignore[assignment]  # always given; fields before it have defaults
+
+    known = False
+    integral = True
+
+    @classmethod
+    def calibrate(cls, column: Column, x: Array, config: LinkConfig) -> Self:
+        """Return the link with its margin calibrated on the cells of x that are not NaN."""
+        rows = np.flatnonzero(~np.isnan(x))
+        sample = x[rows]
+        scale = 1.0 if config.link == "paper" else max(1.0, 0.5 * mean_sd(sample)[1])
+        margin = choose_margin(
+            column,
+            sample,
+            Softplus(scale),
+            rank=wants_rank(column, sample, config.rank_skewness),
+            rows=rows,
+            integers=True,
+        )
+        require_finite(column, sample, margin.to_latent(sample + 0.5), rows)
+        lower, upper = bounds_of(column, margin, LOWEST)
+        lower, upper = np.ceil(lower), np.floor(upper)
+        if isinstance(margin, Interpolated):
+            lower, upper = float(sample.min()), float(sample.max())
+        low, high = latent_interval(margin, lower, upper + 1.0)
+        center, unit = standard_units(sample)
+        link = cls(
+            name=column.name,
+            margin=margin,
+            lower=lower,
+            upper=upper,
+            latent_bounds=(-np.inf if lower <= LOWEST else low, high),
+            center=center,
+            scale=unit,
+        )
+        largest = min(float(sample.max(initial=0.0)) + 2.0, MOST_CUTS)
+        object.__setattr__(link, "cuts", link.cut(np.arange(largest)))
+        return link
+
+    def cut(self, c: Array) -> Array:
+        """Return g(c), the y from which on x >= c."""
+        return np.where(c <= LOWEST, -np.inf, self.margin.to_latent(c))
+
+    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+        """Return no parameters, and the middles of the intervals, half a unit inside open ones."""
+        low, high = self.cut(x), self.cut(x + 1.0)
+        low = np.where(low == -np.inf, high - 1.0, low)
+        high = np.where(high == np.inf, low + 1.0, high)
+        return {}, np.nan_to_num(0.5 * low + 0.5 * high, nan=0.0)[:, None]
+
+    def augment(
+        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    ) -> None:
+        """Draw y ~ N(eta, var) given g(x) <= y < g(x + 1)."""
+        sd = float(np.sqrt(var))
+        if np.fmax.reduce(x, initial=0.0) < self.cuts.size - 1:
+            fill_between_cuts(x, eta, sd, self.cuts, rng, y)
+        else:
+            fill_truncated_normal(eta, sd, self.cut(x), self.cut(x + 1.0), rng, y[:, 0])
+
+    def value(self, y: Array) -> Array:
+        """Return the integer whose interval holds y, clamped to the bounds."""
+        y = np.asarray(y, dtype=np.float64)
+        c = np.maximum(np.floor(self.margin.to_value(y)), LOWEST)
+        # The inverse of g is rounded; the cut points decide.
+        c = c + (self.cut(c + 1.0) <= y)
+        c = c - (self.cut(c) > y)
+        return np.clip(c, self.lower, self.upper)
+
+    def upper_end(self, at: Array) -> Array:
+        """Return the end of the y with x <= at."""
+        at = np.floor(np.asarray(at, dtype=np.float64))
+        y = self.cut(at + 1.0)
+        if isinstance(self.margin, Interpolated):
+            y = np.where(at >= self.upper, np.inf, np.where(at < self.lower, -np.inf, y))
+        return y
+
+    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+        """Return log P(x) = log(Phi((g(x + 1) - eta) / sd) - Phi((g(x) - eta) / sd)).
+
+        With a rank margin the tails are continued beyond the observed range, so that a larger count
+        seen later has some probability; completions stay in the range.
+        """
+        sd = self._sd(var)
+        low, high = self.cut(x), self.cut(x + 1.0)
+        # Counts so large that x + 1 rounds to x still have a density.
+        log_width = self.margin.log_slope(np.maximum(x, 1.0)) - np.log(sd)
+        return log_interval((low - eta) / sd, (high - eta) / sd, log_width)
+
+    def _expect(self, eta: Array, sd: Array) -> Array:
+        """Return (n, 2): sums over cut points, and above MOST_STEPS of them an integral."""
+        a, b = self.latent_bounds
+        low, high = expectation.window(eta, sd, self.margin.sharpness)
+        first, last = self.value(np.array([max(low, a), min(high, b)]))
+        many = last - first > MOST_STEPS
+        split = first + MOST_STEPS if many else last
+        end = float(self.cut(split + 1.0)) if many else b
+        c = np.arange(first + 1.0, split + 1.0)
+        nodes = expectation.jump_nodes(self.cut(c), self.standard(c - 1.0), self.standard(c))
+        base = float(self.standard(first))
+        total = interval_mass(eta, sd, a, end)[:, None] * [base, base * base]
+        total = total + expectation.integrate_steps(nodes, eta, sd, end)
+        if many:
+            # floor(v) = v - f with f about uniform: mean v - 1/2, variance 1/12.
+            total += self.expect_above(eta, sd, end, self._smoothed)
+            total[:, 1] += interval_mass(eta, sd, end, b) * ((1.0 / self.scale) ** 2 / 12.0)
+        return total
+
+    def _smoothed(self, y: Array) -> Array:
+        """Return the continuous stand-in of u, half an integer below the unrounded map."""
+        return self.standard(np.clip(self.margin.to_value(y) - 0.5, self.lower, self.upper))

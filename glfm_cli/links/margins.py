@@ -1,0 +1,255 @@
+"""Margins: the increasing map g from a column's values x to the latent scale y.
+
+A margin is calibrated once on the observed cells, so that y has mean about 0 and standard
+deviation about 1 whatever the column's unit, and then its constants are frozen.
+
+    x        a value in the column's own unit
+    v        a shape of x: x itself, softplus^-1(x / scale), log x, ...   (shapes.py)
+    y = g(x) (v - m) / w, the latent scale
+    rank     instead: normal scores of the interpolated empirical distribution
+    reflect  instead: -h(reflect - x), with h any of these
+
+`to_latent` and `to_value` take and give float64 arrays of any shape, keep NaN, and accept
+-inf and inf: intervals may be open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from glfm_cli.links.shapes import Shape
+
+Array = NDArray[Any]
+
+# A tail of the empirical distribution is extended with its average slope over so many standard
+# deviations: the last gap alone may be arbitrarily small or large.
+TAIL = 0.5
+# Knots closer than this, relative to the largest magnitude, are one: their slope would overflow.
+CLOSEST = 1e-300
+
+
+class Margin(Protocol):
+    """A strictly increasing map between a column's unit and the latent scale."""
+
+    @property
+    def sharpness(self) -> float:
+        """Return 1 over the distance in y over which g bends; 0 for (piecewise) polynomials."""
+
+    @property
+    def latent_range(self) -> tuple[float, float]:
+        """Return y of the ends of the domain."""
+
+    def to_latent(self, x: Array) -> Array:
+        """Return y = g(x); -inf or inf outside the domain."""
+
+    def to_value(self, y: Array) -> Array:
+        """Return x with g(x) = y, finite."""
+
+    def log_slope(self, x: Array) -> Array:
+        """Return log dg/dx at x inside the domain."""
+
+
+def mean_sd(v: Array) -> tuple[float, float]:
+    """Return mean and standard deviation without overflow; sd 0 only if all values are equal."""
+    if v.size == 0:
+        return 0.0, 0.0
+    low, high = float(v.min()), float(v.max())
+    if low == high:
+        return low, 0.0
+    unit = power_of_two(v)
+    r = v / unit
+    mean = float(r.mean())
+    sd = float(np.sqrt(np.mean((r - mean) ** 2)))
+    return mean * unit, max(sd, float(np.finfo(np.float64).tiny)) * unit
+
+
+def power_of_two(x: Array) -> float:
+    """Return 2^k such that x / 2^k has magnitudes up to 1; 1.0 for zeros or nothing."""
+    largest = float(np.max(np.abs(x), initial=0.0))
+    if largest == 0.0:
+        return 1.0
+    # 2^1024 is no double: the largest magnitudes come out just below 2.
+    return float(np.ldexp(1.0, min(max(int(np.frexp(largest)[1]), -1021), 1023)))
+
+
+def skewness(x: Array) -> float:
+    """Return the sample skewness m3 / m2^1.5; 0 for fewer than three or equal values."""
+    mean, sd = mean_sd(x)
+    if x.size < 3 or sd == 0.0:
+        return 0.0
+    return float(np.mean((x / sd - mean / sd) ** 3))
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """y = (v(x) - m) / w with a shape v."""
+
+    shape: Shape
+    m: float = 0.0
+    w: float = 1.0
+
+    @classmethod
+    def calibrate(cls, shape: Shape, x: Array) -> Smooth:
+        """Return the margin that gives y of the sample x mean 0 and standard deviation 1.
+
+        A constant sample has no scale: w is then |m|, or 1 at 0.
+        """
+        with np.errstate(all="ignore"):
+            m, sd = mean_sd(shape.forward(x))
+        return cls(shape, m, sd or abs(m) or 1.0)
+
+    @property
+    def sharpness(self) -> float:
+        """Return 1 over the distance in y over which the map bends."""
+        return self.w if self.shape.bends else 0.0
+
+    @property
+    def latent_range(self) -> tuple[float, float]:
+        """Return y of the ends of the domain."""
+        low, high = self.shape.range
+        return (low - self.m) / self.w, (high - self.m) / self.w
+
+    def to_latent(self, x: Array) -> Array:
+        x = np.asarray(x, dtype=np.float64)
+        low, high = self.shape.domain
+        with np.errstate(all="ignore"):
+            y = (self.shape.forward(x) - self.m) / self.w
+        bottom, top = self.latent_range
+        y = np.where(x <= low, bottom, y)
+        return np.where(x >= high, top, y)
+
+    def to_value(self, y: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self.shape.inverse(self.m + self.w * np.asarray(y, dtype=np.float64))
+
+    def log_slope(self, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self.shape.log_slope(np.asarray(x, dtype=np.float64)) - np.log(self.w)
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """g(x) = -h(at - x)."""
+
+    margin: Margin
+    at: float
+
+    @property
+    def sharpness(self) -> float:
+        """Return the sharpness of h."""
+        return self.margin.sharpness
+
+    @property
+    def latent_range(self) -> tuple[float, float]:
+        """Return y of the ends of the domain."""
+        low, high = self.margin.latent_range
+        return -high, -low
+
+    def to_latent(self, x: Array) -> Array:
+        return -self.margin.to_latent(self.at - np.asarray(x, dtype=np.float64))
+
+    def to_value(self, y: Array) -> Array:
+        return self.at - self.margin.to_value(-np.asarray(y, dtype=np.float64))
+
+    def log_slope(self, x: Array) -> Array:
+        return self.margin.log_slope(self.at - np.asarray(x, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Interpolated:
+    """g linear between knots (x_j, y_j), increasing; `to_value` stays between the end knots.
+
+    Beyond the end knots `to_latent` and `log_slope` go on with the tails' slopes, so that a value
+    outside the sample still has a density.
+
+    x : (J,) knots divided by `unit`;  y : (J,) latent scale
+    tails : log slopes (of the divided x) below the first and above the last knot
+    """
+
+    x: Array
+    y: Array
+    unit: float
+    tails: tuple[float, float]
+    sharpness = 0.0
+    latent_range = (-np.inf, np.inf)
+
+    @classmethod
+    def through(cls, x: Array, y: Array) -> Interpolated:
+        """Return the margin through given knots; knots that do not increase are dropped."""
+        unit = power_of_two(x)
+        x = x / unit
+        keep = np.concatenate([[True], (np.diff(x) > CLOSEST) & (np.diff(y) > 0.0)])
+        x, y = x[keep], y[keep]
+        if x.size == 1:
+            # One value has no scale; its own magnitude serves.
+            slope = -float(np.log(abs(x[0]) or 1.0))
+            return cls(x, y, unit, (slope, slope))
+        low = max(int(np.searchsorted(y, y[0] + TAIL)), 1)
+        high = min(int(np.searchsorted(y, y[-1] - TAIL, "right")) - 1, x.size - 2)
+        last = x.size - 1
+        ends = [(0, min(low, last)), (max(high, 0), last)]
+        slopes = [float(np.log(y[b] - y[a]) - np.log(x[b] - x[a])) for a, b in ends]
+        return cls(x, y, unit, (slopes[0], slopes[1]))
+
+    def to_latent(self, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            r = np.asarray(x, dtype=np.float64) / self.unit
+            y = np.interp(r, self.x, self.y)
+            below = self.y[0] + np.exp(self.tails[0]) * (r - self.x[0])
+            above = self.y[-1] + np.exp(self.tails[1]) * (r - self.x[-1])
+        y = np.where(r < self.x[0], below, y)
+        y = np.where(r > self.x[-1], above, y)
+        return np.where(np.isnan(r), r, y)  # np.interp answers NaN with a single knot's value
+
+    def to_value(self, y: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.interp(y, self.y, self.x) * self.unit
+
+    def log_slope(self, x: Array) -> Array:
+        """Return log dg/dx; at a knot the mean of the slopes on its two sides."""
+        r = np.asarray(x, dtype=np.float64) / self.unit
+        slopes = np.concatenate(
+            [[self.tails[0]], np.log(np.diff(self.y)) - np.log(np.diff(self.x)), [self.tails[1]]]
+        )
+        left = slopes[np.searchsorted(self.x, r, "left")]
+        right = slopes[np.searchsorted(self.x, r, "right")]
+        return np.logaddexp(left, right) - np.log(2.0) - np.log(self.unit)
+
+
+def rank_margin(x: Array, n_below: int = 0) -> Interpolated:
+    """Return normal scores of the sample x: mid-ranks for ties, standardised over the sample.
+
+    `n_below` cells are known only to lie below all of x; they count in the ranks.
+    """
+    values, counts = np.unique(x, return_counts=True)
+    n = x.size + n_below
+    scores = ndtri((n_below + np.cumsum(counts) - 0.5 * counts) / n)
+    sample = np.repeat(scores, counts)
+    if n_below:
+        sample = np.concatenate([np.full(n_below, ndtri(0.5 * n_below / n)), sample])
+    m, sd = mean_sd(sample)
+    return Interpolated.through(values, (scores - m) / (sd or 1.0))
+
+
+def count_rank_margin(x: Array) -> Interpolated:
+    """Return g with g(c) = the latent cut point below the integer c, for a sample of integers.
+
+    Of the n_j cells with value v_j, n_j - 1 stay at v_j, and one is spread evenly: half of it
+    towards the next smaller observed value, half towards the next larger one. So neighbouring
+    integers are cut exactly at the empirical distribution, repeated values keep their weight, and
+    every integer in a gap has some. Outside the sample lies a quarter of a cell on either side.
+    """
+    values, counts = np.unique(x, return_counts=True)
+    n = x.size
+    upto = np.cumsum(counts)
+    gap = np.diff(values)
+    below = np.concatenate([[0.25], upto[:-1] + 0.5 - 0.5 / gap])
+    above = np.concatenate([upto[:-1] - 0.5 + 0.5 / gap, [n - 0.25]])
+    knots = np.stack([values, values + 1.0], axis=1).ravel()
+    scores = ndtri(np.stack([below, above], axis=1).ravel() / n)
+    return Interpolated.through(knots, scores)

@@ -1,0 +1,232 @@
+"""What the links of real, positive and count columns share: x is an increasing map of one y."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.errors import NumericalError
+from glfm_cli.links import expectation
+from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
+from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
+from glfm_cli.links.shapes import LARGEST, Identity
+from glfm_cli.schema import Column
+
+if TYPE_CHECKING:
+    from glfm_cli.links.link import Params
+
+Array = NDArray[Any]
+
+LARGEST_UNITS = 1e145
+# Latent bounds beyond it are no bounds.
+FARTHEST = 1e100
+LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
+# A row whose truncated mass is smaller is put at the nearest end of the bounds.
+LEAST_MASS = 1e-14
+# An interpolated margin with more knots is thinned, evenly on the latent scale, for expectations.
+MOST_KNOTS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class NumericLink:
+    """One latent column; y = g(x), or an interval of y.
+
+    margin : g, calibrated
+    lower, upper : the values that completions may take
+    latent_bounds : the same on the latent scale; the predictive distribution is truncated to them
+    noise : variance of the link noise u, x = g^-1(y + u)
+    center, scale : standard units of `standard_moments`, about the observed mean and deviation
+    """
+
+    name: str
+    margin: Margin
+    lower: float
+    upper: float
+    latent_bounds: tuple[float, float]
+    center: float
+    scale: float
+    noise: float = 0.0
+
+    n_latent = 1
+    unit_noise = False
+    discrete = False
+    ordered = True
+    integral = False
+
+    def update_params(
+        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
+    ) -> None:
+        """Leave the parameters alone: a numeric link has none."""
+
+    def value(self, y: Array) -> Array:
+        """Return the x of given y, clamped to support and bounds."""
+        return np.clip(self.margin.to_value(y), self.lower, self.upper)
+
+    def upper_end(self, at: Array) -> Array:
+        """Return the end of the y with x <= at, before bounds: -inf for none, inf for all."""
+        at = np.asarray(at, dtype=np.float64)
+        y = self.margin.to_latent(at)
+        if isinstance(self.margin, Interpolated):
+            # Completions stay in the observed range.
+            low, high = self.margin.x[0], self.margin.x[-1]
+            y = np.where(at < low * self.margin.unit, -np.inf, y)
+            y = np.where(at >= high * self.margin.unit, np.inf, y)
+        return y
+
+    def cdf(self, at: Array, eta: Array, var: float | Array, params: Params) -> Array:
+        """Return P(x <= at), not truncated to the bounds.
+
+        To truncate, with (a, b) = latent_bounds, mass from `moments` and low = P(y < a):
+        P(x <= at | in) = min(max(P(x <= at) - low, 0), mass) / mass, where all three are averaged
+        over draws before they are divided.
+        """
+        return ndtr((self.upper_end(at) - eta) / self._sd(var))
+
+    def moments(self, eta: Array, var: float | Array, params: Params) -> tuple[Array, Array, Array]:
+        """Return P(in), E[x; in], E[x^2; in], in: y in latent_bounds; cut off at 1.8e308.
+
+        A variance from these cancels when mean / sd is large: then use `standard_moments`.
+        """
+        mass, first, second = self.standard_moments(eta, var, params)
+        c, s = self.center, self.scale
+        with np.errstate(over="ignore", invalid="ignore"):
+            m1 = c * mass + s * first
+            m2 = c * c * mass + 2.0 * c * s * first + s * s * second
+        # inf - inf can only come from squares that are too large.
+        m2 = np.where(np.isnan(m2), np.inf, m2)
+        return mass, np.clip(m1, -LARGEST, LARGEST), np.clip(m2, 0.0, LARGEST)
+
+    def standard_moments(
+        self, eta: Array, var: float | Array, params: Params
+    ) -> tuple[Array, Array, Array]:
+        """Return P(in), E[u; in], E[u^2; in], u = (x - center) / scale, in: y in latent_bounds.
+
+        Closed form for affine margins, else quadrature good to 1e-6 of the spread of u and better
+        (expectation.py). O(n M), M a few hundred; for one `var`, O(n) beyond some thousand rows.
+        """
+        eta = np.asarray(eta, dtype=np.float64)
+        sd = np.broadcast_to(self._sd(var), eta.shape)
+        a, b = self.latent_bounds
+        mass = interval_mass(eta, sd, a, b)
+        if eta.size == 0:
+            return mass, eta.copy(), eta.copy()
+        if isinstance(self.margin, Smooth) and isinstance(self.margin.shape, Identity):
+            first, second = self._affine_moments(eta, sd)
+        else:
+            first, second = expectation.tabulate(self._expect, eta, sd).T
+        outside = mass < LEAST_MASS
+        if outside.any():
+            end = self.standard(self.value(np.clip(eta[outside], a, b)))
+            first, second = first.copy(), second.copy()
+            first[outside] = mass[outside] * end
+            second[outside] = mass[outside] * end * end
+        return mass, first, second
+
+    def sample(
+        self, eta: Array, var: float | Array, params: Params, rng: np.random.Generator
+    ) -> Array:
+        """Return one draw of x a row, truncated to the bounds."""
+        a, b = self.latent_bounds
+        sd = self._sd(var)
+        if a == -np.inf and b == np.inf:
+            return self.value(eta + sd * rng.standard_normal(np.shape(eta)))
+        t = np.empty(np.shape(eta))
+        zero = np.zeros(t.shape)
+        fill_truncated_normal(
+            zero, 1.0, np.ascontiguousarray((a - eta) / sd), np.ascontiguousarray((b - eta) / sd),
+            rng, t,
+        )  # fmt: skip
+        return self.value(eta + sd * t)
+
+    def standard(self, x: Array) -> Array:
+        """Return u = (x - center) / scale, cut off where its square would overflow."""
+        with np.errstate(over="ignore"):
+            u = np.asarray(x) / self.scale - self.center / self.scale
+        return np.clip(u, -LARGEST_UNITS, LARGEST_UNITS)
+
+    def _sd(self, var: float | Array) -> Array:
+        return np.sqrt(np.asarray(var, dtype=np.float64) + self.noise)
+
+    def _affine_moments(self, eta: Array, sd: Array) -> tuple[Array, Array]:
+        """Return E[u; in], E[u^2; in] for u = p + q y, in closed form."""
+        p, p_plus_q = self.standard(self.margin.to_value(np.array([0.0, 1.0])))
+        q = p_plus_q - p
+        mass = interval_mass(eta, sd, *self.latent_bounds)
+        y1, y2 = expectation.linear_moments(eta, sd, *self.latent_bounds)
+        return p * mass + q * y1, p * p * mass + 2.0 * p * q * y1 + q * q * y2
+
+    def _expect(self, eta: Array, sd: Array) -> Array:
+        """Return (n, 2): E[u; in], E[u^2; in] by quadrature."""
+        return self.expect_above(eta, sd, -np.inf, lambda y: self.standard(self.value(y)))
+
+    def expect_above(self, eta: Array, sd: Array, start: float, u: Any) -> Array:
+        """Return (n, 2): E[u(y)^k; y > start, in] of a function u that follows the margin."""
+        a, b = self.latent_bounds
+        a = max(a, start)
+        sharpness = self.margin.sharpness
+        low, high = expectation.window(eta, sd, sharpness)
+        if isinstance(self.margin, Interpolated):
+            knots = _thin(self.margin.y)
+            knots = np.union1d(max(knots[0], a), knots[knots > a])
+            nodes = expectation.segment_nodes(knots, u(knots), float(sd.min()))
+            base = float(u(knots[0]))
+            below = interval_mass(eta, sd, a, np.inf)[:, None] * [base, base * base]
+            return below + integrate_steps(nodes, eta, sd)
+        low, high = max(low, a), min(high, b)
+        if not low < high:
+            return np.zeros((eta.size, 2))
+        return integrate_density(
+            expectation.smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd
+        )
+
+
+def _thin(y: Array) -> Array:
+    """Return at most about MOST_KNOTS of increasing knots, even on their own scale, ends kept."""
+    if y.size <= MOST_KNOTS:
+        return y
+    at = np.searchsorted(y, np.linspace(y[0], y[-1], MOST_KNOTS))
+    return y[np.unique(np.clip(at, 0, y.size - 1))]
+
+
+def log_normal(y: Array, eta: Array, sd: Array) -> Array:
+    """Return log N(y; eta, sd^2), -inf where y is infinite or too far."""
+    with np.errstate(over="ignore"):
+        t = (y - eta) / sd
+        return -0.5 * t * t - np.log(sd) - LOG_SQRT_2PI
+
+
+def standard_units(x: Array) -> tuple[float, float]:
+    """Return center and scale of a sample; a constant one has its magnitude, or 1, as scale."""
+    center, sd = mean_sd(x)
+    return center, sd or abs(center) or 1.0
+
+
+def require_finite(column: Column, x: Array, y: Array, rows: Array) -> None:
+    """Raise if an observed value has no finite latent value."""
+    bad = np.flatnonzero(~np.isfinite(y))
+    if bad.size:
+        raise NumericalError(
+            "the value cannot be placed on the model's scale",
+            column=column.name,
+            row=int(rows[bad[0]]) + 1,
+            value=float(x[bad[0]]),
+            hint=f"Rescale '{column.name}', or try `transform: rank`.",
+        )
+
+
+def latent_interval(margin: Margin, lower: float, upper: float) -> tuple[float, float]:
+    """Return the y that an interval of x allows; everything when it has no width."""
+    if isinstance(margin, Interpolated):
+        return -np.inf, np.inf  # completions stay in the observed range, which the bounds contain
+    a, b = (float(v) for v in margin.to_latent(np.array([lower, upper])))
+    low, high = margin.latent_range
+    a, b = max(a, low), min(b, high)
+    # No normal gets that far, and its square would overflow.
+    a = a if a > -FARTHEST else -np.inf
+    b = b if b < FARTHEST else np.inf
+    return (a, b) if a < b else (-np.inf, np.inf)

@@ -1,0 +1,139 @@
+"""Ordinal columns: x = number of thresholds below y, y ~ N(eta, 1)  [GLFM section 3.4].
+
+theta (R - 1,) are the increasing thresholds; a priori normal with a common variance, restricted to
+their order, the first 0 when a bias feature takes its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from glfm_cli._kernels._links import fill_between_cuts, sum_log_interval
+from glfm_cli.links.intervals import log_interval
+
+if TYPE_CHECKING:
+    from glfm_cli.links.link import LinkConfig, Params
+
+Array = NDArray[Any]
+
+# Tries of the random walk a sweep, and the share that should succeed.
+TRIES = 2
+TARGET_ACCEPTANCE = 0.35
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalLink:
+    """One latent column of unit noise, cut by sampled thresholds.
+
+    n_levels : R, levels without observed cells included
+    config : `threshold_variance` and `first_threshold_fixed` are read
+    """
+
+    name: str
+    n_levels: int
+    config: LinkConfig
+
+    n_latent = 1
+    unit_noise = True
+    known = False
+    discrete = True
+    ordered = True
+
+    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+        """Return thresholds at the normal quantiles of the level frequencies, and y amid them."""
+        codes = x[~np.isnan(x)].astype(np.intp)
+        # Half a cell a level: levels without observed cells need some room.
+        share = np.bincount(codes, minlength=self.n_levels) + 0.5
+        theta = ndtri(np.cumsum(share)[:-1] / share.sum())
+        if self.config.first_threshold_fixed and theta.size:
+            theta = theta - theta[0]
+        params = {
+            "thresholds": theta,
+            "log_step": np.array([np.log(0.5 / np.sqrt(self.n_levels))]),
+            "tries": np.zeros(1),
+        }
+        y = np.zeros((x.size, 1))
+        if theta.size:
+            inside = 0.5 * (theta[1:] + theta[:-1])
+            middle = np.concatenate([[theta[0] - 0.5], inside, [theta[-1] + 0.5]])
+            y[~np.isnan(x), 0] = middle[codes]
+        return params, y
+
+    def update_params(
+        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
+    ) -> None:
+        """Draw the thresholds with y integrated out, by a random walk on the log gaps.
+
+        Target: the likelihood of x given eta, times the prior, times the product of the gaps, which
+        is the Jacobian [Cowles 1996; GLFM section 6, step 4]. A free first threshold walks along. y
+        must be drawn next. `thresholds` changes in place; `log_step` and `tries` when `adapt`.
+        O(n) a try.
+        """
+        theta = params["thresholds"]
+        free = 0 if self.config.first_threshold_fixed else 1
+        n_moving = theta.size - 1 + free
+        if n_moving < 1:
+            return
+        current = self._log_target(x, eta, theta)
+        for _ in range(TRIES):
+            step = np.exp(params["log_step"][0]) * rng.standard_normal(n_moving)
+            first = theta[0] + step[0] if free else theta[0]
+            gaps = np.diff(theta) * np.exp(np.clip(step[free:], -300.0, 300.0))
+            proposal = np.concatenate([[first], first + np.cumsum(gaps)])
+            target = self._log_target(x, eta, proposal)
+            log_ratio = min(target - current, 0.0)
+            if -rng.standard_exponential() < log_ratio:
+                theta[:] = proposal
+                current = target
+            if adapt:
+                # Robbins and Monro: the gain falls, its sum diverges.
+                params["tries"][0] += 1.0
+                gain = params["tries"][0] ** -0.6
+                params["log_step"][0] += gain * (np.exp(log_ratio) - TARGET_ACCEPTANCE)
+
+    def augment(
+        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    ) -> None:
+        """Draw y ~ N(eta, var) between the thresholds of the observed level."""
+        fill_between_cuts(x, eta, float(np.sqrt(var)), _cuts(params["thresholds"]), rng, y)
+
+    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+        """Return log P(x)."""
+        cuts = _cuts(params["thresholds"])
+        codes = x.astype(np.intp)
+        sd = np.sqrt(var)
+        return log_interval((cuts[codes] - eta) / sd, (cuts[codes + 1] - eta) / sd)
+
+    def probabilities(self, eta: Array, var: float | Array, params: Params) -> Array:
+        """Return (n, R): Phi((theta_{r+1} - eta) / sd) - Phi((theta_r - eta) / sd)."""
+        eta = np.asarray(eta, dtype=np.float64)
+        sd = np.broadcast_to(np.sqrt(var), eta.shape)
+        t = (_cuts(params["thresholds"]) - eta[:, None]) / sd[:, None]
+        low, high = t[:, :-1], t[:, 1:]
+        # Subtract in the smaller tail.
+        flip = low > 0.0
+        return ndtr(np.where(flip, -low, high)) - ndtr(np.where(flip, -high, low))
+
+    def sample(
+        self, eta: Array, var: float | Array, params: Params, rng: np.random.Generator
+    ) -> Array:
+        """Return one level code a row, as float64."""
+        y = eta + np.sqrt(var) * rng.standard_normal(np.shape(eta))
+        return np.searchsorted(params["thresholds"], y, side="left").astype(np.float64)
+
+    def _log_target(self, x: Array, eta: Array, theta: Array) -> float:
+        gaps = np.diff(theta)
+        # Thresholds closer than a rounding error have no gap to walk on.
+        if np.any(gaps <= 0.0):
+            return -np.inf
+        prior = -0.5 * float(theta @ theta) / self.config.threshold_variance
+        return sum_log_interval(x, eta, _cuts(theta)) + prior + float(np.sum(np.log(gaps)))
+
+
+def _cuts(theta: Array) -> Array:
+    return np.concatenate([[-np.inf], theta, [np.inf]])

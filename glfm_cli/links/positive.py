@@ -1,0 +1,139 @@
+"""Positive columns: x = s softplus(w y + m), s a scale constant  [GLFM section 3.2].
+
+A zero is a cell known only to lie below the smallest positive value: y < g(smallest), an interval
+as for counts. So zeros need no floor, and a column may consist of many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.links.choice import choose_margin, wants_rank
+from glfm_cli.links.expectation import interval_mass
+from glfm_cli.links.margins import mean_sd
+from glfm_cli.links.numeric import latent_interval, log_normal, require_finite, standard_units
+from glfm_cli.links.real import RealLink, bounds_of
+from glfm_cli.links.shapes import Softplus
+from glfm_cli.schema import Column
+
+if TYPE_CHECKING:
+    from glfm_cli.links.link import LinkConfig, Params
+
+Array = NDArray[Any]
+
+SMALLEST_DOUBLE = float(np.finfo(np.float64).smallest_subnormal)
+
+
+def softplus_scale(x: Array) -> float:
+    """Return half the standard deviation, or the scale that puts a constant column at v = 0."""
+    return 0.5 * mean_sd(x)[1] or float(np.median(x)) / np.log(2.0) or 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class PositiveLink(RealLink):
+    """A continuous column of positive numbers, and possibly zeros.
+
+    smallest : the smallest positive value, 0 when there are no zeros
+    cut : g(smallest), below which x is 0; -inf when there are no zeros
+    """
+
+    smallest: float = 0.0
+    cut: float = -np.inf
+
+    @classmethod
+    def calibrate(cls, column: Column, x: Array, config: LinkConfig) -> Self:
+        """Return the link with its margin calibrated on the cells of x that are not NaN."""
+        rows = np.flatnonzero(x > 0.0)
+        sample = x[rows]
+        n_zeros = int(np.sum(x == 0.0))
+        only_zeros = n_zeros > 0 and sample.size == 0
+        if only_zeros:
+            # No positive value is known: any unit will do, and completions are 0.
+            sample, rows = np.ones(1), np.flatnonzero(x == 0.0)[:1]
+        every = x[~np.isnan(x)]
+        margin = choose_margin(
+            column,
+            sample,
+            Softplus(1.0 if config.link == "paper" or sample.size == 0 else softplus_scale(sample)),
+            rank=not only_zeros and wants_rank(column, every, config.rank_skewness),
+            rows=rows,
+            n_below=n_zeros,
+        )
+        require_finite(column, sample, margin.to_latent(sample), rows)
+        lower, upper = bounds_of(column, margin, SMALLEST_DOUBLE)
+        smallest = float(sample.min()) if n_zeros else 0.0
+        center, scale = standard_units(every)
+        low, high = latent_interval(margin, lower, upper)
+        return cls(
+            name=column.name,
+            margin=margin,
+            lower=lower,
+            upper=0.0 if only_zeros else upper,
+            latent_bounds=(-np.inf if n_zeros else low, high),
+            center=center,
+            scale=scale,
+            noise=config.link_noise,
+            smallest=smallest,
+            cut=float(margin.to_latent(np.array(smallest))) if n_zeros else -np.inf,
+        )
+
+    @property
+    def known(self) -> bool:
+        """True when there are neither zeros nor link noise."""
+        return self.noise == 0.0 and self.cut == -np.inf
+
+    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+        """Return no parameters, and y = g(x), half a unit below the cut for zeros."""
+        y = np.where(x == 0.0, self.cut - 0.5, self.margin.to_latent(x))
+        return {}, np.nan_to_num(y, nan=0.0, neginf=0.0)[:, None]
+
+    def augment(
+        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    ) -> None:
+        """Draw y given y + u < cut at zeros; at other cells as for real columns."""
+        super().augment(np.where(x > 0.0, x, np.nan), eta, var, params, rng, y)
+        rows = np.flatnonzero(x == 0.0)
+        if rows.size == 0:
+            return
+        total = np.empty(rows.size)
+        lower, upper = np.full(rows.size, -np.inf), np.full(rows.size, self.cut)
+        sd = float(np.sqrt(var + self.noise))
+        fill_truncated_normal(np.ascontiguousarray(eta[rows]), sd, lower, upper, rng, total)
+        y[rows, 0] = self.without_noise(total, eta[rows], var, rng)
+
+    def value(self, y: Array) -> Array:
+        """Return the x of given y, 0 below the cut."""
+        return np.where(np.asarray(y) < self.cut, 0.0, super().value(y))
+
+    def upper_end(self, at: Array) -> Array:
+        """Return the end of the y with x <= at."""
+        at = np.asarray(at, dtype=np.float64)
+        y = np.where((at >= 0.0) & (at < self.smallest), self.cut, super().upper_end(at))
+        return np.where(at < 0.0, -np.inf, y)
+
+    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+        """Return the log density of positive cells, the log probability of zeros.
+
+        Between 0 and the smallest observed value the density of g is continued, though the model
+        puts that probability on 0: a value seen there later must not rule out the model.
+        """
+        sd = self._sd(var)
+        inside = np.where(x > 0.0, x, 1.0)
+        density = log_normal(self.margin.to_latent(inside), eta, sd) + self.margin.log_slope(inside)
+        return np.where(x > 0.0, density, log_ndtr((self.cut - eta) / sd))
+
+    def _expect(self, eta: Array, sd: Array) -> Array:
+        if self.cut == -np.inf:
+            return super()._expect(eta, sd)
+        zero = float(self.standard(np.array(0.0)))
+        at_zero = interval_mass(eta, sd, -np.inf, self.cut)[:, None] * [zero, zero * zero]
+        above = self.expect_above(
+            eta, sd, self.cut, lambda y: self.standard(RealLink.value(self, y))
+        )
+        return at_zero + above

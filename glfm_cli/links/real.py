@@ -1,0 +1,101 @@
+"""Real columns: x = g^-1(y + u), u ~ N(0, s_u^2), by default without u  [GLFM section 3.1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.links.choice import choose_margin, wants_rank
+from glfm_cli.links.margins import Interpolated, Margin, power_of_two
+from glfm_cli.links.numeric import (
+    NumericLink,
+    latent_interval,
+    log_normal,
+    require_finite,
+    standard_units,
+)
+from glfm_cli.links.shapes import LARGEST, Identity
+from glfm_cli.schema import Column
+
+if TYPE_CHECKING:
+    from glfm_cli.links.link import LinkConfig, Params
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class RealLink(NumericLink):
+    """A continuous column; every observed cell fixes y, or y + u when there is link noise."""
+
+    @classmethod
+    def calibrate(cls, column: Column, x: Array, config: LinkConfig) -> Self:
+        """Return the link with its margin calibrated on the cells of x that are not NaN."""
+        rows = np.flatnonzero(~np.isnan(x))
+        sample = x[rows]
+        margin = choose_margin(
+            column,
+            sample,
+            Identity(power_of_two(sample)),
+            rank=wants_rank(column, sample, config.rank_skewness),
+            rows=rows,
+        )
+        require_finite(column, sample, margin.to_latent(sample), rows)
+        lower, upper = bounds_of(column, margin, -LARGEST)
+        center, scale = standard_units(sample)
+        return cls(
+            name=column.name,
+            margin=margin,
+            lower=lower,
+            upper=upper,
+            latent_bounds=latent_interval(margin, lower, upper)
+            if column.bounds != (None, None)
+            else margin.latent_range,
+            center=center,
+            scale=scale,
+            noise=config.link_noise,
+        )
+
+    @property
+    def known(self) -> bool:
+        """True when y is a constant at every observed cell."""
+        return self.noise == 0.0
+
+    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+        """Return no parameters, and y = g(x)."""
+        return {}, np.nan_to_num(self.margin.to_latent(x), nan=0.0)[:, None]
+
+    def augment(
+        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    ) -> None:
+        """Draw y given y + u = g(x)  [GLFM eqs. 14, 15]; without u there is nothing to draw."""
+        if self.noise > 0.0:
+            rows = np.flatnonzero(~np.isnan(x))
+            y[rows, 0] = self.without_noise(self.margin.to_latent(x[rows]), eta[rows], var, rng)
+
+    def without_noise(
+        self, total: Array, eta: Array, var: float, rng: np.random.Generator
+    ) -> Array:
+        """Return draws of y given y + u = total."""
+        if self.noise == 0.0:
+            return total
+        v = 1.0 / (1.0 / var + 1.0 / self.noise)
+        mean = v * (eta / var + total / self.noise)
+        return mean + np.sqrt(v) * rng.standard_normal(total.size)
+
+    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+        """Return log N(g(x); eta, var + s_u^2) + log g'(x), not truncated to the bounds."""
+        return log_normal(self.margin.to_latent(x), eta, self._sd(var)) + self.margin.log_slope(x)
+
+
+def bounds_of(column: Column, margin: Margin, lowest: float) -> tuple[float, float]:
+    """Return the values that completions may take, `lowest` being the support's end."""
+    low, high = column.bounds
+    lower = lowest if low is None else max(float(low), lowest)
+    upper = LARGEST if high is None else float(high)
+    if isinstance(margin, Interpolated):
+        lower = max(lower, float(margin.x[0]) * margin.unit)
+        upper = min(upper, float(margin.x[-1]) * margin.unit)
+    return lower, upper
