@@ -1,0 +1,64 @@
+"""One sweep of the package has the model's joint law as its invariant law."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glfm_cli.latent import glfm
+from tests.statistical.geweke import Comparison, compare, geweke, geweke_twins
+from tests.statistical.mutants import compile_mutant
+
+SHORT, LONG = 6_000, 60_000
+
+# bias, link noise, scale of the weights' prior
+CASES = {
+    "bias, no link noise": (True, 0.0, "noise"),
+    "free thresholds, link noise": (False, 0.3, "noise"),
+    "bias, unscaled weights": (True, 0.3, "independent"),
+    "free thresholds, unscaled weights": (False, 0.0, "independent"),
+}
+
+
+def run(case: str, n_sweeps: int, seed: int) -> Comparison:
+    return geweke(geweke_twins(*CASES[case]), n_sweeps, seed)
+
+
+@pytest.mark.parametrize("case", ["bias, no link noise", "free thresholds, link noise"])
+def test_sweep_has_the_joint_law_in_short(case: str, seed: int) -> None:
+    comparison = run(case, SHORT, seed)
+    assert comparison.passes, str(comparison)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_sweep_has_the_joint_law(case: str, seed: int) -> None:
+    comparison = run(case, LONG, seed)
+    assert comparison.z.size >= 26
+    assert comparison.passes, str(comparison)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "mutant", ["new features from their prior", "noise variance without the square"]
+)
+def test_mutants_are_caught(
+    mutant: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glfm, "_glfm", compile_mutant(mutant, tmp_path))
+    comparison = run("free thresholds, link noise", LONG, seed)
+    assert not comparison.passes, str(comparison)
+
+
+def test_comparison_sees_one_shifted_mean_among_many_correlated_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"s{i}" for i in range(30)]
+    mix = rng.normal(size=(30, 30))
+    means, independent = rng.normal(size=(200, 30)) @ mix, rng.normal(size=(6_000, 30)) @ mix
+    assert compare(names, means, independent).passes
+    means[:, 7] += 0.5 * means[:, 7].std()
+    shifted = compare(names, means, independent)
+    assert not shifted.passes
+    assert names[int(np.abs(shifted.z).argmax())] == "s7"
