@@ -1,0 +1,216 @@
+"""Links of categorical and ordinal columns: the probit laws, their draws, and the thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import log_ndtr, ndtr
+
+from glfm_cli._kernels._links import sum_log_interval
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.errors import NumericalError
+from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.schema import Column, ColumnType
+
+CATEGORICAL, ORDINAL = ColumnType.CATEGORICAL, ColumnType.ORDINAL
+
+
+def link_of(x: Any, kind: ColumnType, n_levels: int, config: LinkConfig | None = None) -> Any:
+    x = np.array(x, dtype=np.float64)
+    levels = tuple(str(r) for r in range(n_levels))
+    encoded = EncodedColumn(Column("c", type=kind), 0, x, ~np.isnan(x), np.isnan(x), levels)
+    return make_link(encoded, config or LinkConfig())
+
+
+def utilities(link: Any, eta: np.ndarray) -> np.ndarray:
+    full = np.zeros(link.slot.size)
+    full[link.slot >= 0] = eta[link.slot[link.slot >= 0]]
+    return full
+
+
+def hermite(e: np.ndarray) -> np.ndarray:
+    """P(x = r) by 80-node Gauss-Hermite quadrature over the winner's utility."""
+    t, w = np.polynomial.hermite_e.hermegauss(80)
+    others = [np.delete(np.arange(e.size), r) for r in range(e.size)]
+    p = [w @ np.prod(ndtr(t[:, None] + e[r] - e[j][None, :]), axis=1) for r, j in enumerate(others)]
+    return np.array(p) / w.sum()
+
+
+def latent(eta: np.ndarray) -> np.ndarray:
+    return eta[:, 0] if eta.shape[1] == 1 else eta
+
+
+@pytest.mark.parametrize("n_levels", [2, 3, 5, 20])
+def test_categorical_probabilities_agree_with_quadrature(n_levels: int, seed: int) -> None:
+    link = link_of([1.0, 1.0, 0.0], CATEGORICAL, n_levels)
+    assert link.reference == 1
+    eta = 2.0 * np.random.default_rng(seed).normal(size=(60, n_levels - 1))
+    p = link.probabilities(latent(eta), 1.0, {})
+    expected = np.array([hermite(utilities(link, e)) for e in eta])
+    np.testing.assert_allclose(p, expected, atol=1e-9)
+    likely = expected > 1e-10
+    np.testing.assert_allclose(p[likely], expected[likely], rtol=1e-5)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
+    x = np.zeros(60)
+    log_p = link.log_density(x, latent(eta), 1.0, {})
+    seen = expected[:, 0] > 1e-10
+    np.testing.assert_allclose(log_p[seen], np.log(expected[seen, 0]), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_levels", [2, 4])
+@pytest.mark.parametrize("var", [1.0, 3.0])
+def test_categorical_samples_have_the_stated_probabilities(n_levels: int, var: float, seed: int):
+    link = link_of([0.0, 2.0, 1.0, 1.0], CATEGORICAL, n_levels + 1)
+    eta = np.tile(np.linspace(-1.0, 1.5, n_levels), (40_000, 1))
+    x = link.sample(eta, var, {}, np.random.default_rng(seed))
+    p = link.probabilities(eta[:1], var, {})[0]
+    share = np.bincount(x.astype(int), minlength=p.size) / x.size
+    assert np.all(np.abs(share - p) < 5.0 * np.sqrt(p * (1 - p) / x.size) + 1e-9)
+
+
+def test_rare_levels_have_accurate_log_probabilities() -> None:
+    link = link_of([0.0, 1.0, 2.0, 2.0], CATEGORICAL, 3)
+    for eta in ([-20.0, 3.0], [-40.0, 10.0], [-9.0, -1.0]):
+        t = np.linspace(-60.0, 60.0, 400_001)
+        others = log_ndtr(t - eta[1]) + log_ndtr(t)
+        log_f = stats.norm.logpdf(t, eta[0]) + others
+        expected = log_f.max() + np.log(np.exp(log_f - log_f.max()).sum() * (t[1] - t[0]))
+        got = link.log_density(np.zeros(1), np.array([eta]), 1.0, {})
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("eta", "level"),
+    [([0.5], 0), ([0.5], 1), ([0.4, -0.7], 0), ([0.4, -0.7], 2), ([-1, 1, 0.2], 0)],
+)
+def test_categorical_draw_agrees_with_rejection(eta: Any, level: int, seed: int) -> None:
+    n_levels = len(eta) + 1
+    link = link_of([n_levels - 1.0], CATEGORICAL, n_levels)
+    n, rng = 20_000, np.random.default_rng(seed)
+    free = rng.standard_normal((400_000, n_levels)) + utilities(link, np.array(eta, dtype=float))
+    kept = free[np.argmax(free, axis=1) == level][:, :-1]
+    y = np.zeros((n, n_levels + 1))
+    rows = latent(np.tile(np.array(eta, dtype=float), (n, 1)))
+    link.augment(np.full(n, float(level)), rows, 1.0, {}, rng, y[:, 1:-1])
+    drawn = y[:, 1:-1]
+    for s in range(len(eta)):
+        assert stats.ks_2samp(drawn[:, s], kept[:, s]).pvalue > 1e-4
+    if len(eta) > 1:
+        assert stats.ks_2samp(drawn[:, 0] - drawn[:, 1], kept[:, 0] - kept[:, 1]).pvalue > 1e-4
+    assert np.all(y[:, [0, -1]] == 0.0)
+
+
+def test_categorical_draw_keeps_the_observed_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_levels = 500
+    x = rng.integers(0, n_levels, 60).astype(float)
+    x[:5] = np.nan
+    link = link_of(x, CATEGORICAL, n_levels)
+    params, y = link.start(x, rng)
+    eta = 5.0 * rng.standard_normal((60, n_levels - 1))
+    link.augment(x, eta, 1.0, params, rng, y)
+    assert np.all(y[:5] == 0.0)
+    for row in range(5, 60):
+        column = link.slot[int(x[row])]
+        assert column < 0 or np.argmax(y[row]) == column
+    p = link.probabilities(eta, 1.0, params)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_categorical_draw_refuses_what_is_not_finite() -> None:
+    link = link_of([0.0, 1.0, 2.0], CATEGORICAL, 3)
+    eta = np.zeros((3, 2))
+    eta[1, 0] = np.nan
+    with pytest.raises(NumericalError, match="row 2"):
+        link.augment(np.arange(3.0), eta, 1.0, {}, np.random.default_rng(0), np.zeros((3, 2)))
+
+
+def test_single_level_needs_no_latent_column() -> None:
+    x, rng = np.array([0.0, np.nan]), np.random.default_rng(0)
+    link = link_of(x, CATEGORICAL, 1)
+    params, y = link.start(x, rng)
+    assert (link.n_latent, y.shape, link.known) == (0, (2, 0), True)
+    link.augment(x, np.empty((2, 0)), 1.0, params, rng, y)
+    assert link.probabilities(np.empty((2, 0)), 1.0, params).tolist() == [[1.0], [1.0]]
+    assert link.log_density(x[:1], np.empty((1, 0)), 1.0, params).tolist() == [0.0]
+    assert link.sample(np.empty((2, 0)), 1.0, params, rng).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 7])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_ordinal_link_stays_consistent(n_levels: int, fixed: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.append(np.minimum(rng.integers(0, 3, 200), n_levels - 1), np.nan).astype(float)
+    link = link_of(x, ORDINAL, n_levels, LinkConfig(first_threshold_fixed=fixed))
+    params, y = link.start(x, rng)
+    assert not (fixed and n_levels > 1) or params["thresholds"][0] == 0.0
+    eta = rng.standard_normal(201)
+    for _ in range(30):
+        link.update_params(x, eta, params, rng, True)
+        link.augment(x, eta, 1.0, params, rng, y)
+    theta = params["thresholds"]
+    assert np.all(np.diff(theta) > 0.0)
+    assert not (fixed and n_levels > 1) or theta[0] == 0.0
+    assert np.array_equal(np.searchsorted(theta, y[:-1, 0]), x[:-1])
+    assert y[-1, 0] == 0.0
+    p = link.probabilities(eta, 1.0, params)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+    by_row = np.log(p[np.arange(200), x[:-1].astype(int)])
+    np.testing.assert_allclose(link.log_density(x[:-1], eta[:-1], 1.0, params), by_row, atol=1e-9)
+    cuts = np.concatenate([[-np.inf], theta, [np.inf]])
+    assert sum_log_interval(x, eta, cuts) == pytest.approx(by_row.sum(), abs=1e-7)
+    drawn = link.sample(np.full(20_000, 0.3), 1.0, params, rng)
+    share = np.bincount(drawn.astype(int), minlength=n_levels) / drawn.size
+    q = link.probabilities(np.array([0.3]), 1.0, params)[0]
+    assert np.all(np.abs(share - q) < 5.0 * np.sqrt(q * (1 - q) / drawn.size) + 1e-9)
+
+
+def test_step_is_tuned_only_when_asked(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, eta = np.arange(30.0) % 4, rng.standard_normal(30)
+    link = link_of(x, ORDINAL, 4)
+    params, _ = link.start(x, rng)
+    before = params["log_step"].copy()
+    link.update_params(x, eta, params, rng, False)
+    assert np.array_equal(params["log_step"], before)
+    link.update_params(x, eta, params, rng, True)
+    assert not np.array_equal(params["log_step"], before)
+
+
+def threshold_moments(x: np.ndarray, eta: np.ndarray, fixed: bool) -> np.ndarray:
+    """Exact posterior means and second moments of two thresholds, on a grid."""
+    first = np.zeros(1) if fixed else np.linspace(-4.0, 3.0, 281)
+    second = np.linspace(-3.0, 7.0, 801)
+    a, b = np.meshgrid(first, second, indexing="ij")
+    log_p = -(a**2 + b**2) / 8.0
+    with np.errstate(divide="ignore"):
+        for code, e in zip(x, eta, strict=True):
+            ends = [np.full_like(a, -np.inf), a, b, np.full_like(a, np.inf)]
+            mass = ndtr(ends[int(code) + 1] - e) - ndtr(ends[int(code)] - e)
+            log_p += np.log(np.maximum(mass, 0.0))
+    p = np.where(b > a, np.exp(log_p - log_p[b > a].max()), 0.0)
+    p /= p.sum()
+    return np.array([(p * f).sum() for f in (a, b, a * a, b * b, a * b)])
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_threshold_update_has_the_exact_posterior(fixed: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.array([0.0, 1, 1, 2, 0, 2, 1, 0])
+    eta = rng.normal(0.5, 0.8, 8)
+    link = link_of(x, ORDINAL, 3, LinkConfig(first_threshold_fixed=fixed))
+    params, _ = link.start(x, rng)
+    params["log_step"][0] = np.log(1.0)
+    draws = np.empty((15_000, 5))
+    for i in range(len(draws)):
+        link.update_params(x, eta, params, rng, False)
+        a, b = params["thresholds"]
+        draws[i] = a, b, a * a, b * b, a * b
+    batches = draws.reshape(50, -1, 5).mean(axis=1)
+    error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(50), 1e-12)
+    z = (draws.mean(axis=0) - threshold_moments(x, eta, fixed)) / error
+    moving = [1, 3] if fixed else [0, 1, 2, 3, 4]
+    assert np.all(np.abs(z[moving]) < 4.5)

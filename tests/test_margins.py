@@ -1,0 +1,160 @@
+"""Margins: increasing maps between a column's unit and the latent scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtri
+
+from glfm_cli.links.margins import (
+    Margin,
+    Reflected,
+    Smooth,
+    count_rank_margin,
+    rank_margin,
+    skewness,
+)
+from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Softplus, Sqrt
+
+POSITIVE = st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=30)
+SHAPES = {
+    "affine": Identity(),
+    "affine in other units": Identity(2.0**20),
+    "softplus": Softplus(3.0),
+    "log": Log(),
+    "log1p": Log1p(),
+    "logit": Logit(0.0, 2e3),
+    "sqrt": Sqrt(),
+}
+
+
+def smooth(shape: Shape, sample: np.ndarray, reflect: bool) -> Margin:
+    if reflect:
+        return Reflected(Smooth.calibrate(shape, 1.5e3 - sample), 1.5e3)
+    return Smooth.calibrate(shape, sample)
+
+
+@pytest.mark.parametrize("reflect", [False, True])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+@settings(max_examples=20)
+@given(values=POSITIVE)
+@example(values=[1e-3, 1e3])
+def test_value_undoes_latent(shape: Shape, reflect: bool, values: list[float]) -> None:
+    x = np.array(values)
+    assume(np.ptp(x) > 1e-3)
+    margin = smooth(shape, x, reflect)
+    np.testing.assert_allclose(margin.to_value(margin.to_latent(x)), x, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("reflect", [False, True])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+@settings(max_examples=20)
+@given(values=POSITIVE)
+def test_log_slope_is_the_slope(shape: Shape, reflect: bool, values: list[float]) -> None:
+    x = np.array(values)
+    assume(np.ptp(x) > 1e-1)
+    margin = smooth(shape, x, reflect)
+    h = 1e-5 * x
+    slope = (margin.to_latent(x + h) - margin.to_latent(x - h)) / (2.0 * h)
+    # Subtraction costs digits where the reflected value or the slope is comparatively small.
+    np.testing.assert_allclose(np.exp(margin.log_slope(x)), slope, rtol=1e-3, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+@settings(max_examples=20)
+@given(values=POSITIVE)
+def test_calibration_gives_mean_0_and_sd_1(shape: Shape, values: list[float]) -> None:
+    x = np.array(values)
+    assume(np.ptp(x) > 1e-3)
+    y = Smooth.calibrate(shape, x).to_latent(x)
+    assert abs(y.mean()) < 1e-6
+    assert abs(y.std() - 1.0) < 1e-6
+
+
+@settings(max_examples=20)
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
+def test_rank_margin_passes_through_its_normal_scores(values: list[float]) -> None:
+    x = np.array(values)
+    assume(np.unique(x).size > 1)
+    margin = rank_margin(x)
+    y = margin.to_latent(x)
+    np.testing.assert_allclose(margin.to_value(y), x, rtol=1e-9, atol=1e-290)
+    assert abs(y.mean()) < 1e-9
+    assert abs(y.std() - 1.0) < 1e-9
+    mid_rank = np.array([np.sum(x < v) + 0.5 * np.sum(x == v) for v in x]) / x.size
+    scores = ndtri(mid_rank)
+    np.testing.assert_allclose(y, (scores - scores.mean()) / scores.std(), atol=1e-9)
+
+
+def test_rank_margin_is_increasing_and_continued_beyond_the_sample() -> None:
+    margin = rank_margin(np.array([1.0, 2.0, 2.0, 5.0, 100.0]))
+    at = np.linspace(-50.0, 300.0, 4001)
+    y = margin.to_latent(at)
+    assert np.all(np.diff(y) > 0.0)
+    assert np.all((margin.to_value(y) >= 1.0) & (margin.to_value(y) <= 100.0))
+    between = at[(np.abs(at[:, None] - margin.x * margin.unit) > 1e-2).all(axis=1)]
+    slope = (margin.to_latent(between + 1e-3) - margin.to_latent(between - 1e-3)) / 2e-3
+    np.testing.assert_allclose(np.exp(margin.log_slope(between)), slope, rtol=1e-8)
+
+
+def test_rank_margin_counts_the_cells_below_its_sample() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0])
+    ranks = ndtri((6.0 + np.arange(4) + 0.5) / 10.0)
+    y = rank_margin(x, n_below=6).to_latent(x)
+    np.testing.assert_allclose(np.diff(y) / np.diff(y)[0], np.diff(ranks) / np.diff(ranks)[0])
+
+
+def test_neighbouring_counts_are_cut_at_the_empirical_distribution() -> None:
+    x = np.repeat([0.0, 1.0, 2.0, 3.0], [50, 30, 15, 5])
+    cuts = count_rank_margin(x).to_latent(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(cuts, ndtri([0.5, 0.8, 0.95]))
+
+
+@settings(max_examples=20)
+@given(values=st.lists(st.integers(0, 3000), min_size=1, max_size=40))
+def test_every_count_has_an_interval(values: list[int]) -> None:
+    margin = count_rank_margin(np.array(values, dtype=float))
+    assert np.all(np.diff(margin.to_latent(np.arange(1.0, 3100.0))) > 0.0)
+
+
+EXTREME = [
+    [5.0],
+    [5.0, 5.0],
+    [1e300, 1e300],
+    [5e-324, 1e-323],
+    [5e-324, 1e300],
+    [1e308, 1.7e308],
+    [1.7e308, 1e-300, 3.0],
+    [1e16, 1e16 + 2],
+    [1e-320] * 3,
+]
+
+
+@pytest.mark.parametrize("values", EXTREME)
+@pytest.mark.parametrize("shape", [Identity(), Softplus(1.0), Log(), Log1p(), Sqrt(), None])
+def test_extreme_values_have_finite_latent_values(values: list[float], shape: Shape | None) -> None:
+    x = np.array(values)
+    margin = rank_margin(x) if shape is None else Smooth.calibrate(shape, x)
+    assert np.all(np.isfinite(margin.to_latent(x)))
+    assert np.all(np.isfinite(margin.log_slope(x)))
+    assert np.all(np.isfinite(margin.to_value(np.array([-1e300, -9.0, 0.0, 9.0, 1e300]))))
+    assert np.all(np.isnan(margin.to_latent(np.array([np.nan]))))
+
+
+def test_ends_of_the_domain_are_the_ends_of_the_latent_scale() -> None:
+    x = np.array([0.2, 0.5, 0.9])
+    logit = Smooth.calibrate(Logit(0.0, 1.0), x)
+    assert logit.to_latent(np.array([-1.0, 0.0])).tolist() == [-np.inf, -np.inf]
+    assert logit.to_latent(np.array([1.0, np.inf])).tolist() == [np.inf, np.inf]
+    root = Smooth.calibrate(Sqrt(), x)
+    assert root.to_latent(np.array([0.0]))[0] == root.latent_range[0] > -np.inf
+
+
+def test_skewness_is_the_third_standardised_moment() -> None:
+    x = np.array([1.0, 2.0, 2.0, 9.0])
+    z = (x - x.mean()) / x.std()
+    assert skewness(x) == pytest.approx(np.mean(z**3))
+    assert skewness(x * 1e300) == pytest.approx(np.mean(z**3))
+    assert skewness(np.full(5, 3.0)) == 0.0
