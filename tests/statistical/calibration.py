@@ -108,11 +108,9 @@ def draw_cells(chain: Chain, held: NDArray[np.intp], rng: np.random.Generator) -
     """Return one draw of the hidden cells held (D, n_held) given the state, column by column."""
     model, noise = chain.problem.model, chain.problem.model.noise(chain.state)
     out = np.empty(held.shape)
+    model.fill_eta(chain.state, chain.eta)
     for d, link in enumerate(chain.problem.links):
-        eta = np.empty((chain.problem.n_rows, link.n_latent))
-        model.fill_eta(chain.state, chain.cells, d, eta)
-        rows = eta[held[d], 0] if link.n_latent == 1 else eta[held[d]]
-        out[d] = link.sample(rows, float(noise[d]), chain.params[d], rng)
+        out[d] = link.sample(chain.eta_of(d)[held[d]], float(noise[d]), chain.params[d], rng)
     return out.ravel()
 
 

@@ -72,19 +72,18 @@ def redraw_table(chain: Chain, twins: Twins, rng: np.random.Generator) -> None:
     draw = read(chain)
     y, x = twins.table_given(draw, rng)
     cells = chain.cells
+    chain.problem.model.fill_eta(chain.state, chain.eta)
     for d, link in enumerate(twins.links):
         seen, cells_x = OBSERVED[:, d], chain.problem.xs[d]
         cells_x[seen] = x[seen, d]
-        start, end = cells.span(d)
+        start, end = chain.spans[d]
         own = chain.streams.get(column_step(d))
         if link.known:
             cells.y[seen, start:end] = link.start(cells_x, own)[1][seen]
             continue
         cells.y[seen, start:end] = y[seen, start:end]
-        chain.problem.model.fill_eta(chain.state, cells, d, chain.eta[d])
-        eta = chain.eta[d][:, 0] if link.n_latent == 1 else chain.eta[d]
         noise = float(draw.noise[d])
-        link.augment(cells_x, eta, noise, chain.params[d], own, cells.y[:, start:end])
+        link.augment(cells_x, chain.eta_of(d), noise, chain.params[d], own, cells.y[:, start:end])
 
 
 def simulated(twins: Twins, n_draws: int, of: Callable[[Draw], Array], seed: int) -> Array:
@@ -118,6 +117,8 @@ def sampled(twins: Twins, n_sweeps: int, of: Callable[[Draw], Array], seed: int)
 PSEUDO = ("real", "positive", "count", "category_a", "category_b", "ordinal")
 OWNER = np.array([0, 1, 2, 3, 3, 4])
 SEEN = OBSERVED[:, OWNER].astype(np.float64)
+# Columns of the table, and the value whose frequency among the seen cells is a statistic.
+COLUMNS, VALUES = [1, 2, 3, 3, 4], [0, 0, 0, 1, 1]
 # E[even(v)] of a standard normal v, 1 - sqrt(pi / 2) e^(1/2) erfc(1 / sqrt 2).
 MEAN_EVEN = 0.3443204575812015
 
@@ -147,7 +148,7 @@ def make_statistics(twins: Twins) -> tuple[tuple[str, ...], Callable[[Draw], Arr
         *("theta_1",) * (1 - bias),
         *("log gap 1", "log gap 2"),
         *(f"square of weights {name}" for name in PSEUDO),
-        *(f"{what} {name}" for what in ("y", "square of y") for name in PSEUDO),
+        *(f"y {name}" for name in PSEUDO),
         *(f"{what} {name}"
           for what in ("square of seen residual", "square of missing residual",
                        "seen residual along eta", "missing residual along eta")
@@ -174,18 +175,14 @@ def make_statistics(twins: Twins) -> tuple[tuple[str, ...], Callable[[Draw], Arr
             np.log(np.diff(draw.thresholds[-1])),
             np.sum(even(B / scale) - MEAN_EVEN, axis=0),
             y.sum(axis=0),
-            even(draw.y).sum(axis=0),
             *((SEEN * v).sum(axis=0) if seen else v.sum(axis=0) - (SEEN * v).sum(axis=0)
               for v in (squares, along) for seen in (True, False)),
-            [np.sum(alike * (y @ y.T)) / max(alike.sum(), 1.0), y[:, 0] @ y[:, 5], y[:, 2] @ y[:, 4]],
-            (OBSERVED[:, CELLS[0]] & (draw.x[:, CELLS[0]] == CELLS[1])).sum(axis=0),
+            [np.sum(alike * (y @ y.T)) / max(alike.sum(), 1.0)],
+            [y[:, 0] @ y[:, 5], y[:, 2] @ y[:, 4]],
+            (OBSERVED[:, COLUMNS] & (draw.x[:, COLUMNS] == VALUES)).sum(axis=0),
         ))  # fmt: skip
 
     return names, of
-
-
-# Columns of the table, and the value whose frequency among the seen cells is a statistic.
-CELLS = np.array([[1, 2, 3, 3, 4], [0, 0, 0, 1, 1]])
 
 
 # Verdict -----------------------------------------------------------------------------------------
