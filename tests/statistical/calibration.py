@@ -233,21 +233,15 @@ def ecdf_band(n: int, n_bins: int, level: float) -> tuple[Array, Array, Array]:
     together with probability 1 - level at least.
     """
     ends = np.arange(1, n_bins) / n_bins
+    law = stats.binom(n, ends)
     low, high = np.log(level / n_bins / 2.0), np.log(level / 2.0)
     for _ in range(12):
         middle = 0.5 * (low + high)
-        lower, upper = (pick(np.exp(middle)) for pick in _quantiles(n, ends))
-        if coverage(lower, upper, n, ends) >= 1.0 - level:
+        if coverage(law.ppf(np.exp(middle)), law.isf(np.exp(middle)), n, ends) >= 1.0 - level:
             low = middle
         else:
             high = middle
-    lower, upper = (pick(np.exp(low)) for pick in _quantiles(n, ends))
-    return lower, n * ends, upper
-
-
-def _quantiles(n: int, ends: Array):
-    law = stats.binom(n, ends)
-    return law.ppf, law.isf
+    return law.ppf(np.exp(low)), n * ends, law.isf(np.exp(low))
 
 
 def coverage(lower: Array, upper: Array, n: int, ends: Array) -> float:

@@ -5,10 +5,11 @@ The joint law of (parameters, pseudo-observations y, table x) is drawn in two wa
     marginal-conditional     parameters from the prior, then y and x given them   (prior.py alone)
     successive-conditional   one sweep of the package given x, then a new table given the parameters
 
-If, and only if, the sweep leaves the posterior invariant for every table, both have one law. The
-new table is drawn at the observed cells from p(x | Z, B, noise, thresholds), y integrated out;
-then y there by the link's own augmentation from p(y | x, ...), so that what the link draws is what
-the next sweep sees. y at missing cells is the chain's own, and proposals keep a fixed step.
+If the sweep leaves the posterior of every table invariant, both have one law; if not, the second
+drifts away. The new table is drawn at the observed cells from p(x | Z, B, noise, thresholds), y
+integrated out; then y there by the link's own augmentation from p(y | x, ...), so that what the
+link draws is what the next sweep sees. y at missing cells is the chain's own, and proposals keep a
+fixed step.
 
 The sweeps are split evenly over 200 chains. Each starts from a draw of the joint law of its own, so
 there is no burn-in, and the chains' means are independent however slowly a chain mixes. The means
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +60,9 @@ OBSERVED = np.array(
 )
 
 
-def geweke_twins(bias: bool, link_noise: float, prior_scale: str = "noise") -> Twins:
+def geweke_twins(
+    bias: bool, link_noise: float, prior_scale: Literal["noise", "independent"] = "noise"
+) -> Twins:
     """Return the model of the test: five types, everything sampled, at most 5 features."""
     config = GlfmConfig(bias=bias, prior_scale=prior_scale, max_features=5)
     return make_twins(TYPES, config, link_noise)
