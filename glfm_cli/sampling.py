@@ -1,6 +1,6 @@
 """The driver: runs chains of any latent model over any links. It knows no model.
 
-One sweep is  model.update;  for each column: fill_eta, link.update_params, link.augment;
+One sweep is  model.update, fill_eta;  for each column: link.update_params, link.augment;
 model.finish.  After the warm-up every `thin`-th state is kept.
 """
 
@@ -109,24 +109,34 @@ class Chain:
     cells: Cells
     params: tuple[Params, ...]
     state: Any
-    eta: tuple[Array, ...]  # scratch, (N, S_d); empty for links with nothing to draw
+    eta: Array  # scratch, (N, S)
+    spans: tuple[tuple[int, int], ...]  # per column, its first pseudo-column and one past its last
 
     def sweep(self, adapt: bool) -> None:
         """Make one transition of everything; links may tune their proposals when `adapt`."""
-        problem, cells = self.problem, self.cells
-        model = problem.model
-        model.update(self.state, cells, self.streams)
-        noise = model.noise(self.state)
-        for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
+        model = self.problem.model
+        model.update(self.state, self.cells, self.streams)
+        if any(not link.known for link in self.problem.links):
+            model.fill_eta(self.state, self.eta)
+            self.refill(adapt)
+        model.finish(self.state, self.streams)
+
+    def refill(self, adapt: bool) -> None:
+        """Draw the links' parameters and the observed pseudo-observations, given eta."""
+        noise = self.problem.model.noise(self.state)
+        for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
             if link.known or link.n_latent == 0:
                 continue
-            start, end = cells.span(d)
-            model.fill_eta(self.state, cells, d, self.eta[d])
-            eta = self.eta[d][:, 0] if link.n_latent == 1 else self.eta[d]
+            start, end = self.spans[d]
             rng = self.streams.get(column_step(d))
+            eta = self.eta_of(d)
             link.update_params(x, eta, self.params[d], rng, adapt)
-            link.augment(x, eta, float(noise[d]), self.params[d], rng, cells.y[:, start:end])
-        model.finish(self.state, self.streams)
+            link.augment(x, eta, float(noise[d]), self.params[d], rng, self.cells.y[:, start:end])
+
+    def eta_of(self, d: int) -> Array:
+        """Return the eta of column `d` as links take it: (N,) or (N, S_d), a view."""
+        start, end = self.spans[d]
+        return self.eta[:, start] if end - start == 1 else self.eta[:, start:end]
 
     def keep(self) -> Draw:
         """Return the current state as a draw, with its log likelihood traced."""
@@ -143,13 +153,18 @@ class Chain:
         """Return the sum over observed cells of log p(x | Z, B, noise, thresholds)."""
         total = 0.0
         noise = self.problem.model.noise(self.state)
+        self.problem.model.fill_eta(self.state, self.eta)
         for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
-            seen = ~np.isnan(x)
-            out = np.empty((x.size, link.n_latent))
-            self.problem.model.fill_eta(self.state, self.cells, d, out)
-            eta = out[seen, 0] if link.n_latent == 1 else out[seen]
+            seen = self.cells.observed[:, d].astype(bool)
+            eta = self.eta_of(d)[seen]
             total += float(np.sum(link.log_density(x[seen], eta, float(noise[d]), self.params[d])))
         return total
+
+
+def spans_of(links: Sequence[Link]) -> tuple[tuple[int, int], ...]:
+    """Return each column's first pseudo-column and one past its last."""
+    ends = np.cumsum([0, *(link.n_latent for link in links)])
+    return tuple((int(start), int(end)) for start, end in zip(ends[:-1], ends[1:], strict=True))
 
 
 def start_chain(problem: Problem, streams: Streams) -> Chain:
@@ -163,14 +178,14 @@ def start_chain(problem: Problem, streams: Streams) -> Chain:
         column=column,
         unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
     )
+    spans = spans_of(links)
     params = []
     for d, (link, x) in enumerate(zip(links, xs, strict=True)):
-        start, end = cells.span(d)
+        start, end = spans[d]
         p, y[:, start:end] = link.start(x, streams.get(column_step(d)))
         params.append(p)
     state = problem.model.start(cells, problem.config, streams)
-    eta = tuple(np.empty((0 if link.known else problem.n_rows, link.n_latent)) for link in links)
-    return Chain(problem, streams, cells, tuple(params), state, eta)
+    return Chain(problem, streams, cells, tuple(params), state, np.zeros_like(y), spans)
 
 
 def _run_chain(
@@ -228,11 +243,7 @@ def sample(
     results: Sequence[tuple[list[Draw], list[str]]] = run_jobs(
         [job(index) for index in range(plan.chains)], threads=threads, on_interrupt=stop.interrupt
     )
-    column = np.repeat(np.arange(len(problem.links)), [link.n_latent for link in problem.links])
-    spans = tuple(
-        (int(np.searchsorted(column, d)), int(np.searchsorted(column, d, "right")))
-        for d in range(len(problem.links))
-    )
+    spans = spans_of(problem.links)
     posterior = Posterior(
         problem.model, problem.links, spans, tuple(tuple(draws) for draws, _ in results)
     )

@@ -81,6 +81,7 @@ cdef struct Model:
     double* chol
     double* v
     double* z
+    double* inv_sd
     double* row
     double* seen
     double* r
@@ -101,7 +102,7 @@ cdef struct Model:
 
 def work_sizes(int C, int S, int G):
     """Return the lengths of the float and integer work arrays."""
-    return (G * C * C + 2 * C * S + 2 * C * C + G * C + C + 4 * S + 5 * G + MAX_NEW + 1, 2 * C)
+    return (G * C * C + 2 * C * S + 2 * C * C + G * C + C + 5 * S + 5 * G + MAX_NEW + 1, 2 * C)
 
 
 cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
@@ -112,6 +113,7 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.chol = work; work += m.C * m.C
     m.v = work; work += m.G * m.C
     m.z = work; work += m.C
+    m.inv_sd = work; work += m.S
     m.row = work; work += m.S
     m.seen = work; work += m.S
     m.r = work; work += m.S
@@ -183,7 +185,7 @@ cdef void load_row(Model* m, int n) noexcept nogil:
     cdef const uint8_t* observed = m.observed + <size_t> n * m.D
     cdef const uint8_t* bits = m.Z + <size_t> n * m.C
     for s in range(m.S):
-        m.row[s] = y[s] / m.sd[s]
+        m.row[s] = y[s] * m.inv_sd[s]
         m.seen[s] = observed[m.column[s]]
     m.n_active = 0
     for k in range(m.K):
@@ -532,6 +534,7 @@ cdef void attach(
     const double[::1] bias_var, uint8_t[:, ::1] Z, int n_columns, int bias, double alpha,
     double[::1] work, int[::1] iwork,
 ) noexcept:
+    cdef int s
     m.N = <int> y.shape[0]
     m.S = <int> y.shape[1]
     m.D = <int> observed.shape[1]
@@ -553,6 +556,8 @@ cdef void attach(
     m.script = NULL
     m.bitgen = NULL
     partition(m, &work[0], &iwork[0])
+    for s in range(m.S):
+        m.inv_sd[s] = 1.0 / sd[s]
 
 
 def sweep(
@@ -714,19 +719,20 @@ def draw_weights(
 def fill_eta(
     const uint8_t[:, ::1] Z,        # in (N, C)
     const double[:, ::1] B,         # in (C, S)
-    int n_columns, int start,
-    double[:, ::1] out,             # out (N, width): eta of pseudo-columns start..start+width-1
+    int n_columns,
+    double[:, ::1] out,             # out (N, S)
 ):
-    """Compute eta = Z B for a run of pseudo-columns. O(N K + N active width)."""
-    cdef Py_ssize_t n, k, s, width = out.shape[1]
+    """Compute eta = Z B. O(N (K + S mean active features))."""
+    cdef Py_ssize_t n, k
+    cdef int S = <int> out.shape[1]
+    if S == 0:
+        return
     with nogil:
         for n in range(out.shape[0]):
-            for s in range(width):
-                out[n, s] = 0.0
+            memset(&out[n, 0], 0, <size_t> S * sizeof(double))
             for k in range(n_columns):
                 if Z[n, k]:
-                    for s in range(width):
-                        out[n, s] += B[k, start + s]
+                    glfm_axpy(S, 1.0, &B[k, 0], &out[n, 0])
 
 
 def scripted_row(

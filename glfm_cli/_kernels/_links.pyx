@@ -34,6 +34,7 @@ cdef double KNOT_PDF[1089]
 cdef double BELOW = 7.3
 cdef double ABOVE = 6.8
 cdef double MOST_NODES = 4096.0
+cdef int FREE_TRIES = 10
 # A probability below this is summed again around its own mode, on the log scale.
 cdef double SMALL = 1e-7
 
@@ -153,6 +154,8 @@ cdef inline double log_product(double y, const double* e, Py_ssize_t R, Py_ssize
         if j == T:
             continue
         u = y - e[j]
+        if u > 7.0:  # log Phi above -1.3e-12
+            continue
         if u > -EDGE:
             product *= fast_ndtr(u, &unused)
             if product < 1e-200:
@@ -183,16 +186,20 @@ cdef inline double mode(
     Newton's method on an increasing concave function, from below: it converges from any start
     without a bracket. Usually three to five passes over the levels.
     """
-    cdef double t = e[T], step, m, u, bend
+    cdef double t = -INFINITY, step, m, u, bend
     cdef double inv_var = 1.0 / (s[T] * s[T])
     cdef Py_ssize_t j
     cdef int i
+    for j in range(R):
+        t = max(t, e[j])
     for i in range(60):
         slope[0] = 0.0
         curvature[0] = 0.0
         for j in range(R):
             if j != T:
                 u = (t - e[j]) / s[j]
+                if u > 7.0:  # no pull left: below 1e-11
+                    continue
                 m = mills(u)
                 bend = m * (u + m)  # in (0, 1), but for rounding
                 slope[0] += m / s[j]
@@ -213,7 +220,8 @@ cdef inline double winner(
     from N(e_T + h'(y0), 1), accept with exp(h(y) - h(y0) - h'(y0) (y - y0)).
     """
     cdef double slope, curvature, y0, h0, y
-    y0 = mode(e, s, R, T, 0.1, &slope, &curvature)
+    # Any tangent gives an exact draw; one within half a unit of the mode costs few more tries.
+    y0 = mode(e, s, R, T, 0.4, &slope, &curvature)
     h0 = log_product(y0, e, R, T)
     while True:
         y = e[T] + slope + random_standard_normal(bitgen)
@@ -221,13 +229,29 @@ cdef inline double winner(
             return y
 
 
+cdef inline bint simulate_win(
+    bitgen_t* bitgen, const double* e, Py_ssize_t R, Py_ssize_t T, double* utility
+) noexcept nogil:
+    """Draw all utilities freely; true when T won, and then they have the law given that."""
+    cdef Py_ssize_t j
+    cdef double top = e[T] + random_standard_normal(bitgen)
+    for j in range(R):
+        if j != T:
+            utility[j] = e[j] + random_standard_normal(bitgen)
+            if utility[j] > top:
+                return False
+    utility[T] = top
+    return True
+
+
 def fill_categorical(
     const double[:] x, const double[:, :] eta, const Py_ssize_t[::1] slot, rng, double[:, :] y
 ):
     """Draw the utilities of observed cells jointly given their levels (section 6, step 5).
 
-    First the winner's, then the others below it; exact. The reference level's utility is drawn
-    where it matters and not kept. O(n R), about 1.5 tries a cell for few levels.
+    A few free draws are tried, which is enough where the observed level is a likely one; then
+    the winner's utility first and the others below it. Both have the same, exact law. The
+    reference level's utility is drawn where it matters and not kept. O(n R).
 
     Parameters
     ----------
@@ -245,8 +269,9 @@ def fill_categorical(
         -1, or the first row whose eta is not finite (nothing is drawn from it on).
     """
     cdef Py_ssize_t n, j, T, R = slot.shape[0], bad = -1
-    cdef double[::1] e = np.zeros(R), s = np.ones(R)
+    cdef double[::1] e = np.zeros(R), s = np.ones(R), utility = np.empty(R)
     cdef double top, difference
+    cdef int tries
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
         for n in range(x.shape[0]):
@@ -270,12 +295,17 @@ def fill_categorical(
                 y[n, 0] = (0.5 * (eta[n, 0] + difference)
                            + INV_SQRT_2 * random_standard_normal(bitgen))
                 continue
-            top = winner(bitgen, &e[0], &s[0], R, T)
+            for tries in range(FREE_TRIES):
+                if simulate_win(bitgen, &e[0], R, T, &utility[0]):
+                    break
+            else:
+                top = winner(bitgen, &e[0], &s[0], R, T)
+                for j in range(R):
+                    utility[j] = truncated_normal(bitgen, e[j], 1.0, -INFINITY, top)
+                utility[T] = top
             for j in range(R):
                 if slot[j] >= 0:
-                    y[n, slot[j]] = (
-                        top if j == T else truncated_normal(bitgen, e[j], 1.0, -INFINITY, top)
-                    )
+                    y[n, slot[j]] = utility[j]
     return bad
 
 

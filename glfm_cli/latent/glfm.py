@@ -259,9 +259,9 @@ class Glfm:
             )
         state.at_cap |= state.n_columns == state.Z.shape[1] and config.max_features > 0
 
-    def fill_eta(self, state: GlfmState, cells: Cells, d: int, out: Array) -> None:
-        """Fill `out` with Z B of column `d`."""
-        _glfm.fill_eta(state.Z, state.B, state.n_columns, cells.span(d)[0], out)
+    def fill_eta(self, state: GlfmState, out: Array) -> None:
+        """Fill `out` (N, S) with Z B."""
+        _glfm.fill_eta(state.Z, state.B, state.n_columns, out)
 
     def noise(self, state: GlfmState) -> Array:
         """Return the noise variances (D,)."""

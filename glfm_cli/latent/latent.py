@@ -66,8 +66,8 @@ class LatentModel(Protocol):
     def update(self, state: Any, cells: Cells, streams: Streams) -> None:
         """Draw latent structure, missing pseudo-observations, noise and weights, in place."""
 
-    def fill_eta(self, state: Any, cells: Cells, d: int, out: Array) -> None:
-        """Fill `out` (N, S_d) with eta of column `d`."""
+    def fill_eta(self, state: Any, out: Array) -> None:
+        """Fill `out` (N, S) with eta."""
 
     def noise(self, state: Any) -> Array:
         """Return the noise variances (D,)."""
