@@ -91,24 +91,17 @@ def run(
     distribution, averaged over the draws of all chains. Observed cells, rows, columns, their
     order and names come out as they went in.
     """
-    from glfm_cli.completion import check_request, complete, prepare
-    from glfm_cli.errors import UsageError
+    from glfm_cli.completion import Files, check_request, complete, prepare
     from glfm_cli.executors import available_threads
-    from glfm_cli.io import check_writable, read_table
+    from glfm_cli.io import read_table
     from glfm_cli.sampling import sample
     from glfm_cli.settings import parse_assignments
 
     console: Console = ctx.obj
     console.quiet = quiet
-    if as_json and output is None and not dry_run:
-        raise UsageError(
-            "--json prints a summary on standard output, so the table needs a file",
-            hint="Add -o FILE.",
-        )
-    _check_outputs(
-        data, types, {"--output": output, "--cells": cells, "--probabilities": probabilities}
-    )
-    check_request(estimate, interval, threads, time_limit)
+    outputs = {"--output": output, "--cells": cells, "--probabilities": probabilities}
+    _check_outputs(data, types, outputs, as_json, dry_run)
+    chosen = check_request(estimate, interval, threads, time_limit)
     table = read_table(data)
     problem, encoded, plan = prepare(
         table,
@@ -122,65 +115,53 @@ def run(
         settings=parse_assignments(settings or []),
         file="standard input" if data == "-" else data,
     )
+    files = Files(output or "-", cells, probabilities, flags)
+    files.check(table, encoded)
     workers = threads or available_threads()
     if dry_run:
         _show_plan(console, problem, encoded, plan, workers, as_json)
         return ExitStatus.OK
-    for path in (output, cells, probabilities):
-        if path is not None and str(path) != "-":
-            check_writable(path)
-    if flags:
-        from glfm_cli.encoding import flag_columns
-
-        flag_columns(table, encoded)  # a clash of names is said before the work begins
     from glfm_cli.cli.progress import Progress
 
     with Progress(console, plan) as progress:
         done = sample(problem, plan, threads=workers, time_limit=time_limit, observer=progress)
-    completion = complete(done, encoded, table, seed=seed, estimate=estimate, interval=interval)
-    _write(completion, table, output, cells, probabilities, flags)
+    if done.stopped == "interrupted":
+        console.note("Interrupted; completing the table from the draws so far.")
+    completion = complete(done, encoded, table, seed=seed, estimate=chosen, interval=interval)
+    files.write(completion, table)
     return _report(console, completion, plan.sweeps, strict, as_json)
 
 
-def _check_outputs(data: str, types: Path, outputs: dict[str, Path | None]) -> None:
-    """Raise UsageError when two outputs are one file, or an output is an input."""
+def _check_outputs(
+    data: str, types: Path, outputs: dict[str, Path | None], as_json: bool, dry_run: bool
+) -> None:
+    """Raise UsageError when two outputs are one file or stream, or an output is an input."""
     from glfm_cli.errors import UsageError
     from glfm_cli.io import same_file
 
+    on_stdout = [name for name, path in outputs.items() if str(path) == "-"]
+    if outputs["--output"] is None:
+        on_stdout.insert(0, "the table")
+    if as_json:
+        on_stdout.insert(0, "--json")
+    if len(on_stdout) > 1 and not dry_run:
+        raise UsageError(
+            f"{on_stdout[0]} and {on_stdout[1]} both go to standard output",
+            hint="Add -o FILE." if "the table" in on_stdout else "Give all but one a file.",
+        )
     seen: list[tuple[str, Path]] = []
     for name, path in outputs.items():
-        if path is None:
+        if path is None or str(path) == "-":
             continue
-        for what, other in (("the table itself", data), ("the types file", types)):
-            if str(path) != "-" and str(other) != "-" and same_file(path, other):
+        for what, other in (("the table itself", data), ("the types file", str(types))):
+            if same_file(path, other):
                 raise UsageError(
                     f"{name} is {what}", file=str(path), hint="Choose another name for the output."
                 )
         for other_name, other_path in seen:
-            if str(path) == str(other_path) or (str(path) != "-" and same_file(path, other_path)):
+            if same_file(path, other_path):
                 raise UsageError(f"{name} and {other_name} name the same file", file=str(path))
         seen.append((name, path))
-
-
-def _write(
-    completion: Completion,
-    table: Any,
-    output: Path | None,
-    cells: Path | None,
-    probabilities: Path | None,
-    flags: bool,
-) -> None:
-    from glfm_cli.encoding import flag_columns
-    from glfm_cli.io import write_table
-
-    if cells is not None:
-        write_table(completion.cells(), cells)
-    if probabilities is not None:
-        write_table(completion.probabilities(), probabilities)
-    completed = completion.table
-    if flags:
-        completed = flag_columns(completed, completion.data)
-    write_table(completed, output if output is not None else "-", like=table)
 
 
 def _report(
@@ -193,10 +174,11 @@ def _report(
         console.warn(text)
     stopped = completion.run.stopped
     if stopped:
-        kept = completion.posterior.n_draws
-        console.warn(f"sampling ended early ({stopped}); the answer uses {kept} draws")
+        kept = _counted(completion.posterior.n_draws, "draw")
+        console.warn(f"sampling ended early ({stopped}); the answer uses {kept}")
     console.note(
-        f"{completion.n_completed} cells completed in {completion.data.n_rows} rows, "
+        f"{_counted(completion.n_completed, 'cell')} completed in "
+        f"{_counted(completion.data.n_rows, 'row')}, "
         f"{completion.run.seconds:.1f} s. {completion.diagnostics.summary()}"
     )
     if stopped == "interrupted":
@@ -218,11 +200,13 @@ def _show_plan(
         console.result(json.dumps(forecast) + os.linesep)
         return
     lines = [
-        f"{forecast['rows']} rows, {forecast['modelled_columns']} modelled columns, "
-        f"{forecast['latent_columns']} latent columns",
-        f"{forecast['cells_to_complete']} cells to complete",
+        f"{_counted(forecast['rows'], 'row')}, "
+        f"{_counted(forecast['modelled_columns'], 'modelled column')}, "
+        f"{_counted(forecast['latent_columns'], 'latent column')}",
+        f"{_counted(forecast['cells_to_complete'], 'cell')} to complete",
         *(f"  {name}: {count}" for name, count in forecast["gaps"].items() if count),
-        f"{plan.chains} chains of {plan.sweeps} sweeps, {plan.draws} draws kept from each, "
+        f"{_counted(plan.chains, 'chain')} of {_counted(plan.sweeps, 'sweep')}, "
+        f"{_counted(plan.draws, 'draw')} kept from each, "
         f"{workers} at a time",
         f"about {forecast['seconds']:.0f} s and {forecast['megabytes']:.0f} MB",
     ]
@@ -230,3 +214,7 @@ def _show_plan(
         console.result(line + "\n")
     for text in data.notes:
         console.warn(text)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glfm_cli.completion.files import Files
 from glfm_cli.completion.impute import (
     CHAINS,
     DRAWS,
@@ -24,6 +25,7 @@ __all__ = [
     "WARMUP",
     "ColumnCompletion",
     "Completion",
+    "Files",
     "check_request",
     "complete",
     "foresee",

@@ -9,12 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.diagnostics import Diagnostics
-from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts
+from glfm_cli.errors import UsageError
 from glfm_cli.latent.latent import Array
 from glfm_cli.posterior import Posterior
 from glfm_cli.predictive import Marginal
 from glfm_cli.sampling import Run
 from glfm_cli.schema import ColumnType
+
+PROBABILITIES = pa.schema(
+    {"row": pa.int64(), "column": pa.string(), "level": pa.string(), "probability": pa.float64()}
+)
 
 
 @dataclass(frozen=True)
@@ -69,26 +74,9 @@ class Completion:
     def cells(self) -> pa.Table:
         """Return one row a completed cell: where it is, the estimate and its uncertainty."""
         parts = [self._cells_of(part) for part in self.columns]
-        table = pa.concat_tables(parts) if parts else self._cells_schema().empty_table()
-        order = np.argsort(table["row"].to_numpy(), kind="stable")
+        table = pa.concat_tables(parts) if parts else cells_schema(self.ids.schema).empty_table()
+        order = np.argsort(table.column(0).to_numpy(), kind="stable")
         return table.take(pa.array(order))
-
-    def _cells_schema(self) -> pa.Schema:
-        text, number = pa.string(), pa.float64()
-        return pa.schema(
-            [
-                ("row", pa.int64()),
-                *((field.name, field.type) for field in self.ids.schema),
-                ("column", text),
-                ("type", text),
-                ("estimate", text),
-                ("mean", number),
-                ("sd", number),
-                ("lower", text),
-                ("upper", text),
-                ("probability", number),
-            ]
-        )
 
     def _cells_of(self, part: ColumnCompletion) -> pa.Table:
         rows, column = part.marginal.rows, part.encoded.column
@@ -104,14 +92,20 @@ class Completion:
             ),
             pa.array([column.name] * rows.size, pa.string()),
             pa.array([str(column.type)] * rows.size, pa.string()),
-            _as_text(part.encoded, part.estimate),
+            self._estimates(part),
             pa.array(spread.mean, pa.float64(), from_pandas=True),
             pa.array(spread.sd, pa.float64(), from_pandas=True),
             blank if categorical else _as_text(part.encoded, spread.quantiles[:, 0]),
             blank if categorical else _as_text(part.encoded, spread.quantiles[:, 2]),
             pa.nulls(rows.size, pa.float64()) if numeric else pa.array(part.probability),
         ]
-        return pa.Table.from_arrays(arrays, schema=self._cells_schema())
+        return pa.Table.from_arrays(arrays, schema=cells_schema(self.ids.schema))
+
+    def _estimates(self, part: ColumnCompletion) -> pa.Array:
+        """Return the estimates as text: levels, or the numbers that stand in the table now."""
+        if part.encoded.levels:
+            return _as_text(part.encoded, part.estimate)
+        return cell_texts(self.table, part.encoded, part.marginal.rows)
 
     def probabilities(self) -> pa.Table:
         """Return one row a completed cell and level: row, column, level, probability."""
@@ -125,14 +119,9 @@ class Completion:
             names += [part.encoded.column.name] * (n * n_levels)
             levels += list(part.encoded.levels) * n
             values.append(p.ravel())
-        return pa.table(
-            {
-                "row": pa.array(np.concatenate(rows) if rows else [], pa.int64()),
-                "column": pa.array(names, pa.string()),
-                "level": pa.array(levels, pa.string()),
-                "probability": pa.array(np.concatenate(values) if values else [], pa.float64()),
-            }
-        )
+        arrays = [np.concatenate(rows) if rows else [], names, levels]
+        arrays.append(np.concatenate(values) if values else [])
+        return pa.table(arrays, schema=PROBABILITIES)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary that `glfm impute --json` prints."""
@@ -151,6 +140,28 @@ class Completion:
             "diagnostics": self.diagnostics.to_dict(),
             "warnings": list(self.warnings),
         }
+
+
+def cells_schema(ids: pa.Schema) -> pa.Schema:
+    """Return the columns of `Completion.cells`.
+
+    Raises
+    ------
+    UsageError
+        An id column has the name of one of the others.
+    """
+    text, number = pa.string(), pa.float64()
+    fixed = {"row": pa.int64(), "column": text, "type": text, "estimate": text}
+    fixed |= {"mean": number, "sd": number, "lower": text, "upper": text, "probability": number}
+    for name in ids.names:
+        if name in fixed:
+            raise UsageError(
+                "the list of completed cells has a column of this name, so no id can have it",
+                column=name,
+                hint="Rename the column, or give it role ignore.",
+            )
+    first, *others = (pa.field(name, kind) for name, kind in fixed.items())
+    return pa.schema([first, *(pa.field(f.name, f.type) for f in ids), *others])
 
 
 def _column_summary(part: ColumnCompletion) -> dict[str, Any]:
@@ -176,9 +187,7 @@ def _column_summary(part: ColumnCompletion) -> dict[str, Any]:
 
 
 def _as_text(encoded: EncodedColumn, values: Array) -> pa.Array:
-    """Return level codes as level text, numbers as short text."""
+    """Return level codes as level text, numbers as text inside the column's support."""
     if encoded.levels:
         return pa.array(np.array(encoded.levels, dtype=object)[values.astype(int)], pa.string())
-    if encoded.column.type is ColumnType.COUNT:
-        return pa.array([f"{value:.0f}" for value in values], pa.string())
-    return pa.array([repr(float(f"{value:.7g}")) for value in values], pa.string())
+    return pa.array(number_texts(encoded, values), pa.string())

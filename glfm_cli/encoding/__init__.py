@@ -8,8 +8,17 @@ cell as it was.
 from __future__ import annotations
 
 from glfm_cli.encoding.data import Data, EncodedColumn
-from glfm_cli.encoding.decode import decode
+from glfm_cli.encoding.decode import cell_texts, decode
 from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
+from glfm_cli.encoding.values import number_texts
 
-__all__ = ["Data", "EncodedColumn", "decode", "encode", "flag_columns"]
+__all__ = [
+    "Data",
+    "EncodedColumn",
+    "cell_texts",
+    "decode",
+    "encode",
+    "flag_columns",
+    "number_texts",
+]

@@ -10,7 +10,15 @@ import pyarrow.compute as pc
 
 from glfm_cli.encoding.data import Array, Data, EncodedColumn
 from glfm_cli.encoding.levels import distinct_texts, level_key, level_value
-from glfm_cli.encoding.source import is_null, is_text_type, one_chunk, open_column, plain, to_mask
+from glfm_cli.encoding.source import (
+    is_null,
+    is_text_type,
+    one_chunk,
+    open_column,
+    plain,
+    text_of,
+    to_mask,
+)
 from glfm_cli.encoding.values import number_texts, typed_numbers
 from glfm_cli.errors import NumericalError, OutputError
 from glfm_cli.io import is_text_table, mark_written_type
@@ -53,6 +61,14 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
             column = _filled(table, encoded, fill)
         table = table.set_column(encoded.index, field, column)
     return table
+
+
+def cell_texts(table: pa.Table, encoded: EncodedColumn, rows: Array) -> pa.Array:
+    """Return some cells of a column as text, just as they stand in the table."""
+    values = one_chunk(table.column(encoded.index)).take(pa.array(rows))
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return text_of(plain(values)).cast(pa.string())
 
 
 def _checked(encoded: EncodedColumn, fill: Array) -> Array:

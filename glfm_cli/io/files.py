@@ -45,6 +45,15 @@ def same_file(a: PathLike, b: PathLike) -> bool:
         return os.path.realpath(a) == os.path.realpath(b)
 
 
+def is_device(path: PathLike) -> bool:
+    """Return True for what is there but is neither file nor folder: a device or a pipe."""
+    try:
+        found = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(found) or stat.S_ISDIR(found))
+
+
 @contextmanager
 def atomic_write(path: PathLike, mode: str = "wb", encoding: str = "utf-8") -> Iterator[IO[Any]]:
     """Open a file that takes its name only when the block ends without an error.

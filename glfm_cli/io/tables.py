@@ -25,7 +25,16 @@ from glfm_cli.io.dialect import (
     dialect_of,
     is_text_table,
 )
-from glfm_cli.io.files import STANDARD, PathLike, atomic_write, file_label, read_bytes, write_stdout
+from glfm_cli.io.files import (
+    STANDARD,
+    PathLike,
+    atomic_write,
+    check_writable,
+    file_label,
+    is_device,
+    read_bytes,
+    write_stdout,
+)
 from glfm_cli.io.formats import (
     GZIP,
     TEXT_FORMATS,
@@ -101,22 +110,50 @@ def write_table(
     UsageError
         The format is not known.
     """
-    to_stdout = os.fspath(target) == STANDARD
-    if to_stdout:
-        kind = Format("csv" if format is None else format_of_path("-", format).layout)
-    else:
-        kind = format_of_path(target, format)
-    dialect = dialect_of(like if like is not None else table)
-    if kind.layout in TEXT_FORMATS:
-        follows = to_stdout and format is None
-        blocks = csv_blocks(table, _dialect_for(kind.layout, dialect, follows))
-    else:
-        blocks = _arrow_blocks(_typed(table), kind.layout, file_label(target))
-    if to_stdout:
+    kind = _format_of_target(target, format)
+    blocks = _blocks(table, target, kind, like=like, follows=format is None)
+    if os.fspath(target) == STANDARD:
         write_stdout(blocks)
         return
     with atomic_write(target) as file:
         _write_blocks(blocks, file, zipped=kind.gzip)
+
+
+def check_target(target: PathLike, table: pa.Table, *, format: str | None = None) -> None:
+    """Raise, before long work, the error that `write_table` would, and leave no trace.
+
+    Parameters
+    ----------
+    target : path or "-"
+        Where the table shall be written.
+    table : pyarrow.Table
+        One with the columns that will be written, and at least one row.
+    format : "csv", "tsv", "parquet" or "arrow", optional
+        As in `write_table`.
+    """
+    kind = _format_of_target(target, format)
+    for _ in _blocks(table.slice(0, 1), target, kind, like=None, follows=True):
+        pass
+    if os.fspath(target) != STANDARD:
+        check_writable(target)
+
+
+def _format_of_target(target: PathLike, stated: str | None) -> Format:
+    """Return the format to write; CSV for standard output and other devices unless stated."""
+    if os.fspath(target) == STANDARD or (stated is None and is_device(target)):
+        return Format("csv" if stated is None else format_of_path("-", stated).layout)
+    return format_of_path(target, stated)
+
+
+def _blocks(
+    table: pa.Table, target: PathLike, kind: Format, *, like: pa.Table | None, follows: bool
+) -> Iterator[bytes]:
+    """Return the bytes of a table in a format, block by block."""
+    if kind.layout not in TEXT_FORMATS:
+        return _arrow_blocks(_typed(table), kind.layout, file_label(target))
+    dialect = dialect_of(like if like is not None else table)
+    follows &= os.fspath(target) == STANDARD
+    return csv_blocks(table, _dialect_for(kind.layout, dialect, follows))
 
 
 def _unpack(data: bytes, file: str) -> bytes:
