@@ -7,6 +7,8 @@ import difflib
 import os
 import time
 from collections.abc import Mapping
+from numbers import Integral
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -143,7 +145,7 @@ def prepare(
         ("thin", thin, 1),
         ("seed", seed, 0),
     ):
-        if value < least:
+        if not isinstance(value, Integral) or value < least:
             raise UsageError(name, value=value, expected=f"a whole number from {least}")
     latent = _model(model)
     configs = apply_settings(
@@ -151,9 +153,10 @@ def prepare(
     )
     if data is None:
         data = encode(table, _schema(types), file=file)
-    links_config = dataclasses.replace(
-        configs["links"], first_threshold_fixed=getattr(configs["model"], "bias", False)
-    )
+    links_config = configs["links"]
+    if "first_threshold_fixed" not in (settings or {}):  # without a bias it must be free
+        bias = getattr(configs["model"], "bias", False)
+        links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
     links = tuple(make_link(encoded, links_config) for encoded in data.columns)
     problem = Problem(latent, configs["model"], links, tuple(encoded.x for encoded in data.columns))
     return problem, data, Plan(chains, warmup, draws, thin, seed)
@@ -230,21 +233,23 @@ def _schema(types: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schem
         return types
     if isinstance(types, Mapping):
         return Schema.from_dict(types)
-    return read_schema(types)
+    return read_schema(Path(types))
 
 
 def check_request(
     estimate: str, interval: float, threads: int | None, time_limit: float | None
-) -> None:
-    """Raise UsageError when an option that needs no table is outside its range."""
-    if estimate not in get_args(Estimate):
-        raise UsageError("--estimate", value=estimate, expected=" or ".join(get_args(Estimate)))
+) -> Estimate:
+    """Return the estimate; raise UsageError when an option that needs no table is out of range."""
+    known: dict[str, Estimate] = {name: name for name in get_args(Estimate)}
+    if estimate not in known:
+        raise UsageError("--estimate", value=estimate, expected=" or ".join(known))
     if not 0 < interval < 1:
         raise UsageError("--interval", value=interval, expected="a number between 0 and 1")
     if threads is not None and threads < 1:
         raise UsageError("--threads", value=threads, expected="a whole number from 1")
     if time_limit is not None and not 0 < time_limit < float("inf"):
         raise UsageError("--time-limit", value=time_limit, expected="seconds above 0")
+    return known[estimate]
 
 
 def foresee(problem: Problem, data: Data, plan: Plan, threads: int) -> dict[str, Any]:

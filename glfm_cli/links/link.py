@@ -56,14 +56,14 @@ class LinkConfig:
 
     def __post_init__(self) -> None:
         if self.link not in ("scaled", "paper"):
-            raise SchemaError("option link", value=self.link, expected="scaled or paper")
+            raise SchemaError("--set link", value=self.link, expected="scaled or paper")
         for field, lowest_allowed in (("link_noise", True), ("threshold_variance", False)):
             value = getattr(self, field)
             if not (np.isfinite(value) and (value >= 0 if lowest_allowed else value > 0)):
                 expected = "a number of 0 or more" if lowest_allowed else "a number above 0"
-                raise SchemaError(f"option {field}", value=value, expected=expected)
+                raise SchemaError(f"--set {field}", value=value, expected=expected)
         if np.isnan(self.rank_skewness):
-            raise SchemaError("option rank_skewness", value="nan", expected="a number")
+            raise SchemaError("--set rank_skewness", value="nan", expected="a number")
 
 
 @runtime_checkable
