@@ -16,6 +16,7 @@ _EXPORTS = {
     "Schema": "schema",
     "Completion": "completion",
     "impute": "completion",
+    "plot_completion": "plots",
     "read_table": "io",
     "write_table": "io",
     "read_schema": "schema",

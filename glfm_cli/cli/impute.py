@@ -42,6 +42,14 @@ Probabilities = Annotated[
         help="Also write the probability of every level in every completed cell.",
     ),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw what was put in beside what was observed (.png, .svg or .pdf).",
+    ),
+]
 Interval = Annotated[
     float,
     typer.Option("--interval", metavar="P", help="Probability of the intervals in --cells."),
@@ -78,6 +86,7 @@ def run(
     estimate: Estimate = "auto",
     cells: Cells = None,
     probabilities: Probabilities = None,
+    plot: Plot = None,
     interval: Interval = 0.95,
     flags: Flags = False,
     strict: Strict = False,
@@ -100,6 +109,7 @@ def run(
     console: Console = ctx.obj
     console.quiet = quiet
     outputs = {"--output": output, "--cells": cells, "--probabilities": probabilities}
+    outputs["--plot"] = plot
     _check_outputs(data, types, outputs, as_json, dry_run)
     chosen = check_request(estimate, interval, threads, time_limit)
     table = read_table(data)
@@ -117,6 +127,10 @@ def run(
     )
     files = Files(output or "-", cells, probabilities, flags)
     files.check(table, encoded)
+    if plot is not None:
+        from glfm_cli.plots import check_figure
+
+        check_figure(plot)
     workers = threads or available_threads()
     if dry_run:
         _show_plan(console, problem, encoded, plan, workers, as_json)
@@ -129,6 +143,10 @@ def run(
         console.note("Interrupted; completing the table from the draws so far.")
     completion = complete(done, encoded, table, seed=seed, estimate=chosen, interval=interval)
     files.write(completion, table)
+    if plot is not None:
+        from glfm_cli.plots import plot_completion
+
+        plot_completion(completion, plot)
     return _report(console, completion, plan.sweeps, strict, as_json)
 
 

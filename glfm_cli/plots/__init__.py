@@ -1,0 +1,13 @@
+"""Figures of results. The one home of matplotlib: import this room only to draw.
+
+Figures are made through `Figure` itself, never through pyplot, so nothing is shown, kept or
+shared between threads. Neither the time nor a random number enters a file: the same result gives
+the same bytes.
+"""
+
+from __future__ import annotations
+
+from glfm_cli.plots.completion import plot_completion
+from glfm_cli.plots.style import check_figure
+
+__all__ = ["check_figure", "plot_completion"]

@@ -1,0 +1,179 @@
+"""The figure of a completed table: one panel a column, what was put in beside what was observed."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from glfm_cli.completion import ColumnCompletion, Completion
+from glfm_cli.latent.latent import Array
+from glfm_cli.plots.panels import draw_levels, draw_numbers
+from glfm_cli.plots.style import (
+    FAINT,
+    OBSERVED,
+    PREDICTED,
+    PUT_IN,
+    TEXT,
+    check_figure,
+    drawing,
+    save,
+    short,
+    spread,
+)
+from glfm_cli.posterior import Posterior
+from glfm_cli.predictive import predict
+
+MAX_PANELS = 12
+
+_N_COLUMNS = 3
+_PANEL = (3.3, 2.35)  # inches
+_DPI = 150
+_MASS = (np.arange(40) + 0.5) / 40  # probabilities whose quantiles stand for one predictive
+_AT_MOST_CELLS, _AT_MOST_DRAWS = 300, 100  # of a column, whose predictives are pooled
+_WIDTH_TITLE, _WIDTH_LABEL = 38, 48  # in letters
+
+
+def plot_completion(completion: Completion, path: str | os.PathLike[str] | None = None) -> Figure:
+    """Draw what was put into a table beside what was observed, one panel a column.
+
+    The columns with the most gaps come first, 12 at most. A panel of a numeric column shows the
+    histogram of the observed values, the predictive distribution averaged over the completed
+    cells (which would lie on the histogram if the gaps were a random part of the column), and a
+    tick for each value put in. A panel of a level column shows the same three as shares of levels.
+
+    Parameters
+    ----------
+    completion : Completion
+        What `impute` returns.
+    path : path, optional
+        Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    OutputError
+        The suffix is another one, or the file cannot be written.
+    """
+    if path is not None:
+        check_figure(path)
+    parts = sorted(
+        (part for part in completion.columns if part.estimate.size),
+        key=lambda part: -part.estimate.size,
+    )
+    with drawing():
+        figure = _figure(completion, parts[:MAX_PANELS], len(parts))
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+def _figure(completion: Completion, parts: Sequence[ColumnCompletion], n_columns: int) -> Figure:
+    n_wide = min(max(len(parts), 1), _N_COLUMNS)
+    n_high = -(-max(len(parts), 1) // n_wide)
+    figure = Figure(
+        figsize=(max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55),
+        dpi=_DPI,
+        layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03),
+    )
+    FigureCanvasAgg(figure)
+    if not parts:
+        figure.text(0.5, 0.5, "There was nothing to complete.", ha="center", color=TEXT)
+        return figure
+    panels = figure.subplots(n_high, n_wide, squeeze=False).ravel()
+    pooled = _pooled(completion, parts)
+    for axes, part, values in zip(panels, parts, pooled, strict=False):
+        _frame(axes, part)
+        if part.marginal.probabilities is None:
+            draw_numbers(axes, part, values)
+        else:
+            draw_levels(axes, part)
+    for axes in panels[len(parts) :]:
+        axes.set_visible(False)
+    figure.legend(handles=_legend(), loc="outside upper left", ncols=3, frameon=False)
+    left_out = n_columns - len(parts)
+    if left_out:
+        figure.supxlabel(
+            f"{left_out} more columns with fewer gaps were completed and are not shown.",
+            fontsize=8,
+            color=FAINT,
+        )
+    return figure
+
+
+def _legend() -> list[Patch | Line2D]:
+    return [
+        Patch(facecolor=OBSERVED, label="observed cells"),
+        Line2D(
+            [], [], color=PREDICTED, linewidth=1.8, label="completed cells: predicted distribution"
+        ),
+        Line2D(
+            [],
+            [],
+            color=PUT_IN,
+            linestyle="none",
+            marker="|",
+            markersize=8,
+            markeredgewidth=1.6,
+            label="completed cells: values put in",
+        ),
+    ]
+
+
+def _frame(axes: Axes, part: ColumnCompletion) -> None:
+    """Write name, share of gaps, label and unit above a panel, and clear its frame."""
+    column = part.encoded.column
+    n_missing, n_rows = part.estimate.size, part.encoded.x.size
+    share = 100 * n_missing / n_rows
+    percent = f"{share:.0f} %" if share >= 1 else "under 1 %"
+    gaps = f": {n_missing} missing, {percent}"
+    title = short(column.name, _WIDTH_TITLE - len(gaps)) + gaps
+    if column.label and column.unit:
+        words = f"{column.label} ({column.unit})"
+    else:
+        words = column.label or column.unit or ""
+    lines = textwrap.wrap(words, _WIDTH_LABEL, max_lines=2, placeholder=" …")
+    axes.set_title("\n".join(lines) or " ", loc="left", fontsize=8, color=FAINT, pad=4)
+    axes.annotate(
+        title,
+        (0, 1),
+        (0, 6 + 11 * max(len(lines), 1)),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize=9,
+        fontweight="bold",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(length=2.5, width=0.6)
+
+
+def _pooled(completion: Completion, parts: Sequence[ColumnCompletion]) -> list[Array]:
+    """Return, per numeric part, quantiles of its cells' predictives as one sample; else empty."""
+    position = {id(encoded): d for d, encoded in enumerate(completion.data.columns)}
+    wanted = {
+        position[id(part.encoded)]: spread(part.marginal.rows, _AT_MOST_CELLS)
+        for part in parts
+        if part.marginal.probabilities is None
+    }
+    marginals = predict(_thinned(completion.posterior), wanted, list(_MASS))
+    empty = np.empty(0)
+    found = (marginals.get(position[id(part.encoded)]) for part in parts)
+    return [empty if one is None else one.quantiles.ravel() for one in found]
+
+
+def _thinned(posterior: Posterior) -> Posterior:
+    """Return the posterior with evenly spaced draws only: more would not be seen in a figure."""
+    step = -(-posterior.n_draws // _AT_MOST_DRAWS)
+    return replace(posterior, chains=tuple(chain[::step] for chain in posterior.chains))

@@ -1,0 +1,179 @@
+"""Panels: one column's observed cells, its predictive distribution, and the values put in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from glfm_cli.completion import ColumnCompletion
+from glfm_cli.latent.latent import Array
+from glfm_cli.plots.style import OBSERVED, PREDICTED, PUT_IN, percent, plain, short, spread
+from glfm_cli.schema import ColumnType
+
+MAX_LEVELS = 8  # bars of one panel
+
+_N_BINS = 24
+_AT_MOST_TICKS = 200
+_LOG_RATIO = 20.0  # largest over smallest value from which a skewed column gets a log axis
+_LARGEST = 1e100  # what is larger, or smaller than its inverse, is drawn as if it were that
+_WIDTH_LEVEL = 18  # in letters
+
+
+def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
+    """Draw a numeric column: histogram, line and a tick for each value put in.
+
+    Parameters
+    ----------
+    axes : Axes
+    part : ColumnCompletion
+    predicted : (n,) float64
+        A sample that stands for the predictive distribution averaged over the completed cells.
+    """
+    seen = part.encoded.x[part.encoded.observed]
+    seen, predicted, put_in = (_in_reach(x) for x in (seen, predicted, part.estimate))
+    whole = part.encoded.column.type is ColumnType.COUNT
+    logarithmic = _prefers_log(seen, predicted, put_in)
+    edges = _edges(seen, predicted, put_in, whole=whole, logarithmic=logarithmic)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(plain))
+        _space_log_ticks(axes, edges)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
+    if seen.size:
+        axes.stairs(_shares(seen, edges), edges, fill=True, color=OBSERVED)
+    axes.stairs(_shares(predicted, edges), edges, color=PREDICTED, linewidth=1.6, baseline=None)
+    axes.plot(
+        spread(np.sort(put_in), _AT_MOST_TICKS),
+        np.full(min(put_in.size, _AT_MOST_TICKS), -0.045),
+        linestyle="none",
+        marker="|",
+        markersize=6,
+        markeredgewidth=0.8,
+        color=PUT_IN,
+        alpha=0.75,
+        transform=axes.get_xaxis_transform(),
+        clip_on=False,
+    )
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(bottom=0)
+    axes.tick_params(axis="x", pad=8)  # below the ticks of the values put in
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(percent))
+
+
+def _in_reach(x: Array) -> Array:
+    """Return values brought to where the arithmetic of axes neither over- nor underflows."""
+    size = np.clip(np.abs(x), 1 / _LARGEST, _LARGEST)
+    return np.where(x == 0.0, 0.0, np.copysign(size, x))
+
+
+def _prefers_log(*samples: Array) -> bool:
+    """Return whether values span so much, mostly at the low end, that a log axis shows more."""
+    x = np.concatenate(samples)
+    if not (x > 0).all():
+        return False
+    low, median, high = np.quantile(np.log10(x), [0.01, 0.5, 0.99])
+    wide = high - low >= np.log10(_LOG_RATIO)
+    return bool(wide and high - median >= (median - low) / 2)
+
+
+def _edges(
+    seen: Array, predicted: Array, put_in: Array, *, whole: bool, logarithmic: bool
+) -> Array:
+    """Return the edges of bins over all observed values and nearly all of the predictive."""
+    tails = np.quantile(predicted, [0.005, 0.995])
+    every = np.concatenate([seen, put_in, tails])
+    low, high = float(every.min()), float(every.max())
+    if logarithmic:
+        return np.geomspace(low, high, _N_BINS + 1)
+    if whole:
+        step = max(1.0, np.ceil((high - low + 1) / _N_BINS))
+        n_bins = int(np.ceil((high - low + 1) / step))
+        return low - 0.5 + step * np.arange(n_bins + 1)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        half = max(abs(low), 1.0) / 2
+        return np.linspace(low - half, high + half, _N_BINS + 1)
+    return np.linspace(low, high, _N_BINS + 1)
+
+
+def _shares(x: Array, edges: Array) -> Array:
+    """Return the share of a sample in each bin; what lies beyond the last edges is in none."""
+    return np.histogram(x, edges)[0] / max(x.size, 1)
+
+
+def _space_log_ticks(axes: Axes, edges: Array) -> None:
+    """Label powers of ten on a long log axis, 1, 2 and 5 times them on a short one."""
+    low, high = np.log10(edges[0]), np.log10(edges[-1])
+    step = max(1, int(np.ceil((high - low) / 5)))
+    factors = (1,) if high - low > 3.2 else (1, 3) if high - low > 1.6 else (1, 2, 5)
+    first, last = int(np.floor(low)), int(np.ceil(high))
+    ticks = [factor * 10.0**e for e in range(first, last + 1, step) for factor in factors]
+    axes.set_xticks([tick for tick in ticks if edges[0] <= tick <= edges[-1]])
+    axes.minorticks_off()
+
+
+def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
+    """Draw a level column: shares observed, predicted on average, and put in."""
+    probabilities = part.marginal.probabilities
+    assert probabilities is not None
+    n_levels = len(part.encoded.levels)
+    codes = part.encoded.x[part.encoded.observed].astype(int)
+    shares = np.stack(
+        [
+            np.bincount(codes, minlength=n_levels) / max(codes.size, 1),
+            probabilities.mean(axis=0),
+            np.bincount(part.estimate.astype(int), minlength=n_levels) / part.estimate.size,
+        ]
+    )
+    labels, shares = _fewer(
+        part.encoded.levels, shares, ordered=part.encoded.column.type is ColumnType.ORDINAL
+    )
+    at = np.arange(len(labels))
+    axes.barh(at - 0.2, shares[0], 0.36, color=OBSERVED)
+    axes.barh(at + 0.2, shares[1], 0.36, facecolor="none", edgecolor=PREDICTED, linewidth=1.4)
+    axes.plot(
+        shares[2],
+        at + 0.2,
+        linestyle="none",
+        marker="|",
+        markersize=9,
+        markeredgewidth=1.8,
+        color=PUT_IN,
+        clip_on=False,
+    )
+    axes.set_yticks(at, labels)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.invert_yaxis()
+    axes.set_xlim(0, min(1.0, 1.08 * float(shares.max())))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(percent))
+    axes.tick_params(axis="y", length=0)
+
+
+def _fewer(levels: Sequence[str], shares: Array, *, ordered: bool) -> tuple[list[str], Array]:
+    """Return at most `MAX_LEVELS` bars: neighbours of a scale, or the rarest levels, together.
+
+    Parameters
+    ----------
+    levels : (R,) str
+    shares : (3, R) float64
+        Observed, predicted, put in.
+    """
+    n_levels = len(levels)
+    names = [short(level, _WIDTH_LEVEL) for level in levels]
+    if n_levels <= MAX_LEVELS:
+        return names, shares
+    if ordered:
+        cuts = np.linspace(0, n_levels, MAX_LEVELS + 1).round().astype(int)
+        runs = list(pairwise(cuts))
+        labels = [names[a] if b - a == 1 else f"{names[a]} to {names[b - 1]}" for a, b in runs]
+        return labels, np.add.reduceat(shares, cuts[:-1], axis=1)
+    order = np.argsort(-shares[:2].max(axis=0), kind="stable")
+    kept, rest = np.sort(order[: MAX_LEVELS - 1]), order[MAX_LEVELS - 1 :]
+    labels = [*(names[r] for r in kept), f"{rest.size} others"]
+    return labels, np.column_stack([shares[:, kept], shares[:, rest].sum(axis=1)])

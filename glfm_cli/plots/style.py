@@ -1,0 +1,112 @@
+"""What all figures share: colours, matplotlib's settings, how numbers read, how files are written.
+
+The colours are those of Okabe and Ito, told apart with every common kind of colour blindness; in
+print without colour they differ in lightness and form (area, line, tick).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from glfm_cli.errors import OutputError
+from glfm_cli.io import atomic_write
+from glfm_cli.io.files import check_writable
+from glfm_cli.latent.latent import Array
+
+FORMATS = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
+
+OBSERVED = "#c3c8ce"
+PREDICTED = "#0072b2"
+PUT_IN = "#d55e00"
+TEXT = "#222222"
+FAINT = "#666666"
+
+# What a user's own settings must not change, and what keeps the bytes of a file the same.
+_STYLE: Any = {
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "text.usetex": False,
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "text.color": TEXT,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": TEXT,
+    "axes.linewidth": 0.6,
+    "axes.facecolor": "white",
+    "figure.facecolor": "white",
+    "savefig.facecolor": "auto",
+    "savefig.bbox": None,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": TEXT,
+    "ytick.labelcolor": TEXT,
+    "svg.hashsalt": "glfm",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
+_NO_TIME: dict[str, dict[str, Any]] = {
+    "png": {},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+def check_figure(path: str | os.PathLike[str]) -> None:
+    """Raise OutputError when the suffix names no format of figures, or nothing can be written."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise OutputError(
+            "the name does not tell the figure's format",
+            file=str(path),
+            expected=f"a name ending in {', '.join(FORMATS)}",
+        )
+    check_writable(path)
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw with our own settings; a letter the font lacks becomes a box, without a warning."""
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure, in the format of the suffix; the file is there only when complete."""
+    kind = FORMATS[Path(path).suffix.lower()]
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=kind, metadata=_NO_TIME[kind])
+    with atomic_write(path) as file:
+        file.write(drawn.getvalue())
+
+
+def short(text: str, width: int) -> str:
+    """Return text on one line, its end left out when it is too long."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def plain(value: float, _: object = None) -> str:
+    """Return a number as people write it; a formatter of ticks."""
+    return f"{value:.6g}"
+
+
+def percent(value: float, _: object = None) -> str:
+    """Return a share in percent; a formatter of ticks."""
+    return f"{100 * value:.3g} %"
+
+
+def spread(sample: Array, at_most: int) -> Array:
+    """Return a sample, or evenly spaced members of it when there are more than `at_most`."""
+    if sample.size <= at_most:
+        return sample
+    return sample[np.linspace(0, sample.size - 1, at_most).round().astype(int)]
