@@ -24,6 +24,7 @@ from glfm_cli.posterior import Posterior
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
 TRACED_CELLS = 50
+LARGEST = np.finfo(np.float64).max
 
 Variance = float | Array
 
@@ -226,12 +227,14 @@ class _Numbers:
             weight /= weight.sum(axis=1, keepdims=True)
             mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
             quantiles = self.link.value(quantiles)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             mean = self.first / self.mass
             var = self.second / self.mass - mean**2
-        mean_x = self.link.center + self.link.scale * mean
-        sd_x = self.link.scale * np.sqrt(np.maximum(var, 0.0))
-        outside = ~np.isfinite(mean_x)
+            mean_x = self.link.center + self.link.scale * mean
+            sd_x = self.link.scale * np.sqrt(np.maximum(var, 0.0))
+        np.clip(mean_x, -LARGEST, LARGEST, out=mean_x)
+        np.minimum(sd_x, LARGEST, out=sd_x)
+        outside = np.isnan(mean_x)
         if outside.any():  # no mass between the bounds: the end that is nearest
             centre = np.mean([eta[outside] for _, eta, _ in self.kept], axis=0)
             mean_x[outside] = self.link.value(np.clip(centre, lower, upper))

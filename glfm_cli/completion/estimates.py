@@ -33,14 +33,14 @@ def point(link: Link, marginal: Marginal, estimate: Estimate) -> Array:
 
 
 def _numeric_mode(link: Link, quantiles: Array) -> Array:
-    """Return the most probable integer, or the centre of the narrowest interval of 10 %."""
-    if link.integral:
-        out = np.empty(quantiles.shape[0])
-        for i, row in enumerate(quantiles):
-            values, counts = np.unique(row, return_counts=True)
-            out[i] = values[np.argmax(counts)]
-        return out
-    width = quantiles[:, _MODE_SHARE:] - quantiles[:, :-_MODE_SHARE]
+    """Return the centre of the narrowest interval of 10 %, or an integer as probable as that."""
+    width = quantiles[:, _MODE_SHARE:] / 2 - quantiles[:, :-_MODE_SHARE] / 2  # halved: no overflow
     first = np.argmin(width, axis=1)
     rows = np.arange(quantiles.shape[0])
-    return (quantiles[rows, first] + quantiles[rows, first + _MODE_SHARE]) / 2
+    out = quantiles[rows, first] / 2 + quantiles[rows, first + _MODE_SHARE] / 2
+    if link.integral:
+        for i, row in enumerate(quantiles):
+            values, counts = np.unique(row, return_counts=True)
+            often = int(np.argmax(counts))
+            out[i] = values[often] if counts[often] > _MODE_SHARE else np.floor(out[i] + 0.5)
+    return out

@@ -181,9 +181,14 @@ def _column_summary(part: ColumnCompletion) -> dict[str, Any]:
             level: int(count) for level, count in zip(part.encoded.levels, counts, strict=True)
         }
     else:
-        summary["mean"] = float(part.estimate.mean())
-        summary["mean_sd"] = float(spread.sd.mean())
+        summary["mean"] = _mean(part.estimate)
+        summary["mean_sd"] = _mean(spread.sd)
     return summary
+
+
+def _mean(values: Array) -> float:
+    """Return the mean of finite values, however near they are to the largest double."""
+    return float(np.sum(values / values.size))
 
 
 def _as_text(encoded: EncodedColumn, values: Array) -> pa.Array:
