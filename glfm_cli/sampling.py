@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -164,7 +165,7 @@ class Chain:
 def spans_of(links: Sequence[Link]) -> tuple[tuple[int, int], ...]:
     """Return each column's first pseudo-column and one past its last."""
     ends = np.cumsum([0, *(link.n_latent for link in links)])
-    return tuple((int(start), int(end)) for start, end in zip(ends[:-1], ends[1:], strict=True))
+    return tuple((int(start), int(end)) for start, end in pairwise(ends))
 
 
 def start_chain(problem: Problem, streams: Streams) -> Chain:
@@ -188,23 +189,53 @@ def start_chain(problem: Problem, streams: Streams) -> Chain:
     return Chain(problem, streams, cells, tuple(params), state, np.zeros_like(y), spans)
 
 
-def _run_chain(
-    problem: Problem, plan: Plan, index: int, stop: Stop, observer: Observer
-) -> tuple[list[Draw], list[str]]:
+@dataclass(frozen=True)
+class _Ended:
+    """What one chain leaves: its kept draws, the sweeps it made, the model's warnings."""
+
+    draws: tuple[Draw, ...]
+    sweeps: int
+    warnings: tuple[str, ...]
+
+
+def _run_chain(problem: Problem, plan: Plan, index: int, stop: Stop, observer: Observer) -> _Ended:
+    if index > 0 and stop.now():  # the first chain always starts, so that there is an answer
+        return _Ended((), 0, ())
     chain = start_chain(problem, Streams(plan.seed, index))
     draws: list[Draw] = []
+    done = 0
     for sweep in range(1, plan.sweeps + 1):
         if sweep > 1 and stop.now():
             break
         chain.sweep(adapt=sweep <= plan.warmup)
-        kept = None
+        done, kept = sweep, None
         if sweep > plan.warmup and (sweep - plan.warmup) % plan.thin == 0:
             draws.append(chain.keep())
             kept = draws[-1].trace
         observer.swept(index, sweep, kept)
     if not draws:  # stopped during the warm-up: the last state is the best there is
         draws.append(chain.keep())
-    return draws, problem.model.warnings(chain.state)
+    return _Ended(tuple(draws), done, tuple(problem.model.warnings(chain.state)))
+
+
+def _usable(ended: Sequence[_Ended], plan: Plan) -> tuple[list[_Ended], list[str]]:
+    """Return the chains whose draws count after an early stop, and what the user should know.
+
+    Draws of a chain that was still warming up would only dilute those of the others.
+    """
+    warm = [chain for chain in ended if chain.sweeps > plan.warmup]
+    if len(warm) == len(ended):
+        return warm, []
+    if warm:
+        return warm, [
+            f"{len(warm)} of {plan.chains} chains finished their warm-up; only they count"
+        ]
+    most = max(chain.sweeps for chain in ended)
+    farthest = [chain for chain in ended if 2 * chain.sweeps > most]
+    return farthest, [
+        f"no chain finished its warm-up (the farthest made {most} of {plan.warmup} sweeps), "
+        "so the completed cells are rough"
+    ]
 
 
 def sample(
@@ -237,15 +268,18 @@ def sample(
     stop = Stop(deadline=None if time_limit is None else began + time_limit)
     watching = observer or Quiet()
 
-    def job(index: int) -> Callable[[], tuple[list[Draw], list[str]]]:
+    def job(index: int) -> Callable[[], _Ended]:
         return lambda: _run_chain(problem, plan, index, stop, watching)
 
-    results: Sequence[tuple[list[Draw], list[str]]] = run_jobs(
+    ended = run_jobs(
         [job(index) for index in range(plan.chains)], threads=threads, on_interrupt=stop.interrupt
     )
-    spans = spans_of(problem.links)
+    chains, notes = _usable(ended, plan)
     posterior = Posterior(
-        problem.model, problem.links, spans, tuple(tuple(draws) for draws, _ in results)
+        problem.model,
+        problem.links,
+        spans_of(problem.links),
+        tuple(chain.draws for chain in chains),
     )
-    warnings = dict.fromkeys(text for _, texts in results for text in texts)
+    warnings = dict.fromkeys([*(text for chain in chains for text in chain.warnings), *notes])
     return Run(posterior, stop.reason, time.monotonic() - began, tuple(warnings))
