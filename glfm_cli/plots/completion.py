@@ -23,7 +23,9 @@ from glfm_cli.plots.style import (
     OBSERVED,
     PREDICTED,
     PUT_IN,
+    SMALL,
     TEXT,
+    TITLE,
     check_figure,
     drawing,
     save,
@@ -40,7 +42,8 @@ _PANEL = (3.3, 2.35)  # inches
 _DPI = 150
 _MASS = (np.arange(40) + 0.5) / 40  # probabilities whose quantiles stand for one predictive
 _AT_MOST_CELLS, _AT_MOST_DRAWS = 300, 100  # of a column, whose predictives are pooled
-_WIDTH_TITLE, _WIDTH_LABEL = 38, 48  # in letters
+_WIDTH = 168.0  # points, of the lines above a panel
+_LETTERS = 40  # at which a label goes on in the next line
 
 
 def plot_completion(completion: Completion, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -102,7 +105,9 @@ def _figure(completion: Completion, parts: Sequence[ColumnCompletion], n_columns
             draw_levels(axes, part)
     for axes in panels[len(parts) :]:
         axes.set_visible(False)
-    figure.legend(handles=_legend(), loc="outside upper left", ncols=3, frameon=False)
+    figure.legend(
+        handles=_legend(), loc="outside upper left", ncols=3 if n_wide > 1 else 1, frameon=False
+    )
     left_out = n_columns - len(parts)
     if left_out:
         figure.supxlabel(
@@ -139,21 +144,21 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
     share = 100 * n_missing / n_rows
     percent = f"{share:.0f} %" if share >= 1 else "under 1 %"
     gaps = f": {n_missing} missing, {percent}"
-    title = short(column.name, _WIDTH_TITLE - len(gaps)) + gaps
+    title = short(column.name, _WIDTH, TITLE, tail=gaps)
     if column.label and column.unit:
         words = f"{column.label} ({column.unit})"
     else:
         words = column.label or column.unit or ""
-    lines = textwrap.wrap(words, _WIDTH_LABEL, max_lines=2, placeholder=" …")
-    axes.set_title("\n".join(lines) or " ", loc="left", fontsize=8, color=FAINT, pad=4)
+    lines = textwrap.wrap(words, _LETTERS, max_lines=2, placeholder=" …")
+    label = "\n".join(short(line, _WIDTH, SMALL) for line in lines)
+    axes.set_title(label or " ", loc="left", fontproperties=SMALL, color=FAINT, pad=4)
     axes.annotate(
         title,
         (0, 1),
         (0, 6 + 11 * max(len(lines), 1)),
         xycoords="axes fraction",
         textcoords="offset points",
-        fontsize=9,
-        fontweight="bold",
+        fontproperties=TITLE,
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(length=2.5, width=0.6)

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.completion import ColumnCompletion
 from glfm_cli.latent.latent import Array
-from glfm_cli.plots.style import OBSERVED, PREDICTED, PUT_IN, percent, plain, short, spread
+from glfm_cli.plots.style import OBSERVED, PLAIN, PREDICTED, PUT_IN, percent, plain, short, spread
 from glfm_cli.schema import ColumnType
 
 MAX_LEVELS = 8  # bars of one panel
@@ -20,7 +20,7 @@ _N_BINS = 24
 _AT_MOST_TICKS = 200
 _LOG_RATIO = 20.0  # largest over smallest value from which a skewed column gets a log axis
 _LARGEST = 1e100  # what is larger, or smaller than its inverse, is drawn as if it were that
-_WIDTH_LEVEL = 18  # in letters
+_WIDTH_LEVEL = 54.0  # points
 
 
 def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
@@ -165,7 +165,7 @@ def _fewer(levels: Sequence[str], shares: Array, *, ordered: bool) -> tuple[list
         Observed, predicted, put in.
     """
     n_levels = len(levels)
-    names = [short(level, _WIDTH_LEVEL) for level in levels]
+    names = [short(level, _WIDTH_LEVEL, PLAIN) for level in levels]
     if n_levels <= MAX_LEVELS:
         return names, shares
     if ordered:

@@ -17,6 +17,8 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 from glfm_cli.errors import OutputError
 from glfm_cli.io import atomic_write
@@ -31,11 +33,16 @@ PUT_IN = "#d55e00"
 TEXT = "#222222"
 FAINT = "#666666"
 
+_FAMILY = "DejaVu Sans"
+PLAIN = FontProperties(family=_FAMILY, size=8.5)
+SMALL = FontProperties(family=_FAMILY, size=8)
+TITLE = FontProperties(family=_FAMILY, size=8.5, weight="bold")
+_LONGEST = 200  # letters of a name, label or level that are looked at
+
 # What a user's own settings must not change, and what keeps the bytes of a file the same.
 _STYLE: Any = {
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.5,
+    "font.family": [_FAMILY],
+    "font.size": PLAIN.get_size_in_points(),
     "text.usetex": False,
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "text.color": TEXT,
@@ -89,10 +96,24 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         file.write(drawn.getvalue())
 
 
-def short(text: str, width: int) -> str:
-    """Return text on one line, its end left out when it is too long."""
-    text = " ".join(text.split())
-    return text if len(text) <= width else text[: width - 1] + "…"
+def short(text: str, width: float, font: FontProperties, tail: str = "") -> str:
+    """Return text and tail on one line, the end of text left out where both are too wide.
+
+    Parameters
+    ----------
+    width : float
+        In points.
+    """
+    text = " ".join(text[:_LONGEST].split())
+    if _width(text + tail, font) <= width:
+        return text + tail
+    while text and _width(f"{text}…{tail}", font) > width:
+        text = text[:-1]
+    return f"{text}…{tail}"
+
+
+def _width(text: str, font: FontProperties) -> float:
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def plain(value: float, _: object = None) -> str:
