@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from glfm_cli.plots.style import (
     TITLE,
     check_figure,
     drawing,
+    in_two_lines,
     save,
     short,
     spread,
@@ -42,8 +42,7 @@ _PANEL = (3.3, 2.35)  # inches
 _DPI = 150
 _MASS = (np.arange(40) + 0.5) / 40  # probabilities whose quantiles stand for one predictive
 _AT_MOST_CELLS, _AT_MOST_DRAWS = 300, 100  # of a column, whose predictives are pooled
-_WIDTH = 168.0  # points, of the lines above a panel
-_LETTERS = 40  # at which a label goes on in the next line
+_WIDTH = 176.0  # points, of the lines above a panel
 
 
 def plot_completion(completion: Completion, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -149,9 +148,8 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
         words = f"{column.label} ({column.unit})"
     else:
         words = column.label or column.unit or ""
-    lines = textwrap.wrap(words, _LETTERS, max_lines=2, placeholder=" …")
-    label = "\n".join(short(line, _WIDTH, SMALL) for line in lines)
-    axes.set_title(label or " ", loc="left", fontproperties=SMALL, color=FAINT, pad=4)
+    lines = in_two_lines(words, _WIDTH, SMALL)
+    axes.set_title("\n".join(lines) or " ", loc="left", fontproperties=SMALL, color=FAINT, pad=4)
     axes.annotate(
         title,
         (0, 1),

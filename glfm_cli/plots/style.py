@@ -112,6 +112,15 @@ def short(text: str, width: float, font: FontProperties, tail: str = "") -> str:
     return f"{text}…{tail}"
 
 
+def in_two_lines(text: str, width: float, font: FontProperties) -> list[str]:
+    """Return text in up to two lines, broken between words, each at most `width` points."""
+    words = text[:_LONGEST].split()
+    fitting = [n for n in range(len(words) + 1) if _width(" ".join(words[:n]), font) <= width]
+    first = max(fitting[-1], 1)
+    halves = (words[:first], words[first:])
+    return [short(" ".join(half), width, font) for half in halves if half]
+
+
 def _width(text: str, font: FontProperties) -> float:
     return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
