@@ -141,7 +141,15 @@ def run(
         done = sample(problem, plan, threads=workers, time_limit=time_limit, observer=progress)
     if done.stopped == "interrupted":
         console.note("Interrupted; completing the table from the draws so far.")
-    completion = complete(done, encoded, table, seed=seed, estimate=chosen, interval=interval)
+    completion = complete(
+        done,
+        encoded,
+        table,
+        seed=seed,
+        estimate=chosen,
+        interval=interval,
+        intervals=cells is not None,
+    )
     files.write(completion, table)
     if plot is not None:
         from glfm_cli.plots import plot_completion

@@ -170,13 +170,23 @@ def complete(
     seed: int,
     estimate: Estimate = "auto",
     interval: float = INTERVAL,
+    intervals: bool = True,
 ) -> Completion:
-    """Fill the gaps of `table` from the draws of a run."""
+    """Fill the gaps of `table` from the draws of a run.
+
+    Without `intervals` the quantiles of numeric columns are left out (NaN) where the estimate
+    does not need them, which saves time.
+    """
     posterior = run.posterior
     gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
     at = [(1 - interval) / 2, 0.5, (1 + interval) / 2]
     grid = list(MODE_GRID) if estimate == "mode" else []
-    marginals = predict(posterior, gaps, at + grid)
+    marginals = predict(
+        posterior,
+        gaps,
+        at + grid,
+        numeric_quantiles=intervals or estimate in ("median", "mode"),
+    )
     rng = Streams(seed, 0).get(CELLS)
     traces = {**posterior.traces(), **trace_cells(posterior, gaps, rng)}
     joint = draw_jointly(posterior, gaps, rng) if estimate == "draw" else {}

@@ -9,7 +9,7 @@ distribution function a node:
     stepped u   E[u^k; y < b] = u_0^k P(y < b) + sum_m (jump of u^k at y_m) P(y_m <= y < b)
                 exact for counts; piecewise linear u is summed by Simpson's rule
 
-For one sd and many rows both are tabulated in eta and interpolated by a cubic spline.
+For many rows both are tabulated in eta and log sd, and interpolated by cubic splines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, RectBivariateSpline
 from scipy.special import ndtr
 
 Array = NDArray[Any]
@@ -32,6 +32,8 @@ PANEL_NODES, PANEL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 MOST_PANELS = 400
 # Table steps a standard deviation: a spline error below 1e-7 of the range of u.
 TABLE_STEPS = 24
+# Its steps in log sd, which the moments follow smoothly.
+TABLE_LOG_STEP = 0.1
 CHUNK = 1 << 20  # doubles of scratch at a time
 
 
@@ -139,11 +141,24 @@ def integrate_steps(nodes: Nodes, eta: Array, sd: Array, b: float = np.inf) -> A
 
 
 def tabulate(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) -> Array:
-    """Return compute(eta, sd) (n, 2), by a spline in eta when one sd serves many rows."""
+    """Return compute(eta, sd) (n, 2), by a spline where that needs fewer evaluations.
+
+    A cubic spline in eta when one sd serves all rows, in eta and log sd otherwise.
+    """
+    least, most = float(sd.min()), float(sd.max())
     low, high = float(eta.min()), float(eta.max())
-    spread = float(sd.flat[0])
-    size = (high - low) / spread * TABLE_STEPS + 8.0
-    if eta.size < 2.0 * size or np.any(sd != spread):
+    step = least / TABLE_STEPS
+    n_eta = (high - low) / step + 8.0
+    n_sd = 1.0 if least == most else max(np.ceil(np.log(most / least) / TABLE_LOG_STEP) + 1.0, 4.0)
+    if not eta.size > 2.0 * n_eta * n_sd:
         return compute(eta, sd)
-    grid = np.linspace(low - spread / TABLE_STEPS, high + spread / TABLE_STEPS, int(size))
-    return CubicSpline(grid, compute(grid, np.full(grid.size, spread)))(eta)
+    grid = np.linspace(low - step, high + step, int(n_eta))
+    if n_sd == 1.0:
+        return CubicSpline(grid, compute(grid, np.full(grid.size, least)))(eta)
+    log_sd = np.linspace(np.log(least), np.log(most), int(n_sd))
+    points = np.meshgrid(grid, np.exp(log_sd), indexing="ij")
+    table = compute(points[0].ravel(), points[1].ravel()).reshape(grid.size, log_sd.size, 2)
+    at = np.log(sd)
+    return np.stack(
+        [RectBivariateSpline(grid, log_sd, table[:, :, k]).ev(eta, at) for k in range(2)], axis=1
+    )
