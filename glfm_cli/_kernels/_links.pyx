@@ -205,7 +205,8 @@ cdef inline double mode(
                 slope[0] += m / s[j]
                 curvature[0] += min(max(bend, 0.0), 1.0) / (s[j] * s[j])
         step = (slope[0] - (t - e[T]) * inv_var) / (inv_var + curvature[0])
-        if fabs(step) < tolerance:
+        # The gap of the mode's equation, not the step: many levels bend h so that steps are short.
+        if fabs(step) * (1.0 + curvature[0] / inv_var) < tolerance:
             return t
         t += step
     return t
