@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 SMALLEST_DOUBLE = float(np.finfo(np.float64).smallest_subnormal)
+LARGEST_CONSTANT = 1e308  # over log 2 it is still a double
 
 
 def softplus_scale(x: Array) -> float:
     """Return half the standard deviation, or the scale that puts a constant column at v = 0."""
-    return 0.5 * mean_sd(x)[1] or float(np.median(x)) / np.log(2.0) or 1.0
+    return 0.5 * mean_sd(x)[1] or min(float(x[0]), LARGEST_CONSTANT) / float(np.log(2.0)) or 1.0
 
 
 @dataclass(frozen=True, eq=False)
