@@ -238,7 +238,8 @@ class _Numbers:
 
     def keep(self, weight: Array, eta: Array, var: Variance) -> None:
         """Remember one component for the quantiles."""
-        self.kept.append((weight, eta, np.sqrt(np.broadcast_to(var, eta.shape))))
+        sd = np.sqrt(np.broadcast_to(var, eta.shape) + self.link.noise)
+        self.kept.append((weight, eta, sd))
 
     def result(self, at: Sequence[float]) -> Marginal:
         if self.pending:

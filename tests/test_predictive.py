@@ -1,0 +1,294 @@
+"""Predictive distributions against direct computation, under a law of eta that is written down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from glfm_cli import predictive
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.latent.latent import EtaLaw
+from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.posterior import Draw, Posterior
+from glfm_cli.predictive import draw_jointly, log_scores, predict, trace_cells
+from glfm_cli.sampling import spans_of
+from glfm_cli.schema import Column, ColumnType
+
+AT = (0.025, 0.5, 0.975)
+
+
+class Written:
+    """A latent model whose draws are the laws of eta themselves: (weight, mean, var, noise)."""
+
+    def eta_law(self, draw: Any, rows: Any) -> EtaLaw:
+        weight, mean, var, _ = draw
+        return EtaLaw(weight[rows], mean[rows], None if var is None else var[rows])
+
+    def draw_noise(self, draw: Any) -> np.ndarray:
+        return draw[3]
+
+    def sample_eta(self, draw: Any, rows: Any, rng: np.random.Generator) -> np.ndarray:
+        return draw[1][rows][:, 0]
+
+
+def link_of(kind: str, x: Any, n_levels: int = 0, noise: float = 0.0, **more: Any) -> Any:
+    x = np.array(x, dtype=np.float64)
+    levels = tuple(str(r) for r in range(n_levels))
+    column = Column("c", type=ColumnType(kind), **more)
+    observed = np.ones(x.size, dtype=bool)
+    encoded = EncodedColumn(column, 0, x, observed, ~observed, levels)
+    return make_link(encoded, LinkConfig(link_noise=noise))
+
+
+def posterior_of(links: list[Any], draws: list[Any], chains: int = 1) -> Posterior:
+    """Return draws (weight, mean, var, noise) as a posterior; thresholds as they start."""
+    rng = np.random.default_rng(0)
+    params = tuple(link.start(np.arange(2.0), rng)[0] for link in links)
+    made = [Draw(draw, params, {}) for draw in draws]
+    each = len(made) // chains
+    parts = tuple(tuple(made[c * each : (c + 1) * each]) for c in range(chains))
+    return Posterior(Written(), tuple(links), spans_of(links), parts)
+
+
+def random_draws(links: list[Any], n_rows: int, n_draws: int, seed: int, parts: int = 1) -> list:
+    """Return draws with `parts` components of eta a row."""
+    rng = np.random.default_rng(seed)
+    n_latent = sum(link.n_latent for link in links)
+    draws = []
+    for _ in range(n_draws):
+        weight = rng.dirichlet(np.ones(parts), n_rows)
+        mean = rng.normal(size=(n_rows, parts, n_latent))
+        var = None if parts == 1 else rng.gamma(2.0, 0.2, mean.shape)
+        noise = np.array([1.0 if link.unit_noise else rng.gamma(4.0, 0.1) for link in links])
+        draws.append((weight, mean, var, noise))
+    return draws
+
+
+def components(posterior: Posterior, d: int, row: int) -> list[tuple[float, float, float, Any]]:
+    """Return (weight, eta, var, params) of each component of each draw for one numeric cell."""
+    out = []
+    for draw in posterior.draws():
+        weight, mean, var, noise = draw.latent
+        for c in range(weight.shape[1]):
+            extra = 0.0 if var is None else var[row, c, posterior.spans[d][0]]
+            eta = mean[row, c, posterior.spans[d][0]]
+            out.append((weight[row, c], eta, noise[d] + extra, draw.params[d]))
+    total = sum(part[0] for part in out)
+    return [(weight / total, *rest) for weight, *rest in out]
+
+
+SAMPLE = np.random.default_rng(7).gamma(2.0, 3.0, 80)
+
+NUMERIC: dict[str, dict[str, Any]] = {
+    "real": {"kind": "real", "x": SAMPLE - 4.0},
+    "real, ranks": {"kind": "real", "x": SAMPLE, "transform": "rank"},
+    "positive": {"kind": "positive", "x": SAMPLE},
+    "positive, log": {"kind": "positive", "x": SAMPLE, "transform": "log"},
+    "count": {"kind": "count", "x": np.floor(SAMPLE)},
+    "bounded": {"kind": "real", "x": SAMPLE, "bounds": (0.0, 20.0), "transform": "none"},
+    "bounded count": {"kind": "count", "x": np.floor(SAMPLE), "bounds": (0.0, 30.0)},
+    "link noise": {"kind": "real", "x": SAMPLE, "noise": 0.8, "transform": "none"},
+    "link noise, positive": {"kind": "positive", "x": SAMPLE, "noise": 0.8},
+}
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("case", NUMERIC)
+def test_numeric_quantiles_invert_the_averaged_distribution_function(
+    case: str, parts: int, seed: int
+) -> None:
+    link = link_of(**NUMERIC[case])
+    posterior = posterior_of([link], random_draws([link], 3, 5, seed, parts))
+    found = predict(posterior, {0: np.arange(3)}, AT)[0].quantiles
+    for row in range(3):
+        mixture = components(posterior, 0, row)
+        for j, p in enumerate(AT):
+            assert found[row, j] == pytest.approx(quantile(link, mixture, p), rel=1e-6)
+
+
+def quantile(link: Any, mixture: list[tuple[float, float, float, Any]], p: float) -> float:
+    """Return the value below which a share p of a truncated mixture lies, by root finding."""
+    low, high = link.latent_bounds
+
+    def cdf(y: float) -> float:
+        return sum(w * norm.cdf(y, eta, np.sqrt(v + link.noise)) for w, eta, v, _ in mixture)
+
+    target = cdf(low) + p * (cdf(high) - cdf(low))
+    y = brentq(lambda y: cdf(y) - target, max(low, -30.0), min(high, 30.0), xtol=1e-12)
+    return float(link.value(np.array(y)))
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("case", NUMERIC)
+def test_numeric_moments_integrate_the_averaged_distribution(
+    case: str, parts: int, seed: int
+) -> None:
+    link = link_of(**NUMERIC[case])
+    posterior = posterior_of([link], random_draws([link], 2, 4, seed, parts))
+    found = predict(posterior, {0: np.array([1])}, AT)[0]
+    mixture = components(posterior, 0, 1)
+    low, high = max(link.latent_bounds[0], -9.0), min(link.latent_bounds[1], 9.0)
+    y = np.linspace(low, high, 400_001)
+    weight = sum(w * norm.pdf(y, eta, np.sqrt(v + link.noise)) for w, eta, v, _ in mixture)
+    weight /= weight.sum()
+    x = link.value(y)
+    mean = weight @ x
+    assert found.mean[0] == pytest.approx(mean, rel=2e-3)
+    assert found.sd[0] == pytest.approx(np.sqrt(weight @ (x - mean) ** 2), rel=5e-3)
+
+
+def test_bounds_without_any_mass_give_the_nearest_end(seed: int) -> None:
+    link = link_of("real", SAMPLE, bounds=(0.0, 50.0), transform="none")
+    draws = [
+        (np.ones((2, 1)), np.array([[[-1e4]], [[1e4]]]), None, np.array([0.01])) for _ in range(3)
+    ]
+    found = predict(posterior_of([link], draws), {0: np.arange(2)}, AT)[0]
+    np.testing.assert_allclose(found.mean, [0.0, 50.0])
+    np.testing.assert_allclose(found.quantiles, [[0.0] * 3, [50.0] * 3])
+    np.testing.assert_array_equal(found.sd, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["categorical", "ordinal"])
+@pytest.mark.parametrize("n_levels", [2, 4])
+def test_level_probabilities_are_averaged_over_draws(kind: str, n_levels: int, seed: int) -> None:
+    link = link_of(kind, np.arange(40) % n_levels, n_levels)
+    posterior = posterior_of([link], random_draws([link], 5, 6, seed))
+    found = predict(posterior, {0: np.array([0, 3])}, AT)[0]
+    assert found.probabilities is not None
+    expected = np.zeros((2, n_levels))
+    for draw in posterior.draws():
+        eta = draw.latent[1][[0, 3], 0]
+        eta = eta[:, 0] if link.n_latent == 1 else eta
+        expected += link.probabilities(eta, 1.0, draw.params[0]) / 6
+    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-9)
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
+    if kind == "categorical":
+        assert np.all(np.isnan(found.quantiles))
+        return
+    codes = np.arange(n_levels)
+    np.testing.assert_allclose(found.mean, expected @ codes)
+    for row, p in enumerate(expected):
+        inverse = [int(np.flatnonzero(np.cumsum(p) >= q - 1e-9)[0]) for q in AT]
+        assert found.quantiles[row].tolist() == inverse
+
+
+def test_quantiles_use_all_rows_of_all_blocks(seed: int) -> None:
+    link = link_of("real", SAMPLE, transform="none")
+    n = 2 * predictive.BLOCK_ROWS + 7
+    posterior = posterior_of([link], random_draws([link], n, 3, seed))
+    every = predict(posterior, {0: np.arange(n)}, AT)[0]
+    rows = np.array([0, predictive.BLOCK_ROWS - 1, predictive.BLOCK_ROWS, n - 1])
+    some = predict(posterior, {0: rows}, AT)[0]
+    np.testing.assert_array_equal(every.rows, np.arange(n))
+    np.testing.assert_allclose(every.quantiles[rows], some.quantiles, rtol=1e-9)
+    np.testing.assert_allclose(every.mean[rows], some.mean, rtol=1e-6)
+
+
+def test_no_cells_give_empty_results(seed: int) -> None:
+    links = [link_of("real", SAMPLE), link_of("ordinal", np.arange(9) % 3, 3)]
+    posterior = posterior_of(links, random_draws(links, 4, 2, seed))
+    none = np.empty(0, dtype=np.intp)
+    found = predict(posterior, {0: none, 1: none}, AT)
+    assert found[0].quantiles.shape == (0, 3)
+    assert found[1].probabilities is not None
+    assert found[1].probabilities.shape == (0, 3)
+    assert predict(posterior, {}, AT) == {}
+
+
+# Scores --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_log_scores_average_densities_and_not_their_logarithms(parts: int, seed: int) -> None:
+    links = [link_of("positive", SAMPLE), link_of("count", np.floor(SAMPLE))]
+    posterior = posterior_of(links, random_draws(links, 4, 6, seed, parts))
+    rows, truth = np.array([1, 3]), np.array([2.0, 9.0])
+    found = log_scores(posterior, {0: rows, 1: rows}, {0: truth, 1: truth})
+    for d, link in enumerate(links):
+        for i, row in enumerate(rows):
+            density = sum(
+                weight * np.exp(link.log_density(truth[[i]], np.array([eta]), var, params)[0])
+                for weight, eta, var, params in components(posterior, d, row)
+            )
+            assert found[d][i] == pytest.approx(np.log(density), rel=1e-9)
+
+
+def test_log_scores_of_a_real_column_integrate_to_one(seed: int) -> None:
+    link = link_of("real", SAMPLE, transform="none")
+    posterior = posterior_of([link], random_draws([link], 1, 4, seed))
+
+    def density(x: float) -> float:
+        return float(np.exp(log_scores(posterior, {0: np.array([0])}, {0: np.array([x])})[0][0]))
+
+    middle, wide = SAMPLE.mean(), 12 * SAMPLE.std()
+    assert quad(density, middle - wide, middle + wide, limit=200)[0] == pytest.approx(1.0, abs=1e-6)
+
+
+# Joint draws ---------------------------------------------------------------------------------
+
+
+def test_joint_draws_keep_columns_that_share_a_feature_together(seed: int) -> None:
+    links = [link_of("real", SAMPLE, transform="none"), link_of("real", -SAMPLE, transform="none")]
+    # In half of the draws the row has the feature that lifts both columns.
+    draws = [
+        (np.ones((1, 1)), np.full((1, 1, 2), sign), None, np.array([0.25, 0.25]))
+        for sign in (-1.0, 1.0)
+    ]
+    posterior, rng = posterior_of(links, draws), np.random.default_rng(seed)
+    cell = np.array([0])
+    drawn = [draw_jointly(posterior, {0: cell, 1: cell}, rng) for _ in range(1500)]
+    pairs = np.array([[one[0][0], one[1][0]] for one in drawn])
+    # Variance 1 between the draws and 0.25 within; 6 standard errors of a correlation.
+    assert np.corrcoef(pairs.T)[0, 1] == pytest.approx(0.8, abs=6 * 0.36 / np.sqrt(1500))
+    together = draw_jointly(posterior, {0: cell}, np.random.default_rng(1))
+    assert set(together) == {0}
+
+
+def test_joint_draws_follow_the_marginal_distribution(seed: int) -> None:
+    links = [link_of("count", np.floor(SAMPLE)), link_of("categorical", np.arange(9) % 3, 3)]
+    posterior = posterior_of(links, random_draws(links, 1, 8, seed))
+    cell, rng, n = np.array([0]), np.random.default_rng(seed), 3000
+    marginal = predict(posterior, {0: cell, 1: cell}, AT)
+    drawn = [draw_jointly(posterior, {0: cell, 1: cell}, rng) for _ in range(n)]
+    counts = np.array([one[0][0] for one in drawn])
+    levels = np.bincount([int(one[1][0]) for one in drawn], minlength=3) / n
+    error = 5 * marginal[0].sd[0] / np.sqrt(n)
+    assert counts.mean() == pytest.approx(marginal[0].mean[0], abs=error)
+    assert marginal[1].probabilities is not None
+    np.testing.assert_allclose(levels, marginal[1].probabilities[0], atol=5 * 0.5 / np.sqrt(n))
+
+
+def test_joint_draws_cover_every_gap_of_every_block(seed: int) -> None:
+    link = link_of("real", SAMPLE)
+    n = predictive.BLOCK_ROWS + 3
+    posterior = posterior_of([link], random_draws([link], n, 2, seed))
+    rows = np.array([0, 5, n - 1])
+    assert draw_jointly(posterior, {0: rows}, np.random.default_rng(0))[0].shape == (3,)
+
+
+# Traces --------------------------------------------------------------------------------------
+
+
+def test_traced_cells_are_predictive_means_of_each_draw(seed: int) -> None:
+    links = [link_of("real", SAMPLE), link_of("ordinal", np.arange(9) % 3, 3)]
+    posterior = posterior_of(links, random_draws(links, 6, 8, seed), chains=2)
+    cells = {0: np.array([1, 4]), 1: np.array([4])}
+    traces = trace_cells(posterior, cells, np.random.default_rng(0))
+    assert set(traces) == {"cell_2_0", "cell_5_0", "cell_5_1"}
+    assert all(trace.shape == (2, 4) for trace in traces.values())
+    marginal = predict(posterior, cells, ())
+    assert traces["cell_5_1"].mean() == pytest.approx(marginal[1].mean[0])
+    assert traces["cell_2_0"].mean() == pytest.approx(marginal[0].mean[0], rel=1e-3)
+
+
+def test_at_most_fifty_cells_are_traced(seed: int) -> None:
+    link = link_of("real", SAMPLE)
+    posterior = posterior_of([link], random_draws([link], 200, 2, seed))
+    traces = trace_cells(posterior, {0: np.arange(200)}, np.random.default_rng(seed))
+    assert len(traces) == predictive.TRACED_CELLS
+    assert trace_cells(posterior, {}, np.random.default_rng(seed)) == {}
