@@ -48,6 +48,7 @@ cdef enum:
     MAX_NEW = 30  # largest number of new features of one row
     REBUILD_EVERY = 1000  # rows between exact recomputations of A and M
 
+cdef double NEVER = -700.0  # log odds whose exponential overflows
 cdef double SINGULAR = 1e-9  # below this 1 - z A z' the downdate would lose its digits
 
 
@@ -92,6 +93,8 @@ cdef struct Model:
     double* c
     double* g
     double* new_weight
+    double* evidence  # of the row's current bits
+    double* prior  # prior log odds of a bit by the count of its feature in other rows
     int* active
     int* order
     bitgen_t* bitgen
@@ -100,9 +103,10 @@ cdef struct Model:
 
 # ---------------------------------------------------------------- work space
 
-def work_sizes(int C, int S, int G):
+def work_sizes(int N, int C, int S, int G):
     """Return the lengths of the float and integer work arrays."""
-    return (G * C * C + 2 * C * S + 2 * C * C + G * C + C + 5 * S + 5 * G + MAX_NEW + 1, 2 * C)
+    floats = G * C * C + 2 * C * S + 2 * C * C + G * C + C + 5 * S + 5 * G + MAX_NEW + 2 + N
+    return floats, 2 * C
 
 
 cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
@@ -123,7 +127,9 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.n_seen = work; work += m.G
     m.c = work; work += m.G
     m.g = work; work += m.G
-    m.new_weight = work
+    m.new_weight = work; work += MAX_NEW + 1
+    m.evidence = work; work += 1
+    m.prior = work
     m.active = iwork
     m.order = iwork + m.C
 
@@ -206,12 +212,11 @@ cdef void list_active(Model* m) noexcept nogil:
 
 cdef void add_statistics(Model* m, double sign) noexcept nogil:
     """ZZ += sign z'z,  L += sign z'ytil for the loaded row."""
-    cdef int i, j, k
+    cdef int i, k
     for i in range(m.n_active):
         k = m.active[i]
         glfm_axpy(m.S, sign, m.row, m.L + <size_t> k * m.S)
-        for j in range(m.n_active):
-            m.ZZ[k * m.C + m.active[j]] += sign
+        glfm_axpy(m.K, sign, m.z, m.ZZ + <size_t> k * m.C)
 
 
 cdef void accumulate(Model* m) noexcept nogil:
@@ -412,8 +417,8 @@ cdef void start_evidence(Model* m) noexcept nogil:
 cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
     """Draw bit k of the loaded row from its conditional, the row's singletons kept in v."""
     cdef double d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
-    cdef double count = m.ZZ[k * m.C + k]
-    cdef double log_odds = d * log(count / (m.N - count))
+    cdef double log_odds = d * m.prior[<int> m.ZZ[k * m.C + k]] - m.evidence[0]
+    cdef double after = 0.0
     cdef double q, R2, cs, gs
     cdef double* M = m.M + <size_t> k * m.S
     cdef int segment, start, group
@@ -430,13 +435,14 @@ cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
     for group in range(m.G):
         q = m.q[group] + 2.0 * d * m.v[group * m.C + k] + m.A[(<size_t> group * m.C + k) * m.C + k]
         R2 = m.R2[group] - 2.0 * d * m.c[group] + m.g[group]
-        log_odds += log_evidence(m, group, q, R2, n_single)
-        log_odds -= log_evidence(m, group, m.q[group], m.R2[group], n_single)
+        after += log_evidence(m, group, q, R2, n_single)
         m.c[group] = q
         m.g[group] = R2 if R2 > 0.0 else 0.0
-    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds))):
+    log_odds += after
+    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > NEVER else 0.0):
         return
     m.z[k] += d
+    m.evidence[0] = after
     for group in range(m.G):
         glfm_axpy(m.K, d, m.A + (<size_t> group * m.C + k) * m.C, m.v + group * m.C)
         m.q[group] = m.c[group]
@@ -454,6 +460,9 @@ cdef void update_bits(Model* m, int n_single) noexcept nogil:
         k = m.order[i]
         m.order[i] = m.order[j]
         m.order[j] = k
+    m.evidence[0] = 0.0
+    for i in range(m.G):
+        m.evidence[0] += log_evidence(m, i, m.q[i], m.R2[i], n_single)
     for i in range(n):
         update_bit(m, m.order[i], n_single)
 
@@ -558,6 +567,8 @@ cdef void attach(
     partition(m, &work[0], &iwork[0])
     for s in range(m.S):
         m.inv_sd[s] = 1.0 / sd[s]
+    for s in range(1, m.N):
+        m.prior[s] = log(<double> s / (m.N - s))
 
 
 def sweep(

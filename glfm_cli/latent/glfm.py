@@ -190,7 +190,7 @@ class Glfm:
         n_columns = bias + random.shape[1]
         Z[:, bias:n_columns] = random
         layout = _Layout.of(cells, config.prior_scale)
-        n_work, n_iwork = _glfm.work_sizes(capacity, n_latent, layout.source.size)
+        n_work, n_iwork = _glfm.work_sizes(n_rows, capacity, n_latent, layout.source.size)
         return GlfmState(
             config=config,
             Z=Z,

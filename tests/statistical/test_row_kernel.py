@@ -50,7 +50,7 @@ class RowKernel:
         self.tau = model.var_B / scale
         self.var_bias = (model.var_bias or 1.0) / scale
         self.capacity = model.max_features + self.bias
-        floats, ints = module.work_sizes(self.capacity, n_columns, len(scale))
+        floats, ints = module.work_sizes(model.n_rows, self.capacity, n_columns, len(scale))
         self.work, self.iwork = np.zeros(floats), np.zeros(ints, dtype=np.int32)
 
     def __call__(self, columns: Columns):
