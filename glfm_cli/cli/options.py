@@ -10,9 +10,9 @@ import typer
 # Defaults of the sampling commands. They stand here, and not in the tasks, so that `--help` can
 # show them without importing what samples; a test keeps both equal.
 CHAINS = 8
-WARMUP = 150
-DRAWS = 50
-THIN = 1
+WARMUP = 100
+DRAWS = 20
+THIN = 2
 
 Data = Annotated[
     str,

@@ -31,9 +31,9 @@ from glfm_cli.settings import apply_settings
 from glfm_cli.streams import CELLS, Streams
 
 CHAINS = 8
-WARMUP = 150
-DRAWS = 50
-THIN = 1
+WARMUP = 100
+DRAWS = 20
+THIN = 2
 INTERVAL = 0.95
 
 

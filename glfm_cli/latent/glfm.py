@@ -67,7 +67,7 @@ class GlfmConfig:
     bias: bool = True
     bias_variance: float = 10.0
     max_features: int = 50
-    initial_features: int = 3
+    initial_features: int = 20
     initial_share: float = 0.3
 
     def __post_init__(self) -> None:
