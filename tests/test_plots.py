@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from glfm_cli import Completion, impute, plot_completion
+from glfm_cli.cli.app import run
+from glfm_cli.cli.console import Console
 from glfm_cli.errors import OutputError
 from glfm_cli.plots.completion import MAX_PANELS
 from glfm_cli.plots.panels import MAX_LEVELS
@@ -162,7 +166,7 @@ NUMBERS = st.one_of(
 
 
 @given(st.lists(NUMBERS, min_size=3, max_size=8).filter(lambda x: any(v is not None for v in x)))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_any_numbers_can_be_drawn(values: list[float | None]) -> None:
     completion = completed({"x": [*values, None]}, {"x": "real"})
     figure = plot_completion(completion)
@@ -277,3 +281,49 @@ def test_another_suffix_is_refused(name: str, grades: Completion, tmp_path: Path
 def test_a_folder_that_is_not_there_is_named(grades: Completion, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="folder"):
         plot_completion(grades, tmp_path / "nowhere" / "figure.png")
+
+
+# The command ---------------------------------------------------------------------------------
+
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sample_data: Path) -> Command:
+    """Run `glfm impute` on airquality with few draws and more arguments; status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    data, types = (str(sample_data / f"airquality{end}") for end in (".csv", ".types.yaml"))
+    short = ["--chains", "1", "--warmup", "3", "--draws", "4", "-q"]
+
+    def run_command(*more: str) -> tuple[int, str, str]:
+        console = Console(stdout=io.StringIO(), stderr=io.StringIO())
+        status = run(["impute", data, "--types", types, *short, *more], console)
+        return status, console.stdout.getvalue(), console.stderr.getvalue()
+
+    return run_command
+
+
+def test_the_command_draws_the_figure_and_completes_the_table(
+    command: Command, airquality: Completion, tmp_path: Path
+) -> None:
+    assert command("-o", "completed.csv", "--plot", "figure.svg") == (0, "", "")
+    plot_completion(airquality, tmp_path / "expected.svg")
+    assert (tmp_path / "figure.svg").read_bytes() == (tmp_path / "expected.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("figure.jpg", "figure.jpg: the name does not tell the figure's format"),
+        ("nowhere/figure.png", "nowhere/figure.png: cannot be written"),
+        ("completed.csv", "completed.csv: --plot and --output name the same file"),
+    ],
+)
+def test_the_command_refuses_a_figure_it_cannot_write_before_it_samples(
+    command: Command, tmp_path: Path, name: str, problem: str
+) -> None:
+    status, _, said = command("-o", "completed.csv", "--plot", name, "--draws", "1000000000")
+    assert status == 2
+    assert said.startswith(f"Error: {problem}")
+    assert list(tmp_path.iterdir()) == []

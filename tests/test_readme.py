@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import importlib.util
@@ -19,7 +20,8 @@ import pytest
 
 import glfm_cli
 from glfm_cli import impute, read_schema
-from glfm_cli.cli.console import ExitStatus
+from glfm_cli.cli.app import run
+from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.completion.result import PROBABILITIES, cells_schema
 from glfm_cli.latent import MODELS
 from glfm_cli.links.link import LinkConfig
@@ -28,6 +30,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # Columns of the tables shown whose values are sampled, in all rows or in some.
 SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "Ozone", "Solar.R"}
 SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig", "stage"}
+SAMPLE = [str(REPOSITORY / "sample_data" / name) for name in ("messy.csv", "messy.types.yaml")]
+SAMPLE.insert(1, "--types")
 SHORT = {"chains": 2, "warmup": 4, "draws": 4}
 SHORT_OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 
@@ -61,6 +65,13 @@ def outputs(document: str) -> list[tuple[str, str]]:
         elif block.is_output:
             found.append((example, block.body))
     return found
+
+
+def command(*arguments: str) -> str:
+    """Run `glfm` and return what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert run(arguments, Console()) == 0
+    return printed.getvalue()
 
 
 def output_of(part: str, document: str = README) -> str:
@@ -158,9 +169,11 @@ def test_cells_shown_are_those_put_into_the_table_shown() -> None:
         assert after[cell["id"]][cell["column"]] == cell["estimate"]
 
 
-def test_the_guess_shown_is_what_the_command_prints(glfm: Any) -> None:
-    done = glfm("types", "sample_data/messy.csv", cwd=REPOSITORY)
-    assert done.stdout == output_of("glfm types sample_data/messy.csv")
+def test_the_guess_shown_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    assert command("types", "sample_data/messy.csv") == output_of(
+        "glfm types sample_data/messy.csv"
+    )
 
 
 def test_the_types_shown_are_in_the_types_file() -> None:
@@ -196,9 +209,9 @@ def test_exit_statuses_are_listed() -> None:
     assert listed == sorted(ExitStatus)
 
 
-def test_every_option_of_impute_is_explained(glfm: Any) -> None:
+def test_every_option_of_impute_is_explained() -> None:
     document = text_of("docs/impute.md")
-    options = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", glfm("impute", "--help").stdout))
+    options = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", command("impute", "--help")))
     assert {"--output", "-o", "--plot", "--set"} <= options
     assert [option for option in sorted(options) if f"`{option}" not in document] == []
 
@@ -232,26 +245,18 @@ def keys_of(value: Any) -> Iterator[str]:
 
 
 def test_every_key_of_the_json_object_is_explained() -> None:
-    folder = REPOSITORY / "sample_data"
-    done = impute(folder / "messy.csv", folder / "messy.types.yaml", **SHORT)
+    data, _, types = SAMPLE
+    done = impute(data, types, **SHORT)
     document = text_of("docs/impute.md").partition("\n## JSON")[2].partition("\n## ")[0]
     keys = set(keys_of(done.to_dict()))
     assert {"rows", "per_column", "mean_sd", "mean_probability", "levels", "ess_bulk"} <= keys
     assert [key for key in sorted(keys) if f"`{key}`" not in document] == []
 
 
-def test_every_key_of_a_dry_run_is_explained(glfm: Any) -> None:
-    folder = REPOSITORY / "sample_data"
-    done = glfm(
-        "impute",
-        folder / "messy.csv",
-        "--types",
-        folder / "messy.types.yaml",
-        "--dry-run",
-        "--json",
-    )
+def test_every_key_of_a_dry_run_is_explained() -> None:
+    done = command("impute", *SAMPLE, "--dry-run", "--json")
     document = text_of("docs/impute.md").partition("With `--dry-run` the object has")[2]
-    assert [key for key in json.loads(done.stdout) if f"`{key}`" not in document] == []
+    assert [key for key in json.loads(done) if f"`{key}`" not in document] == []
 
 
 def test_every_column_of_cells_and_probabilities_is_explained() -> None:
