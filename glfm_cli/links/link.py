@@ -162,9 +162,8 @@ def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
     SchemaError
         The column's type has no link, or its transform does not fit the type.
     TableError
-        A value lies outside the domain of the transform, or no level is known.
-    NumericalError
-        An observed value has no finite latent value.
+        A value lies outside the domain of the transform or too far out for a finite latent
+        value, or no level is known.
     """
     column = encoded.column
     match column.type:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from glfm_cli._kernels._variates import fill_truncated_normal
-from glfm_cli.errors import NumericalError
+from glfm_cli.errors import TableError
 from glfm_cli.links import expectation
 from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
 from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
@@ -210,7 +210,7 @@ def require_finite(column: Column, x: Array, y: Array, rows: Array) -> None:
     """Raise if an observed value has no finite latent value."""
     bad = np.flatnonzero(~np.isfinite(y))
     if bad.size:
-        raise NumericalError(
+        raise TableError(
             "the value cannot be placed on the model's scale",
             column=column.name,
             row=int(rows[bad[0]]) + 1,
