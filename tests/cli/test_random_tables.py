@@ -127,6 +127,11 @@ def as_csv(names: list[str], rows: list[list[str]], delimiter: str, quoting: int
     return text.getvalue()
 
 
+def level_key(text: str) -> str:
+    """Return what the two writings 7 and 7.0 of one level share."""
+    return text.strip().removesuffix(".0")
+
+
 def gap_at(column: Column, text: str) -> str | None:
     """Return "fill" or "leave" for a gap, None for an observed cell."""
     numeric = column.kind in ("real", "positive", "count")
@@ -137,7 +142,7 @@ def gap_at(column: Column, text: str) -> str | None:
         if numeric and NUMBER.fullmatch(value) and NUMBER.fullmatch(text.strip()):
             same |= float(text) == float(value)
         elif not numeric and NUMBER.fullmatch(value):
-            same |= text.strip().removesuffix(".0") == value
+            same |= level_key(text) == value
         if same:
             found = "fill" if impute else "leave"
     return found if column.kind in KINDS[:5] else None
@@ -148,7 +153,7 @@ def fits(column: Column, text: str) -> bool:
     observed = [cell for cell in column.cells if gap_at(column, cell) is None]
     if column.kind in ("categorical", "ordinal"):
         levels = column.entry.get("levels", observed)
-        return text.strip() in {level.strip() for level in levels}
+        return level_key(text) in {level_key(level) for level in levels}
     value = float(text)
     lower, upper = column.entry.get("bounds", [None, None])
     inside = (lower is None or value >= lower) and (upper is None or value <= upper)
