@@ -114,7 +114,7 @@ class GlfmState:
     layout: _Layout
     work: Array
     iwork: Array
-    at_cap: bool = False
+    at_cap: bool = False  # a kept draw had as many features as are allowed
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,6 @@ class Glfm:
                 "the feature model's covariance lost positive definiteness",
                 hint="Look for columns with extreme values, or set `transform: rank` for them.",
             )
-        state.at_cap |= state.n_columns == state.Z.shape[1] and config.max_features > 0
 
     def fill_eta(self, state: GlfmState, out: Array) -> None:
         """Fill `out` (N, S) with Z B."""
@@ -301,6 +300,7 @@ class Glfm:
     def draw(self, state: GlfmState) -> GlfmDraw:
         """Return a snapshot."""
         used = state.n_columns
+        state.at_cap |= used == state.Z.shape[1] and state.config.max_features > 0
         return GlfmDraw(
             bits=np.packbits(state.Z[:, :used], axis=1),
             n_columns=used,
