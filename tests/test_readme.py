@@ -109,7 +109,12 @@ def test_every_example_runs_and_prints_as_many_lines_as_are_shown(ran: Ran) -> N
     shown, printed = outputs(ran.before), outputs(ran.after)
     assert len(shown) > 2
     for (example, before), (_, after) in zip(shown, printed, strict=True):
-        assert before.count("\n") == after.count("\n"), example
+        assert n_lines(before) == n_lines(after), example
+
+
+def n_lines(printed: str) -> int:
+    """Return the number of lines but warnings, which short chains may call for or not."""
+    return sum(not line.startswith("Warning: ") for line in printed.splitlines())
 
 
 def test_tables_that_are_shown_differ_in_sampled_values_only(ran: Ran) -> None:
@@ -186,8 +191,7 @@ def test_the_types_shown_are_in_the_types_file() -> None:
 
 
 def test_numbers_of_rows_columns_and_gaps_are_right() -> None:
-    line = output_of("--plot pbc.png")
-    assert line.startswith("927 cells completed in 418 rows")
+    assert "927 cells completed in 418 rows" in output_of("--plot pbc.png")
     assert "418 patients of a clinical trial, 20 columns and 927 gaps" in README
     names = text_of("sample_data/pbc.csv").splitlines()[0].split(",")
     assert (
