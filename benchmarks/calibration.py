@@ -85,7 +85,7 @@ def evaluate(path: Path, types: Path, rate: float, seed: int, options: dict) -> 
         )  # fmt: skip
         began = time.monotonic()
         run = sample(problem, plan, threads=options["threads"])
-        marginals = predict(run.posterior, cells, tuple(GRID) + (0.025, 0.25, 0.75, 0.975))
+        marginals = predict(run.posterior, cells, (*GRID, 0.025, 0.25, 0.75, 0.975))
         logs = log_scores(run.posterior, cells, truth)
         result[name] = {"seconds": time.monotonic() - began, **score(data, marginals, logs, truth)}
         if name == "glfm":

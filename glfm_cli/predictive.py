@@ -18,7 +18,7 @@ import numpy as np
 
 from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.latent.latent import Array, EtaLaw
-from glfm_cli.links.link import Link, Params
+from glfm_cli.links.link import LevelLink, Link, NumericLink, Params, of_levels, of_numbers
 from glfm_cli.posterior import Posterior
 
 BLOCK_ROWS = 1024
@@ -183,7 +183,7 @@ def trace_cells(
 class _Levels:
     """Averages the level probabilities of some cells over draws."""
 
-    def __init__(self, link: Link, rows: Array) -> None:
+    def __init__(self, link: LevelLink, rows: Array) -> None:
         self.link = link
         self.rows = rows
         self.total = np.zeros((rows.size, link.n_levels))
@@ -211,7 +211,7 @@ class _Levels:
 class _Numbers:
     """Averages two moments (standard units) of some cells, and keeps eta for quantiles."""
 
-    def __init__(self, link: Link, rows: Array, n_draws: int) -> None:
+    def __init__(self, link: NumericLink, rows: Array, n_draws: int) -> None:
         self.link = link
         self.rows = rows
         self.n_draws = n_draws
@@ -220,7 +220,7 @@ class _Numbers:
         self.pending: list[tuple[Array, Array, Array]] = []
         self.kept: list[tuple[Array, Array, Array]] = []
 
-    def add(self, weight: Array, eta: Array, var: Variance, params: Params) -> None:
+    def add(self, weight: Array, eta: Array, var: Variance) -> None:
         """Take in one component of one draw; several are evaluated at once, which is cheaper."""
         self.pending.append((weight, eta, np.broadcast_to(var, eta.shape)))
         if len(self.pending) * eta.size >= PENDING:
@@ -276,11 +276,15 @@ def _predict_block(
     numeric_quantiles: bool,
 ) -> dict[int, Marginal]:
     levels = {
-        d: _Levels(posterior.links[d], r) for d, r in cells.items() if posterior.links[d].discrete
+        d: _Levels(of_levels(posterior.links[d]), r)
+        for d, r in cells.items()
+        if posterior.links[d].discrete
     }
     n_draws = posterior.n_draws
     numbers = {
-        d: _Numbers(posterior.links[d], r, n_draws) for d, r in cells.items() if d not in levels
+        d: _Numbers(of_numbers(posterior.links[d]), r, n_draws)
+        for d, r in cells.items()
+        if d not in levels
     }
     n_kept = min(n_draws, QUANTILE_DRAWS) if at and numeric_quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
@@ -292,11 +296,13 @@ def _predict_block(
             for c in range(law.weight.shape[1]):
                 weight = law.weight[index, c]
                 eta, var = _component(posterior, d, law, index, c, float(noise[d]))
-                target = levels.get(d) or numbers[d]
-                target.add(weight, eta, var, draw.params[d])
-                if d in numbers and t in keep:
+                if d in levels:
+                    levels[d].add(weight, eta, var, draw.params[d])
+                    continue
+                numbers[d].add(weight, eta, var)
+                if t in keep:
                     numbers[d].keep(weight, eta, var)
-    return {d: part.result(at) for d, part in {**levels, **numbers}.items()}
+    return {d: (levels[d] if d in levels else numbers[d]).result(at) for d in cells}
 
 
 def _component(
@@ -323,29 +329,32 @@ def _mean(
         weight = law.weight[index, c]
         eta, var = _component(posterior, d, law, index, c, noise)
         if link.discrete:
-            p = link.probabilities(eta, var, params)
-            total += weight * (p @ np.arange(p.shape[1]) if link.ordered else p[:, 0])
+            levels = of_levels(link)
+            p = levels.probabilities(eta, var, params)
+            total += weight * (p @ np.arange(p.shape[1]) if levels.ordered else p[:, 0])
             mass += weight
         else:
-            inside, first, _ = link.moments(eta, var, params)
+            inside, first, _ = of_numbers(link).moments(eta, var, params)
             total += weight * first
             mass += weight * inside
     return total / np.where(mass > 0, mass, 1.0)
 
 
+def nothing(link: Link, n_quantiles: int) -> Marginal:
+    """Return the marginal predictive of no cell at all."""
+    empty = np.empty(0)
+    p = np.empty((0, of_levels(link).n_levels)) if link.discrete else None
+    return Marginal(np.empty(0, dtype=np.intp), empty, empty, np.empty((0, n_quantiles)), p)
+
+
 def _joined(link: Link, parts: Sequence[Marginal], n_quantiles: int) -> Marginal:
     if not parts:
-        empty = np.empty(0)
-        p = np.empty((0, link.n_levels)) if link.discrete else None
-        return Marginal(np.empty(0, dtype=np.intp), empty, empty, np.empty((0, n_quantiles)), p)
+        return nothing(link, n_quantiles)
+    levels = [part.probabilities for part in parts if part.probabilities is not None]
     return Marginal(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("rows", "mean", "sd", "quantiles")
-        ),
-        None
-        if parts[0].probabilities is None
-        else np.concatenate(
-            [part.probabilities for part in parts if part.probabilities is not None]
-        ),
+        rows=np.concatenate([part.rows for part in parts]),
+        mean=np.concatenate([part.mean for part in parts]),
+        sd=np.concatenate([part.sd for part in parts]),
+        quantiles=np.concatenate([part.quantiles for part in parts]),
+        probabilities=np.concatenate(levels) if levels else None,
     )

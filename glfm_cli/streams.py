@@ -8,6 +8,7 @@ what it updates and never on the thread or process that makes it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class Streams:
         streams._key = np.asarray(arrays["key"], dtype=np.uint64).copy()
         for words in arrays["streams"]:
             generator = streams.get(int(words[0]), int(words[1]))
-            state = generator.bit_generator.state
+            state: dict[str, Any] = dict(generator.bit_generator.state)
             state["buffer_pos"] = int(words[2])
             state["has_uint32"] = int(words[3])
             state["uinteger"] = int(words[4])

@@ -217,7 +217,7 @@ def test_an_observer_of_the_library_hears_every_sweep(table: pa.Table) -> None:
         def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
             heard.append((chain, sweep))
 
-    complete(table, observer=Listener())
+    complete(table, thin=1, observer=Listener())
     assert sorted(heard) == [(chain, sweep) for chain in range(2) for sweep in range(1, 11)]
 
 

@@ -6,7 +6,7 @@ slot (R,)     the latent column of a level, -1 for the reference level
 T             the observed level
 h(t)          sum over j != T of log Phi((t - e_j) / s_j), concave in t
 
-Sections and equation numbers are those of [GLFM].
+Sources: [GLFM] sections 3.1.2 and 4.2; Cowles 1996 for the thresholds.
 """
 
 from libc.math cimport INFINITY, exp, fabs, floor, isfinite, isnan, log, log1p, sqrt
@@ -98,7 +98,7 @@ cdef inline double log_interval(double a, double b) noexcept nogil:
 def sum_log_interval(const double[:] x, const double[:] eta, const double[::1] cuts):
     """Return the sum over observed n of log(Phi(cuts[x_n + 1] - eta_n) - Phi(cuts[x_n] - eta_n)).
 
-    The log likelihood of an ordinal column with y integrated out (section 3.4). O(n).
+    The log likelihood of an ordinal column with y integrated out. O(n).
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def fill_between_cuts(
 ):
     """Draw y_n ~ N(eta_n, sd^2) given cuts[x_n] < y_n < cuts[x_n + 1], for observed n.
 
-    Section 6, step 5, ordinal and count columns. O(n), about 50 ns a draw.
+    For ordinal and count columns. O(n), about 50 ns a draw.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ cdef inline bint simulate_win(
 def fill_categorical(
     const double[:] x, const double[:, :] eta, const Py_ssize_t[::1] slot, rng, double[:, :] y
 ):
-    """Draw the utilities of observed cells jointly given their levels (section 6, step 5).
+    """Draw the utilities of observed cells jointly given their levels.
 
     A few free draws are tried, which is enough where the observed level is a likely one; then
     the winner's utility first and the others below it. Both have the same, exact law. The

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from glfm_cli.latent.latent import Array
-from glfm_cli.links.link import Link
+from glfm_cli.links.link import Link, NumericLink, of_levels, of_numbers
 from glfm_cli.predictive import Marginal
 
 Estimate = Literal["auto", "mean", "median", "mode", "draw"]
@@ -20,7 +20,7 @@ def point(link: Link, marginal: Marginal, estimate: Estimate) -> Array:
     """Return the value or level code (n,) that stands for each predictive distribution."""
     if link.discrete:
         assert marginal.probabilities is not None
-        if not link.ordered or estimate == "mode":
+        if not of_levels(link).ordered or estimate == "mode":
             return np.argmax(marginal.probabilities, axis=1).astype(np.float64)
         if estimate == "mean":
             return np.floor(marginal.mean + 0.5)
@@ -28,11 +28,11 @@ def point(link: Link, marginal: Marginal, estimate: Estimate) -> Array:
     if estimate == "median":
         return marginal.quantiles[:, 1]
     if estimate == "mode":
-        return _numeric_mode(link, marginal.quantiles[:, 3:])
-    return np.floor(marginal.mean + 0.5) if link.integral else marginal.mean
+        return _numeric_mode(of_numbers(link), marginal.quantiles[:, 3:])
+    return np.floor(marginal.mean + 0.5) if of_numbers(link).integral else marginal.mean
 
 
-def _numeric_mode(link: Link, quantiles: Array) -> Array:
+def _numeric_mode(link: NumericLink, quantiles: Array) -> Array:
     """Return the centre of the narrowest interval of 10 %, or an integer as probable as that."""
     width = quantiles[:, _MODE_SHARE:] / 2 - quantiles[:, :-_MODE_SHARE] / 2  # halved: no overflow
     first = np.argmin(width, axis=1)

@@ -23,8 +23,8 @@ from glfm_cli.executors import available_threads
 from glfm_cli.io import read_table
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.latent import LatentModel
-from glfm_cli.links.link import Link, LinkConfig, make_link
-from glfm_cli.predictive import Marginal, draw_jointly, predict, trace_cells
+from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.predictive import draw_jointly, nothing, predict, trace_cells
 from glfm_cli.sampling import Observer, Plan, Problem, Run, sample, start_chain
 from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
@@ -199,7 +199,7 @@ def complete(
             kept = dataclasses.replace(marginals[d], quantiles=marginals[d].quantiles[:, :3])
             part = ColumnCompletion(encoded, value, kept)
         else:
-            part = ColumnCompletion(encoded, np.empty(0), _nothing(posterior.links[d]))
+            part = ColumnCompletion(encoded, np.empty(0), nothing(posterior.links[d], 3))
         columns.append(part)
         fills[encoded.column.name] = part.estimate
     return Completion(
@@ -213,12 +213,6 @@ def complete(
         seed=seed,
         ids=table.select(list(data.ids)),
     )
-
-
-def _nothing(link: Link) -> Marginal:
-    empty = np.empty(0)
-    p = np.empty((0, link.n_levels)) if link.discrete else None
-    return Marginal(np.empty(0, dtype=np.intp), empty, empty, np.empty((0, 3)), p)
 
 
 def _gates(name: str) -> bool:

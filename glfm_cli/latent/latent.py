@@ -6,6 +6,7 @@ A latent model knows nothing of column types, files or commands. It sees pseudo-
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -55,10 +56,21 @@ class LatentModel(Protocol):
     weights last; then the links refill observed cells; then `finish` draws hyperparameters.
     """
 
-    name: str
-    Config: type  # frozen; each field with default, meaning and source
-    accepts: frozenset[str]  # of {"dense", "sparse", "weights"}
-    inference: str  # "gibbs" or "variational"
+    @property
+    def name(self) -> str:
+        """Return the key of the model in `MODELS`."""
+
+    @property
+    def Config(self) -> Callable[..., Any]:
+        """Return the frozen configuration class; each field with default and meaning."""
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """Return which cells the model takes, of {"dense", "sparse", "weights"}."""
+
+    @property
+    def inference(self) -> str:
+        """Return "gibbs" or "variational"."""
 
     def start(self, cells: Cells, config: Any, streams: Streams) -> Any:
         """Return the state that a chain begins with."""

@@ -1,4 +1,4 @@
-"""Categorical columns: multinomial probit, x = argmax of R normal utilities  [GLFM section 3.3].
+"""Categorical columns: multinomial probit, x = argmax of R normal utilities  [GLFM section 3.1.2].
 
 The most frequent observed level is the reference: its utility has mean 0 and no latent column.
 """

@@ -1,4 +1,4 @@
-"""Count columns: x = floor(s softplus(w y + m)), from 0 on  [GLFM section 3.5].
+"""Count columns: x = floor(s softplus(w y + m)), from 0 on  [GLFM section 3.1.2].
 
 The margin is used at the cut points: x = c when g(c) <= y < g(c + 1), with g(0) = -inf.
 """

@@ -15,7 +15,7 @@ Constants (calibrated margins, levels) are frozen in the link; what is sampled (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,6 +116,14 @@ class NumericLink(Link, Protocol):
     """A link of numbers: x is an increasing function of one y, except for link noise."""
 
     @property
+    def integral(self) -> bool:
+        """True when the values are integers."""
+
+    @property
+    def noise(self) -> float:
+        """Return the variance of the link noise."""
+
+    @property
     def latent_bounds(self) -> tuple[float, float]:
         """Return the y that support and bounds allow; predictions are truncated to it."""
 
@@ -148,10 +156,26 @@ class NumericLink(Link, Protocol):
 class LevelLink(Link, Protocol):
     """A link of levels."""
 
-    n_levels: int
+    @property
+    def n_levels(self) -> int:
+        """Return the number of levels R."""
+
+    @property
+    def ordered(self) -> bool:
+        """True when the levels have an order."""
 
     def probabilities(self, eta: Array, var: float | Array, params: Params) -> Array:
         """Return (n, R) probabilities of the levels."""
+
+
+def of_levels(link: Link) -> LevelLink:
+    """Return a link of which `discrete` is true, as what it is."""
+    return cast(LevelLink, link)
+
+
+def of_numbers(link: Link) -> NumericLink:
+    """Return a link of which `discrete` is false, as what it is."""
+    return cast(NumericLink, link)
 
 
 def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:

@@ -1,4 +1,4 @@
-"""Ordinal columns: x = number of thresholds below y, y ~ N(eta, 1)  [GLFM section 3.4].
+"""Ordinal columns: x = number of thresholds below y, y ~ N(eta, 1)  [GLFM section 3.1.2].
 
 theta (R - 1,) are the increasing thresholds; a priori normal with a common variance, restricted to
 their order, the first 0 when a bias feature takes its place.
@@ -70,7 +70,7 @@ class OrdinalLink:
         """Draw the thresholds with y integrated out, by a random walk on the log gaps.
 
         Target: the likelihood of x given eta, times the prior, times the product of the gaps, which
-        is the Jacobian [Cowles 1996; GLFM section 6, step 4]. A free first threshold walks along. y
+        is the Jacobian [Cowles 1996]. A free first threshold walks along. y
         must be drawn next. `thresholds` changes in place; `log_step` and `tries` when `adapt`.
         O(n) a try.
         """

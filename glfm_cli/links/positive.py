@@ -1,4 +1,4 @@
-"""Positive columns: x = s softplus(w y + m), s a scale constant  [GLFM section 3.2].
+"""Positive columns: x = s softplus(w y + m), s a scale constant  [GLFM section 3.1.1].
 
 A zero is a cell known only to lie below the smallest positive value: y < g(smallest), an interval
 as for counts. So zeros need no floor, and a column may consist of many.

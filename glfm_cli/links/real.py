@@ -1,4 +1,4 @@
-"""Real columns: x = g^-1(y + u), u ~ N(0, s_u^2), by default without u  [GLFM section 3.1]."""
+"""Real columns: x = g^-1(y + u), u ~ N(0, s_u^2), by default without u  [GLFM section 3.1.1]."""
 
 from __future__ import annotations
 

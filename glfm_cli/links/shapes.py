@@ -63,7 +63,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Softplus:
-    """x = scale * log(1 + e^v)  [GLFM sections 3.2 and 3.5], for x > 0."""
+    """x = scale * log(1 + e^v)  [GLFM sections 3.1.1 and 3.1.2], for x > 0."""
 
     scale: float
     bends = True

@@ -1,0 +1,14 @@
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float64]
+
+def mixture_quantiles(
+    mean: _Floats,
+    sd: _Floats,
+    weight: _Floats,
+    p: _Floats,
+    lower: float,
+    upper: float,
+    out: _Floats,
+) -> None: ...
