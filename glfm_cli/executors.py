@@ -41,17 +41,20 @@ def run_jobs(
     """
     with threadpool_limits(limits=1, user_api="blas"):
         pool = ThreadPoolExecutor(max_workers=max(1, min(threads, len(jobs))))
-        futures = [pool.submit(job) for job in jobs]
+        asked = False
         try:
+            futures = [pool.submit(job) for job in jobs]
             pending = set(futures)
             while pending:
                 try:
                     done, pending = wait(pending, _POLL_SECONDS, FIRST_EXCEPTION)
+                    for future in done:
+                        future.result()
                 except KeyboardInterrupt:
+                    if asked:
+                        raise
+                    asked = True
                     on_interrupt()
-                    done, pending = wait(pending, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
             return [future.result() for future in futures]
         except BaseException:
             on_interrupt()  # one job failed: the others need not finish
