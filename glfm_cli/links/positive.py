@@ -125,7 +125,7 @@ class PositiveLink(RealLink):
         puts that probability on 0: a value seen there later must not rule out the model.
         """
         sd = self._sd(var)
-        inside = np.where(x > 0.0, x, 1.0)
+        inside = np.where(x > 0.0, x, self.smallest or self.center)  # any value of the domain
         density = log_normal(self.margin.to_latent(inside), eta, sd) + self.margin.log_slope(inside)
         return np.where(x > 0.0, density, log_ndtr((self.cut - eta) / sd))
 
