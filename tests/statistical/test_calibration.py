@@ -1,4 +1,7 @@
-"""Posterior draws of the package are calibrated over tables drawn from the model."""
+"""Posterior draws of the package are calibrated over tables drawn from the model.
+
+`python -m pytest -m slow -rP tests/statistical/test_calibration.py` shows the long run's figures.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +51,7 @@ def test_ranks_are_uniform_in_short(seed: int) -> None:
 @pytest.mark.slow
 def test_ranks_are_uniform(seed: int) -> None:
     calibration = calibrate(LONG, 500, seed)
+    print(calibration)
     assert calibration.passes, str(calibration)
 
 

@@ -1,4 +1,7 @@
-"""One sweep of the package has the model's joint law as its invariant law."""
+"""One sweep of the package has the model's joint law as its invariant law.
+
+`python -m pytest -m slow -rP tests/statistical/test_geweke.py` shows the figures of the long runs.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ def test_sweep_has_the_joint_law_in_short(case: str, seed: int) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_sweep_has_the_joint_law(case: str, seed: int) -> None:
     comparison = run(case, LONG, seed)
+    print(comparison)
     assert comparison.z.size >= 26
     assert comparison.passes, str(comparison)
 
@@ -47,6 +51,7 @@ def test_mutants_are_caught(
 ) -> None:
     monkeypatch.setattr(glfm, "_glfm", compile_mutant(mutant, tmp_path))
     comparison = run("free thresholds, link noise", MIDDLE, seed)
+    print(comparison)
     assert not comparison.passes, str(comparison)
 
 
