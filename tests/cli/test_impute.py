@@ -1,0 +1,467 @@
+"""`glfm impute` as a user runs it: what is written, what is said, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import glfm_cli
+from glfm_cli import Schema, read_table, write_table
+from glfm_cli.cli import impute as command
+from glfm_cli.cli import options
+from glfm_cli.completion import impute as task
+
+Here = Callable[..., Any]
+SHORT = ["--chains", "2", "--warmup", "4", "--draws", "4", "--threads", "1"]
+
+
+@pytest.fixture
+def run(here: Here, sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """Run `glfm impute` briefly on a sample table, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_short(name: str, *arguments: str) -> Any:
+        data = sample_data / f"{name}.csv"
+        return here("impute", data, "--types", data.with_suffix(".types.yaml"), *SHORT, *arguments)
+
+    return run_short
+
+
+def records(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text)))
+
+
+# One seed, one result ------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bytes_with_any_number_of_threads(run: Here) -> None:
+    answers = []
+    for threads in ("1", "2", "2"):
+        said = run("pbc", "--threads", threads, "--seed", "7", "-o", "o.csv", "--cells", "c.csv")
+        assert said.status == 0
+        answers.append((Path("o.csv").read_bytes(), Path("c.csv").read_bytes()))
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_another_seed_gives_another_answer(run: Here) -> None:
+    assert run("airquality", "--seed", "1").output != run("airquality", "--seed", "2").output
+
+
+def test_standard_output_gets_what_a_file_would(run: Here) -> None:
+    said = run("lung", "-o", "out.csv")
+    assert said.output == b""
+    assert run("lung").output == run("lung", "-o", "-").output == Path("out.csv").read_bytes()
+
+
+# The table -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["airquality", "lung", "messy", "pbc"])
+def test_observed_cells_stay_and_every_gap_is_filled(
+    run: Here, sample_data: Path, name: str
+) -> None:
+    schema = glfm_cli.read_schema(sample_data / f"{name}.types.yaml")
+    before = rows_of((sample_data / f"{name}.csv").read_text())
+    after = rows_of(run(name).stdout)
+    columns = schema.resolve(before[0])
+    assert after[0] == before[0]
+    assert len(after) == len(before)
+    for was, now in zip(before[1:], after[1:], strict=True):
+        for column, x, y in zip(columns, was, now, strict=True):
+            codes = {code.text: code.impute for code in column.missing}
+            if column.completed and codes.get(x, x == ""):
+                assert y not in codes
+                assert y != ""
+                assert column.levels is None or y in column.levels
+            else:
+                assert y == x
+
+
+def test_flags_mark_the_completed_cells(run: Here, sample_data: Path) -> None:
+    before = rows_of((sample_data / "airquality.csv").read_text())
+    after = rows_of(run("airquality", "--flags").stdout)
+    n = len(before[0])
+    assert after[0][n:] == [f"{name}_imp" for name in ("Ozone", "Solar.R", "Wind", "Temp")]
+    for was, now in zip(before[1:], after[1:], strict=True):
+        assert now[n:] == [str(int(cell == "")) for cell in was[:4]]
+
+
+def test_parquet_in_and_out_keeps_types_and_adds_small_flags(
+    run: Here, here: Here, sample_data: Path
+) -> None:
+    assert run("airquality", "-o", "first.parquet").status == 0
+    table = read_table("first.parquet")
+    assert {field.name: field.type for field in table.schema}["Wind"] == pa.float64()
+    days = pa.array([None, *map(int, table["Ozone"].to_numpy()[1:])], pa.int16())
+    table = table.set_column(0, "Ozone", days)
+    write_table(table, "gaps.parquet")
+    types = sample_data / "airquality.types.yaml"
+    said = here("impute", "gaps.parquet", "--types", types, *SHORT, "--flags", "-o", "o.parquet")
+    assert said.status == 0
+    after = read_table("o.parquet")
+    assert after.schema.field("Ozone").type == pa.int16()
+    assert after.schema.field("Ozone_imp").type == pa.int8()
+    assert after["Ozone_imp"].to_pylist() == [1] + [0] * 152
+    assert after["Ozone"].null_count == 0
+    rest = table.column_names[1:]
+    assert after.select(rest).equals(table.select(rest))
+
+
+# The 400-row table that trips other tools ----------------------------------------------------
+
+
+def check_messy(before: list[dict[str, str]], after: list[dict[str, str]]) -> None:
+    gaps = {"income": "", "visits": "-1", "grade": "?", "city": "", "city_code": "-1"}
+    gaps["temperature"] = "NA"
+    levels = {
+        name: {row[name] for row in before} - {gaps[name]}
+        for name in ("grade", "city", "city_code")
+    }
+    filled = 0
+    for was, now in zip(before, after, strict=True):
+        assert now["id"] == was["id"]
+        for name, gap in gaps.items():
+            x, y = was[name], now[name]
+            if x != gap:
+                assert y == x
+                continue
+            filled += 1
+            match name:
+                case "income":
+                    assert 0 < float(y) < 1e7
+                case "visits":
+                    assert y.isdecimal()
+                case "temperature":
+                    assert -30 <= float(y) <= 50
+                case _:
+                    assert y in levels[name]
+    assert filled == 498
+
+
+def test_the_messy_table_is_completed_in_support(run: Here, sample_data: Path) -> None:
+    before = (sample_data / "messy.csv").read_text()
+    after = run("messy").stdout
+    check_messy(list(csv.DictReader(io.StringIO(before))), list(csv.DictReader(io.StringIO(after))))
+
+
+@pytest.mark.slow
+def test_the_messy_table_needs_no_option_but_its_types(glfm: Here, sample_data: Path) -> None:
+    data, types = sample_data / "messy.csv", sample_data / "messy.types.yaml"
+    done = glfm("impute", data, "--types", types, timeout=600)
+    assert done.returncode == 0
+    before = data.read_text()
+    check_messy(
+        list(csv.DictReader(io.StringIO(before))), list(csv.DictReader(io.StringIO(done.stdout)))
+    )
+
+
+def test_the_messy_table_keeps_its_types_in_parquet(
+    here: Here, sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = read_table(sample_data / "messy.csv")
+    kinds = {"income": pa.float64(), "visits": pa.int64(), "city_code": pa.int32()}
+    columns = {
+        name: pa.array(
+            [None if cell in ("", "NA") else cell for cell in text[name].to_pylist()]
+        ).cast(kinds.get(name, pa.float32() if name == "temperature" else pa.string()))
+        for name in text.column_names
+    }
+    table = pa.table(columns)
+    write_table(table, "messy.parquet")
+    types = sample_data / "messy.types.yaml"
+    said = here("impute", "messy.parquet", "--types", types, *SHORT, "-o", "o.parquet")
+    assert said.status == 0, said.stderr
+    after = read_table("o.parquet")
+    assert after.schema == table.schema
+    assert sum(column.null_count for column in after.columns) == 0
+    assert min(after["visits"].to_pylist()) >= 0
+    assert set(after["city_code"].to_pylist()) == set(table["city_code"].to_pylist()) - {-1}
+    assert set(after["grade"].to_pylist()) == {"low", "mid", "high"}
+    assert max(after["temperature"].to_pylist()) <= 50
+
+
+# Tables beside the table ---------------------------------------------------------------------
+
+
+def test_cells_and_probabilities_describe_the_completed_cells(run: Here) -> None:
+    said = run("messy", "-o", "o.csv", "--cells", "c.csv", "--probabilities", "p.csv")
+    assert said.status == 0
+    table, cells, probabilities = (records(Path(name)) for name in ("o.csv", "c.csv", "p.csv"))
+    assert list(cells[0]) == (
+        ["row", "id", "column", "type", "estimate", "mean", "sd", "lower", "upper", "probability"]
+    )
+    assert len(cells) == 498
+    for cell in cells:
+        row = table[int(cell["row"]) - 1]
+        assert row["id"] == cell["id"]
+        assert row[cell["column"]] == cell["estimate"]
+        if cell["type"] in ("positive", "count", "real"):
+            assert float(cell["lower"]) <= float(cell["upper"])
+            assert cell["probability"] == ""
+        else:
+            assert 0 < float(cell["probability"]) <= 1
+    sums: dict[tuple[str, str], float] = {}
+    for one in probabilities:
+        key = one["row"], one["column"]
+        sums[key] = sums.get(key, 0.0) + float(one["probability"])
+    assert len(sums) == sum(cell["type"] in ("categorical", "ordinal") for cell in cells)
+    assert list(sums.values()) == pytest.approx([1.0] * len(sums))
+
+
+def test_cells_may_be_parquet(run: Here) -> None:
+    assert run("lung", "-o", "o.csv", "--cells", "c.parquet").status == 0
+    kinds = {field.name: field.type for field in read_table("c.parquet").schema}
+    assert kinds["row"] == pa.int64()
+    assert kinds["mean"] == kinds["sd"] == kinds["probability"] == pa.float64()
+
+
+def test_cells_alone_can_go_to_standard_output(run: Here) -> None:
+    said = run("lung", "-o", "o.csv", "--cells", "-")
+    assert said.stdout.startswith("row,column,type,estimate,")
+    assert Path("o.csv").exists()
+
+
+# What is said --------------------------------------------------------------------------------
+
+
+def test_json_is_one_object_on_standard_output(run: Here) -> None:
+    said = run("pbc", "-o", "o.csv", "--json")
+    summary = json.loads(said.stdout)
+    assert said.stdout.count("\n") == 1
+    assert set(summary) == {
+        "rows",
+        "columns",
+        "cells_completed",
+        "model",
+        "chains",
+        "draws",
+        "seed",
+        "stopped",
+        "seconds",
+        "interval",
+        "per_column",
+        "diagnostics",
+        "warnings",
+    }
+    assert (summary["rows"], summary["columns"], summary["cells_completed"]) == (418, 20, 927)
+    assert (summary["model"], summary["chains"], summary["draws"]) == ("glfm", 2, 8)
+    by_name = {part["column"]: part for part in summary["per_column"]}
+    assert by_name["trt"]["completed"] == 0
+    assert by_name["chol"]["completed"] == 134
+    assert sum(by_name["stage"]["levels"].values()) == by_name["stage"]["completed"] == 6
+    assert summary["diagnostics"]["converged"] is False
+
+
+def test_a_dry_run_writes_nothing_and_says_what_would_be_done(run: Here, tmp_path: Path) -> None:
+    said = run("messy", "-o", "o.csv", "--cells", "c.csv", "--dry-run")
+    assert said.status == 0
+    assert said.stdout.splitlines()[:3] == [
+        "400 rows, 6 modelled columns, 10 latent columns",
+        "498 cells to complete",
+        "  income: 87",
+    ]
+    assert "2 chains of " in said.stdout
+    assert list(tmp_path.iterdir()) == []
+    plan = json.loads(run("messy", "--dry-run", "--json").stdout)
+    assert plan["gaps"]["income"] == 87
+    assert plan["seconds"] > 0
+    assert plan["megabytes"] > 0
+
+
+def test_strict_ends_with_3_and_still_writes(run: Here) -> None:
+    said = run("airquality", "-o", "o.csv", "--strict")
+    assert said.status == 3
+    assert said.lines("Warning")[-1].startswith("Warning: --strict: Not converged")
+    assert Path("o.csv").read_bytes() == run("airquality").output
+
+
+def test_strict_ends_with_0_when_the_chains_agree(here: Here, tmp_path: Path) -> None:
+    # A single level and a gap: there is nothing to be unsure of.
+    (tmp_path / "t.csv").write_text("a,b\nx,y\nx,\n,y\n")
+    (tmp_path / "t.yaml").write_text("rest: categorical")
+    said = here("impute", tmp_path / "t.csv", "--types", tmp_path / "t.yaml", *SHORT, "--strict")
+    assert said.status == 0
+    assert said.stdout == "a,b\nx,y\nx,y\nx,y\n"
+    assert "Converged: no watched quantity ever changes." in said.stderr
+
+
+def test_a_time_limit_ends_with_0_a_warning_and_a_whole_table(run: Here) -> None:
+    said = run("airquality", "--draws", "1000000", "--time-limit", "0.3", "-o", "o.csv", "--json")
+    assert said.status == 0
+    assert said.lines("Warning")[-1].startswith(
+        "Warning: sampling ended early (time limit); the answer uses "
+    )
+    assert json.loads(said.stdout)["stopped"] == "time limit"
+    assert all(all(row) for row in rows_of(Path("o.csv").read_text()))
+
+
+# Ctrl-C --------------------------------------------------------------------------------------
+
+
+class Sampling:
+    """`glfm impute` in a process of its own that would sample for days, seen through a terminal."""
+
+    def __init__(self, sample_data: Path, repository: Path, output: Path) -> None:
+        data = sample_data / "airquality.csv"
+        self.terminal, end = pty.openpty()
+        arguments = ["impute", data, "--types", data.with_suffix(".types.yaml"), "-o", output]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "glfm_cli", *map(str, arguments), "--draws", "10000000"],
+            stdin=subprocess.DEVNULL,
+            stderr=end,
+            env={**os.environ, "PYTHONPATH": str(repository), "TERM": "xterm", "COLUMNS": "120"},
+        )
+        os.close(end)
+        self.seen = b""
+
+    def wait_for(self, text: bytes, seconds: float = 60) -> None:
+        """Read the terminal until a text appears."""
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen[-500:]
+            if not self.read():
+                raise AssertionError(f"it ended without {text!r}: {self.seen[-500:]!r}")
+
+    def read(self) -> bool:
+        """Read what the terminal shows; False when the process has closed it."""
+        if select.select([self.terminal], [], [], 0.1)[0]:
+            try:
+                self.seen += os.read(self.terminal, 65536)
+            except OSError:
+                return False
+        return True
+
+    def press_ctrl_c(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Wait for the process and return its status."""
+        deadline = time.monotonic() + 60
+        while self.read() and time.monotonic() < deadline:
+            pass
+        return self.process.wait(timeout=10)
+
+    def close(self) -> None:
+        """Leave nothing running, however the test went."""
+        self.process.kill()
+        self.process.wait()
+        os.close(self.terminal)
+
+
+@pytest.fixture
+def sampling(sample_data: Path, repository: Path, tmp_path: Path) -> Iterator[Sampling]:
+    """A command that is sampling."""
+    started = Sampling(sample_data, repository, tmp_path / "out.csv")
+    try:
+        started.wait_for(b"sweeps/s")  # the progress is shown on a terminal
+        yield started
+    finally:
+        started.close()
+
+
+def test_ctrl_c_writes_the_completed_table_and_ends_with_130(
+    sampling: Sampling, tmp_path: Path
+) -> None:
+    sampling.press_ctrl_c()
+    assert sampling.end() == 130
+    assert b"Warning: sampling ended early (interrupted); the answer uses " in sampling.seen
+    rows = rows_of((tmp_path / "out.csv").read_text())
+    assert len(rows) == 154
+    assert all(all(row) for row in rows)
+
+
+def test_a_second_ctrl_c_ends_at_once_and_writes_nothing(
+    sampling: Sampling, tmp_path: Path
+) -> None:
+    (tmp_path / "out.csv").write_text("old")
+    sampling.wait_for(b"0%")
+    time.sleep(1)  # so that there are enough draws to be busy with
+    sampling.press_ctrl_c()
+    sampling.wait_for(b"Interrupted; completing the table")
+    sampling.press_ctrl_c()
+    assert sampling.end() == 130
+    assert b"Error: interrupted; nothing was written" in sampling.seen
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_closed_pipe_is_no_error(sample_data: Path, repository: Path) -> None:
+    line = (
+        f"{sys.executable} -m glfm_cli impute lung.csv --types lung.types.yaml -q {' '.join(SHORT)}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line} | head -c 5"],
+        cwd=sample_data,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b'"inst', b"")
+
+
+# From Python ---------------------------------------------------------------------------------
+
+
+def test_python_gives_the_same_table_as_the_command(run: Here, sample_data: Path) -> None:
+    said = run("lung", "-o", "o.csv", "--cells", "c.csv", "--seed", "3", "--set", "max_features=5")
+    assert said.status == 0
+    path = sample_data / "lung.csv"
+    schema = glfm_cli.read_schema(sample_data / "lung.types.yaml")
+    assert isinstance(schema, Schema)
+    completion = glfm_cli.impute(
+        read_table(path),
+        schema,
+        chains=2,
+        warmup=4,
+        draws=4,
+        seed=3,
+        settings={"max_features": 5},
+    )
+    write_table(completion.table, "python.csv")
+    write_table(completion.cells(), "python-cells.csv")
+    assert Path("python.csv").read_bytes() == Path("o.csv").read_bytes()
+    assert Path("python-cells.csv").read_bytes() == Path("c.csv").read_bytes()
+
+
+def test_defaults_of_the_command_are_those_of_python() -> None:
+    python = {
+        name: parameter.default
+        for name, parameter in inspect.signature(task).parameters.items()
+        if parameter.default is not inspect.Parameter.empty and name != "observer"
+    }
+    shell = {
+        name: parameter.default
+        for name, parameter in inspect.signature(command.run).parameters.items()
+    }
+    assert python == {name: shell[name] for name in python}
+    assert (python["chains"], python["warmup"]) == (options.CHAINS, options.WARMUP)
+    assert (python["draws"], python["thin"]) == (options.DRAWS, options.THIN)
+
+
+def test_every_option_of_python_has_its_option_on_the_command_line(here: Here) -> None:
+    words = here("impute", "--help").stdout.split()
+    for name in inspect.signature(task).parameters:
+        if name not in ("table", "observer"):
+            option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+            assert option in words
