@@ -31,7 +31,7 @@ from glfm_cli.predictive import log_scores, predict
 from glfm_cli.sampling import Problem, sample
 from glfm_cli.schema import read_schema
 
-GRID = (np.arange(100) + 0.5) / 100  # probabilities at which the CRPS integral is taken
+GRID = (np.arange(50) + 0.5) / 50  # probabilities at which the CRPS integral is taken
 BINS = 15
 
 
