@@ -116,7 +116,11 @@ class Chain:
     def sweep(self, adapt: bool) -> None:
         """Make one transition of everything; links may tune their proposals when `adapt`."""
         model = self.problem.model
+        for d, link in enumerate(self.problem.links):
+            self.cells.scale_group[d] = link.scale_group(self.params[d])
         model.update(self.state, self.cells, self.streams)
+        for d, link in enumerate(self.problem.links):
+            link.rescale(self.params[d], float(self.cells.factor[d]))
         if any(not link.known for link in self.problem.links):
             model.fill_eta(self.state, self.eta)
             self.refill(adapt)
@@ -178,6 +182,8 @@ def start_chain(problem: Problem, streams: Streams) -> Chain:
         observed=np.ascontiguousarray(~np.isnan(np.column_stack(xs))).astype(np.uint8),
         column=column,
         unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
+        scale_group=np.zeros((len(links), 2)),
+        factor=np.ones(len(links)),
     )
     spans = spans_of(links)
     params = []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from glfm_cli.links.margins import (
     Margin,
@@ -88,6 +88,18 @@ def test_rank_margin_passes_through_its_normal_scores(values: list[float]) -> No
     np.testing.assert_allclose(y, (scores - scores.mean()) / scores.std(), atol=1e-9)
 
 
+def test_rank_margin_gives_far_values_the_probability_of_a_pareto_tail() -> None:
+    margin = rank_margin(np.random.default_rng(3).exponential(size=400))
+    top, end = margin.x[-1] * margin.unit, margin.y[-1]
+    x = top * np.array([1.5, 3.0, 30.0, 1e6])
+    slope = np.exp(margin.tails[1]) / margin.unit
+    beyond = ndtr(-end)
+    hazard = np.exp(-0.5 * end**2) / np.sqrt(2.0 * np.pi) / beyond
+    expected = beyond / (1.0 + slope * hazard * (x - top))
+    np.testing.assert_allclose(ndtr(-margin.to_latent(x)), expected, rtol=1e-9)
+    assert margin.to_latent(np.array([1e300]))[0] < 40.0
+
+
 def test_rank_margin_is_increasing_and_continued_beyond_the_sample() -> None:
     margin = rank_margin(np.array([1.0, 2.0, 2.0, 5.0, 100.0]))
     at = np.linspace(-50.0, 300.0, 4001)
@@ -95,8 +107,8 @@ def test_rank_margin_is_increasing_and_continued_beyond_the_sample() -> None:
     assert np.all(np.diff(y) > 0.0)
     assert np.all((margin.to_value(y) >= 1.0) & (margin.to_value(y) <= 100.0))
     between = at[(np.abs(at[:, None] - margin.x * margin.unit) > 1e-2).all(axis=1)]
-    slope = (margin.to_latent(between + 1e-3) - margin.to_latent(between - 1e-3)) / 2e-3
-    np.testing.assert_allclose(np.exp(margin.log_slope(between)), slope, rtol=1e-8)
+    slope = (margin.to_latent(between + 1e-4) - margin.to_latent(between - 1e-4)) / 2e-4
+    np.testing.assert_allclose(np.exp(margin.log_slope(between)), slope, rtol=2e-7)
 
 
 def test_rank_margin_counts_the_cells_below_its_sample() -> None:

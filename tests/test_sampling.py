@@ -15,7 +15,8 @@ import pytest
 from glfm_cli.completion import prepare
 from glfm_cli.executors import available_threads, run_jobs
 from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Plan, Problem, Stop, sample
+from glfm_cli.sampling import Plan, Problem, Stop, sample, start_chain
+from glfm_cli.streams import Streams
 
 TYPES = {"columns": {"a": "real", "n": "count", "city": "categorical", "k": "ordinal"}}
 
@@ -51,6 +52,35 @@ class Listener:
 
 def traces(posterior: Posterior) -> dict[str, list[list[float]]]:
     return {name: trace.tolist() for name, trace in posterior.traces().items()}
+
+
+# One sweep -----------------------------------------------------------------------------------
+
+
+def test_scale_moves_leave_the_table_as_it_is(problem: Problem) -> None:
+    chain = start_chain(problem, Streams(3, 0))
+    factors = []
+    for _ in range(30):
+        before = [link.scale_group(p) for link, p in zip(problem.links, chain.params, strict=True)]
+        for d, group in enumerate(before):
+            chain.cells.scale_group[d] = group
+        problem.model.update(chain.state, chain.cells, chain.streams)
+        for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
+            factor = float(chain.cells.factor[d])
+            link.rescale(chain.params[d], factor)
+            squares = link.scale_group(chain.params[d])[0]
+            np.testing.assert_allclose(squares, before[d][0] * factor**2)
+            if link.name == "k":
+                start = chain.spans[d][0]
+                cut = np.searchsorted(chain.params[d]["thresholds"], chain.cells.y[:, start])
+                assert np.array_equal(cut, x)
+        factors.append(chain.cells.factor.copy())
+        problem.model.fill_eta(chain.state, chain.eta)
+        chain.refill(adapt=True)
+        problem.model.finish(chain.state, chain.streams)
+    moved = np.array([link.unit_noise for link in problem.links])
+    assert np.all(np.std(factors, axis=0)[moved] > 0.01)
+    assert np.all(np.array(factors)[:, ~moved] == 1.0)
 
 
 # How much ------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ def draw_weights(
     work: _Floats,
     iwork: _Ints,
     unit_noise: _Bytes,
+    scale_group: _Floats,
+    factor: _Floats,
     noise_shape: float,
     noise_rate: float,
     noise_scaled: int,

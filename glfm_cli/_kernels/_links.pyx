@@ -268,8 +268,11 @@ def fill_categorical(
     -------
     int
         -1, or the first row whose eta is not finite (nothing is drawn from it on).
+    float
+        Sum of squares of the reference level's utilities.
     """
     cdef Py_ssize_t n, j, T, R = slot.shape[0], bad = -1
+    cdef double reference = 0.0
     cdef double[::1] e = np.zeros(R), s = np.ones(R), utility = np.empty(R)
     cdef double top, difference
     cdef int tries
@@ -295,6 +298,7 @@ def fill_categorical(
                     difference = truncated_normal(bitgen, eta[n, 0], 1.0 / INV_SQRT_2, -INFINITY, 0.0)
                 y[n, 0] = (0.5 * (eta[n, 0] + difference)
                            + INV_SQRT_2 * random_standard_normal(bitgen))
+                reference += (y[n, 0] - difference) * (y[n, 0] - difference)
                 continue
             for tries in range(FREE_TRIES):
                 if simulate_win(bitgen, &e[0], R, T, &utility[0]):
@@ -307,7 +311,9 @@ def fill_categorical(
             for j in range(R):
                 if slot[j] >= 0:
                     y[n, slot[j]] = utility[j]
-    return bad
+                else:
+                    reference += utility[j] * utility[j]
+    return bad, reference
 
 
 cdef inline void probabilities_of_row(

@@ -17,7 +17,8 @@ not leave the posterior invariant or mixes badly:
   anew straight after ("row-blocked");
 - features are visited in a fresh random order for every row (a fixed scan is biased);
 - noise variances are drawn with the weights integrated out, with squared residuals (footnote 2
-  lacks the square); alpha and sB2 are sampled; categorical and ordinal columns have unit noise.
+  lacks the square); alpha and sB2 are sampled; categorical and ordinal columns have unit noise,
+  and a move of their own along their scale, which would otherwise creep [Liu and Sabatti 2000].
 
 Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 """
@@ -245,6 +246,8 @@ class Glfm:
                 state.work,
                 state.iwork,
                 cells.unit_noise,
+                cells.scale_group,
+                cells.factor,
                 config.noise_shape,
                 config.noise_rate,
                 int(config.prior_scale == "noise"),

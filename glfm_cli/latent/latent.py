@@ -26,12 +26,17 @@ class Cells:
     observed : (N, D) uint8, 1 = seen
     column : (S,) int32, the column d that owns pseudo-column s; columns are contiguous
     unit_noise : (D,) uint8, 1 = noise variance 1, never sampled
+    scale_group : (D, 2) float64, sum of squares and number of the variables outside y that share
+        the scale of a unit-noise column; the driver fills it before every update
+    factor : (D,) float64, by which the last update multiplied y and those variables
     """
 
     y: Array
     observed: Array
     column: Array
     unit_noise: Array
+    scale_group: Array
+    factor: Array
 
     def span(self, d: int) -> tuple[int, int]:
         """Return the first pseudo-column of column `d`, and one past its last."""

@@ -82,12 +82,26 @@ class CategoricalLink:
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
     ) -> None:
-        """Draw the utilities jointly, given eta and which is the largest; `var` is 1."""
+        """Draw the utilities jointly, given eta and which is the largest; `var` is 1.
+
+        Of the reference level's, which have no latent column, `params` keeps the sum of squares.
+        """
         if self.n_latent == 0:
             return
-        bad = fill_categorical(x, self._columns(eta, x.size), self.slot, rng, y)
+        bad, squares = fill_categorical(x, self._columns(eta, x.size), self.slot, rng, y)
         if bad >= 0:
             raise NumericalError("a latent mean is not finite", column=self.name, row=bad + 1)
+        params["reference"] = np.array([squares, np.count_nonzero(~np.isnan(x))])
+
+    def scale_group(self, params: Params) -> tuple[float, float]:
+        """Return sum of squares and number of the reference level's utilities."""
+        squares, count = params.get("reference", np.zeros(2))
+        return float(squares), float(count)
+
+    def rescale(self, params: Params, factor: float) -> None:
+        """Follow the utilities' new scale."""
+        if "reference" in params:
+            params["reference"][0] *= factor * factor
 
     def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
         """Return log P(x), accurate in the far tails."""

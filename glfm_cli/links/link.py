@@ -103,6 +103,16 @@ class Link(Protocol):
     ) -> None:
         """Draw y (n, n_latent) at observed cells, in place, for noise variance `var`."""
 
+    def scale_group(self, params: Params) -> tuple[float, float]:
+        """Return sum of squares (in prior sd) and number of what shares the scale of y.
+
+        Unit-noise links only: multiplying y, and what is counted here, by one positive factor
+        leaves x as it is. A model may use that to move along the scale.
+        """
+
+    def rescale(self, params: Params, factor: float) -> None:
+        """Follow a change of scale of y."""
+
     def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
         """Return (n,) log densities of observed values, log probabilities of discrete ones."""
 

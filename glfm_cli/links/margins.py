@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from glfm_cli.links.shapes import Shape
 
@@ -31,6 +31,7 @@ Array = NDArray[Any]
 TAIL = 0.5
 # Knots closer than this, relative to the largest magnitude, are one: their slope would overflow.
 CLOSEST = 1e-300
+LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 class Margin(Protocol):
@@ -164,8 +165,9 @@ class Reflected:
 class Interpolated:
     """g linear between knots (x_j, y_j), increasing; `to_value` stays between the end knots.
 
-    Beyond the end knots `to_latent` and `log_slope` go on with the tails' slopes, so that a value
-    outside the sample still has a density.
+    Beyond the end knots `to_latent` and `log_slope` go on with Pareto tails of index 1, which hold
+    the normal probability beyond the end knot and start with the tails' slopes. A value far
+    outside the sample is then a rare one, not an impossible one.
 
     x : (J,) knots divided by `unit`;  y : (J,) latent scale
     tails : log slopes (of the divided x) below the first and above the last knot
@@ -200,8 +202,8 @@ class Interpolated:
         with np.errstate(all="ignore"):
             r = np.asarray(x, dtype=np.float64) / self.unit
             y = np.interp(r, self.x, self.y)
-            below = self.y[0] + np.exp(self.tails[0]) * (r - self.x[0])
-            above = self.y[-1] + np.exp(self.tails[1]) * (r - self.x[-1])
+            below = -_pareto_tail(np.exp(self.tails[0]) * (self.x[0] - r), -self.y[0])[0]
+            above = _pareto_tail(np.exp(self.tails[1]) * (r - self.x[-1]), self.y[-1])[0]
         y = np.where(r < self.x[0], below, y)
         y = np.where(r > self.x[-1], above, y)
         return np.where(np.isnan(r), r, y)  # np.interp answers NaN with a single knot's value
@@ -218,7 +220,26 @@ class Interpolated:
         )
         left = slopes[np.searchsorted(self.x, r, "left")]
         right = slopes[np.searchsorted(self.x, r, "right")]
-        return np.logaddexp(left, right) - np.log(2.0) - np.log(self.unit)
+        out = np.logaddexp(left, right) - np.log(2.0)
+        with np.errstate(all="ignore"):
+            below = _pareto_tail(np.exp(self.tails[0]) * (self.x[0] - r), -self.y[0])[1]
+            above = _pareto_tail(np.exp(self.tails[1]) * (r - self.x[-1]), self.y[-1])[1]
+        out = np.where(r < self.x[0], out + below, out)
+        out = np.where(r > self.x[-1], out + above, out)
+        return out - np.log(self.unit)
+
+
+def _pareto_tail(u: Array, end: float) -> tuple[Array, Array]:
+    """Return y beyond `end`, and the log of dy/du there, 0 at u = 0.
+
+    P(Y > y(u)) = T / (1 + u phi(end) / T),  T = P(Y > end),  Y standard normal.
+    """
+    log_T = float(log_ndtr(-end))
+    log_hazard = -0.5 * end * end - LOG_SQRT_2PI - log_T
+    log_v = np.log1p(np.exp(log_hazard) * np.maximum(u, 0.0))
+    y = -ndtri_exp(log_T - log_v)
+    log_density = -0.5 * y * y - LOG_SQRT_2PI
+    return y, log_T + log_hazard - 2.0 * log_v - log_density
 
 
 def rank_margin(x: Array, n_below: int = 0) -> Interpolated:

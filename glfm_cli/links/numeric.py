@@ -63,6 +63,13 @@ class NumericLink:
     ) -> None:
         """Leave the parameters alone: a numeric link has none."""
 
+    def scale_group(self, params: Params) -> tuple[float, float]:
+        """Return nothing: the noise variance is the scale."""
+        return 0.0, 0.0
+
+    def rescale(self, params: Params, factor: float) -> None:
+        """Leave the parameters alone: a numeric link has none."""
+
     def value(self, y: Array) -> Array:
         """Return the x of given y, clamped to support and bounds."""
         return np.clip(self.margin.to_value(y), self.lower, self.upper)

@@ -96,6 +96,16 @@ class OrdinalLink:
                 gain = params["tries"][0] ** -0.6
                 params["log_step"][0] += gain * (np.exp(log_ratio) - TARGET_ACCEPTANCE)
 
+    def scale_group(self, params: Params) -> tuple[float, float]:
+        """Return sum of squares over prior variance, and number, of the free thresholds."""
+        theta = params["thresholds"]
+        free = theta[1:] if self.config.first_threshold_fixed else theta
+        return float(free @ free) / self.config.threshold_variance, float(free.size)
+
+    def rescale(self, params: Params, factor: float) -> None:
+        """Follow the pseudo-observations' new scale."""
+        params["thresholds"] *= factor
+
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
     ) -> None:
