@@ -7,6 +7,7 @@ hypothesis included, to hunt for rare failures.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -49,6 +50,8 @@ hypothesis.settings.register_profile(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose hypothesis's seed; runs before its own plugin reads the option."""
+    # A shell starts background jobs with Ctrl-C ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     seed = run_seed()
     if SEED_VARIABLE not in os.environ:
         hypothesis.settings.load_profile("fixed")
