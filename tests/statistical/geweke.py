@@ -107,6 +107,8 @@ def sampled(twins: Twins, n_sweeps: int, of: Callable[[Draw], Array], seed: int)
             first = twins.simulate(len(OBSERVED), rng)
             chain = start_chain(twins.problem(first.x, OBSERVED), Streams(seed, index))
             place(chain, first)
+            # A link may keep more than `place` knows of, drawn along with y.
+            redraw_table(chain, twins, rng)
             found = []
             for _ in range(length):
                 chain.sweep(adapt=False)
