@@ -13,9 +13,11 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "GlfmError": "errors",
+    "Fit": "store",
     "Schema": "schema",
     "Completion": "completion",
     "impute": "completion",
+    "load_fit": "store",
     "plot_completion": "plots",
     "read_table": "io",
     "write_table": "io",

@@ -79,3 +79,7 @@ class NumericalError(GlfmError):
     """The numbers broke down inside a model."""
 
     exit_status = 1
+
+
+class StoreError(GlfmError):
+    """A saved fit is broken, or is not one of this table, these types or these options."""

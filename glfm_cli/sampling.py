@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -16,8 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from glfm_cli.executors import run_jobs
-from glfm_cli.latent.latent import Array, Cells, LatentModel
-from glfm_cli.links.link import Link, Params
+from glfm_cli.latent.latent import Array, Cells, LatentModel, take
+from glfm_cli.links.constants import check_params
+from glfm_cli.links.link import Link, LinkConfig, Params
 from glfm_cli.posterior import Draw, Posterior
 from glfm_cli.streams import Streams, column_step
 
@@ -78,12 +80,14 @@ class Problem:
     """What is sampled: the model with its configuration, and the columns with their links.
 
     xs : per column (n_rows,) float64, NaN where missing
+    link_config : the choices that the links were made with
     """
 
     model: LatentModel
     config: Any
     links: tuple[Link, ...]
     xs: tuple[Array, ...]
+    link_config: LinkConfig = field(default_factory=LinkConfig)
 
     @property
     def n_rows(self) -> int:
@@ -101,6 +105,66 @@ class Run:
     warnings: tuple[str, ...]
 
 
+class ChainLog(Protocol):
+    """Where one chain's draws go, and the state from which it may be continued."""
+
+    def resume(self) -> Mapping[str, Array] | None:
+        """Return the state saved last, None when there is none; `draws` holds those before it."""
+
+    def append(self, draw: Draw) -> None:
+        """Keep one more draw."""
+
+    def due(self) -> bool:
+        """Return whether it is time for another `save`."""
+
+    def save(self, arrays: Mapping[str, Array]) -> None:
+        """Save the state that all draws so far lead to."""
+
+    def draws(self) -> tuple[Draw, ...]:
+        """Return every draw, in order."""
+
+
+class Keeper(Protocol):
+    """Where a run's draws and states are kept."""
+
+    def chain(self, index: int) -> AbstractContextManager[ChainLog]:
+        """Open the log of a chain; called from the thread that runs it."""
+
+
+class MemoryLog:
+    """Draws in memory, and no state."""
+
+    def __init__(self) -> None:
+        self._draws: list[Draw] = []
+
+    def resume(self) -> None:
+        """Return None: there is nothing to continue."""
+        return
+
+    def append(self, draw: Draw) -> None:
+        """Keep one more draw."""
+        self._draws.append(draw)
+
+    def due(self) -> bool:
+        """Return False: nothing is ever saved."""
+        return False
+
+    def save(self, arrays: Mapping[str, Array]) -> None:
+        """Forget the state."""
+
+    def draws(self) -> tuple[Draw, ...]:
+        """Return every draw, in order."""
+        return tuple(self._draws)
+
+
+class InMemory:
+    """Keeps the draws in memory only."""
+
+    def chain(self, index: int) -> AbstractContextManager[MemoryLog]:
+        """Return an empty log."""
+        return nullcontext(MemoryLog())
+
+
 @dataclass
 class Chain:
     """One chain, ready for its next sweep."""
@@ -112,6 +176,7 @@ class Chain:
     state: Any
     eta: Array  # scratch, (N, S)
     spans: tuple[tuple[int, int], ...]  # per column, its first pseudo-column and one past its last
+    done: int = 0  # sweeps made
 
     def sweep(self, adapt: bool) -> None:
         """Make one transition of everything; links may tune their proposals when `adapt`."""
@@ -125,6 +190,19 @@ class Chain:
             model.fill_eta(self.state, self.eta)
             self.refill(adapt)
         model.finish(self.state, self.streams)
+        self.done += 1
+
+    def save(self) -> dict[str, Array]:
+        """Return all that the coming sweeps depend on, as named arrays.
+
+        Everything else (eta, scale groups, the models' work space) is filled before it is read.
+        """
+        arrays = {"sweep": np.array(self.done, dtype=np.int64), "y": self.cells.y}
+        arrays |= {
+            f"latent.{name}": value for name, value in self.problem.model.save(self.state).items()
+        }
+        arrays |= params_out(self.params)
+        return arrays | {f"random.{name}": value for name, value in self.streams.save().items()}
 
     def refill(self, adapt: bool) -> None:
         """Draw the links' parameters and the observed pseudo-observations, given eta."""
@@ -172,19 +250,75 @@ def spans_of(links: Sequence[Link]) -> tuple[tuple[int, int], ...]:
     return tuple((int(start), int(end)) for start, end in pairwise(ends))
 
 
-def start_chain(problem: Problem, streams: Streams) -> Chain:
-    """Return a chain at its starting point."""
-    links, xs = problem.links, problem.xs
+def params_out(params: Sequence[Params]) -> dict[str, Array]:
+    """Return the links' parameters as one set of named arrays, `params.COLUMN.NAME`."""
+    return {f"params.{d}.{name}": value for d, p in enumerate(params) for name, value in p.items()}
+
+
+def params_in(links: Sequence[Link], arrays: Mapping[str, Array]) -> tuple[Params, ...]:
+    """Return the parameters of every link from such a set; raise ValueError if they do not fit."""
+    params: list[Params] = []
+    for d, link in enumerate(links):
+        params.append(inner(arrays, f"params.{d}."))
+        try:
+            check_params(link, params[-1])
+        except ValueError as error:
+            raise ValueError(f"column '{link.name}': {error}") from None
+    return tuple(params)
+
+
+def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    """Return the arrays whose names begin with a prefix, under the rest of their names."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def empty_cells(problem: Problem) -> Cells:
+    """Return the cells of a table with every pseudo-observation 0."""
+    links = problem.links
     column = np.repeat(np.arange(len(links)), [link.n_latent for link in links]).astype(np.int32)
-    y = np.zeros((problem.n_rows, column.size))
-    cells = Cells(
-        y=y,
-        observed=np.ascontiguousarray(~np.isnan(np.column_stack(xs))).astype(np.uint8),
+    return Cells(
+        y=np.zeros((problem.n_rows, column.size)),
+        observed=np.ascontiguousarray(~np.isnan(np.column_stack(problem.xs))).astype(np.uint8),
         column=column,
         unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
         scale_group=np.zeros((len(links), 2)),
         factor=np.ones(len(links)),
     )
+
+
+def load_chain(problem: Problem, arrays: Mapping[str, Array]) -> Chain:
+    """Return the chain that `Chain.save` described: its coming sweeps are the same, bit for bit.
+
+    Raises
+    ------
+    ValueError
+        The arrays are no chain of this problem, with a phrase that says why.
+    """
+    cells = empty_cells(problem)
+    cells.y[:] = take(arrays, "y", np.float64, cells.y.shape)
+    sweep = int(take(arrays, "sweep", np.int64, ()))
+    if sweep < 1:
+        raise ValueError(f"'sweep' is {sweep}, expected a number from 1")
+    params = tuple(
+        {name: value.copy() for name, value in p.items()} for p in params_in(problem.links, arrays)
+    )
+    words = inner(arrays, "random.")
+    if words.keys() != {"key", "streams"}:
+        raise ValueError("the random state is missing")
+    state = problem.model.load(inner(arrays, "latent."), cells, problem.config)
+    spans, eta = spans_of(problem.links), np.zeros_like(cells.y)
+    return Chain(problem, Streams.load(words), cells, params, state, eta, spans, done=sweep)
+
+
+def start_chain(problem: Problem, streams: Streams) -> Chain:
+    """Return a chain at its starting point."""
+    links, xs = problem.links, problem.xs
+    cells = empty_cells(problem)
+    y = cells.y
     spans = spans_of(links)
     params = []
     for d, (link, x) in enumerate(zip(links, xs, strict=True)):
@@ -204,24 +338,35 @@ class _Ended:
     warnings: tuple[str, ...]
 
 
-def _run_chain(problem: Problem, plan: Plan, index: int, stop: Stop, observer: Observer) -> _Ended:
+def _run_chain(
+    problem: Problem, plan: Plan, index: int, keeper: Keeper, stop: Stop, observer: Observer
+) -> _Ended:
     if index > 0 and stop.now():  # the first chain always starts, so that there is an answer
         return _Ended((), 0, ())
-    chain = start_chain(problem, Streams(plan.seed, index))
-    draws: list[Draw] = []
-    done = 0
-    for sweep in range(1, plan.sweeps + 1):
-        if sweep > 1 and stop.now():
-            break
-        chain.sweep(adapt=sweep <= plan.warmup)
-        done, kept = sweep, None
-        if sweep > plan.warmup and (sweep - plan.warmup) % plan.thin == 0:
-            draws.append(chain.keep())
-            kept = draws[-1].trace
-        observer.swept(index, sweep, kept)
+    with keeper.chain(index) as log:
+        saved = log.resume()
+        if saved is None:
+            chain = start_chain(problem, Streams(plan.seed, index))
+        else:
+            chain = load_chain(problem, saved)
+        last_saved = chain.done
+        while chain.done < plan.sweeps and not (chain.done > 0 and stop.now()):
+            kept = None
+            chain.sweep(adapt=chain.done < plan.warmup)
+            if chain.done > plan.warmup and (chain.done - plan.warmup) % plan.thin == 0:
+                draw = chain.keep()
+                log.append(draw)
+                kept = draw.trace
+            if log.due():
+                log.save(chain.save())
+                last_saved = chain.done
+            observer.swept(index, chain.done, kept)
+        if chain.done > last_saved:
+            log.save(chain.save())
+        draws = log.draws()
     if not draws:  # stopped during the warm-up: the last state is the best there is
-        draws.append(chain.keep())
-    return _Ended(tuple(draws), done, tuple(problem.model.warnings(chain.state)))
+        draws = (chain.keep(),)
+    return _Ended(draws, chain.done, tuple(problem.model.warnings(chain.state)))
 
 
 def _usable(ended: Sequence[_Ended], plan: Plan) -> tuple[list[_Ended], list[str]]:
@@ -251,6 +396,7 @@ def sample(
     threads: int = 1,
     time_limit: float | None = None,
     observer: Observer | None = None,
+    keeper: Keeper | None = None,
 ) -> Run:
     """Run all chains and return their draws.
 
@@ -264,6 +410,8 @@ def sample(
         Seconds after which the chains end with what they have.
     observer : Observer, optional
         Told of progress.
+    keeper : Keeper, optional
+        Where draws and states are kept, and chains are continued from; memory if left out.
 
     Raises
     ------
@@ -272,10 +420,10 @@ def sample(
     """
     began = time.monotonic()
     stop = Stop(deadline=None if time_limit is None else began + time_limit)
-    watching = observer or Quiet()
+    watching, keeping = observer or Quiet(), keeper or InMemory()
 
     def job(index: int) -> Callable[[], _Ended]:
-        return lambda: _run_chain(problem, plan, index, stop, watching)
+        return lambda: _run_chain(problem, plan, index, keeping, stop, watching)
 
     ended = run_jobs(
         [job(index) for index in range(plan.chains)], threads=threads, on_interrupt=stop.interrupt

@@ -14,6 +14,7 @@ import numpy as np
 
 START, ROWS, WEIGHTS, HYPER, CELLS = range(5)
 _COLUMN = 16
+_WORDS = 13  # of one stream's state, as `save` writes it
 
 
 def column_step(d: int) -> int:
@@ -63,14 +64,27 @@ class Streams:
                 ]
             )
             rows.append(words)
-        return {"key": self._key.copy(), "streams": np.array(rows, dtype=np.uint64)}
+        states = np.array(rows, dtype=np.uint64).reshape(-1, _WORDS)
+        return {"key": self._key.copy(), "streams": states}
 
     @classmethod
     def load(cls, arrays: Mapping[str, np.ndarray]) -> Streams:
-        """Return streams that go on where `save` was called."""
+        """Return streams that go on where `save` was called.
+
+        Raises ValueError when the arrays are not what `save` returns.
+        """
         streams = cls(0, 0)
-        streams._key = np.asarray(arrays["key"], dtype=np.uint64).copy()
-        for words in arrays["streams"]:
+        key, states = (np.asarray(arrays[name]) for name in ("key", "streams"))
+        if key.shape != (2,) or states.ndim != 2 or states.shape[1] != _WORDS:
+            raise ValueError("the random state has another shape")
+        if key.dtype != np.uint64 or states.dtype != np.uint64:
+            raise ValueError("the random state is not made of 64-bit words")
+        # Philox buffers 4 words; a position past them would be read from foreign memory.
+        most = [4, 1, 2**32 - 1]
+        if np.any(states[:, 2:5] > np.array(most, dtype=np.uint64)):
+            raise ValueError("the random state is out of range")
+        streams._key = key.copy()
+        for words in states:
             generator = streams.get(int(words[0]), int(words[1]))
             state: dict[str, Any] = dict(generator.bit_generator.state)
             state["buffer_pos"] = int(words[2])

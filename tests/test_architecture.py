@@ -3,7 +3,7 @@
 The rooms of the package stand in a row, and nothing imports to its right:
 
     errors, settings, _kernels, streams  <-  schema, guess, io  <-  encoding, links  <-  latent
-        <-  posterior, predictive, sampling, executors, diagnostics  <-  the tasks
+        <-  posterior, predictive, sampling, executors, diagnostics, store  <-  the tasks
         <-  estimators, plots, report  <-  cli
 
 A room is a module of the package or a folder of the same name.
@@ -36,7 +36,7 @@ LAYERS = (
     ("schema", "guess", "io"),
     ("encoding", "links"),
     ("latent",),
-    ("posterior", "predictive", "sampling", "executors", "diagnostics"),
+    ("posterior", "predictive", "sampling", "executors", "diagnostics", "store"),
     TASKS,
     ("estimators", "plots", "report"),
     ("cli", "__main__"),
@@ -50,7 +50,7 @@ HOMES = {
     "yaml": {"schema"},
     "matplotlib": {"plots"},
     "threadpoolctl": {"executors"},
-    "pyarrow": {"io", "guess", "encoding", "posterior", *TASKS},
+    "pyarrow": {"io", "guess", "encoding", "posterior", "store", *TASKS},
 }
 DISTRIBUTION_OF = {"yaml": "PyYAML"}  # where the import has another name
 KERNEL_CIMPORTS = ("cython", "libc", "cpython", "numpy", "scipy.linalg", "scipy.special")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
 
 if TYPE_CHECKING:
-    from glfm_cli.completion import Completion
+    from glfm_cli.completion import Completion, Session
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
 
@@ -72,7 +72,7 @@ DryRun = Annotated[
 def run(
     ctx: typer.Context,
     data: options.Data,
-    types: options.Types,
+    types: options.Types = None,
     output: options.Output = None,
     model: options.Model = "glfm",
     chains: options.Chains = options.CHAINS,
@@ -83,6 +83,10 @@ def run(
     threads: options.Threads = None,
     time_limit: options.TimeLimit = None,
     settings: options.Settings = None,
+    save: options.Save = None,
+    resume: options.Resume = None,
+    no_data: options.NoData = False,
+    checkpoint: options.Checkpoint = options.CHECKPOINT,
     estimate: Estimate = "auto",
     cells: Cells = None,
     probabilities: Probabilities = None,
@@ -100,10 +104,17 @@ def run(
     distribution, averaged over the draws of all chains. Observed cells, rows, columns, their
     order and names come out as they went in.
     """
-    from glfm_cli.completion import Files, check_request, complete, prepare
+    from glfm_cli.completion import (
+        Files,
+        Keeping,
+        Wanted,
+        as_schema,
+        check_request,
+        complete,
+        plan_session,
+    )
     from glfm_cli.executors import available_threads
     from glfm_cli.io import read_table
-    from glfm_cli.sampling import sample
     from glfm_cli.settings import parse_assignments
 
     console: Console = ctx.obj
@@ -112,54 +123,54 @@ def run(
     outputs["--plot"] = plot
     _check_outputs(data, types, outputs, as_json, dry_run)
     chosen = check_request(estimate, interval, threads, time_limit)
+    keeping = Keeping(save, resume, _partial_of(output, save, resume), not no_data, checkpoint)
+    said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
+    wanted = Wanted(**said, settings=parse_assignments(settings or []))
+    schema = None if types is None else as_schema(types)
     table = read_table(data)
-    problem, encoded, plan = prepare(
-        table,
-        types,
-        model=model,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        thin=thin,
-        seed=seed,
-        settings=parse_assignments(settings or []),
-        file="standard input" if data == "-" else data,
-    )
+    file = "standard input" if data == "-" else data
+    session = plan_session(table, schema, wanted, keeping, file=file)
     files = Files(output or "-", cells, probabilities, flags)
-    files.check(table, encoded)
+    files.check(table, session.data)
     if plot is not None:
         from glfm_cli.plots import check_figure
 
         check_figure(plot)
     workers = threads or available_threads()
     if dry_run:
-        _show_plan(console, problem, encoded, plan, workers, as_json)
+        _show_plan(console, session, workers, as_json)
         return ExitStatus.OK
-    from glfm_cli.cli.progress import Progress
+    from glfm_cli.cli.kept import Kept
 
-    with Progress(console, plan) as progress:
-        done = sample(problem, plan, threads=workers, time_limit=time_limit, observer=progress)
-    if done.stopped == "interrupted":
-        console.note("Interrupted; completing the table from the draws so far.")
-    completion = complete(
-        done,
-        encoded,
-        table,
-        seed=seed,
-        estimate=chosen,
-        interval=interval,
-        intervals=cells is not None,
-    )
-    files.write(completion, table)
-    if plot is not None:
-        from glfm_cli.plots import plot_completion
+    with Kept(console, session.begun()) as kept:
+        run = kept.sample(workers, time_limit)
+        completion = complete(
+            run,
+            session.data,
+            table,
+            seed=session.plan.seed,
+            estimate=chosen,
+            interval=interval,
+            intervals=cells is not None,
+        )
+        files.write(completion, table)
+        if plot is not None:
+            from glfm_cli.plots import plot_completion
 
-        plot_completion(completion, plot)
-    return _report(console, completion, plan.sweeps, strict, as_json)
+            plot_completion(completion, plot)
+        return _report(console, completion, strict, as_json)
+
+
+def _partial_of(output: Path | None, save: Path | None, resume: Path | None) -> Path | None:
+    """Return the output beside which partial work is kept, None when there is no such place."""
+    from glfm_cli.io import is_device
+
+    kept = save is not None or resume is not None
+    return None if kept or output is None or str(output) == "-" or is_device(output) else output
 
 
 def _check_outputs(
-    data: str, types: Path, outputs: dict[str, Path | None], as_json: bool, dry_run: bool
+    data: str, types: Path | None, outputs: dict[str, Path | None], as_json: bool, dry_run: bool
 ) -> None:
     """Raise UsageError when two outputs are one file or stream, or an output is an input."""
     from glfm_cli.errors import UsageError
@@ -179,8 +190,8 @@ def _check_outputs(
     for name, path in outputs.items():
         if path is None or str(path) == "-":
             continue
-        for what, other in (("the table itself", data), ("the types file", str(types))):
-            if same_file(path, other):
+        for what, other in (("the table itself", data), ("the types file", types)):
+            if other is not None and same_file(path, other):
                 raise UsageError(
                     f"{name} is {what}", file=str(path), hint="Choose another name for the output."
                 )
@@ -190,9 +201,7 @@ def _check_outputs(
         seen.append((name, path))
 
 
-def _report(
-    console: Console, completion: Completion, sweeps: int, strict: bool, as_json: bool
-) -> int:
+def _report(console: Console, completion: Completion, strict: bool, as_json: bool) -> int:
     """Say how it went, and return the exit status."""
     if as_json:
         console.result(json.dumps(completion.to_dict(), allow_nan=False) + "\n")
@@ -215,13 +224,12 @@ def _report(
     return ExitStatus.OK
 
 
-def _show_plan(
-    console: Console, problem: Any, data: Any, plan: Any, workers: int, as_json: bool
-) -> None:
+def _show_plan(console: Console, session: Session, workers: int, as_json: bool) -> None:
     """Say what would be done, with the time measured on a few sweeps and the memory needed."""
     from glfm_cli.completion import foresee
 
-    forecast = foresee(problem, data, plan, workers)
+    plan = session.plan
+    forecast = foresee(session.problem, session.data, plan, workers)
     if as_json:
         console.result(json.dumps(forecast) + os.linesep)
         return
@@ -238,7 +246,7 @@ def _show_plan(
     ]
     for line in lines:
         console.result(line + "\n")
-    for text in data.notes:
+    for text in (*session.data.notes, *session.notes):
         console.warn(text)
 
 

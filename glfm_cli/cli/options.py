@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +14,7 @@ CHAINS = 8
 WARMUP = 100
 DRAWS = 20
 THIN = 2
+CHECKPOINT = 5.0
 
 Data = Annotated[
     str,
@@ -31,11 +33,39 @@ Output = Annotated[
     ),
 ]
 Types = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--types",
         metavar="FILE",
         help="The types file: what each column means (`glfm types` writes a first one).",
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(
+        "--save",
+        metavar="DIR.glfm",
+        help="Keep the fit in this new folder: to go on with it, apply it, or look into it.",
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="DIR.glfm",
+        help="Go on with the run kept in this folder: one cut short, or, with --draws, for more.",
+    ),
+]
+NoData = Annotated[
+    bool, typer.Option("--no-data", help="Leave the (encoded) table out of the folder of --save.")
+]
+Checkpoint = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint",
+        min=0,
+        metavar="SECONDS",
+        help="Time between two saved states of a chain; more where saving takes long.",
     ),
 ]
 Quiet = Annotated[
@@ -79,3 +109,12 @@ Settings = Annotated[
         help="Set a field of the model's configuration; may be repeated.",
     ),
 ]
+
+
+def given(ctx: typer.Context, names: Iterable[str]) -> dict[str, Any]:
+    """Return the options that the user wrote, by parameter name; a default is not written."""
+    return {
+        name: ctx.params[name]
+        for name in names
+        if getattr(ctx.get_parameter_source(name), "name", "") != "DEFAULT"
+    }

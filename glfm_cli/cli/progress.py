@@ -12,16 +12,17 @@ from glfm_cli.sampling import Plan
 class Progress:
     """An observer of a run that draws one line a run while stderr is a terminal.
 
-    Used as a context manager; outside a terminal, or when quiet, it shows nothing.
+    Used as a context manager; outside a terminal, or when quiet, it shows nothing. `done` sweeps
+    were made before.
     """
 
-    def __init__(self, console: Console, plan: Plan) -> None:
+    def __init__(self, console: Console, plan: Plan, done: int = 0) -> None:
         from rich.console import Console as RichConsole
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
         self._lock = threading.Lock()
-        self._done = 0
+        self._done = done
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -34,7 +35,11 @@ class Progress:
             disable=not console.shows_progress,
         )
         self._task = self._bar.add_task(
-            f"{plan.chains} chains", total=plan.chains * plan.sweeps, rate="", features="warming up"
+            f"{plan.chains} chains",
+            total=plan.chains * plan.sweeps,
+            completed=done,
+            rate="",
+            features="warming up",
         )
 
     def __enter__(self) -> Progress:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.impute import (
-    CHAINS,
-    DRAWS,
     INTERVAL,
-    THIN,
-    WARMUP,
     check_request,
     complete,
     foresee,
     impute,
-    prepare,
 )
+from glfm_cli.completion.prepare import CHAINS, DRAWS, THIN, WARMUP, as_schema, prepare
 from glfm_cli.completion.result import ColumnCompletion, Completion
+from glfm_cli.completion.session import (
+    DEFAULTS,
+    Keeping,
+    Session,
+    Wanted,
+    partial_folder,
+    plan_session,
+)
 
 __all__ = [
     "CHAINS",
+    "DEFAULTS",
     "DRAWS",
     "INTERVAL",
     "THIN",
@@ -26,9 +31,15 @@ __all__ = [
     "ColumnCompletion",
     "Completion",
     "Files",
+    "Keeping",
+    "Session",
+    "Wanted",
+    "as_schema",
     "check_request",
     "complete",
     "foresee",
     "impute",
+    "partial_folder",
+    "plan_session",
     "prepare",
 ]

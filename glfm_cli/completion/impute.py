@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import time
 from collections.abc import Mapping
-from numbers import Integral
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,43 +13,42 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
+from glfm_cli.completion.prepare import as_schema
 from glfm_cli.completion.result import ColumnCompletion, Completion
+from glfm_cli.completion.session import Keeping, Wanted, plan_session
 from glfm_cli.diagnostics import diagnose
-from glfm_cli.encoding import Data, decode, encode
+from glfm_cli.encoding import Data, decode
 from glfm_cli.errors import UsageError
 from glfm_cli.executors import available_threads
 from glfm_cli.io import read_table
-from glfm_cli.latent import MODELS
-from glfm_cli.latent.latent import LatentModel
-from glfm_cli.links.link import LinkConfig, make_link
 from glfm_cli.predictive import draw_jointly, nothing, predict, trace_cells
-from glfm_cli.sampling import Observer, Plan, Problem, Run, sample, start_chain
-from glfm_cli.schema import Schema, read_schema
-from glfm_cli.settings import apply_settings
+from glfm_cli.sampling import Observer, Plan, Problem, Run, start_chain
+from glfm_cli.schema import Schema
+from glfm_cli.store import EVERY
 from glfm_cli.streams import CELLS, Streams
 
-CHAINS = 8
-WARMUP = 100
-DRAWS = 20
-THIN = 2
 INTERVAL = 0.95
 
 
 def impute(
     table: pa.Table | str | os.PathLike[str],
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     *,
-    model: str = "glfm",
-    chains: int = CHAINS,
-    warmup: int = WARMUP,
-    draws: int = DRAWS,
-    thin: int = THIN,
-    seed: int = 0,
+    model: str | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    thin: int | None = None,
+    seed: int | None = None,
     threads: int | None = None,
     time_limit: float | None = None,
     settings: Mapping[str, object] | None = None,
     estimate: Estimate = "auto",
     interval: float = INTERVAL,
+    save: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    no_data: bool = False,
+    checkpoint: float = EVERY,
     observer: Observer | None = None,
 ) -> Completion:
     """Complete a table with missing values.
@@ -61,14 +58,15 @@ def impute(
     table : pyarrow.Table or path
         The table, or a file that `read_table` reads.
     types : Schema, mapping or path
-        What the columns mean: a schema, the content of a types file, or its path.
-    model : str
-        A latent model of `glfm_cli.latent.MODELS`.
-    chains, warmup, draws, thin : int
-        Independent chains; sweeps dropped at the start of each; states kept from each; sweeps
-        from one kept state to the next.
-    seed : int
-        The same seed gives the same result, whatever `threads` is.
+        What the columns mean: a schema, the content of a types file, or its path. Not needed
+        with `resume`.
+    model : str, optional
+        A latent model of `glfm_cli.latent.MODELS`; "glfm" if left out.
+    chains, warmup, draws, thin : int, optional
+        Independent chains (8 if left out); sweeps dropped at the start of each (100); states kept
+        from each (20); sweeps from one kept state to the next (2).
+    seed : int, optional
+        The same seed gives the same result, whatever `threads` is; 0 if left out.
     threads : int, optional
         Chains that run at the same time; by default as many as there are processors.
     time_limit : float, optional
@@ -81,6 +79,16 @@ def impute(
         "draw" is one joint draw of all gaps, with the variability that the table itself has.
     interval : float
         Probability of the reported intervals, in (0, 1).
+    save : path, optional
+        A new folder NAME.glfm to keep the fit in; `load_fit` reads it.
+    resume : path, optional
+        The folder of an earlier run of this table to go on with: one that was cut short, or a
+        complete one with more `draws` (a chain). What else fixes the draws is taken from there;
+        the result is, byte for byte, that of one uninterrupted run.
+    no_data : bool
+        Leave the encoded table out of the folder.
+    checkpoint : float
+        Seconds between two saved states; less often where saving takes long.
     observer : Observer, optional
         Told after every sweep.
 
@@ -94,72 +102,23 @@ def impute(
         The table, the types or an option are wrong; the error says where and what to do.
     """
     check_request(estimate, interval, threads, time_limit)
+    keeping = Keeping(
+        None if save is None else Path(save),
+        None if resume is None else Path(resume),
+        with_data=not no_data,
+        every=checkpoint,
+    )
+    wanted = Wanted(model, chains, warmup, draws, thin, seed, settings)
+    schema = None if types is None else as_schema(types)
     file = None
     if not isinstance(table, pa.Table):
         file, table = str(table), read_table(table)
-    problem, data, plan = prepare(
-        table,
-        types,
-        model=model,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        thin=thin,
-        seed=seed,
-        settings=settings,
-        file=file,
+    session = plan_session(table, schema, wanted, keeping, file=file).begun()
+    run = session.sample(
+        threads=threads or available_threads(), time_limit=time_limit, observer=observer
     )
-    run = sample(
-        problem,
-        plan,
-        threads=threads or available_threads(),
-        time_limit=time_limit,
-        observer=observer,
-    )
-    return complete(run, data, table, seed=seed, estimate=estimate, interval=interval)
-
-
-def prepare(
-    table: pa.Table,
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
-    *,
-    model: str,
-    chains: int,
-    warmup: int,
-    draws: int,
-    thin: int,
-    seed: int,
-    settings: Mapping[str, object] | None,
-    file: str | None = None,
-    data: Data | None = None,
-) -> tuple[Problem, Data, Plan]:
-    """Check everything, encode the table and calibrate the links; nothing is sampled yet.
-
-    The options are those of `impute`; `file` names the table in messages; `data` is the table
-    when it has been encoded already.
-    """
-    for name, value, least in (
-        ("chains", chains, 1),
-        ("warmup", warmup, 0),
-        ("draws", draws, 1),
-        ("thin", thin, 1),
-        ("seed", seed, 0),
-    ):
-        if not isinstance(value, Integral) or value < least:
-            raise UsageError(name, value=value, expected=f"a whole number from {least}")
-    latent = _model(model)
-    configs = apply_settings(
-        {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
-    )
-    if data is None:
-        data = encode(table, _schema(types), file=file)
-    links_config = configs["links"]
-    if "first_threshold_fixed" not in (settings or {}):  # without a bias it must be free
-        bias = getattr(configs["model"], "bias", False)
-        links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
-    links = tuple(make_link(encoded, links_config) for encoded in data.columns)
-    problem = Problem(latent, configs["model"], links, tuple(encoded.x for encoded in data.columns))
-    return problem, data, Plan(chains, warmup, draws, thin, seed)
+    seed = session.plan.seed
+    return complete(run, session.data, table, seed=seed, estimate=estimate, interval=interval)
 
 
 def complete(
@@ -218,26 +177,6 @@ def complete(
 def _gates(name: str) -> bool:
     """Return whether a traced quantity decides on convergence; the number of features does not."""
     return name == "log_likelihood" or name.startswith(("noise_", "cell_"))
-
-
-def _model(name: str) -> LatentModel:
-    if name not in MODELS:
-        close = difflib.get_close_matches(name, MODELS, n=1)
-        raise UsageError(
-            "--model",
-            value=name,
-            expected=" or ".join(MODELS),
-            hint=f"Did you mean '{close[0]}'?" if close else None,
-        )
-    return MODELS[name]
-
-
-def _schema(types: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
-    if isinstance(types, Schema):
-        return types
-    if isinstance(types, Mapping):
-        return Schema.from_dict(types)
-    return read_schema(Path(types))
 
 
 def check_request(

@@ -25,14 +25,15 @@ Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from glfm_cli._kernels import _glfm
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.latent import Array, Cells, EtaLaw
+from glfm_cli.latent.latent import Array, Cells, EtaLaw, Sizes, take
 from glfm_cli.settings import require
 from glfm_cli.streams import HYPER, ROWS, START, WEIGHTS, Streams
 
@@ -190,19 +191,15 @@ class Glfm:
         random = random[:, random.any(axis=0)]
         n_columns = bias + random.shape[1]
         Z[:, bias:n_columns] = random
-        layout = _Layout.of(cells, config.prior_scale)
-        n_work, n_iwork = _glfm.work_sizes(n_rows, capacity, n_latent, layout.source.size)
-        return GlfmState(
-            config=config,
+        return _with_work_space(
+            cells,
+            config,
             Z=Z,
             n_columns=n_columns,
             B=np.zeros((capacity, n_latent)),
             noise=np.ones(cells.unit_noise.size),
             alpha=1.0 if config.alpha is None else config.alpha,
             weight_variance=1.0 if config.weight_variance is None else config.weight_variance,
-            layout=layout,
-            work=np.zeros(n_work),
-            iwork=np.zeros(n_iwork, dtype=np.int32),
         )
 
     def update(self, state: GlfmState, cells: Cells, streams: Streams) -> None:
@@ -336,3 +333,89 @@ class Glfm:
                 "raise it with --set max_features=N"
             ]
         return []
+
+    def save(self, state: GlfmState) -> dict[str, Array]:
+        """Return Z (packed), B, noise, alpha, sB2 and the cap's flag.
+
+        A sweep computes Z'Z, P^-1 and their like anew from Z and y, so that the work arrays
+        carry nothing from one sweep to the next.
+        """
+        used = state.n_columns
+        return {
+            "bits": np.packbits(state.Z[:, :used], axis=1),
+            "n_columns": np.array(used, dtype=np.int64),
+            "B": state.B[:used],
+            "noise": state.noise,
+            "alpha": np.array(state.alpha, dtype=np.float64),
+            "weight_variance": np.array(state.weight_variance, dtype=np.float64),
+            "at_cap": np.array(state.at_cap, dtype=np.uint8),
+        }
+
+    def load(self, arrays: Mapping[str, Array], cells: Cells, config: GlfmConfig) -> GlfmState:
+        """Return the state that `save` was given."""
+        n_rows, n_latent = cells.y.shape
+        bias = int(config.bias)
+        capacity = config.max_features + bias
+        draw = self.unpack(arrays, Sizes(n_rows, n_latent, cells.unit_noise.size))
+        used = draw.n_columns
+        if not bias <= used <= capacity:
+            raise ValueError(f"'n_columns' is {used}, expected a number from {bias} to {capacity}")
+        Z = np.zeros((n_rows, capacity), dtype=np.uint8)
+        Z[:, :used] = self.features(draw, slice(None))
+        if not Z[:, :bias].all():
+            raise ValueError("'bits' has a row without the bias")
+        B = np.zeros((capacity, n_latent))
+        B[:used] = draw.B
+        scalars = [take(arrays, name, np.float64, ()) for name in ("alpha", "weight_variance")]
+        if min(scalars) <= 0.0:
+            raise ValueError("'alpha' or 'weight_variance' is not above 0")
+        return _with_work_space(
+            cells,
+            config,
+            Z=Z,
+            n_columns=used,
+            B=B,
+            noise=draw.noise.copy(),
+            alpha=float(scalars[0]),
+            weight_variance=float(scalars[1]),
+            at_cap=bool(take(arrays, "at_cap", np.uint8, ())),
+        )
+
+    def pack(self, draw: GlfmDraw) -> dict[str, Array]:
+        """Return the packed bits, the number of columns in use, B and the noise variances."""
+        return {
+            "bits": draw.bits,
+            "n_columns": np.array(draw.n_columns, dtype=np.int64),
+            "B": draw.B,
+            "noise": draw.noise,
+        }
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> GlfmDraw:
+        """Return the snapshot that `pack` was given, on the same memory."""
+        used = int(take(arrays, "n_columns", np.int64, ()))
+        if used < 0:
+            raise ValueError(f"'n_columns' is {used}, expected a number from 0")
+        noise = take(arrays, "noise", np.float64, (sizes.columns,))
+        if not np.all(noise > 0.0):
+            raise ValueError("'noise' has a variance that is not above 0")
+        return GlfmDraw(
+            bits=take(arrays, "bits", np.uint8, (sizes.rows, -(-used // 8))),
+            n_columns=used,
+            B=take(arrays, "B", np.float64, (used, sizes.latent)),
+            noise=noise,
+        )
+
+
+def _with_work_space(cells: Cells, config: GlfmConfig, **parts: Any) -> GlfmState:
+    """Return a state of the given parts, with its layout and scratch space."""
+    layout = _Layout.of(cells, config.prior_scale)
+    n_rows, n_latent = cells.y.shape
+    capacity = config.max_features + int(config.bias)
+    n_work, n_iwork = _glfm.work_sizes(n_rows, capacity, n_latent, layout.source.size)
+    return GlfmState(
+        config=config,
+        layout=layout,
+        work=np.zeros(n_work),
+        iwork=np.zeros(n_iwork, dtype=np.int32),
+        **parts,
+    )

@@ -6,7 +6,7 @@ A latent model knows nothing of column types, files or commands. It sees pseudo-
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -52,6 +52,14 @@ class EtaLaw(NamedTuple):
     weight: Array
     mean: Array
     var: Array | None
+
+
+class Sizes(NamedTuple):
+    """How large a table is to a model: N rows, S pseudo-columns, D columns."""
+
+    rows: int
+    latent: int
+    columns: int
 
 
 class LatentModel(Protocol):
@@ -109,3 +117,52 @@ class LatentModel(Protocol):
 
     def warnings(self, state: Any) -> list[str]:
         """Return what a user should know of a finished chain."""
+
+    def save(self, state: Any) -> dict[str, Array]:
+        """Return everything that the next update depends on, besides `Cells.y`, as named arrays.
+
+        The arrays may share memory with the state; they are uint8, int32, int64, uint64 or float64.
+        """
+
+    def load(self, arrays: Mapping[str, Array], cells: Cells, config: Any) -> Any:
+        """Return the state that `save` was given: what follows is the same, bit for bit.
+
+        Raises ValueError, with a phrase that says why, when the arrays are no state of this table.
+        """
+
+    def pack(self, draw: Any) -> dict[str, Array]:
+        """Return a snapshot as named arrays, of the kinds that `save` may use."""
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> Any:
+        """Return the snapshot that `pack` was given; it may share the arrays' memory.
+
+        Raises ValueError, with a phrase that says why, when the arrays are no such snapshot.
+        """
+
+
+def take(
+    arrays: Mapping[str, Array], name: str, dtype: type, shape: tuple[int | None, ...]
+) -> Array:
+    """Return a named array that must have this type and shape (None: any length), finite.
+
+    Raises
+    ------
+    ValueError
+        It is missing or another, with a phrase that says so.
+    """
+    array = arrays.get(name)
+    if array is None:
+        raise ValueError(f"'{name}' is missing")
+    array = np.asarray(array)
+    fits = array.ndim == len(shape) and all(
+        want in (None, size) for want, size in zip(shape, array.shape, strict=True)
+    )
+    if array.dtype != dtype or not fits:
+        wanted = " x ".join("any" if size is None else str(size) for size in shape) or "one"
+        found = " x ".join(str(size) for size in array.shape) or "one"
+        raise ValueError(
+            f"'{name}' is {found} of {array.dtype}, expected {wanted} of {np.dtype(dtype)}"
+        )
+    if array.dtype == np.float64 and not np.isfinite(array).all():
+        raise ValueError(f"'{name}' has values that are not finite numbers")
+    return array

@@ -24,6 +24,7 @@ import glfm_cli
 from glfm_cli import Schema, read_table, write_table
 from glfm_cli.cli import impute as command
 from glfm_cli.cli import options
+from glfm_cli.completion import DEFAULTS
 from glfm_cli.completion import impute as task
 
 Here = Callable[..., Any]
@@ -309,8 +310,14 @@ def test_strict_ends_with_0_when_the_chains_agree(here: Here, tmp_path: Path) ->
 def test_a_time_limit_ends_with_0_a_warning_and_a_whole_table(run: Here) -> None:
     said = run("airquality", "--draws", "1000000", "--time-limit", "0.3", "-o", "o.csv", "--json")
     assert said.status == 0
-    assert said.lines("Warning")[-1].startswith(
-        "Warning: sampling ended early (time limit); the answer uses "
+    assert [
+        line
+        for line in said.lines("Warning")
+        if line.startswith("Warning: sampling ended early (time limit); the answer uses ")
+    ]
+    assert said.lines("Warning")[-1] == (
+        "Warning: the work so far is kept in o.csv.glfm.partial; "
+        "go on with --resume o.csv.glfm.partial"
     )
     assert json.loads(said.stdout)["stopped"] == "time limit"
     assert all(all(row) for row in rows_of(Path("o.csv").read_text()))
@@ -403,7 +410,9 @@ def test_a_second_ctrl_c_ends_at_once_and_writes_nothing(
     assert sampling.end() == 130
     assert b"Error: interrupted; nothing was written" in sampling.seen
     assert (tmp_path / "out.csv").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["out.csv", "out.csv.glfm.partial"]
+    assert b"out.csv.glfm.partial" in sampling.seen
 
 
 def test_a_closed_pipe_is_no_error(sample_data: Path, repository: Path) -> None:
@@ -446,7 +455,7 @@ def test_python_gives_the_same_table_as_the_command(run: Here, sample_data: Path
 
 def test_defaults_of_the_command_are_those_of_python() -> None:
     python = {
-        name: parameter.default
+        name: DEFAULTS.get(name, parameter.default)
         for name, parameter in inspect.signature(task).parameters.items()
         if parameter.default is not inspect.Parameter.empty and name != "observer"
     }
@@ -457,6 +466,15 @@ def test_defaults_of_the_command_are_those_of_python() -> None:
     assert python == {name: shell[name] for name in python}
     assert (python["chains"], python["warmup"]) == (options.CHAINS, options.WARMUP)
     assert (python["draws"], python["thin"]) == (options.DRAWS, options.THIN)
+    assert python["checkpoint"] == options.CHECKPOINT
+
+
+def test_defaults_are_named_in_the_docstring_of_python() -> None:
+    documented = " ".join((task.__doc__ or "").split())
+    for said in ("(8 if left out)", "(100)", "(20)", "(2)", "0 if left out", '"glfm" if left out'):
+        assert said in documented
+    expected = {"chains": 8, "warmup": 100, "draws": 20, "thin": 2, "seed": 0, "model": "glfm"}
+    assert {name: DEFAULTS[name] for name in expected} == expected
 
 
 def test_every_option_of_python_has_its_option_on_the_command_line(here: Here) -> None:

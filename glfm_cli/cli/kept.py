@@ -1,0 +1,57 @@
+"""A run and the folder it is kept in: sampled with progress, and what is said of it at the end."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from glfm_cli.cli.console import Console
+from glfm_cli.completion import Session
+from glfm_cli.sampling import Run
+
+
+class Kept:
+    """A context around sampling and writing the result, in which the run's folder is open.
+
+    At its end partial work is removed when the result is complete; work that was cut short, by
+    Ctrl-C, a time limit or an error, stays, and a warning says where.
+    """
+
+    def __init__(self, console: Console, session: Session) -> None:
+        self._console, self._session = console, session
+        self._stopped: str | None = None
+
+    def sample(self, workers: int, time_limit: float | None) -> Run:
+        """Run the chains, showing their progress."""
+        from glfm_cli.cli.progress import Progress
+
+        session, console = self._session, self._console
+        for text in session.notes:
+            console.warn(text)
+        with Progress(console, session.plan, session.done) as progress:
+            run = session.sample(threads=workers, time_limit=time_limit, observer=progress)
+        self._stopped = run.stopped
+        if run.stopped == "interrupted":
+            console.note("Interrupted; completing the table from the draws so far.")
+        return run
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        store = self._session.store
+        if store is None:
+            return
+        if kind is not None or self._stopped is not None:
+            store.close()
+            self._console.warn(
+                f"the work so far is kept in {store.folder}; go on with --resume {store.folder}"
+            )
+        elif self._session.partial:
+            store.remove()
+        else:
+            self._console.note(f"The fit is kept in {store.folder}.")

@@ -1,0 +1,94 @@
+"""From a table, its types and the options of a run to what is sampled, everything checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+from collections.abc import Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from glfm_cli.encoding import Data, encode
+from glfm_cli.errors import UsageError
+from glfm_cli.latent import MODELS
+from glfm_cli.latent.latent import LatentModel
+from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.sampling import Plan, Problem
+from glfm_cli.schema import Schema, read_schema
+from glfm_cli.settings import apply_settings
+
+MODEL = "glfm"
+CHAINS = 8
+WARMUP = 100
+DRAWS = 20
+THIN = 2
+SEED = 0
+
+
+def prepare(
+    table: pa.Table,
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    model: str,
+    chains: int,
+    warmup: int,
+    draws: int,
+    thin: int,
+    seed: int,
+    settings: Mapping[str, object] | None,
+    file: str | None = None,
+    data: Data | None = None,
+) -> tuple[Problem, Data, Plan]:
+    """Check everything, encode the table and calibrate the links; nothing is sampled yet.
+
+    The options are those of `impute`; `file` names the table in messages; `data` is the table
+    when it has been encoded already.
+    """
+    for name, value, least in (
+        ("chains", chains, 1),
+        ("warmup", warmup, 0),
+        ("draws", draws, 1),
+        ("thin", thin, 1),
+        ("seed", seed, 0),
+    ):
+        if not isinstance(value, Integral) or value < least:
+            raise UsageError(name, value=value, expected=f"a whole number from {least}")
+    latent = _model(model)
+    configs = apply_settings(
+        {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
+    )
+    if data is None:
+        data = encode(table, as_schema(types), file=file)
+    links_config = configs["links"]
+    if "first_threshold_fixed" not in (settings or {}):  # without a bias it must be free
+        bias = getattr(configs["model"], "bias", False)
+        links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
+    links = tuple(make_link(encoded, links_config) for encoded in data.columns)
+    xs = tuple(encoded.x for encoded in data.columns)
+    problem = Problem(latent, configs["model"], links, xs, links_config)
+    return problem, data, Plan(chains, warmup, draws, thin, seed)
+
+
+def _model(name: str) -> LatentModel:
+    if name not in MODELS:
+        close = difflib.get_close_matches(name, MODELS, n=1)
+        raise UsageError(
+            "--model",
+            value=name,
+            expected=" or ".join(MODELS),
+            hint=f"Did you mean '{close[0]}'?" if close else None,
+        )
+    return MODELS[name]
+
+
+def as_schema(types: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
+    """Return the schema that a types file, its content or its path describes."""
+    if isinstance(types, Schema):
+        return types
+    if isinstance(types, Mapping):
+        return Schema.from_dict(types)
+    return read_schema(Path(types))

@@ -1,0 +1,345 @@
+"""A run that is kept: begun in a new folder, or gone on with from an old one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from glfm_cli.completion.prepare import CHAINS, DRAWS, MODEL, SEED, THIN, WARMUP, prepare
+from glfm_cli.encoding import Data
+from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
+from glfm_cli.schema import Schema
+from glfm_cli.settings import apply_settings
+from glfm_cli.store import (
+    EVERY,
+    Header,
+    Modelled,
+    Store,
+    check_folder,
+    check_free,
+    discard,
+    hash_of_data,
+    hash_of_types,
+    read_header,
+    versions,
+)
+
+PARTIAL = ".glfm.partial"  # put after the output's name
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options that fix a run's draws; None where the user said nothing.
+
+    A new run fills in the defaults, a resumed one what it was begun with.
+    """
+
+    model: str | None = None
+    chains: int | None = None
+    warmup: int | None = None
+    draws: int | None = None
+    thin: int | None = None
+    seed: int | None = None
+    settings: Mapping[str, object] | None = None
+
+    def filled(self) -> dict[str, Any]:
+        """Return every option, the defaults where nothing was said."""
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        return {**DEFAULTS, **said}
+
+
+DEFAULTS: dict[str, Any] = {
+    "model": MODEL,
+    "chains": CHAINS,
+    "warmup": WARMUP,
+    "draws": DRAWS,
+    "thin": THIN,
+    "seed": SEED,
+    "settings": None,
+}
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Where a run is kept.
+
+    save, resume : a new folder, or the folder of a run to go on with
+    partial : the output whose partial work is kept beside it until the run is complete
+    with_data : whether the encoded table is kept too
+    every : seconds between two saved states
+    """
+
+    save: Path | None = None
+    resume: Path | None = None
+    partial: Path | None = None
+    with_data: bool = True
+    every: float = EVERY
+
+    def __post_init__(self) -> None:
+        if self.save is not None and self.resume is not None:
+            raise UsageError(
+                "--save and --resume cannot be used together",
+                hint="--resume goes on in the folder it is given; copy that first to keep it.",
+            )
+        if not 0 <= self.every < float("inf"):
+            raise UsageError("--checkpoint", value=self.every, expected="seconds from 0")
+        if self.save is not None:
+            check_free(self.save)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run that is ready to be sampled: what, how long, and where it is kept.
+
+    header : what its folder says of it; None when nothing is kept
+    store : the open folder, once `begun`
+    partial : the folder is removed once the result is written
+    notes : what the user should know, one line each
+    done : sweeps that were made before, over all chains
+    """
+
+    problem: Problem
+    data: Data
+    plan: Plan
+    keeping: Keeping
+    header: Header | None = None
+    store: Store | None = None
+    partial: bool = False
+    notes: tuple[str, ...] = ()
+    done: int = 0
+
+    def begun(self) -> Session:
+        """Return the session with its folder made or opened again; nothing was written before.
+
+        Raises
+        ------
+        OutputError, StoreError
+            The folder cannot be written, is broken, or another run writes to it.
+        """
+        if self.header is None:
+            return self
+        links, every = self.problem.links, self.keeping.every
+        data = self.data if self.keeping.with_data else None
+        if self.keeping.resume is not None:
+            store = Store.reopen(self.keeping.resume, self.header, links, every=every)
+            try:
+                done = _sweeps_made(store, self.plan)
+                store.plan_for(self.plan)
+            except BaseException:
+                store.close()
+                raise
+            return replace(self, store=store, done=done)
+        if self.keeping.save is not None:
+            store = Store.create(self.keeping.save, self.header, links, data, every=every)
+            return replace(self, store=store)
+        return self._beside_output(self.header)
+
+    def _beside_output(self, header: Header) -> Session:
+        """Return the session with a folder beside the output: a killed twin's if there is one."""
+        assert self.keeping.partial is not None
+        folder = partial_folder(self.keeping.partial)
+        links, every = self.problem.links, self.keeping.every
+        note: tuple[str, ...] = ()
+        if os.path.lexists(folder):
+            twin = _same_run(folder, header)
+            if twin is not None:
+                store = Store.reopen(folder, twin, links, every=every)
+                note = (f"going on from {folder}, left by an earlier run with the same options",)
+                done = _sweeps_made(store, self.plan)
+                return replace(self, store=store, partial=True, notes=note, done=done)
+            discard(folder)
+            note = (f"{folder}, left by an earlier run with other options, was replaced",)
+        store = Store.create(folder, header, links, self.data, every=every)
+        return replace(self, store=store, partial=True, notes=note)
+
+    def sample(
+        self,
+        *,
+        threads: int = 1,
+        time_limit: float | None = None,
+        observer: Observer | None = None,
+    ) -> Run:
+        """Run the chains, or what is left of them, and let go of the folder."""
+        with nullcontext() if self.store is None else self.store:
+            run = sample(
+                self.problem,
+                self.plan,
+                threads=threads,
+                time_limit=time_limit,
+                observer=observer,
+                keeper=self.store,
+            )
+            if self.store is not None:
+                self.store.finish(run.seconds)
+        return run
+
+
+def plan_session(
+    table: pa.Table,
+    schema: Schema | None,
+    wanted: Wanted,
+    keeping: Keeping,
+    *,
+    file: str | None = None,
+) -> Session:
+    """Check everything, encode the table and calibrate the links; nothing is written yet.
+
+    Raises
+    ------
+    GlfmError
+        The table, the types or an option are wrong, or do not belong to the run to go on with.
+    """
+    if keeping.resume is not None:
+        return _going_on(table, schema, wanted, keeping, keeping.resume, file)
+    if schema is None:
+        raise UsageError(
+            "--types FILE is missing", hint="`glfm types DATA -o types.yaml` writes a first one."
+        )
+    problem, data, plan = prepare(table, schema, **wanted.filled(), file=file)
+    session = Session(problem, data, plan, keeping)
+    if keeping.save is None and keeping.partial is None:
+        return session
+    return replace(session, header=_header(session, schema, table, file))
+
+
+def partial_folder(output: Path) -> Path:
+    """Return where the partial work towards an output is kept."""
+    return output.with_name(output.name + PARTIAL)
+
+
+def _same_run(folder: Path, header: Header) -> Header | None:
+    """Return the header of a folder when its run is the one that `header` describes."""
+    try:
+        check_folder(folder)
+        found = read_header(folder)
+    except StoreError:
+        return None
+    kept = replace(header, seconds=found.seconds, file=found.file, links_hash=found.links_hash)
+    return found if found == kept else None
+
+
+def _going_on(
+    table: pa.Table,
+    schema: Schema | None,
+    wanted: Wanted,
+    keeping: Keeping,
+    folder: Path,
+    file: str | None,
+) -> Session:
+    check_folder(folder)
+    header = read_header(folder)
+    if schema is not None and hash_of_types(schema) != header.types_hash:
+        raise StoreError(
+            "was made with other types than those given now",
+            file=str(folder),
+            hint="Leave --types out to use its own, or start a new run.",
+        )
+    plan = _extended(header, wanted, folder)
+    problem, data, _ = prepare(
+        table,
+        header.schema,
+        model=header.model,
+        settings={**asdict(header.model_config), **asdict(header.link_config)},
+        file=file,
+        **asdict(plan),
+    )
+    if hash_of_data(data) != header.data_hash:
+        raise StoreError(
+            "was made with another table than the one given now",
+            file=str(folder),
+            hint="Give the table of the first run.",
+        )
+    return Session(
+        problem,
+        data,
+        plan,
+        keeping,
+        header=replace(header, plan=plan),
+        partial=folder.name.endswith(PARTIAL),
+        notes=_version_notes(header, folder),
+    )
+
+
+def _extended(header: Header, wanted: Wanted, folder: Path) -> Plan:
+    """Return the plan of a saved run with the draws that are wanted now."""
+    fixed = {"model": header.model, **asdict(header.plan)}
+    for name, value in vars(wanted).items():
+        if name in ("draws", "settings") or value is None or value == fixed[name]:
+            continue
+        raise UsageError(
+            f"--{name}",
+            value=value,
+            expected=f"{fixed[name]}, with which {folder} was begun",
+            hint=f"Leave --{name} out; only --draws may change when a run goes on.",
+        )
+    if wanted.settings:
+        _check_settings(header, wanted.settings, folder)
+    return header.plan if wanted.draws is None else replace(header.plan, draws=wanted.draws)
+
+
+def _check_settings(header: Header, settings: Mapping[str, object], folder: Path) -> None:
+    configs = {"model": header.model_config, "links": header.link_config}
+    if apply_settings(configs, settings) != configs:
+        raise UsageError(
+            "--set changes a setting with which the run was begun",
+            file=str(folder),
+            hint="Leave --set out; only --draws may change when a run goes on.",
+        )
+
+
+def _sweeps_made(store: Store, plan: Plan) -> int:
+    """Return the sweeps of all chains so far; there must not be more draws than the plan has."""
+    extents = store.extents()
+    most = max(extent.draws for extent in extents)
+    if most > plan.draws:
+        raise UsageError(
+            "--draws",
+            value=plan.draws,
+            expected=f"at least {most}, which {store.folder} has already",
+        )
+    return sum(min(extent.sweeps, plan.sweeps) for extent in extents)
+
+
+def _version_notes(header: Header, folder: Path) -> tuple[str, ...]:
+    now = versions()
+    changed = [
+        f"{name} {then} then, {now.get(name, 'none')} now"
+        for name, then in header.versions.items()
+        if now.get(name) != then
+    ]
+    if not changed:
+        return ()
+    listed = "; ".join(changed)
+    return (f"{folder} was begun with other versions, so the draws may differ ({listed})",)
+
+
+def _header(session: Session, schema: Schema, table: pa.Table, file: str | None) -> Header:
+    data, problem = session.data, session.problem
+    modelled = tuple(
+        Modelled(encoded.column.name, str(encoded.column.type), encoded.index, encoded.levels)
+        for encoded in data.columns
+    )
+    return Header(
+        model=problem.model.name,
+        model_config=problem.config,
+        link_config=problem.link_config,
+        plan=session.plan,
+        schema=schema,
+        n_rows=data.n_rows,
+        table=tuple(table.column_names),
+        modelled=modelled,
+        ids=data.ids,
+        notes=data.notes,
+        data_hash=hash_of_data(data),
+        types_hash=hash_of_types(schema),
+        has_data=session.keeping.with_data,
+        file=file,
+        versions=versions(),
+    )

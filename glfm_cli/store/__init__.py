@@ -1,0 +1,43 @@
+"""A posterior on disk: a folder `NAME.glfm/` that is written during a run and loaded after it.
+
+    run.json              format, versions, model and settings, plan, seed, hashes
+    types.yaml            the types
+    links.arrow           the constants of every link
+    data.arrow            the encoded table, unless it was left out
+    chain-N.draws.arrow   an Arrow IPC stream, one record batch a draw, appended to
+    chain-N.state.arrow   the chain's last state with its random state, replaced as a whole
+
+Nothing is pickled, and a folder from elsewhere is checked before it is trusted. `load_fit` gives
+a `Fit`; a run writes through a `Store`. docs/saving.md describes the files.
+"""
+
+from __future__ import annotations
+
+from glfm_cli.store.fit import Fit, Store, check_free, discard, load_fit
+from glfm_cli.store.folder import check_folder
+from glfm_cli.store.header import (
+    Header,
+    Modelled,
+    hash_of_data,
+    hash_of_types,
+    read_header,
+    versions,
+)
+from glfm_cli.store.log import EVERY, Extent
+
+__all__ = [
+    "EVERY",
+    "Extent",
+    "Fit",
+    "Header",
+    "Modelled",
+    "Store",
+    "check_folder",
+    "check_free",
+    "discard",
+    "hash_of_data",
+    "hash_of_types",
+    "load_fit",
+    "read_header",
+    "versions",
+]

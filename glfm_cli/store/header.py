@@ -1,0 +1,316 @@
+"""run.json and types.yaml of a saved fit: what was run, on what, with which versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glfm_cli import __version__
+from glfm_cli.encoding import Data
+from glfm_cli.errors import GlfmError, StoreError
+from glfm_cli.latent import MODELS
+from glfm_cli.latent.latent import LatentModel
+from glfm_cli.links.link import LinkConfig
+from glfm_cli.sampling import Plan
+from glfm_cli.schema import LEVELLED, Column, ColumnType, Schema
+from glfm_cli.settings import apply_settings
+from glfm_cli.store.folder import HEADER, TYPES, read_small
+
+FORMAT = 1
+MOST_BYTES = 64 * 2**20  # of run.json and of types.yaml
+LIMITS = {"chains": 10_000, "warmup": 10**9, "draws": 10**9, "thin": 10**9, "seed": 2**128}
+_LEAST = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """One modelled column: its name, type and position in the table, and its levels by code."""
+
+    name: str
+    type: str
+    index: int
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a saved fit says of itself.
+
+    table : names of all columns of the table, in order;  file : the table's name, for people
+    data_hash, types_hash : SHA-256 of what the model saw of the table, and of the types
+    links_hash : SHA-256 of the file with the links' constants, once it is written
+    seconds : of sampling so far, over all sittings that ended
+    """
+
+    model: str
+    model_config: Any
+    link_config: LinkConfig
+    plan: Plan
+    schema: Schema
+    n_rows: int
+    table: tuple[str, ...]
+    modelled: tuple[Modelled, ...]
+    ids: tuple[str, ...]
+    notes: tuple[str, ...]
+    data_hash: str
+    types_hash: str
+    has_data: bool
+    file: str | None
+    versions: Mapping[str, str]
+    links_hash: str = ""
+    seconds: float = 0.0
+
+    @property
+    def latent(self) -> LatentModel:
+        """Return the latent model."""
+        return MODELS[self.model]
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return what the modelled columns mean, patterns resolved and types filled in."""
+        resolved = self.schema.resolve(self.table)
+        return tuple(_typed(resolved[m.index], m) for m in self.modelled)
+
+    def to_json(self) -> str:
+        """Return the text of run.json."""
+        content = {
+            "glfm_fit": FORMAT,
+            "versions": dict(self.versions),
+            "model": self.model,
+            "model_settings": asdict(self.model_config),
+            "link_settings": asdict(self.link_config),
+            "plan": asdict(self.plan),
+            "file": self.file,
+            "rows": self.n_rows,
+            "table": list(self.table),
+            "modelled": [asdict(m) for m in self.modelled],
+            "ids": list(self.ids),
+            "notes": list(self.notes),
+            "data_sha256": self.data_hash,
+            "types_sha256": self.types_hash,
+            "links_sha256": self.links_hash,
+            "has_data": self.has_data,
+            "seconds": round(self.seconds, 3),
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what the draws depend on."""
+    found = {"glfm": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "pyarrow"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def hash_of_types(schema: Schema) -> str:
+    """Return the SHA-256 of the types, whatever the layout and comments of their file."""
+    return hashlib.sha256(schema.to_yaml().encode()).hexdigest()
+
+
+def hash_of_data(data: Data) -> str:
+    """Return the SHA-256 of everything that a model sees of a table: values, gaps, levels, order.
+
+    Other columns, and the way in which a number was written, do not count.
+    """
+    digest = hashlib.sha256(f"glfm data {data.n_rows}".encode())
+    for encoded in data.columns:
+        column = encoded.column
+        said = [column.name, str(column.type), str(column.role), *encoded.levels]
+        digest.update(json.dumps(said).encode())
+        # One NaN for all: their bits may differ.
+        x = np.where(encoded.observed, encoded.x, 0.0).astype("<f8")
+        digest.update(x.tobytes())
+        digest.update(np.packbits(encoded.observed).tobytes())
+        digest.update(np.packbits(encoded.wanted).tobytes())
+    return digest.hexdigest()
+
+
+def read_header(folder: Path) -> Header:
+    """Return what run.json and types.yaml say, everything checked.
+
+    Raises
+    ------
+    StoreError
+        A file is missing or damaged, or was written by a version that this one cannot read.
+    """
+    content = _read_json(folder)
+    file = str(folder / HEADER)
+    said = _Reader(content, file)
+    schema = _read_types(folder)
+    model = said.text("model")
+    if model not in MODELS:
+        raise StoreError(
+            "the model is not known here", file=file, value=model, expected=" or ".join(MODELS)
+        )
+    configs = said.settings(
+        {"model_settings": MODELS[model].Config(), "link_settings": LinkConfig()}
+    )
+    plan = said.mapping("plan")
+    whole = {name: said.whole(plan, name, _LEAST[name], LIMITS[name]) for name in LIMITS}
+    header = Header(
+        model=model,
+        model_config=configs["model_settings"],
+        link_config=configs["link_settings"],
+        plan=Plan(**whole),
+        schema=schema,
+        n_rows=said.whole(content, "rows", 1, 2**40),
+        table=said.texts("table"),
+        modelled=said.modelled(),
+        ids=said.texts("ids"),
+        notes=said.texts("notes"),
+        data_hash=said.text("data_sha256"),
+        types_hash=said.text("types_sha256"),
+        links_hash=said.text("links_sha256"),
+        has_data=content.get("has_data") is True,
+        file=content["file"] if isinstance(content.get("file"), str) else None,
+        versions={str(k): str(v) for k, v in said.mapping("versions").items()},
+        seconds=said.seconds(),
+    )
+    if header.types_hash != hash_of_types(schema):
+        raise StoreError(
+            "is not the types file that the fit was made with: its hash is another",
+            file=str(folder / TYPES),
+        )
+    try:
+        header.columns()
+    except (GlfmError, IndexError) as error:
+        raise StoreError(f"does not fit {TYPES}: {error}", file=file) from None
+    return header
+
+
+def _read_json(folder: Path) -> dict[str, Any]:
+    file = str(folder / HEADER)
+    try:
+        content = json.loads(read_small(folder, HEADER, MOST_BYTES).decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise StoreError("is not JSON text", file=file) from None
+    if not isinstance(content, dict) or "glfm_fit" not in content:
+        raise StoreError("does not describe a saved fit", file=file)
+    found = content["glfm_fit"]
+    if found != FORMAT or isinstance(found, bool):
+        newer = isinstance(found, int) and found > FORMAT
+        raise StoreError(
+            "this version of the format is not known",
+            file=file,
+            value=f"glfm_fit: {found}",
+            expected=f"glfm_fit: {FORMAT}",
+            hint="Install a newer glfm." if newer else None,
+        )
+    return content
+
+
+def _read_types(folder: Path) -> Schema:
+    file = str(folder / TYPES)
+    try:
+        text = read_small(folder, TYPES, MOST_BYTES).decode("utf-8")
+        return Schema.from_yaml(text, file=file)
+    except UnicodeDecodeError:
+        raise StoreError("is not UTF-8 text", file=file) from None
+    except StoreError:
+        raise
+    except GlfmError as error:
+        raise StoreError(error.message().removeprefix(f"{file}: "), file=file) from None
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Takes values out of run.json, each checked."""
+
+    content: dict[str, Any]
+    file: str
+
+    def wrong(self, name: str, value: object, expected: str) -> StoreError:
+        return StoreError(f"`{name}`", file=self.file, value=repr(value), expected=expected)
+
+    def text(self, name: str) -> str:
+        value = self.content.get(name)
+        if not isinstance(value, str):
+            raise self.wrong(name, value, "text")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.content.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.wrong(name, value, "a list of texts")
+        return tuple(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.content.get(name)
+        if not isinstance(value, dict):
+            raise self.wrong(name, value, "a mapping")
+        return value
+
+    def whole(self, content: Mapping[str, Any], name: str, least: int, most: int) -> int:
+        value = content.get(name)
+        if type(value) is not int or not least <= value <= most:
+            raise self.wrong(name, value, f"a whole number from {least} to {most}")
+        return value
+
+    def seconds(self) -> float:
+        value = self.content.get("seconds")
+        if not isinstance(value, int | float) or not 0 <= value < 1e15:
+            raise self.wrong("seconds", value, "a number from 0")
+        return float(value)
+
+    def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the configurations, every field of which must be given."""
+        said: dict[str, object] = {}
+        for label, config in defaults.items():
+            mapping = self.mapping(label)
+            names = {field.name for field in fields(config)}
+            if mapping.keys() != names:
+                odd = sorted(mapping.keys() ^ names)
+                raise self.wrong(label, odd[0], "the settings of this model, each of them")
+            said |= mapping
+        try:
+            return apply_settings(defaults, said)
+        except GlfmError as error:
+            raise StoreError(error.message().removeprefix("--set "), file=self.file) from None
+
+    def modelled(self) -> tuple[Modelled, ...]:
+        value = self.content.get("modelled")
+        if not isinstance(value, list) or not value:
+            raise self.wrong("modelled", value, "a list of columns")
+        found = [self._column(item) for item in value]
+        indices = [column.index for column in found]
+        if indices != sorted(set(indices)) or len({c.name for c in found}) < len(found):
+            raise self.wrong("modelled", indices, "each column once, in the order of the table")
+        return tuple(found)
+
+    def _column(self, item: Any) -> Modelled:
+        levels = item.get("levels") if isinstance(item, dict) else None
+        named = isinstance(item, dict) and all(
+            isinstance(item.get(name), str) for name in ("name", "type")
+        )
+        texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
+        if not named or not texts or len(set(levels or ())) < len(levels or ()):
+            raise self.wrong("modelled", item, "a column with name, type, index and levels")
+        kinds = [str(kind) for kind in ColumnType if kind is not ColumnType.BINOMIAL]
+        if item["type"] not in kinds or (item["type"] in LEVELLED) != bool(levels):
+            raise self.wrong("modelled", item["type"], "a type, with levels where it has some")
+        table = self.texts("table")
+        index = self.whole(item, "index", 0, len(table) - 1)
+        if table[index] != item["name"]:
+            raise self.wrong("modelled", item["name"], f"the table's column {table[index]}")
+        return Modelled(item["name"], item["type"], index, tuple(levels or ()))
+
+
+def _typed(column: Column, modelled: Modelled) -> Column:
+    """Return a resolved column with the type it was fitted with; a predictor may have had none."""
+    kind = ColumnType(modelled.type)
+    if not column.modelled or column.type not in (None, kind):
+        raise StoreError(f"column '{column.name}' is {column.type}, not {kind}")
+    if column.levels is not None and tuple(column.levels) != modelled.levels:
+        raise StoreError(f"column '{column.name}' has other levels")
+    return replace(column, type=kind)

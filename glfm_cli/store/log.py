@@ -1,0 +1,238 @@
+"""One chain on disk: a stream that grows by a batch a draw, and the state that goes with it.
+
+The state says how many draws, and how many bytes of the stream, lead to it, and the checksum of
+those bytes. It is replaced in one step after the stream has reached the disk, so that a killed
+run leaves at worst some bytes too many behind the last state; they are cut off, and the draws in
+them are made again, the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.errors import StoreError
+from glfm_cli.latent.latent import Array, LatentModel, Sizes, take
+from glfm_cli.links.link import Link
+from glfm_cli.posterior import Draw
+from glfm_cli.sampling import inner, params_in, params_out, spans_of
+from glfm_cli.store.arrays import Malformed, read_batches, read_one, to_batch, to_stream
+from glfm_cli.store.folder import (
+    draws_name,
+    map_file,
+    open_inside,
+    replace_file,
+    state_name,
+    write_all,
+    writing,
+)
+from glfm_cli.streams import Streams
+
+EVERY = 5.0  # seconds between two saved states, by default
+SHARE = 0.02  # of the time, at most, that saving takes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the draws of a fit look like: the model, its links, and the size of the table."""
+
+    model: LatentModel
+    links: tuple[Link, ...]
+    n_rows: int
+
+    @property
+    def sizes(self) -> Sizes:
+        """Return the sizes of the table."""
+        return Sizes(self.n_rows, spans_of(self.links)[-1][1], len(self.links))
+
+    def pack(self, draw: Draw) -> dict[str, Array]:
+        """Return a draw as named arrays: `latent.*`, `params.COLUMN.*`, `trace.*`."""
+        arrays = {f"latent.{name}": v for name, v in self.model.pack(draw.latent).items()}
+        arrays |= params_out(draw.params)
+        return arrays | {
+            f"trace.{name}": np.array(value, dtype=np.float64) for name, value in draw.trace.items()
+        }
+
+    def unpack(self, arrays: Mapping[str, Array]) -> Draw:
+        """Return the draw that `pack` was given; ValueError says why it cannot be one."""
+        trace = {
+            name: float(np.asarray(value)) if np.ndim(value) == 0 else np.nan
+            for name, value in inner(arrays, "trace.").items()
+        }
+        if "log_likelihood" not in trace:
+            raise ValueError("'trace.log_likelihood' is missing")
+        latent = self.model.unpack(inner(arrays, "latent."), self.sizes)
+        return Draw(latent, params_in(self.links, arrays), trace)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How far a chain has come: sweeps and draws made, and the stream's bytes with checksum."""
+
+    sweeps: int = 0
+    draws: int = 0
+    n_bytes: int = 0
+    checksum: int = 0
+
+
+def read_state(folder: Path, index: int) -> tuple[Extent, dict[str, Array]] | None:
+    """Return how far a chain has come, and its state's arrays; None when nothing was saved.
+
+    Raises
+    ------
+    StoreError
+        The file is broken.
+    """
+    name = state_name(index)
+    if not os.path.lexists(folder / name):
+        return None
+    try:
+        arrays = read_one(map_file(folder, name))
+        numbers = [int(take(arrays, key, np.int64, ())) for key in ("sweep", *_EXTENT)]
+        if min(numbers) < 0:
+            raise Malformed("it counts below 0")
+    except ValueError as error:
+        raise broken(folder, name, error) from None
+    return Extent(*numbers), arrays
+
+
+_EXTENT = ("log.draws", "log.bytes", "log.checksum")
+
+
+def read_draws(folder: Path, index: int, extent: Extent, layout: Layout) -> tuple[Draw, ...]:
+    """Return the draws of a chain that its state vouches for; their arrays stay on disk.
+
+    Raises
+    ------
+    StoreError
+        The stream is shorter, damaged, or holds something else.
+    """
+    if extent.draws == 0:
+        return ()
+    name = draws_name(index)
+    buffer = map_file(folder, name)
+    if buffer.size < extent.n_bytes:
+        raise StoreError(
+            "is cut off",
+            file=str(folder / name),
+            value=f"{buffer.size} bytes",
+            expected=f"at least {extent.n_bytes}",
+        )
+    buffer = buffer.slice(0, extent.n_bytes)
+    if zlib.crc32(memoryview(buffer)) != extent.checksum:
+        raise broken(folder, name, Malformed("its checksum is another"))
+    try:
+        draws = tuple(layout.unpack(arrays) for arrays in read_batches(buffer))
+        if len(draws) != extent.draws:
+            raise Malformed(f"it holds {len(draws)} draws where {extent.draws} are expected")
+        if any(draw.trace.keys() != draws[0].trace.keys() for draw in draws):
+            raise Malformed("its draws trace different quantities")
+    except ValueError as error:
+        raise broken(folder, name, error) from None
+    return draws
+
+
+def broken(folder: Path, name: str, error: ValueError) -> StoreError:
+    """Return the error of a file whose content is wrong."""
+    return StoreError(f"cannot be used: {error}", file=str(folder / name))
+
+
+class FolderLog:
+    """The log of one chain in a folder; a context manager that closes its file.
+
+    Parameters
+    ----------
+    folder : Path
+    index : int
+        Which chain.
+    layout : Layout
+    seed : int
+        Of the run; a saved random state must come from it.
+    every : float
+        Seconds between two saved states; 0 saves after each sweep. Where writing is slow they
+        come more rarely, so that it takes at most 2 % of the time.
+    """
+
+    def __init__(self, folder: Path, index: int, layout: Layout, seed: int, every: float) -> None:
+        self._folder, self._index, self._layout = folder, index, layout
+        self._key = Streams(seed, index).save()["key"]
+        self._every = every
+        self._extent = Extent()
+        self._schema: pa.Schema | None = None
+        self._descriptor = -1
+        self._next = 0.0
+
+    def __enter__(self) -> FolderLog:
+        self._next = time.monotonic() + self._every
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def resume(self) -> dict[str, Array] | None:
+        """Return the state saved last, after cutting off what the stream has beyond it."""
+        name = draws_name(self._index)
+        found = read_state(self._folder, self._index)
+        path = self._folder / name
+        if found is not None:
+            self._extent, arrays = found
+            read_draws(self._folder, self._index, self._extent, self._layout)
+            if not np.array_equal(arrays.get("random.key", np.empty(0)), self._key):
+                error = ValueError("its random state is not that of this seed and chain")
+                raise broken(self._folder, state_name(self._index), error)
+        with writing(path):
+            if not os.path.lexists(path):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+                os.close(os.open(path, flags, 0o666))
+            self._descriptor = open_inside(self._folder, name, os.O_RDWR)
+            os.ftruncate(self._descriptor, self._extent.n_bytes)
+            os.lseek(self._descriptor, 0, os.SEEK_END)
+        if self._extent.n_bytes:
+            self._schema = pa.ipc.read_schema(map_file(self._folder, name))
+        return None if found is None else arrays
+
+    def append(self, draw: Draw) -> None:
+        """Write one more draw to the end of the stream."""
+        batch = to_batch(self._layout.pack(draw))
+        parts = [batch.serialize()]
+        if self._schema is None:
+            self._schema = batch.schema
+            parts.insert(0, batch.schema.serialize())
+        assert batch.schema.equals(self._schema), "all draws of a chain have the same arrays"
+        extent, checksum, length = self._extent, self._extent.checksum, 0
+        with writing(self._folder / draws_name(self._index)):
+            for part in parts:
+                view = memoryview(part)
+                write_all(self._descriptor, view)
+                checksum = zlib.crc32(view, checksum)
+                length += view.nbytes
+        self._extent = Extent(0, extent.draws + 1, extent.n_bytes + length, checksum)
+
+    def due(self) -> bool:
+        """Return whether it is time for another state to be saved."""
+        return time.monotonic() >= self._next
+
+    def save(self, arrays: Mapping[str, Array]) -> None:
+        """Make all draws so far durable, then the state they lead to."""
+        began = time.monotonic()
+        with writing(self._folder / draws_name(self._index)):
+            os.fsync(self._descriptor)
+        counts = (self._extent.draws, self._extent.n_bytes, self._extent.checksum)
+        log = {name: np.array(n, np.int64) for name, n in zip(_EXTENT, counts, strict=True)}
+        replace_file(self._folder, state_name(self._index), [to_stream({**arrays, **log})])
+        now = time.monotonic()
+        pause = max(self._every, (now - began) / SHARE) if self._every else 0.0
+        self._next = now + pause
+
+    def draws(self) -> tuple[Draw, ...]:
+        """Return every draw; their arrays stay on disk."""
+        return read_draws(self._folder, self._index, self._extent, self._layout)
