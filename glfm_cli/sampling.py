@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -108,8 +109,12 @@ class Run:
 class ChainLog(Protocol):
     """Where one chain's draws go, and the state from which it may be continued."""
 
-    def resume(self) -> Mapping[str, Array] | None:
-        """Return the state saved last, None when there is none; `draws` holds those before it."""
+    def resume(self, load: Callable[[Mapping[str, Array]], Chain]) -> Chain | None:
+        """Return the chain loaded from the state saved last, None when there is none.
+
+        `draws` then holds the draws up to that state. A ValueError of `load` becomes an error
+        that names where the state came from.
+        """
 
     def append(self, draw: Draw) -> None:
         """Keep one more draw."""
@@ -137,7 +142,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self._draws: list[Draw] = []
 
-    def resume(self) -> None:
+    def resume(self, load: Callable[[Mapping[str, Array]], Chain]) -> None:
         """Return None: there is nothing to continue."""
         return
 
@@ -344,11 +349,9 @@ def _run_chain(
     if index > 0 and stop.now():  # the first chain always starts, so that there is an answer
         return _Ended((), 0, ())
     with keeper.chain(index) as log:
-        saved = log.resume()
-        if saved is None:
+        chain = log.resume(partial(load_chain, problem))
+        if chain is None:
             chain = start_chain(problem, Streams(plan.seed, index))
-        else:
-            chain = load_chain(problem, saved)
         last_saved = chain.done
         while chain.done < plan.sweeps and not (chain.done > 0 and stop.now()):
             kept = None

@@ -130,7 +130,7 @@ class Session:
         if self.keeping.resume is not None:
             store = Store.reopen(self.keeping.resume, self.header, links, every=every)
             try:
-                done = _sweeps_made(store, self.plan)
+                done = _sweeps_made(store, self.problem, self.plan)
                 store.plan_for(self.plan)
             except BaseException:
                 store.close()
@@ -145,19 +145,32 @@ class Session:
         """Return the session with a folder beside the output: a killed twin's if there is one."""
         assert self.keeping.partial is not None
         folder = partial_folder(self.keeping.partial)
-        links, every = self.problem.links, self.keeping.every
         note: tuple[str, ...] = ()
         if os.path.lexists(folder):
-            twin = _same_run(folder, header)
+            twin = self._twin(folder, header)
             if twin is not None:
-                store = Store.reopen(folder, twin, links, every=every)
-                note = (f"going on from {folder}, left by an earlier run with the same options",)
-                done = _sweeps_made(store, self.plan)
-                return replace(self, store=store, partial=True, notes=note, done=done)
-            discard(folder)
-            note = (f"{folder}, left by an earlier run with other options, was replaced",)
+                return twin
+            discard(folder)  # raises when another run writes to it
+            note = (f"{folder}, left by an earlier run that was another, was replaced",)
+        links, every = self.problem.links, self.keeping.every
         store = Store.create(folder, header, links, self.data, every=every)
         return replace(self, store=store, partial=True, notes=note)
+
+    def _twin(self, folder: Path, header: Header) -> Session | None:
+        """Return the session that goes on with a folder if its run is the same one, and sound."""
+        found, store = _same_run(folder, header), None
+        if found is None:
+            return None
+        try:
+            links, every = self.problem.links, self.keeping.every
+            store = Store.reopen(folder, found, links, every=every)
+            done = _sweeps_made(store, self.problem, self.plan)
+        except StoreError:
+            if store is not None:
+                store.close()
+            return None
+        note = f"going on from {folder}, left by an earlier run with the same options"
+        return replace(self, store=store, partial=True, notes=(note,), done=done)
 
     def sample(
         self,
@@ -294,9 +307,9 @@ def _check_settings(header: Header, settings: Mapping[str, object], folder: Path
         )
 
 
-def _sweeps_made(store: Store, plan: Plan) -> int:
+def _sweeps_made(store: Store, problem: Problem, plan: Plan) -> int:
     """Return the sweeps of all chains so far; there must not be more draws than the plan has."""
-    extents = store.extents()
+    extents = store.check(problem)
     most = max(extent.draws for extent in extents)
     if most > plan.draws:
         raise UsageError(

@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from glfm_cli.latent.latent import Array, LatentModel, take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import Link, LinkConfig
 from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Plan, inner, spans_of
+from glfm_cli.sampling import Plan, Problem, inner, load_chain, spans_of
 from glfm_cli.schema import Column, Schema
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import (
@@ -279,10 +280,16 @@ class Store:
         """Open the log of a chain."""
         return FolderLog(self.folder, index, self._layout, self.header.plan.seed, self._every)
 
-    def extents(self) -> tuple[Extent, ...]:
-        """Return how far every chain has come."""
-        found = [read_state(self.folder, index) for index in range(self.header.plan.chains)]
-        return tuple(Extent() if one is None else one[0] for one in found)
+    def check(self, problem: Problem) -> tuple[Extent, ...]:
+        """Return how far every chain has come, after checking that each can be gone on with.
+
+        Raises
+        ------
+        StoreError
+            A state or a stream of draws is broken, or not of this problem and seed.
+        """
+        load = partial(load_chain, problem)
+        return tuple(self.chain(i).check(load) for i in range(self.header.plan.chains))
 
     def plan_for(self, plan: Plan) -> None:
         """Note the plan that the run goes on with."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from glfm_cli.errors import StoreError
 from glfm_cli.latent.latent import Array, LatentModel, Sizes, take
 from glfm_cli.links.link import Link
 from glfm_cli.posterior import Draw
-from glfm_cli.sampling import inner, params_in, params_out, spans_of
+from glfm_cli.sampling import Chain, inner, params_in, params_out, spans_of
 from glfm_cli.store.arrays import Malformed, read_batches, read_one, to_batch, to_stream
 from glfm_cli.store.folder import (
     draws_name,
@@ -178,17 +178,37 @@ class FolderLog:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def resume(self) -> dict[str, Array] | None:
-        """Return the state saved last, after cutting off what the stream has beyond it."""
+    def check(self, load: Callable[[Mapping[str, Array]], Chain]) -> Extent:
+        """Return how far the chain has come; raise StoreError unless it can be gone on with."""
+        found = read_state(self._folder, self._index)
+        if found is None:
+            return Extent()
+        extent, arrays = found
+        read_draws(self._folder, self._index, extent, self._layout)
+        self._load(load, arrays)
+        if os.path.lexists(self._folder / draws_name(self._index)):
+            os.close(open_inside(self._folder, draws_name(self._index), os.O_RDWR))
+        return extent
+
+    def _load(
+        self, load: Callable[[Mapping[str, Array]], Chain], arrays: Mapping[str, Array]
+    ) -> Chain:
+        try:
+            if not np.array_equal(arrays.get("random.key", np.empty(0)), self._key):
+                raise ValueError("its random state is not that of this seed and chain")
+            return load(arrays)
+        except ValueError as error:
+            raise broken(self._folder, state_name(self._index), error) from None
+
+    def resume(self, load: Callable[[Mapping[str, Array]], Chain]) -> Chain | None:
+        """Return the chain saved last, after cutting off what the stream has beyond it."""
         name = draws_name(self._index)
         found = read_state(self._folder, self._index)
-        path = self._folder / name
+        chain = None
         if found is not None:
-            self._extent, arrays = found
-            read_draws(self._folder, self._index, self._extent, self._layout)
-            if not np.array_equal(arrays.get("random.key", np.empty(0)), self._key):
-                error = ValueError("its random state is not that of this seed and chain")
-                raise broken(self._folder, state_name(self._index), error)
+            self._extent = found[0]
+            chain = self._load(load, found[1])
+        path = self._folder / name
         with writing(path):
             if not os.path.lexists(path):
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -198,7 +218,7 @@ class FolderLog:
             os.lseek(self._descriptor, 0, os.SEEK_END)
         if self._extent.n_bytes:
             self._schema = pa.ipc.read_schema(map_file(self._folder, name))
-        return None if found is None else arrays
+        return chain
 
     def append(self, draw: Draw) -> None:
         """Write one more draw to the end of the stream."""

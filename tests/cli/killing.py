@@ -1,0 +1,65 @@
+"""`glfm` in processes that are interrupted or killed while they run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from glfm_cli.cli import app
+from glfm_cli.cli.console import Console
+
+# One server with everything imported, from which each process is forked within milliseconds.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["glfm_cli.cli.impute", "glfm_cli.completion", "killing"])
+
+
+def _run(arguments: list[str], folder: str, said: str) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    with open(said, "w", encoding="utf-8") as stderr:
+        status = app.run(arguments, Console(sys.stdout, stderr))
+    os._exit(status)
+
+
+class Command:
+    """A command line in a process of its own, started at once."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._said = folder / "stderr.txt"
+        target = (list(arguments), str(folder), str(self._said))
+        self._process = _FORKS.Process(target=_run, args=target, daemon=True)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def stderr(self) -> str:
+        return self._said.read_text(encoding="utf-8")
+
+    def end(self, seconds: float = 120) -> int:
+        """Wait for the process and return its status; negative when a signal killed it."""
+        self._process.join(seconds)
+        assert self._process.exitcode is not None, "it did not end"
+        return self._process.exitcode
+
+    def stop(self, after: float, how: signal.Signals = signal.SIGKILL) -> int:
+        """Send a signal after so many seconds, unless it has ended, and return its status."""
+        self._process.join(after)
+        if self._process.exitcode is None:
+            os.kill(self.pid, how)
+        return self.end()
+
+    def wait_for(self, path: Path, seconds: float = 60) -> None:
+        """Wait until a file is there."""
+        deadline = time.monotonic() + seconds
+        while not path.exists():
+            assert time.monotonic() < deadline, self.stderr
+            assert self._process.exitcode is None, self.stderr
+            time.sleep(0.002)
