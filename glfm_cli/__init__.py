@@ -16,6 +16,8 @@ _EXPORTS = {
     "Fit": "store",
     "Schema": "schema",
     "Completion": "completion",
+    "Evaluation": "evaluation",
+    "evaluate": "evaluation",
     "impute": "completion",
     "load_fit": "store",
     "plot_completion": "plots",

@@ -311,7 +311,7 @@ def test_arrow_values_that_do_not_fit_are_refused(
         encode(pa.table({"v": array}), schema(said))
 
 
-@pytest.mark.parametrize("role", ["task", "split", "binomial"])
+@pytest.mark.parametrize("role", ["task", "binomial"])
 def test_roles_and_types_of_other_models_are_refused(role: str) -> None:
     said: Any = {"role": role}
     if role == "binomial":

@@ -104,6 +104,7 @@ def run(
     distribution, averaged over the draws of all chains. Observed cells, rows, columns, their
     order and names come out as they went in.
     """
+    from glfm_cli.cli.outputs import check_outputs
     from glfm_cli.completion import (
         Files,
         Keeping,
@@ -121,7 +122,10 @@ def run(
     console.quiet = quiet
     outputs = {"--output": output, "--cells": cells, "--probabilities": probabilities}
     outputs["--plot"] = plot
-    _check_outputs(data, types, outputs, as_json, dry_run)
+    on_stdout = ["--json"] if as_json else []
+    on_stdout += ["the table"] if output is None else []
+    inputs = {"the table itself": data, "the types file": types}
+    check_outputs(inputs, outputs, [] if dry_run else on_stdout)
     chosen = check_request(estimate, interval, threads, time_limit)
     keeping = Keeping(save, resume, _partial_of(output, save, resume), not no_data, checkpoint)
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
@@ -167,38 +171,6 @@ def _partial_of(output: Path | None, save: Path | None, resume: Path | None) -> 
 
     kept = save is not None or resume is not None
     return None if kept or output is None or str(output) == "-" or is_device(output) else output
-
-
-def _check_outputs(
-    data: str, types: Path | None, outputs: dict[str, Path | None], as_json: bool, dry_run: bool
-) -> None:
-    """Raise UsageError when two outputs are one file or stream, or an output is an input."""
-    from glfm_cli.errors import UsageError
-    from glfm_cli.io import same_file
-
-    on_stdout = [name for name, path in outputs.items() if str(path) == "-"]
-    if outputs["--output"] is None:
-        on_stdout.insert(0, "the table")
-    if as_json:
-        on_stdout.insert(0, "--json")
-    if len(on_stdout) > 1 and not dry_run:
-        raise UsageError(
-            f"{on_stdout[0]} and {on_stdout[1]} both go to standard output",
-            hint="Add -o FILE." if "the table" in on_stdout else "Give all but one a file.",
-        )
-    seen: list[tuple[str, Path]] = []
-    for name, path in outputs.items():
-        if path is None or str(path) == "-":
-            continue
-        for what, other in (("the table itself", data), ("the types file", types)):
-            if other is not None and same_file(path, other):
-                raise UsageError(
-                    f"{name} is {what}", file=str(path), hint="Choose another name for the output."
-                )
-        for other_name, other_path in seen:
-            if same_file(path, other_path):
-                raise UsageError(f"{name} and {other_name} name the same file", file=str(path))
-        seen.append((name, path))
 
 
 def _report(console: Console, completion: Completion, strict: bool, as_json: bool) -> int:

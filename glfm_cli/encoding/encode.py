@@ -15,7 +15,8 @@ from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
 
-_UNUSED_ROLES = (Role.ROW, Role.COLUMN, Role.VALUE, Role.TASK, Role.SPLIT)
+# A split is for `evaluate` alone; completing passes it through like an id.
+_UNUSED_ROLES = (Role.ROW, Role.COLUMN, Role.VALUE, Role.TASK)
 
 
 def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:

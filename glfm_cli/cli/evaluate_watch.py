@@ -1,0 +1,81 @@
+"""Progress of an evaluation on stderr: the forecast before it starts, then fits done."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from glfm_cli.cli.console import Console
+from glfm_cli.evaluation import Forecast, Outcome
+
+
+class Watch:
+    """An observer of an evaluation: says how long it may take, and draws a bar on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.console import Console as RichConsole
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._console = console
+        self._bar = Progress(
+            TextColumn("fits"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left, {task.fields[last]}"),
+            console=RichConsole(file=console.stderr),
+            transient=True,
+            disable=not console.shows_progress,
+        )
+        self._task = self._bar.add_task("fits", total=None, last="")
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def planned(self, forecast: Forecast) -> None:
+        """Say what is to be done and how long it may take."""
+        self._console.note(forecast_text(forecast))
+        self._bar.start()
+        self._bar.update(self._task, total=forecast.fits)
+
+    def fitted(self, fit: Outcome) -> None:
+        """Count a fit."""
+        self._bar.update(self._task, advance=1, last=f"last {fit.id.method}")
+
+
+def forecast_text(forecast: Forecast) -> str:
+    """Return the forecast in a line."""
+    if not forecast.fits:
+        return f"All {forecast.done} fits are there already."
+    said = [f"{forecast.fits} fits, {forecast.workers} at a time"]
+    if forecast.done:
+        said[0] += f" ({forecast.done} are there already)"
+    if forecast.per_fit:
+        each = ", ".join(f"{name} {duration(s)}" for name, s in forecast.per_fit.items())
+        said.append(f"about {duration(forecast.seconds)} (a fit of {each})")
+    if forecast.unknown:
+        names = ", ".join(forecast.unknown)
+        said.append(f"{'and' if forecast.per_fit else 'with'} unknown time for {names}")
+    return ": ".join(said[:2]) + "".join(f", {part}" for part in said[2:]) + "."
+
+
+def duration(seconds: float) -> str:
+    """Return a rough time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 9.5 else f"{max(seconds, 0.1):.1f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,27 @@
+"""How far completed cells can be trusted: observed cells are hidden, completed and scored."""
+
+from __future__ import annotations
+
+from glfm_cli.evaluation.evaluate import (
+    METHODS,
+    RATES,
+    REPEATS,
+    TIMEOUT,
+    Observer,
+    evaluate,
+)
+from glfm_cli.evaluation.evaluation import Evaluation
+from glfm_cli.evaluation.forecast import Forecast
+from glfm_cli.evaluation.results import Outcome
+
+__all__ = [
+    "METHODS",
+    "RATES",
+    "REPEATS",
+    "TIMEOUT",
+    "Evaluation",
+    "Forecast",
+    "Observer",
+    "Outcome",
+    "evaluate",
+]

@@ -1,0 +1,89 @@
+"""How long an evaluation will take, said before it starts."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from glfm_cli.evaluation.jobs import Bench, Job
+from glfm_cli.evaluation.methods.models import ModelMethod
+from glfm_cli.evaluation.task import hide
+from glfm_cli.posterior import Posterior
+from glfm_cli.sampling import start_chain
+from glfm_cli.streams import Streams
+
+_TRIAL_SECONDS = 0.5  # of sweeps that are timed for each model
+_LEAST_SWEEPS = 5
+_TRIAL_DRAWS = 8  # whose predictives are timed; from there on the time grows in proportion
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is to be done, and how long it may take.
+
+    fits, done : fits to make now, and those that earlier runs made
+    workers : how many are made at the same time
+    per_fit : seconds of one fit, for each model
+    seconds : of all fits of models together
+    unknown : methods whose time is not known beforehand, with the number of their fits
+    """
+
+    fits: int
+    done: int
+    workers: int
+    per_fit: dict[str, float]
+    seconds: float
+    unknown: dict[str, int]
+
+
+def foresee(bench: Bench, jobs: Sequence[Job], workers: int, done: int) -> Forecast:
+    """Return a forecast: models are timed on a few sweeps of one chain.
+
+    Early sweeps have other numbers of features than later ones, and other processes are not
+    foreseen: it is a rough figure.
+    """
+    fits = Counter(bench.methods[job.method].name for job in jobs)
+    per_fit: dict[str, float] = {}
+    unknown: dict[str, int] = {}
+    for method in bench.methods:
+        if not fits[method.name]:
+            continue
+        if isinstance(method, ModelMethod):
+            rate = median(job.rate for job in jobs)
+            per_fit[method.name] = _time_model(bench, method, rate)
+        elif method.name not in ("mean", "draw"):
+            unknown[method.name] = fits[method.name]
+    total = sum(seconds * fits[name] for name, seconds in per_fit.items())
+    at_once = max(1, min(workers, len(jobs)))
+    return Forecast(len(jobs), done, at_once, per_fit, total / at_once, unknown)
+
+
+def _time_model(bench: Bench, method: ModelMethod, rate: float) -> float:
+    """Return the seconds that one fit of a model is expected to take."""
+    mask = bench.mask(rate, 0)
+    task = hide(bench.table, bench.schema, bench.data, mask, seed=bench.seed, threads=1)
+    problem, plan = method.prepare(
+        bench.table, bench.schema, method.seen(task.data), seed=bench.seed
+    )
+    chain = start_chain(problem, Streams(plan.seed, 0))
+    began = time.monotonic()
+    sweeps = 0
+    while sweeps < _LEAST_SWEEPS or time.monotonic() - began < _TRIAL_SECONDS:
+        chain.sweep(adapt=True)
+        sweeps += 1
+        if sweeps == plan.sweeps:
+            break
+    per_sweep = (time.monotonic() - began) / sweeps
+    turns = -(-plan.chains // min(bench.threads, plan.chains))
+    n_draws = plan.chains * plan.draws
+    n_tried = min(n_draws, _TRIAL_DRAWS)
+    draws = (chain.keep(),) * n_tried
+    began = time.monotonic()
+    method.answer(Posterior(problem.model, problem.links, chain.spans, (draws,)), task)
+    scoring = (time.monotonic() - began) * n_draws / n_tried
+    sampling = per_sweep * plan.sweeps * turns
+    limit = method.sampling.time_limit
+    return scoring + (sampling if limit is None else min(sampling, limit))

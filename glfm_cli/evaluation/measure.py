@@ -1,0 +1,94 @@
+"""How much time and memory one fit takes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_SELF = Path("/proc/self")
+
+
+@dataclass
+class Cost:
+    """Seconds and megabytes of a fit, filled in when it ends; megabytes NaN where not known."""
+
+    seconds: float = float("nan")
+    megabytes: float = float("nan")
+    elsewhere: float = 0.0  # the most that other processes of the fit had, kilobytes
+
+    def note(self, kilobytes: float) -> None:
+        """Take in the memory that other processes of the fit have at the moment."""
+        self.elsewhere = max(self.elsewhere, kilobytes)
+
+
+@contextmanager
+def measured(cost: Cost) -> Iterator[None]:
+    """Measure the block: its wall-clock time, and its peak memory beyond what was there before.
+
+    On Linux the system's high-water mark is reset first, so that every fit has its own. Elsewhere
+    the mark only ever grows, and a fit that needed less than an earlier one shows 0. Memory of
+    external programs is that of all their processes together, looked at every 0.1 s.
+    """
+    before = _reset()
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        cost.seconds = time.monotonic() - began
+        grown = _high_water() - before
+        cost.megabytes = max(cost.elsewhere, grown, 0.0) / 1024
+
+
+def _reset() -> float:
+    """Forget the high-water mark where that can be done; return the memory in use, kilobytes."""
+    try:
+        (_SELF / "clear_refs").write_text("5")
+        return _status(_SELF)["VmRSS"]
+    except (OSError, KeyError):
+        return _high_water()
+
+
+def _high_water() -> float:
+    try:
+        return _status(_SELF)["VmHWM"]
+    except (OSError, KeyError):
+        return _usage()
+
+
+def _usage() -> float:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
+    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return peak / 1024 if os.uname().sysname == "Darwin" else peak
+
+
+def _status(folder: Path) -> dict[str, float]:
+    """Return the memory lines of a process's status, kilobytes."""
+    found = {}
+    for line in (folder / "status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if value.strip().endswith(" kB"):
+            found[name] = float(value.split()[0])
+    return found
+
+
+def group_memory(group: int) -> float:
+    """Return the resident memory of a process group, kilobytes; 0 where /proc does not tell."""
+    total = 0.0
+    try:
+        folders = [entry for entry in os.listdir("/proc") if entry.isdecimal()]
+    except OSError:
+        return total
+    for entry in folders:
+        try:
+            if os.getpgid(int(entry)) == group:
+                total += _status(Path("/proc") / entry).get("VmRSS", 0.0)
+        except (OSError, ValueError):
+            continue  # it has ended meanwhile
+    return total

@@ -1,0 +1,102 @@
+"""The ways to complete a table that are compared, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+
+from glfm_cli.errors import UsageError
+from glfm_cli.evaluation.methods.learners import Iterative, Neighbours
+from glfm_cli.evaluation.methods.models import ModelMethod, Sampling
+from glfm_cli.evaluation.methods.program import Program, parse_program
+from glfm_cli.evaluation.methods.sibp import Sibp
+from glfm_cli.evaluation.methods.simple import Draw, Mean
+from glfm_cli.evaluation.task import Method
+from glfm_cli.latent import MODELS
+
+__all__ = ["Method", "Program", "Sampling", "choose_methods", "known_methods"]
+
+_BUILT_IN: dict[str, Callable[[Sampling], Method]] = {
+    "sibp": Sibp,
+    "marginal": lambda sampling: ModelMethod("marginal", "glfm", sampling, {"max_features": 0}),
+    "mean": lambda _: Mean(),
+    "draw": lambda _: Draw(),
+    "knn": lambda _: Neighbours(),
+    "iterative": lambda _: Iterative(),
+}
+
+
+def known_methods() -> list[str]:
+    """Return the names of all methods but external programs."""
+    return [*MODELS, *_BUILT_IN]
+
+
+def choose_methods(
+    names: Sequence[str],
+    programs: Mapping[str, str],
+    sampling: Sampling,
+    *,
+    timeout: float,
+) -> tuple[Method, ...]:
+    """Return the methods of some names, external programs after the others.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of models, of built-in methods, or of programs.
+    programs : mapping
+        Names to commands, as `parse_program` takes them.
+    sampling : Sampling
+        How models are fitted.
+    timeout : float
+        Seconds that a program may take.
+
+    Raises
+    ------
+    UsageError
+        A name is unknown, given twice, or that of two things; a setting fits no model.
+    """
+    for name in programs:
+        if name in known_methods():
+            raise UsageError(
+                f"--method {name}: the name is taken",
+                expected=f"another name than {', '.join(known_methods())}",
+            )
+    every = [*names, *(name for name in programs if name not in names)]
+    chosen: list[Method] = []
+    for name in every:
+        if name in (method.name for method in chosen):
+            raise UsageError("--methods", value=f"'{name}' twice", expected="each method once")
+        if name in programs:
+            chosen.append(parse_program(name, programs[name], timeout))
+        elif name in _BUILT_IN:
+            chosen.append(_BUILT_IN[name](sampling))
+        elif name in MODELS:
+            chosen.append(ModelMethod(name, name, sampling, {}))
+        else:
+            raise _unknown(name, [*known_methods(), *programs])
+    if not chosen:
+        raise UsageError("--methods", expected=f"some of {', '.join(known_methods())}")
+    _check_settings(chosen, sampling)
+    return tuple(chosen)
+
+
+def _check_settings(methods: Sequence[Method], sampling: Sampling) -> None:
+    """Raise UsageError for a setting that no model among the methods has."""
+    models = [method for method in methods if isinstance(method, ModelMethod)]
+    for name in sampling.settings:
+        if not models:
+            raise UsageError(f"--set {name}", expected="a model among the methods")
+        if not any(name in model.known_settings() for model in models):
+            models[0].configure({name: sampling.settings[name]})  # which raises, with a hint
+
+
+def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean '{close[0]}'? " if close else ""
+    return UsageError(
+        "unknown method",
+        value=f"'{name}'",
+        expected=f"some of {', '.join(known)}",
+        hint=f"{hint}Another program is added with --method 'NAME=COMMAND'.",
+    )

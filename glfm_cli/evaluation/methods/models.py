@@ -1,0 +1,129 @@
+"""Latent models as methods: sampled as `glfm impute` would, scored by their predictives."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, prepare
+from glfm_cli.completion.estimates import point
+from glfm_cli.encoding import Data
+from glfm_cli.evaluation.task import AT, Prediction, Task
+from glfm_cli.latent import MODELS
+from glfm_cli.links.link import LinkConfig
+from glfm_cli.posterior import Posterior
+from glfm_cli.predictive import log_scores, predict
+from glfm_cli.sampling import Plan, Problem, Run, sample
+from glfm_cli.schema import Schema
+from glfm_cli.settings import apply_settings
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How models are fitted; names and defaults are those of `impute`."""
+
+    chains: int = CHAINS
+    warmup: int = WARMUP
+    draws: int = DRAWS
+    thin: int = THIN
+    time_limit: float | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelMethod:
+    """A latent model, completed by its own links.
+
+    fixed : settings that make the method what it is; the user's others are laid over the defaults
+    """
+
+    name: str
+    model: str
+    sampling: Sampling
+    fixed: Mapping[str, object]
+
+    @property
+    def key(self) -> str:
+        """Return the model and all that steers its sampling."""
+        plan = dataclasses.replace(self.sampling, settings={})
+        settings = sorted((name, str(value)) for name, value in self.settings.items())
+        return f"{self.name} {self.model} {plan} {settings}"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the user's settings that this model has, and the fixed ones."""
+        known = self.known_settings()
+        given = {name: v for name, v in self.sampling.settings.items() if name in known}
+        return {**given, **self.fixed}
+
+    def known_settings(self) -> set[str]:
+        """Return the names of the settings of this model and of the links."""
+        configs = (MODELS[self.model].Config(), LinkConfig())
+        return {f.name for config in configs for f in dataclasses.fields(config)}
+
+    def configure(self, settings: Mapping[str, object]) -> dict[str, Any]:
+        """Return the configurations under some settings; raises UsageError for a wrong one."""
+        configs = {"model": MODELS[self.model].Config(), "links": LinkConfig()}
+        return apply_settings(configs, settings)
+
+    def load(self) -> None:
+        """Do nothing: all that sampling needs is there."""
+
+    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
+        """Raise GlfmError when a setting is wrong or a column has no link."""
+        self.prepare(table, schema, self.seen(data), seed=0)
+
+    def prepare(
+        self, table: pa.Table, schema: Schema, data: Data, *, seed: int
+    ) -> tuple[Problem, Plan]:
+        """Return what is sampled, and for how long."""
+        problem, _, plan = prepare(
+            table,
+            schema,
+            model=self.model,
+            chains=self.sampling.chains,
+            warmup=self.sampling.warmup,
+            draws=self.sampling.draws,
+            thin=self.sampling.thin,
+            seed=seed,
+            settings=self.settings,
+            data=data,
+        )
+        return problem, plan
+
+    def seen(self, data: Data) -> Data:
+        """Return an encoded table as the model is to see it."""
+        return data
+
+    def sample(self, task: Task) -> Run:
+        """Return the draws given the observed cells."""
+        data = self.seen(task.data)
+        problem, plan = self.prepare(task.table, task.schema, data, seed=task.seed)
+        run = sample(
+            problem, plan, threads=task.threads, time_limit=self.sampling.time_limit
+        )  # fmt: skip
+        if run.stopped == "interrupted":
+            raise KeyboardInterrupt
+        return run
+
+    def fit(self, task: Task) -> dict[int, Prediction]:
+        """Return the predictives of the hidden cells, and the estimates that `impute` puts in."""
+        return self.answer(self.sample(task).posterior, task)
+
+    def answer(self, posterior: Posterior, task: Task) -> dict[int, Prediction]:
+        """Return what some draws say of the hidden cells."""
+        marginals = predict(posterior, task.hidden, AT)
+        logs = log_scores(posterior, task.hidden, task.truth)
+        return {
+            d: Prediction(
+                estimate=point(posterior.links[d], marginal, "auto"),
+                log_score=logs[d],
+                quantiles=marginal.quantiles if marginal.probabilities is None else None,
+                probabilities=marginal.probabilities,
+            )
+            for d, marginal in marginals.items()
+        }

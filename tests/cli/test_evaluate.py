@@ -1,0 +1,242 @@
+"""`glfm evaluate` as a user meets it: summaries, files, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glfm_cli import evaluation
+from glfm_cli.cli import evaluate as command
+from glfm_cli.io import read_table
+
+Here = Callable[..., Any]
+FAST = ("--rates", "0.2,0.4", "--repeats", "2", "--jobs", "1", "--methods", "mean,draw")
+
+
+@pytest.fixture
+def table(desk: Any) -> Any:
+    """A desk with a small table of three types."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(40)
+    lines = ["height,visits,grade"]
+    for i, value in enumerate(x):
+        grade = "" if i % 9 == 4 else ["low", "mid", "high"][int(np.digitize(value, [-0.5, 0.5]))]
+        lines.append(f"{170 + 8 * value:.1f},{rng.poisson(3)},{grade}")
+    desk.put("table.csv", "\n".join(lines) + "\n")
+    desk.put(
+        "types.yaml",
+        "columns:\n  height: real\n  visits: count\n"
+        "  grade: {type: ordinal, levels: [low, mid, high]}\n",
+    )
+    return desk
+
+
+def run(here: Here, *options: str, table: str = "table.csv") -> Any:
+    return here("evaluate", table, "--types", "types.yaml", *options)
+
+
+def test_the_summary_is_on_stdout_and_every_score_in_the_file(table: Any, here: Here) -> None:
+    said = run(here, *FAST, "-o", "r.csv")
+    assert said.status == 0, said.stderr
+    assert "20 %, 40 % of the cells hidden 2 times (mcar)." in said.stdout
+    assert "Error (lower is better)" in said.stdout
+    assert "Error: difference to mean, 95 % interval" in said.stdout
+    assert not said.lines("Warning")
+    rows = read_table("r.csv").to_pylist()
+    assert {row["method"] for row in rows} == {"mean", "draw"}
+    assert {row["column"] for row in rows} == {"", "height", "visits", "grade"}
+    (error,) = [r for r in rows if (r["method"], r["rate"], r["repeat"], r["scope"], r["score"])
+                == ("mean", "0.4", "1", "all", "error")]  # fmt: skip
+    assert 0 < float(error["value"]) < 1
+
+
+def test_it_says_how_long_it_may_take_before_it_starts(table: Any, here: Here) -> None:
+    options = ("--methods", "glfm,mean", "--rates", "0.3", "--repeats", "1", "--jobs", "1")
+    said = run(here, *options, "--chains", "1", "--warmup", "5", "--draws", "5")
+    first = said.stderr.splitlines()[0]
+    assert first.startswith("2 fits, 1 at a time: about 0.")
+    assert "(a fit of glfm" in first
+
+
+def test_json_is_the_summary_as_an_object(table: Any, here: Here) -> None:
+    said = run(here, *FAST, "--json", "-q")
+    done = json.loads(said.stdout)
+    assert done["methods"] == ["mean", "draw"]
+    assert done["fits"] == 8
+    assert not said.stderr
+    means = {(e["method"], e["rate"]): e["mean"] for e in done["summary"]
+             if (e["score"], e["scope"]) == ("error", "all")}  # fmt: skip
+    assert means["mean", 0.2] < means["draw", 0.2]
+
+
+def test_the_table_can_go_to_stdout(table: Any, here: Here) -> None:
+    said = run(here, *FAST, "-o", "-", "-q")
+    assert said.stdout.splitlines()[0].startswith("method,mechanism,rate,repeat,scope")
+
+
+def test_standard_defaults_are_those_of_python() -> None:
+    assert tuple(command.METHODS.split(",")) == evaluation.METHODS
+    assert tuple(map(float, command.RATES.split(","))) == evaluation.RATES
+    assert command.REPEATS == evaluation.REPEATS
+    assert command.TIMEOUT == evaluation.TIMEOUT
+
+
+def test_a_split_column_fixes_what_is_hidden(table: Any, here: Here) -> None:
+    text = (table.folder / "table.csv").read_text().splitlines()
+    lines = [text[0] + ",part"]
+    lines += [line + (",test" if i % 4 == 0 else ",train") for i, line in enumerate(text[1:])]
+    table.put("table.csv", "\n".join(lines) + "\n")
+    table.put(
+        "types.yaml",
+        "columns:\n  height: {type: real, role: target}\n  visits: count\n"
+        "  grade: {type: ordinal, levels: [low, mid, high]}\n  part: split\n",
+    )
+    said = run(here, "--methods", "mean", "--repeats", "1", "--jobs", "1", "--json")
+    done = json.loads(said.stdout)
+    assert done["mechanism"] == "given"
+    assert {e.get("column") for e in done["summary"]} == {None, "height"}
+    impute = table.impute("-o", "out.csv")
+    assert impute.status == 0, impute.stderr  # completing passes the split through
+
+
+# Stopped and gone on with ---------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_resumes_to_the_same_file(
+    table: Any, here: Here, repository: Path, how: signal.Signals
+) -> None:
+    options = [
+        "evaluate", "table.csv", "--types", "types.yaml", "--methods", "glfm,mean", "--rates",
+        "0.2,0.4", "--repeats", "2", "--chains", "1", "--warmup", "40", "--draws", "5",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "glfm_cli", *options, "--jobs", "2", "-o", "stopped.csv"],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    wait_for(lambda: done_in("stopped.csv") >= 2)
+    process.send_signal(how)
+    _, told = process.communicate(timeout=30)
+    if how is signal.SIGINT and done_in("stopped.csv") < 8:
+        assert process.returncode == 130
+        assert b"--resume goes on" in told
+    said = here(*options, "--jobs", "1", "-o", "stopped.csv", "--resume")
+    assert said.status == 0, said.stderr
+    assert here(*options, "--jobs", "1", "-o", "whole.csv").status == 0
+    stopped, whole = (without_cost(name) for name in ("stopped.csv", "whole.csv"))
+    assert stopped == whole
+
+
+def done_in(name: str) -> int:
+    path = Path(name)
+    return path.read_text().count(",fit,,,completed,") if path.exists() else 0
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def without_cost(name: str) -> list[Any]:
+    rows = read_table(name).to_pylist()
+    return [row for row in rows if row["score"] not in ("seconds", "megabytes")]
+
+
+# Another program ------------------------------------------------------------------------------
+
+CRASH = "import sys; sys.exit('out of ideas')"
+
+
+def test_a_program_that_fails_is_a_warning(table: Any, here: Here) -> None:
+    table.put("crash.py", CRASH)
+    command = f"crash={sys.executable} crash.py {{input}} {{output}}"
+    said = run(here, *FAST, "--method", command, "-o", "r.csv")
+    assert said.status == 0
+    assert said.lines("Warning") == [
+        "Warning: crash failed in 4 of 4 fits: ended with status 1: out of ideas"
+    ]
+    notes = [row["note"] for row in read_table("r.csv").to_pylist() if row["method"] == "crash"]
+    assert notes.count("ended with status 1: out of ideas") == 4
+
+
+# What goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--rates", "0.1,1.5"], "--rates, found 1.5, expected shares between 0 and 1"),
+        (["--rates", "0"], "--rates, found 0, expected shares between 0 and 1"),
+        (["--rates", "ten"], "--rates, found 'ten', expected numbers between 0 and 1"),
+        (["--rates", "0.1,0.1"], "--rates, found a rate twice"),
+        (["--rates", ","], "--rates, expected at least one share"),
+        (["--rates", "nan"], "--rates, found nan"),
+        (["--repeats", "0"], "--repeats, found 0, expected a whole number from 1"),
+        (["--methods", "mean,gflm"], "unknown method, found 'gflm', expected some of"),
+        (["--methods", "mean,mean"], "--methods, found 'mean' twice"),
+        (["--methods", ""], "--methods, expected some of"),
+        (["--mechanism", "mnra"], "--mechanism, found 'mnra', expected mcar or"),
+        (["--reference", "glfm"], "--reference, found 'glfm', expected mean or draw"),
+        (["--rates", "0.95"], "a rate of 0.95 cannot be reached"),
+        (["--method", "mine"], "--method mine, expected NAME=COMMAND"),
+        (["--method", "m=cat {input}"], "--method m, found cat {input}, expected a command with"),
+        (["--method", "m=no-such-program {input} {output}"], "there is no program 'no-such"),
+        (["--method", "m=cat 'a {input} {output}"], "--method m: No closing quotation"),
+        (["--method", "mean=cat {input} {output}"], "--method mean: the name is taken"),
+        (["--method-timeout", "0"], "--method-timeout, found 0.0, expected seconds above 0"),
+        (["--set", "alpha=2"], "--set alpha, expected a model among the methods"),
+        (["--methods", "glfm", "--set", "alhpa=2"], "--set alhpa: no such setting"),
+        (["--methods", "glfm", "--set", "alpha=-2"], "--set alpha, found -2"),
+        (["-o", "no/such/folder.csv"], "no/such/folder.csv: cannot be written"),
+        (["-o", "results.xyz"], "the name does not tell the table's format"),
+        (["-o", "table.csv"], "--output is the table itself"),
+        (["-o", "-", "--json"], "--json and --output both go to standard output"),
+        (["--resume"], "--resume needs --output"),
+        (["--seed", "1"], "more than one table"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_clear_line(
+    table: Any, here: Here, options: list[str], match: str
+) -> None:
+    more = ["table.csv"] if options == ["--seed", "1"] else []
+    before = table.files()
+    said = run(here, *FAST, *options, *more)
+    assert said.status == 2, said.stderr
+    (line,) = said.lines("Error")
+    assert match in line
+    assert len(said.lines("Hint")) <= 1
+    assert len(said.stderr.splitlines()) <= 2
+    assert not said.output
+    assert table.files() == before
+
+
+def test_gaps_cannot_be_imitated_where_there_are_none(table: Any, here: Here) -> None:
+    table.put("whole.csv", "height,visits,grade\n1.5,2,low\n2.5,3,mid\n3.5,1,high\n")
+    said = run(here, *FAST, "--mechanism", "observed", table="whole.csv")
+    assert said.status == 2
+    assert "the table has none" in said.stderr
+
+
+def test_results_that_are_there_are_not_overwritten(table: Any, here: Here) -> None:
+    assert run(here, *FAST, "-o", "r.csv").status == 0
+    said = run(here, *FAST, "-o", "r.csv")
+    assert said.status == 2
+    assert "--resume" in said.stderr
+    again = run(here, *FAST, "-o", "r.csv", "--resume")
+    assert again.status == 0
+    assert "All 8 fits are there already." in again.stderr
