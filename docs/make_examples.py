@@ -28,7 +28,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 IMAGES = REPOSITORY / "docs" / "images"
-DOCUMENTS = ("README.md", "docs/impute.md", "docs/python.md", "docs/saving.md")
+DOCUMENTS = ("README.md", "docs/impute.md", "docs/python.md", "docs/saving.md", "docs/diagnose.md")
 
 NOT_RUN = ("git", "pip", "python", "python3", "source", "cd", "ruff", "mypy", ".ci/run")
 

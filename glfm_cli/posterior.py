@@ -12,6 +12,11 @@ from glfm_cli.latent.latent import Array, LatentModel
 from glfm_cli.links.link import Link, Params
 
 
+def gates(name: str) -> bool:
+    """Return whether a traced quantity decides on convergence; the number of features does not."""
+    return name == "log_likelihood" or name.startswith(("noise_", "cell_"))
+
+
 @dataclass(frozen=True)
 class Draw:
     """One kept draw: the model's snapshot, the parameters of every link, and scalars."""

@@ -40,6 +40,10 @@ Types = Annotated[
         help="The types file: what each column means (`glfm types` writes a first one).",
     ),
 ]
+Fit = Annotated[
+    Path,
+    typer.Argument(metavar="DIR.glfm", help="The folder of a saved fit (`glfm impute --save`)."),
+]
 Save = Annotated[
     Path | None,
     typer.Option(

@@ -21,6 +21,7 @@ from glfm_cli.encoding import Data, decode
 from glfm_cli.errors import UsageError
 from glfm_cli.executors import available_threads
 from glfm_cli.io import read_table
+from glfm_cli.posterior import gates
 from glfm_cli.predictive import draw_jointly, nothing, predict, trace_cells
 from glfm_cli.sampling import Observer, Plan, Problem, Run, start_chain
 from glfm_cli.schema import Schema
@@ -167,16 +168,11 @@ def complete(
         columns=tuple(columns),
         posterior=posterior,
         run=run,
-        diagnostics=diagnose(traces, [name for name in traces if _gates(name)]),
+        diagnostics=diagnose(traces, [name for name in traces if gates(name)]),
         interval=interval,
         seed=seed,
         ids=table.select(list(data.ids)),
     )
-
-
-def _gates(name: str) -> bool:
-    """Return whether a traced quantity decides on convergence; the number of features does not."""
-    return name == "log_likelihood" or name.startswith(("noise_", "cell_"))
 
 
 def check_request(

@@ -145,6 +145,9 @@ class NumericLink(Link, Protocol):
     def scale(self) -> float:
         """Return the unit of `standard_moments`, in the column's own unit."""
 
+    def standard(self, x: Array) -> Array:
+        """Return u = (x - center) / scale, cut off where its square would overflow."""
+
     def value(self, y: Array) -> Array:
         """Return the x of given y, inside support and bounds."""
 

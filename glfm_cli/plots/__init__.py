@@ -8,6 +8,7 @@ the same bytes.
 from __future__ import annotations
 
 from glfm_cli.plots.completion import plot_completion
+from glfm_cli.plots.diagnosis import plot_diagnosis
 from glfm_cli.plots.style import check_figure
 
-__all__ = ["check_figure", "plot_completion"]
+__all__ = ["check_figure", "plot_completion", "plot_diagnosis"]

@@ -1,0 +1,205 @@
+"""`glfm diagnose`: how far the draws of a saved fit can be trusted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glfm_cli.cli import options
+from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.cli.sparkline import numbers, sparkline
+
+if TYPE_CHECKING:
+    from glfm_cli.diagnosis import Diagnosis
+
+EXAMPLE = "glfm diagnose lung.glfm"
+MOST_QUANTITIES = 12  # rows of the table of quantities, the worst first
+MOST_TRACES = 4
+
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw the traces and the columns beside their replicates (.png, .svg or .pdf).",
+    ),
+]
+Replicates = Annotated[
+    int,
+    typer.Option(
+        "--replicates",
+        min=99,
+        metavar="N",
+        help="How often each column is made anew for the check.",
+    ),
+]
+Cells = Annotated[
+    int,
+    typer.Option(
+        "--cells", min=0, metavar="N", help="How many of the least certain cells to list."
+    ),
+]
+Every = Annotated[bool, typer.Option("--all", help="List every quantity, not only the worst.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
+
+
+def run(
+    ctx: typer.Context,
+    fit: options.Fit,
+    plot: Plot = None,
+    replicates: Replicates = 100,
+    cells: Cells = 10,
+    every: Every = False,
+    strict: Strict = False,
+    as_json: Json = False,
+    quiet: options.Quiet = False,
+) -> int:
+    """Say how far the draws of a saved fit can be trusted, and what to do about it.
+
+    Shows whether the chains agree (R-hat, effective sample sizes, traces), whether the model makes
+    columns like the observed ones, and which completed cells are least certain.
+    """
+    from glfm_cli.diagnosis import diagnose_fit
+
+    console: Console = ctx.obj
+    console.quiet = quiet
+    if plot is not None:
+        from glfm_cli.plots import check_figure
+
+        check_figure(plot)
+    result = diagnose_fit(fit, replicates=replicates, cells=cells)
+    if as_json:
+        console.result(json.dumps(result.to_dict(), allow_nan=False) + "\n")
+    else:
+        blocks = console.stdout.isatty()
+        for line in describe(result, every=every, blocks=blocks):
+            console.result(line + "\n")
+    if plot is not None:
+        from glfm_cli.plots import plot_diagnosis
+
+        plot_diagnosis(result, plot)
+    for text in result.notes:
+        console.warn(text)
+    if strict and not result.diagnostics.converged():
+        console.warn(f"--strict: {result.diagnostics.summary()}")
+        return ExitStatus.NOT_CONVERGED
+    return ExitStatus.OK
+
+
+def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
+    """Return the lines that are printed.
+
+    Parameters
+    ----------
+    result : Diagnosis
+    every : bool
+        Whether all quantities are listed.
+    blocks : bool
+        Whether traces are drawn; otherwise they are given as numbers.
+    """
+    lines = [
+        f"{result.path}: {result.n_rows} rows, {result.chains} chains, {result.draws} draws",
+        "",
+        result.diagnostics.summary(),
+        "",
+        *_quantities(result, every),
+        "",
+        *_traces(result, blocks),
+    ]
+    if result.checks is not None:
+        lines += ["", *_checks(result)]
+    if result.uncertain:
+        lines += ["", *_cells(result)]
+    return [*lines, "", "What to do:", *(f"  - {text}" for text in result.advice)]
+
+
+def _quantities(result: Diagnosis, every: bool) -> list[str]:
+    # The watched ones first, the worst at the top.
+    ranked = sorted(result.diagnostics, key=lambda q: (not q.gating, -q.severity()))
+    shown = ranked if every else ranked[:MOST_QUANTITIES]
+    rows = [["R-hat", "ESS bulk", "ESS tail", "mean", "sd", "quantity"]]
+    for q in shown:
+        label = result.labels[q.name]
+        rows.append(
+            [
+                _number(q.rhat, ".3f"),
+                _number(q.ess_bulk, ".0f"),
+                _number(q.ess_tail, ".0f"),
+                _number(q.mean, ".4g"),
+                _number(q.sd, ".3g"),
+                label if q.gating else f"{label} (not watched)",
+            ]
+        )
+    rest = len(ranked) - len(shown)
+    more = [f"  and {rest} more, none worse (--all shows them)"] if rest else []
+    return [*_aligned(rows, left=1), *more]
+
+
+def _traces(result: Diagnosis, blocks: bool) -> list[str]:
+    ranked = sorted((q for q in result.diagnostics if q.gating), key=lambda q: -q.severity())
+    names = ["log_likelihood", "features", *(q.name for q in ranked)]
+    names = [name for name in dict.fromkeys(names) if name in result.traces][:MOST_TRACES]
+    how = "" if blocks else ", as means of successive stretches"
+    lines = [f"Traces, a line a chain{how}:"]
+    for name in names:
+        trace = result.traces[name]
+        low, high = float(trace.min()), float(trace.max())
+        lines.append(f"  {result.labels[name]}, {low:.5g} to {high:.5g}")
+        for chain in trace.tolist():
+            lines.append("    " + (sparkline(chain, low, high) if blocks else numbers(chain)))
+    return lines
+
+
+def _checks(result: Diagnosis) -> list[str]:
+    rows = [["p", "column", "summary", "observed", "replicated", "95 % of replicates"]]
+    for check in result.checks or ():
+        # Of levels, the one that is farthest off.
+        shown = (
+            check.summaries
+            if not check.levels
+            else (min(check.summaries, key=lambda one: one.p_value),)
+        )
+        for i, one in enumerate(shown):
+            first = [_number(check.p_value, ".3f"), check.column] if i == 0 else ["", ""]
+            name = f"share of {one.name}" if check.levels else one.name
+            between = f"{one.lower:.4g} to {one.upper:.4g}"
+            rows.append([*first, name, f"{one.observed:.4g}", f"{one.mean:.4g}", between])
+    return [
+        "Columns beside columns that the model makes (a small p: the model does not make such a "
+        "column):",
+        *_aligned(rows, left=2, first=1),
+    ]
+
+
+def _cells(result: Diagnosis) -> list[str]:
+    rows = [["uncertainty", "row", "column", "guess"]]
+    for cell in result.uncertain or ():
+        rows.append([f"{cell.uncertainty:.2f}", str(cell.row), cell.column, cell.guess])
+    return [
+        "The least certain cells (1: as uncertain as a cell of which only the column is known):",
+        *_aligned(rows, left=2),
+    ]
+
+
+def _aligned(rows: list[list[str]], *, left: int, first: int | None = None) -> list[str]:
+    """Return rows of a table, the last `left` columns to the left (or those from `first` on)."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    start = len(widths) - left if first is None else first
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(width) if i >= start else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _number(value: float, how: str) -> str:
+    return format(value, how) if value == value and abs(value) != float("inf") else "-"

@@ -1,0 +1,148 @@
+"""The diagnosis of a saved fit: convergence, predictive check, uncertain cells, advice."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+
+from glfm_cli.diagnosis.advice import advise
+from glfm_cli.diagnosis.check import REPLICATES, check_columns
+from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
+from glfm_cli.diagnostics import diagnose
+from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.latent.latent import Array
+from glfm_cli.posterior import Posterior, gates
+from glfm_cli.predictive import Marginal, predict, trace_cells
+from glfm_cli.store import Fit, load_fit
+from glfm_cli.streams import CELLS, CHECKS, Streams
+
+UNCERTAIN_CELLS = 10
+NO_DATA = (
+    "the fit was saved without its table, so columns are not compared with it and no cells are "
+    "listed"
+)
+
+
+def diagnose_fit(
+    fit: Fit | str | os.PathLike[str],
+    *,
+    replicates: int = REPLICATES,
+    cells: int = UNCERTAIN_CELLS,
+) -> Diagnosis:
+    """Say how far the draws of a saved fit can be trusted.
+
+    Parameters
+    ----------
+    fit : Fit or path
+        A loaded fit, or its folder.
+    replicates : int
+        Columns that the posterior predictive check makes of each; fewer than 99 find nothing.
+    cells : int
+        How many of the least certain cells are listed.
+
+    Returns
+    -------
+    Diagnosis
+        The same fit gives the same diagnosis.
+
+    Raises
+    ------
+    StoreError
+        The folder is no sound fit.
+    """
+    fit = fit if isinstance(fit, Fit) else load_fit(fit)
+    posterior, data = fit.posterior, fit.data
+    traces = posterior.traces()
+    gaps: dict[int, Array] = {}
+    checks = uncertain = None
+    if data is not None:
+        wanted = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns)}
+        gaps = {d: rows for d, rows in wanted.items() if rows.size}
+        # The same cells as after the run that made the fit.
+        traces |= trace_cells(posterior, gaps, Streams(fit.seed, 0).get(CELLS))
+        rng = Streams(fit.seed, 0).get(CHECKS)
+        checks = check_columns(posterior, data, rng, replicates=replicates)
+        uncertain = _least_certain(posterior, data, gaps, cells)
+    result = Diagnosis(
+        path=str(fit.path),
+        model=fit.model.name,
+        n_rows=fit.n_rows,
+        chains=len(posterior.chains),
+        draws=posterior.n_draws,
+        diagnostics=diagnose(traces, [name for name in traces if gates(name)]),
+        traces=traces,
+        labels={name: _label(name, fit) for name in traces},
+        checks=checks,
+        uncertain=uncertain,
+        notes=(*fit.notes, *((NO_DATA,) if data is None else ())),
+        advice=(),
+    )
+    return replace(result, advice=advise(result, fit))
+
+
+_LABELS = {
+    "log_likelihood": "log likelihood of the observed cells",
+    "features": "number of features",
+    "alpha": "mass of the feature prior",
+    "weight_variance": "prior variance of the weights",
+    "share_1": "share of rows with the commonest feature",
+    "share_2": "share of rows with the second commonest feature",
+    "share_3": "share of rows with the third commonest feature",
+}
+
+
+def _label(name: str, fit: Fit) -> str:
+    """Return what a traced quantity is, in words."""
+    kind, _, rest = name.partition("_")
+    if kind == "noise" and rest.isdigit():
+        return f"noise variance of '{fit.columns[int(rest)].name}'"
+    if kind == "cell":
+        row, _, d = rest.partition("_")
+        return f"missing cell of '{fit.columns[int(d)].name}', row {row}"
+    return _LABELS.get(name, name.replace("_", " "))
+
+
+def _least_certain(
+    posterior: Posterior, data: Data, gaps: dict[int, Array], most: int
+) -> tuple[UncertainCell, ...]:
+    """Return the cells whose distribution is widest beside that of their column."""
+    marginals = predict(posterior, gaps)
+    found: list[tuple[float, int, int, int]] = []
+    for d, marginal in marginals.items():
+        spread = _relative(data.columns[d], marginal)
+        worst = np.argsort(-spread, kind="stable")[:most]
+        found += [(-float(spread[i]), int(marginal.rows[i]), d, int(i)) for i in worst]
+    return tuple(
+        UncertainCell(
+            row=row + 1,
+            column=data.columns[d].column.name,
+            uncertainty=-spread,
+            guess=_guess(data.columns[d], marginals[d], i),
+        )
+        for spread, row, d, i in sorted(found)[:most]
+    )
+
+
+def _relative(encoded: EncodedColumn, marginal: Marginal) -> Array:
+    """Return the uncertainty (n,) of cells relative to their column; 1 says nothing is known."""
+    x = encoded.x[encoded.observed]
+    if marginal.probabilities is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = float(np.std(x / 2)) * 2
+        return marginal.sd / whole if 0 < whole < np.inf else np.zeros(marginal.rows.size)
+    shares = np.bincount(x.astype(np.intp), minlength=len(encoded.levels)) / x.size
+    whole = float(_entropy(shares[None, :])[0])
+    return _entropy(marginal.probabilities) / whole if whole > 0 else np.zeros(marginal.rows.size)
+
+
+def _entropy(p: Array) -> Array:
+    return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=1)
+
+
+def _guess(encoded: EncodedColumn, marginal: Marginal, i: int) -> str:
+    if marginal.probabilities is None:
+        return f"{marginal.mean[i]:.4g} +- {marginal.sd[i]:.2g}"
+    level = int(np.argmax(marginal.probabilities[i]))
+    return f"{encoded.levels[level]} ({100 * marginal.probabilities[i, level]:.0f} %)"

@@ -1,0 +1,85 @@
+"""What a diagnosis of a saved fit says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from glfm_cli.diagnosis.check import ColumnCheck
+from glfm_cli.diagnostics import Diagnostics
+from glfm_cli.latent.latent import Array
+
+
+@dataclass(frozen=True)
+class UncertainCell:
+    """A completed cell of which little is known.
+
+    row : counted from 1
+    uncertainty : relative to the column: the predictive standard deviation over that of the
+        observed cells, or the entropy of the predictive over that of the observed shares. 1 says
+        that the rest of the row tells nothing.
+    guess : mean and standard deviation, or the likeliest level and its probability
+    """
+
+    row: int
+    column: str
+    uncertainty: float
+    guess: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """How far the draws of a fit can be trusted, and what to do about it.
+
+    Attributes
+    ----------
+    path : str
+    model : str
+    n_rows, chains, draws : int
+        Of the table; chains that count; draws of all chains.
+    diagnostics : Diagnostics
+        R-hat and effective sample sizes of every traced quantity.
+    traces : dict of str to (chain, draw) float64
+    labels : dict of str to str
+        What each traced quantity is, in words.
+    checks : tuple of ColumnCheck, or None
+        The posterior predictive check of every column; None when the fit was saved without data.
+    uncertain : tuple of UncertainCell, or None
+        The least certain of the completed cells, the worst first; None likewise.
+    notes, advice : tuple of str
+        What the user should know; what to do next.
+    """
+
+    path: str
+    model: str
+    n_rows: int
+    chains: int
+    draws: int
+    diagnostics: Diagnostics
+    traces: dict[str, Array]
+    labels: dict[str, str]
+    checks: tuple[ColumnCheck, ...] | None
+    uncertain: tuple[UncertainCell, ...] | None
+    notes: tuple[str, ...]
+    advice: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `glfm diagnose --json` prints."""
+        checks, uncertain = self.checks, self.uncertain
+        return {
+            "path": self.path,
+            "model": self.model,
+            "rows": self.n_rows,
+            "chains": self.chains,
+            "draws": self.draws,
+            "diagnostics": self.diagnostics.to_dict(),
+            "labels": self.labels,
+            "predictive_check": None if checks is None else [c.to_dict() for c in checks],
+            "uncertain_cells": None if uncertain is None else [c.to_dict() for c in uncertain],
+            "notes": list(self.notes),
+            "advice": list(self.advice),
+        }

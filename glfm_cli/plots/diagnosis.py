@@ -1,0 +1,168 @@
+"""The figure of a diagnosis: traces of the chains, and columns beside their replicates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from glfm_cli.diagnosis import ColumnCheck, Diagnosis
+from glfm_cli.plots.style import (
+    FAINT,
+    OBSERVED,
+    PLAIN,
+    PREDICTED,
+    SMALL,
+    TITLE,
+    check_figure,
+    drawing,
+    save,
+    short,
+)
+
+MAX_TRACES = 6
+MAX_COLUMNS = 12
+MAX_LEVELS = 8
+
+_WIDE = 3
+_PANEL = (3.3, 2.1)  # inches
+_DPI = 150
+_CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
+_INTERVAL = (0.025, 0.975)
+_WIDTH = 190.0  # points, of the line above a panel
+
+
+def plot_diagnosis(diagnosis: Diagnosis, path: str | os.PathLike[str] | None = None) -> Figure:
+    """Draw the traces of the worst quantities, and each column beside those the model makes.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        What `diagnose_fit` returns.
+    path : path, optional
+        Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        At most 6 traces and 12 columns, those that fit worst first.
+
+    Raises
+    ------
+    OutputError
+        The suffix is another one, or the file cannot be written.
+    """
+    if path is not None:
+        check_figure(path)
+    with drawing():
+        figure = _figure(diagnosis)
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+def _figure(diagnosis: Diagnosis) -> Figure:
+    names = _worst(diagnosis)
+    checks = sorted(diagnosis.checks or (), key=lambda check: check.p_value)[:MAX_COLUMNS]
+    n_rows = -(-len(names) // _WIDE) + -(-len(checks) // _WIDE)
+    size = (_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5)
+    figure = Figure(figsize=size, dpi=_DPI, layout=ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06))
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(max(1, n_rows), _WIDE)
+    for i, name in enumerate(names):
+        axes = figure.add_subplot(grid[i // _WIDE, i % _WIDE])
+        _draw_trace(axes, diagnosis, name)
+    first = -(-len(names) // _WIDE)
+    for i, check in enumerate(checks):
+        axes = figure.add_subplot(grid[first + i // _WIDE, i % _WIDE])
+        _draw_check(axes, check)
+    handles: list[Line2D | Patch] = [
+        Line2D([], [], color=FAINT, label="a line: the trace of a chain")
+    ]
+    if checks:
+        handles += [
+            Patch(color=OBSERVED, label="observed"),
+            Line2D([], [], color=PREDICTED, label="made by the model, with 95 % of its columns"),
+        ]
+    figure.legend(
+        handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, prop=SMALL
+    )
+    return figure
+
+
+def _worst(diagnosis: Diagnosis) -> list[str]:
+    """Return the quantities to be drawn: the log likelihood, the features, then the worst."""
+    ranked = sorted((q for q in diagnosis.diagnostics if q.gating), key=lambda q: -q.severity())
+    names = ["log_likelihood", "features", *(q.name for q in ranked)]
+    return [name for name in dict.fromkeys(names) if name in diagnosis.traces][:MAX_TRACES]
+
+
+def _draw_trace(axes: Axes, diagnosis: Diagnosis, name: str) -> None:
+    for i, chain in enumerate(diagnosis.traces[name]):
+        at = np.arange(1, chain.size + 1)
+        axes.plot(at, chain, color=_CHAINS[i % len(_CHAINS)], linewidth=0.8)
+    quantity = diagnosis.diagnostics[name]
+    rhat = f", R-hat {quantity.rhat:.2f}" if np.isfinite(quantity.rhat) else ""
+    _title(axes, diagnosis.labels[name], rhat)
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    _plain(axes)
+
+
+def _draw_check(axes: Axes, check: ColumnCheck) -> None:
+    low, high = np.quantile(check.replicated, _INTERVAL, axis=0)
+    mean = check.replicated.mean(axis=0)
+    if check.levels:
+        _draw_levels(axes, check, mean, low, high)
+    else:
+        axes.stairs(check.observed, check.edges, fill=True, color=OBSERVED)
+        axes.stairs(mean, check.edges, color=PREDICTED, linewidth=1.2, baseline=None)
+        middle = check.edges[:-1] / 2 + check.edges[1:] / 2
+        axes.vlines(middle, low, high, color=PREDICTED, linewidth=0.8)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+    _title(axes, check.column, f", p = {check.p_value:.2g}")
+    _plain(axes)
+
+
+def _draw_levels(
+    axes: Axes, check: ColumnCheck, mean: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
+    shown = _commonest(check.observed)
+    at = np.arange(len(shown))
+    axes.bar(at, check.observed[shown], 0.7, color=OBSERVED)
+    axes.errorbar(
+        at,
+        mean[shown],
+        yerr=np.stack([mean[shown] - low[shown], high[shown] - mean[shown]]),
+        linestyle="none",
+        marker="_",
+        markersize=9,
+        color=PREDICTED,
+        elinewidth=0.8,
+    )
+    axes.set_xticks(at, [short(check.levels[r], _WIDTH / len(shown) - 6, PLAIN) for r in shown])
+
+
+def _commonest(shares: np.ndarray) -> Sequence[int]:
+    """Return the codes of the commonest levels, in their own order."""
+    order = np.argsort(-shares, kind="stable")[:MAX_LEVELS]
+    return [int(code) for code in np.sort(order)]
+
+
+def _title(axes: Axes, name: str, rest: str) -> None:
+    axes.set_title(short(name, _WIDTH, TITLE, rest), fontproperties=TITLE, loc="left")
+
+
+def _plain(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=7)
