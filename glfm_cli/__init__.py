@@ -20,6 +20,8 @@ _EXPORTS = {
     "evaluate": "evaluation",
     "Diagnosis": "diagnosis",
     "diagnose_fit": "diagnosis",
+    "Exploration": "exploration",
+    "explore": "exploration",
     "impute": "completion",
     "load_fit": "store",
     "plot_completion": "plots",

@@ -19,13 +19,14 @@ import typer
 from typer.main import get_command
 
 from glfm_cli import __version__
-from glfm_cli.cli import diagnose, evaluate, impute, types
+from glfm_cli.cli import diagnose, evaluate, explore, impute, types
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.errors import GlfmError
 
 COMMANDS: dict[str, ModuleType] = {
     "diagnose": diagnose,
     "evaluate": evaluate,
+    "explore": explore,
     "impute": impute,
     "types": types,
 }

@@ -316,6 +316,10 @@ class Glfm:
         """Return Z (n, K) uint8 of a run of rows, the bias column first when there is one."""
         return np.unpackbits(draw.bits[rows], axis=1, count=draw.n_columns)
 
+    def weights(self, draw: GlfmDraw) -> Array:
+        """Return B (K, S), the bias row first when there is one."""
+        return draw.B
+
     def eta_law(self, draw: GlfmDraw, rows: slice | Array) -> EtaLaw:
         """Return eta = z_n B, a point: one component without variance."""
         mean = (self.features(draw, rows).astype(np.float64) @ draw.B)[:, None, :]

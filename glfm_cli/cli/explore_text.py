@@ -1,0 +1,176 @@
+"""An exploration on the terminal: readable at 80 columns, plain when it is not a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich import box
+from rich.console import Console as RichConsole
+from rich.table import Table
+from rich.text import Text
+
+from glfm_cli.exploration import tables
+from glfm_cli.exploration.words import number, percent, typical
+
+if TYPE_CHECKING:
+    from glfm_cli.exploration import Exploration
+
+MOST_PATTERNS = 5  # side by side; more are in the files
+MOST_COLUMNS = 40
+LONGEST_NAME = 18
+WIDEST = 100
+_BECAUSE = {
+    "consensus": "in it rows go together most as they do on average",
+    "best": "of all draws it has the highest log likelihood",
+    "held-out": "of all draws it best predicts the cells hidden before the fit",
+}
+
+
+def show(found: Exploration, stdout: TextIO) -> None:
+    """Print an exploration."""
+    console = RichConsole(file=stdout, highlight=False, soft_wrap=False)
+    console.width = min(console.width, WIDEST)
+    for line in headline(found):
+        console.print(Text(line))
+    _features(console, found)
+    _patterns(console, found)
+    _typical(console, found)
+    if found.surprising is not None:
+        _listed(console, "The least expected cells", tables.surprising_cells(found))
+        _listed(console, "The least expected rows", tables.surprising_rows(found))
+    if found.similar is not None:
+        title = f"The rows most like row {found.similar.row + 1}"
+        _listed(console, title, tables.similar(found))
+    if found.dependence is not None:
+        table = tables.dependence(found)
+        _listed(console, "Columns that tell most of each other", table.slice(0, 10))
+        if table.num_rows > 10:
+            console.print(Text(f"and {table.num_rows - 10} more pairs."))
+
+
+def headline(found: Exploration) -> list[str]:
+    """Return the fit in three lines."""
+    shown = found.shown
+    counted = [
+        _counted(found.data.n_rows, "row"),
+        _counted(len(found.scales), "column"),
+        f"{_counted(len(found.posterior.chains), 'chain')} "
+        f"with {_counted(found.posterior.n_draws, 'draw')} in all",
+    ]
+    return [
+        f"{', '.join(counted)}, {found.seconds:.1f} s.",
+        f"Shown is draw {shown.draw + 1} of chain {shown.chain + 1}, with "
+        f"{_counted(found.n_features, 'feature')}: {_BECAUSE[found.sample]}.",
+        found.diagnostics.summary(),
+    ]
+
+
+def remainder_line(found: Exploration) -> str | None:
+    """Return what is to be said of the features that are not shown, None without any."""
+    rest = found.remainder
+    if rest.number == 0:
+        return None
+    others = "1 more feature is" if rest.number == 1 else f"{rest.number} more features are"
+    where = "of the draws of other chains" if len(found.posterior.chains) > 1 else "of the draws"
+    return (
+        f"{others} not shown: in at most {percent(rest.largest)} of the rows, found again in at "
+        f"most {percent(rest.stability)} {where}; "
+        f"they explain {percent(rest.explained)} of what all features explain."
+    )
+
+
+def _features(console: RichConsole, found: Exploration) -> None:
+    if not found.features:
+        console.print()
+        console.print(Text("No feature: nothing in this table sets a group of rows apart."))
+        return
+    table = _table(console, "Features")
+    for name in ("", "rows", "explains", "stability"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table.add_column("switching it on", ratio=1)
+    for feature, part in zip(found.features, found.explained, strict=True):
+        table.add_row(
+            feature.name,
+            percent(feature.share),
+            percent(float(part)),
+            percent(feature.stability),
+            Text(found.in_words(feature)),
+        )
+    console.print(table)
+    line = remainder_line(found)
+    if line:
+        console.print(Text(line))
+
+
+def _patterns(console: RichConsole, found: Exploration) -> None:
+    if not found.main:
+        return
+    names = " ".join(feature.name for feature in found.main)
+    table = _table(console, f"Patterns of {names}")
+    table.add_column("", no_wrap=True)
+    for name in ("rows", "share", "cumulative", "stability"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("features", ratio=1)
+    for pattern in found.top_patterns:
+        table.add_row(
+            pattern.name,
+            str(pattern.rows.size),
+            percent(pattern.share),
+            percent(pattern.cumulative),
+            percent(pattern.stability),
+            found.features_on(pattern),
+        )
+    console.print(table)
+    others = len(found.patterns) - len(found.top_patterns)
+    if others:
+        console.print(Text(f"and {_counted(others, 'more pattern')}."))
+
+
+def _typical(console: RichConsole, found: Exploration) -> None:
+    patterns = found.top_patterns[:MOST_PATTERNS]
+    table = _table(console, "Typical rows: the mean, or the likeliest level with its probability")
+    table.add_column("", no_wrap=True, max_width=LONGEST_NAME, overflow="ellipsis")
+    table.add_column("all rows", justify="right")
+    for pattern in patterns:
+        table.add_column(pattern.name, justify="right")
+    place = {scale.d: i for i, scale in enumerate(found.scales)}
+    for scale in found.columns[:MOST_COLUMNS]:
+        i = place[scale.d]
+        unit = scale.encoded.column.unit
+        table.add_row(
+            Text(f"{scale.name} ({unit})" if unit else scale.name),
+            Text(typical(scale, found.baseline[i])),
+            *(Text(typical(scale, pattern.profiles[i])) for pattern in patterns),
+        )
+    console.print(table)
+    left = len(found.columns) - MOST_COLUMNS
+    if left > 0:
+        console.print(Text(f"and {_counted(left, 'more column')}."))
+
+
+def _listed(console: RichConsole, title: str, content: Any) -> None:
+    """Print an Arrow table as it is, numbers rounded."""
+    table = _table(console, title)
+    for name in content.column_names:
+        numeric = str(content.schema.field(name).type) in ("double", "int64")
+        table.add_column(name, justify="right" if numeric else "left")
+    for row in content.to_pylist():
+        table.add_row(*(Text(_cell(value)) for value in row.values()))
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return number(value)
+    return "" if value is None else str(value)
+
+
+def _table(console: RichConsole, title: str) -> Table:
+    """Print a title, as wide as the page and not as the table, and return a table to fill."""
+    console.print()
+    console.print(Text(title, style="bold"))
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

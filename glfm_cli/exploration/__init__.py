@@ -1,0 +1,38 @@
+"""Explore a table: which groups of rows it has, what marks each, and how sure that is."""
+
+from __future__ import annotations
+
+from glfm_cli.exploration.explore import (
+    Job,
+    describe_run,
+    explore,
+    hide,
+    is_saved_fit,
+    open_fit,
+    prepare_exploration,
+)
+from glfm_cli.exploration.features import Effect, Feature
+from glfm_cli.exploration.files import check_folder, check_format, write_files
+from glfm_cli.exploration.patterns import Pattern
+from glfm_cli.exploration.request import TOP, Request, make_request
+from glfm_cli.exploration.result import Exploration
+
+__all__ = [
+    "TOP",
+    "Effect",
+    "Exploration",
+    "Feature",
+    "Job",
+    "Pattern",
+    "Request",
+    "check_folder",
+    "check_format",
+    "describe_run",
+    "explore",
+    "hide",
+    "is_saved_fit",
+    "make_request",
+    "open_fit",
+    "prepare_exploration",
+    "write_files",
+]

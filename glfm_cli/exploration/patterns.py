@@ -1,0 +1,153 @@
+"""Patterns: which combinations of features occur, how often, and what their rows look like.
+
+A pattern says of each *main* feature whether it is on. Main are the stable features that are shown;
+where fewer than four are stable, the next ones as well, up to four in all. Features of a single
+column are never main. The other features are not part of a pattern: its typical row averages over
+them as they occur in its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm_cli.exploration.explanation import Explanation, memberships
+from glfm_cli.exploration.features import STABLE, Feature
+from glfm_cli.exploration.scales import Profile, Scale
+from glfm_cli.exploration.stability import MATCH, Matches, by_chain, some_rows
+from glfm_cli.latent.latent import Array
+from glfm_cli.posterior import Posterior
+
+LEAST_MAIN = 4
+_PROFILE_ROWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Rows with the same main features.
+
+    bits : (M,) uint8, one a main feature
+    rows : (n,) row indices
+    share, cumulative : of all rows, and with the more frequent patterns
+    stability : share of the draws of other chains that contain it; NaN for patterns not asked for
+    profiles : of each column, in the order of the scales; empty for patterns not asked for
+    """
+
+    bits: Array
+    rows: Array
+    share: float
+    cumulative: float
+    stability: float
+    profiles: tuple[Profile, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the bits as "(0100)", "()" when there is no feature at all."""
+        return f"({''.join(str(bit) for bit in self.bits)})"
+
+    @property
+    def stable(self) -> bool:
+        """True when most draws of other chains contain it."""
+        return self.stability >= STABLE
+
+
+def main_features(features: Sequence[Feature]) -> tuple[Feature, ...]:
+    """Return the features that make up patterns, in the order shown."""
+    shared = [feature for feature in features if feature.alone is None]
+    stable = [feature.index for feature in shared if feature.stable]
+    others = [feature.index for feature in shared if not feature.stable]
+    chosen = {*stable, *others[: max(0, LEAST_MAIN - len(stable))]}
+    return tuple(feature for feature in features if feature.index in chosen)
+
+
+def find_patterns(
+    posterior: Posterior,
+    shown: Explanation,
+    matches: Matches,
+    main: Sequence[Feature],
+    scales: Sequence[Scale],
+    *,
+    top: int,
+    bias: bool,
+) -> tuple[Pattern, ...]:
+    """Return all patterns, the commonest first; the first `top` with stability and profiles."""
+    columns = [feature.index for feature in main]
+    bits, code = np.unique(shown.Z[:, columns], axis=0, return_inverse=True)
+    code = code.reshape(-1)
+    count = np.bincount(code, minlength=bits.shape[0])
+    order = np.lexsort((*bits.T[::-1], -count)) if bits.shape[1] else np.arange(bits.shape[0])
+    order = order[np.argsort(-count[order], kind="stable")]
+    found = _stability(posterior, matches, code, order[:top], columns, bias=bias)
+    eta = shown.eta
+    patterns, total = [], 0.0
+    for place, number in enumerate(order):
+        rows = np.flatnonzero(code == number)
+        total += rows.size / code.size
+        wanted = place < top
+        patterns.append(
+            Pattern(
+                bits=bits[number],
+                rows=rows,
+                share=rows.size / code.size,
+                cumulative=total,
+                stability=float(found[place]) if wanted else np.nan,
+                profiles=_profiles(shown, eta, rows, scales) if wanted else (),
+            )
+        )
+    return tuple(patterns)
+
+
+def _profiles(
+    shown: Explanation, eta: Array, rows: Array, scales: Sequence[Scale]
+) -> tuple[Profile, ...]:
+    part = eta[rows[some_rows(rows.size, _PROFILE_ROWS)]]
+    return tuple(
+        scale.profile(part, float(shown.noise[scale.d]), shown.params[scale.d]) for scale in scales
+    )
+
+
+def _stability(
+    posterior: Posterior,
+    matches: Matches,
+    code: Array,
+    wanted: Array,
+    columns: Sequence[int],
+    *,
+    bias: bool,
+) -> Array:
+    """Return how often draws of other chains contain each wanted pattern, by its rows.
+
+    A draw's patterns are those of its features that match the main ones; it contains a pattern of
+    ours when one of its own has much the same rows, phi >= `MATCH`.
+    """
+    if not columns:
+        return np.ones(wanted.size)  # all rows, in every draw
+    rows = some_rows(code.size)
+    mine = code[rows]
+    contains = np.zeros((matches.chain.size, wanted.size), dtype=bool)
+    for i in np.flatnonzero(matches.others):
+        there = [k for k in columns if matches.found[i, k]]
+        if not there:
+            continue
+        draw = posterior.chains[int(matches.chain[i])][int(matches.draw[i])]
+        Z = memberships(posterior, draw, rows, bias=bias)[:, matches.match[i, there]]
+        _, theirs = np.unique(Z, axis=0, return_inverse=True)
+        contains[i] = best_overlap(mine, theirs.reshape(-1), wanted) >= MATCH
+    return by_chain(contains, matches.chain, matches.others)
+
+
+def best_overlap(mine: Array, theirs: Array, wanted: Array) -> Array:
+    """Return, for each wanted group of rows, the best phi with a group of another partition."""
+    n = mine.size
+    table = np.zeros((int(mine.max()) + 1, int(theirs.max()) + 1))
+    np.add.at(table, (mine, theirs), 1.0)
+    p, q = table.sum(axis=1) / n, table.sum(axis=0) / n
+    scale = np.sqrt(np.outer(p * (1 - p), q * (1 - q)))
+    covariance = table / n - np.outer(p, q)
+    phi = np.divide(covariance, scale, out=np.zeros_like(table), where=scale > 1e-12)
+    best = np.zeros(wanted.size)
+    inside = wanted < phi.shape[0]  # a pattern may have none of the rows compared
+    best[inside] = phi[wanted[inside]].max(axis=1)
+    return best

@@ -1,0 +1,94 @@
+"""What is asked of an exploration besides its fit."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glfm_cli.errors import UsageError
+from glfm_cli.exploration.choice import Sample, check_sample
+from glfm_cli.exploration.scales import Scale
+
+TOP = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which draw is shown, and what of it.
+
+    sample : how the draw is chosen
+    top : how many patterns are shown
+    columns : names of the columns that words and figures speak of; None for all
+    surprising : how many of the least expected cells and rows are wanted, 0 for none
+    similar : a data row, counted from 1, whose likes are wanted
+    dependence : whether the dependence between columns is wanted
+    """
+
+    sample: Sample = "consensus"
+    top: int = TOP
+    columns: tuple[str, ...] | None = None
+    surprising: int = 0
+    similar: int | None = None
+    dependence: bool = False
+
+    def check_rows(self, n_rows: int) -> None:
+        """Raise UsageError when the row asked for is not in the table."""
+        if self.similar is not None and not 1 <= self.similar <= n_rows:
+            raise UsageError(
+                "--similar", value=self.similar, expected=f"a data row from 1 to {n_rows}"
+            )
+
+    def wanted(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns asked for; a comma separates names, unless a name has one itself."""
+        found: list[str] = []
+        for text in self.columns or ():
+            found += [text] if text in names else [part.strip() for part in text.split(",")]
+        return tuple(dict.fromkeys(name for name in found if name))
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise UsageError when a column asked for is not among the modelled ones."""
+        for name in self.wanted(names):
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=1)
+                raise UsageError(
+                    "--columns names no modelled column",
+                    value=f"'{name}'",
+                    hint=f"Did you mean '{close[0]}'?"
+                    if close
+                    else f"Modelled are {', '.join(list(names)[:8])}"
+                    + (f" and {len(names) - 8} more." if len(names) > 8 else "."),
+                )
+
+    def chosen(self, scales: Sequence[Scale]) -> tuple[Scale, ...]:
+        """Return the columns asked for, in the order asked."""
+        if self.columns is None:
+            return tuple(scales)
+        by_name = {scale.name: scale for scale in scales}
+        return tuple(by_name[name] for name in self.wanted(list(by_name)))
+
+
+def make_request(
+    *,
+    sample: str = "consensus",
+    top: int = TOP,
+    columns: Sequence[str] | None = None,
+    surprising: int = 0,
+    similar: int | None = None,
+    dependence: bool = False,
+) -> Request:
+    """Return a request whose parts are in range, or raise UsageError."""
+    if top < 1:
+        raise UsageError("--top", value=top, expected="a whole number from 1")
+    if surprising < 0:
+        raise UsageError("--surprising", value=surprising, expected="a whole number from 0")
+    if isinstance(columns, str):
+        columns = [columns]
+    return Request(
+        check_sample(sample),
+        int(top),
+        None if columns is None else tuple(columns),
+        int(surprising),
+        None if similar is None else int(similar),
+        bool(dependence),
+    )

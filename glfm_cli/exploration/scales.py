@@ -1,0 +1,122 @@
+"""One column's scale: how its distribution under the model is summed up, whatever its type.
+
+A `Profile` is the distribution of a column averaged over some rows: its mean, its levels'
+probabilities, and its mass in bins. Two profiles are compared by how much mass differs,
+
+    size = 1/2 sum over bins |p - q|,
+
+the total variation distance: 0 for the same distribution, 1 for two that exclude each other. It
+means the same for numbers and levels, and does not depend on a column's unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.latent.latent import Array
+from glfm_cli.links.link import Link, Params, of_levels, of_numbers
+
+N_BINS = 64
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The distribution of a column, averaged over rows.
+
+    mean : of the value, or of the level code of an ordinal column; NaN for categorical ones
+    mass : (G,) probabilities of the bins, or of the levels
+    """
+
+    mean: float
+    mass: Array
+
+    def distance(self, other: Profile) -> float:
+        """Return the total variation distance, in [0, 1]."""
+        return float(0.5 * np.abs(self.mass - other.mass).sum())
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A column with its link and its bins.
+
+    d : its number among the modelled columns
+    span : its first latent column, and one past its last
+    at : (G - 1,) where bins end, in the column's own unit; empty for levels
+    """
+
+    d: int
+    encoded: EncodedColumn
+    link: Link
+    span: tuple[int, int]
+    at: Array
+
+    @property
+    def name(self) -> str:
+        """Return the column's name."""
+        return self.encoded.column.name
+
+    @property
+    def discrete(self) -> bool:
+        """True for levels, False for numbers."""
+        return self.link.discrete
+
+    @property
+    def ordered(self) -> bool:
+        """True when there is a higher and a lower."""
+        return not self.link.discrete or of_levels(self.link).ordered
+
+    def latent(self, eta: Array) -> Array:
+        """Return the column's part of eta (n, S), as links take it."""
+        start, end = self.span
+        return eta[:, start] if end - start == 1 else eta[:, start:end]
+
+    def masses(self, eta: Array, var: float, params: Params) -> Array:
+        """Return the mass (n, G) in every bin or level, of each row of eta (n, S)."""
+        own = self.latent(eta)
+        if self.discrete:
+            return of_levels(self.link).probabilities(own, var, params)
+        link = of_numbers(self.link)
+        sd = np.sqrt(var + link.noise)
+        below = ndtr((link.upper_end(self.at)[None, :] - own[:, None]) / sd)
+        ends = np.column_stack([np.zeros(own.size), below, np.ones(own.size)])
+        return np.diff(ends, axis=1)
+
+    def profile(self, eta: Array, var: float, params: Params) -> Profile:
+        """Return the distribution averaged over rows of eta (n, S), n > 0."""
+        mass = self.masses(eta, var, params).mean(axis=0)
+        if self.discrete:
+            codes = np.arange(mass.size)
+            return Profile(float(mass @ codes) if self.ordered else np.nan, mass)
+        inside, first, _ = of_numbers(self.link).moments(self.latent(eta), var, params)
+        total = float(inside.sum())
+        return Profile(float(first.sum() / total) if total > 0 else np.nan, mass)
+
+    def baseline(self) -> Profile:
+        """Return the distribution of the observed cells of the whole table."""
+        x = self.encoded.x[self.encoded.observed]
+        n_levels = len(self.encoded.levels)
+        if self.discrete:
+            mass = np.bincount(x.astype(np.intp), minlength=n_levels) / max(x.size, 1)
+            mean = float(x.mean()) if self.ordered and x.size else np.nan
+            return Profile(mean, mass)
+        bins = np.searchsorted(self.at, x, side="left")
+        mass = np.bincount(bins, minlength=self.at.size + 1) / max(x.size, 1)
+        return Profile(float(np.sum(x / x.size)) if x.size else np.nan, mass)
+
+
+def scale_of(
+    d: int, encoded: EncodedColumn, link: Link, span: tuple[int, int], n_bins: int = N_BINS
+) -> Scale:
+    """Return a column's scale, with bins that hold about equally many of its observed cells."""
+    if link.discrete:
+        return Scale(d, encoded, link, span, np.empty(0))
+    x = encoded.x[encoded.observed]
+    if x.size == 0:
+        at = np.unique(of_numbers(link).value(np.linspace(-2, 2, n_bins - 1)))
+    else:
+        at = np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)[:-1], method="inverted_cdf"))
+    return Scale(d, encoded, link, span, at)

@@ -1,0 +1,215 @@
+"""`glfm explore` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+from glfm_cli import explore
+from glfm_cli.cli import explore as command
+from glfm_cli.cli import options
+from glfm_cli.exploration import TOP
+
+SHORT = ("--chains", "1", "--warmup", "5", "--draws", "5", "--threads", "1")
+TYPES = "columns:\n  id: id\n  heat: {type: real, unit: °C}\n  kind: categorical\n  size: count\n"
+N_ROWS = 60
+
+
+@pytest.fixture
+def table(desk: Any, seed: int) -> Any:
+    """A desk with a table in which warm rows are of kind b and large."""
+    rng = np.random.default_rng(seed)
+    warm = rng.random(N_ROWS) < 0.4
+    lines = ["id,heat,kind,size"]
+    for i, one in enumerate(warm):
+        heat, size = rng.normal(30 if one else 10, 2), rng.poisson(20 if one else 4)
+        kind = "" if i == 5 else "b" if one else "a"
+        lines.append(f"r{i},{heat:.2f},{kind},{size}")
+    desk.put("table.csv", "\n".join(lines) + "\n")
+    desk.put("types.yaml", TYPES)
+    return desk
+
+
+@pytest.fixture
+def explored(table: Any, here: Callable[..., Any]) -> Callable[..., Any]:
+    """Run `glfm explore` on the table, with a few sweeps of one chain."""
+    return partial(here, "explore", "table.csv", "--types", "types.yaml", *SHORT)
+
+
+def test_the_terminal_shows_features_patterns_and_typical_rows(
+    table: Any, explored: Callable[..., Any]
+) -> None:
+    said = explored("--chains", "3", "--warmup", "20")
+    assert said.status == 0, said.stderr
+    lines = said.stdout.splitlines()
+    assert lines[0].startswith("60 rows, 3 columns, 3 chains with 15 draws in all")
+    for title in ("Features", "Typical rows: the mean, or the likeliest level"):
+        assert any(line.startswith(title) for line in lines)
+    assert any(line.startswith("Patterns of F1") for line in lines)
+    assert "heat higher" in said.stdout
+    assert "heat (°C)" in said.stdout
+    assert "\x1b" not in said.stdout  # no colour when piped
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_line_is_wider_than_the_terminal(
+    table: Any, monkeypatch: pytest.MonkeyPatch, width: int, explored: Callable[..., Any]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    said = explored("--surprising", "3", "--similar", "1", "--dependence")
+    assert said.status == 0, said.stderr
+    assert max(map(len, said.stdout.splitlines())) <= width
+
+
+def test_json_is_one_object_with_the_same_content_as_python(
+    table: Any, explored: Callable[..., Any]
+) -> None:
+    said = explored("--json", "--seed", "3")
+    shown = json.loads(said.stdout)
+    python = explore(
+        "table.csv", "types.yaml", chains=1, warmup=5, draws=5, threads=1, seed=3
+    ).to_dict()
+    shown.pop("seconds"), python.pop("seconds")
+    assert shown == json.loads(json.dumps(python))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_folder_gets_every_table(table: Any, kind: str, explored: Callable[..., Any]) -> None:
+    said = explored("-o", "out", "--format", kind, "--dependence", "--similar", "2")
+    assert said.status == 0, said.stderr
+    names = {path.name for path in Path("out").iterdir()}
+    assert {f"{name}.{kind}" for name in ("features", "patterns", "effects", "dependence")} <= names
+    path = f"out/memberships.{kind}"
+    content = pc.read_csv(path) if kind == "csv" else pq.read_table(path)
+    assert content.column_names == ["row", "id", "pattern", "feature", "member", "probability"]
+    summary = json.loads(Path("out/exploration.json").read_text(encoding="utf-8"))
+    assert content.num_rows == N_ROWS * len(summary["features"])
+    assert summary["similar_to"] == 2
+
+
+def test_a_saved_fit_is_explored_without_its_table(table: Any, here: Callable[..., Any]) -> None:
+    done = here(
+        "impute", "table.csv", "--types", "types.yaml", *SHORT, "-o", "x.csv", "--save", "run.glfm"
+    )
+    assert done.status == 0, done.stderr
+    Path("table.csv").unlink()
+    said = here("explore", "run.glfm", "--json")
+    assert said.status == 0, said.stderr
+    shown = json.loads(said.stdout)
+    assert (shown["rows"], shown["draws"], shown["options"]["source"]) == (60, 5, "run.glfm")
+    said = here("explore", "run.glfm", "--chains", "2")
+    assert said.status == 2
+    assert said.lines("Error") == [
+        "Error: --chains says how to sample, but a saved fit has been sampled"
+    ]
+
+
+def test_a_fit_saved_without_its_table_cannot_be_explored(
+    table: Any, here: Callable[..., Any]
+) -> None:
+    here(
+        "impute", "table.csv", "--types", "types.yaml", *SHORT,
+        "-o", "x.csv", "--save", "run.glfm", "--no-data",
+    )  # fmt: skip
+    said = here("explore", "run.glfm")
+    assert said.status == 2
+    assert "the table was left out of this saved fit" in said.stderr
+
+
+def test_strict_ends_with_status_3_and_shows_everything(
+    table: Any, explored: Callable[..., Any]
+) -> None:
+    said = explored("--strict")
+    assert said.status == 3
+    assert "Features" in said.stdout
+    assert any("--strict" in line for line in said.lines("Warning"))
+
+
+BAD = {
+    ("--sample", "worst"): "--sample, found worst, expected consensus or best or held-out",
+    ("--top", "0"): "--top, found 0, expected a whole number from 1",
+    ("--surprising", "-1"): "--surprising, found -1, expected a whole number from 0",
+    ("--similar", "61"): "--similar, found 61, expected a data row from 1 to 60",
+    ("--columns", "heat,knd"): "--columns names no modelled column, found 'knd'",
+    ("--columns", "id"): "--columns names no modelled column, found 'id'",
+    ("--format", "xlsx"): "--format, found xlsx, expected csv or parquet",
+    ("-o", "table.csv"): "table.csv: --output is the table itself",
+    ("-o", "types.yaml"): "types.yaml: --output is the types file",
+    ("--set", "colour=1"): "--set colour: no such setting",
+}
+
+
+@pytest.mark.parametrize("options_given", BAD)
+def test_a_bad_option_is_one_clear_line(
+    table: Any, options_given: tuple[str, str], explored: Callable[..., Any]
+) -> None:
+    before = table.files()
+    said = explored(*options_given)
+    assert said.status == 2
+    assert said.lines("Error") == [f"Error: {BAD[options_given]}"]
+    assert said.stdout == ""
+    assert table.files() == before
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [("nothing.csv", "nothing.csv"), ("no.glfm", "no.glfm"), (".", ".")],
+)
+def test_what_is_not_there_is_an_error(
+    table: Any, data: str, problem: str, here: Callable[..., Any]
+) -> None:
+    said = here("explore", data)
+    assert said.status == 2
+    assert len(said.lines("Error")) == 1
+    assert problem in said.stderr
+
+
+def test_a_table_needs_its_types(table: Any, here: Callable[..., Any]) -> None:
+    said = here("explore", "table.csv")
+    assert said.status == 2
+    assert "glfm types table.csv" in said.lines("Hint")[0]
+
+
+def test_a_folder_of_another_schema_is_refused(table: Any, here: Callable[..., Any]) -> None:
+    Path("other.glfm").mkdir()
+    Path("other.glfm/run.json").write_text('{"format": "another"}', encoding="utf-8")
+    said = here("explore", "other.glfm")
+    assert said.status == 2
+    assert len(said.lines("Error")) == 1
+
+
+def test_no_features_at_all_is_said_in_a_line(table: Any, explored: Callable[..., Any]) -> None:
+    said = explored("--set", "max_features=0")
+    assert said.status == 0
+    assert "No feature: nothing in this table sets a group of rows apart." in said.stdout
+
+
+def test_forty_columns_with_fifty_levels_stay_readable(
+    desk: Any, seed: int, here: Callable[..., Any]
+) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"a_rather_long_name_of_column_{d}" for d in range(40)]
+    rows = [",".join(f"level_{v}" for v in rng.integers(50, size=40)) for _ in range(60)]
+    desk.put("table.csv", "\n".join([",".join(names), *rows]) + "\n")
+    desk.put("types.yaml", "rest: categorical\n")
+    said = here(
+        "explore", "table.csv", "--types", "types.yaml",
+        "--chains", "2", "--warmup", "1", "--draws", "2", "--dependence",
+    )  # fmt: skip
+    assert said.status == 0, said.stderr
+    assert max(map(len, said.stdout.splitlines())) <= 100
+
+
+def test_defaults_of_command_and_library_are_the_same() -> None:
+    python = explore.__kwdefaults__
+    assert (python["chains"], python["warmup"]) == (options.CHAINS, options.WARMUP)
+    assert (python["draws"], python["thin"]) == (options.DRAWS, options.THIN)
+    assert python["top"] == command.TOP == TOP

@@ -1,0 +1,311 @@
+"""Explorations: features and patterns that are there are found, and noise is called noise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+from glfm_cli import Exploration, explore
+from glfm_cli.errors import UsageError
+from glfm_cli.exploration.dependence import mutual_information
+from glfm_cli.exploration.explanation import explain, memberships, numbered
+from glfm_cli.exploration.patterns import best_overlap
+from glfm_cli.exploration.stability import correlations
+from glfm_cli.exploration.words import number, percent
+
+SHORT: dict[str, Any] = {"chains": 3, "warmup": 40, "draws": 6, "threads": 1}
+N_ROWS = 200
+
+
+def two_features(seed: int, effect: float = 3.0) -> tuple[pa.Table, dict[str, Any], np.ndarray]:
+    """Return a table with two planted features, its types, and who has which (N, 2)."""
+    rng = np.random.default_rng(seed)
+    Z = rng.random((N_ROWS, 2)) < [0.2, 0.4]
+    y = rng.standard_normal((N_ROWS, 6))
+    y[:, :3] += effect * Z[:, [0]]
+    y[:, 3:] -= effect * Z[:, [1]]
+    columns: dict[str, Any] = {
+        "heat": 20 + 2 * y[:, 0],
+        "wage": np.exp(1 + 0.3 * y[:, 1]),
+        "grade": np.array(["low", "mid", "high"])[np.searchsorted([0.5, 2.0], y[:, 2])],
+        "cold": y[:, 3],
+        "visits": np.floor(8 * np.logaddexp(0, 1 + y[:, 4])).astype(int),
+        "city": np.where(y[:, 5] > -1.5, "Oslo", "Rome"),
+    }
+    columns = {name: values.astype(object) for name, values in columns.items()}
+    for values in columns.values():
+        values[rng.random(N_ROWS) < 0.05] = None
+    types = {
+        "heat": {"type": "real", "unit": "°C"},
+        "wage": {"type": "positive", "transform": "log"},
+        "grade": {"type": "ordinal", "levels": ["low", "mid", "high"]},
+        "cold": "real",
+        "visits": "count",
+        "city": "categorical",
+    }
+    table = pa.table({name: pa.array(values.tolist()) for name, values in columns.items()})
+    return table, {"columns": types}, Z
+
+
+@pytest.fixture(scope="module")
+def planted(seed: int) -> tuple[Exploration, np.ndarray]:
+    table, types, Z = two_features(seed)
+    found = explore(table, types, seed=seed, similar=1, surprising=3, dependence=True, **SHORT)
+    return found, Z
+
+
+# What is there is found ----------------------------------------------------------------------
+
+
+def test_planted_features_are_found_and_stable(planted: tuple[Exploration, np.ndarray]) -> None:
+    found, Z = planted
+    phi = correlations(Z, np.stack([f.probability > 0.5 for f in found.features], axis=1))
+    best = np.abs(phi).argmax(axis=1)
+    assert set(best) == {0, 1}
+    assert np.abs(phi).max(axis=1).min() > 0.85
+    assert all(found.features[k].stable for k in best)
+
+
+def test_words_name_the_columns_a_feature_moves_and_which_way(
+    planted: tuple[Exploration, np.ndarray],
+) -> None:
+    found, Z = planted
+    phi = correlations(Z, np.stack([f.probability > 0.5 for f in found.features], axis=1))
+    hot, cold = (found.features[k] for k in np.abs(phi).argmax(axis=1))
+    assert {e.scale.name for e in hot.effects[:3]} == {"heat", "wage", "grade"}
+    assert {e.scale.name for e in cold.effects[:3]} == {"cold", "visits", "city"}
+    words = found.in_words(hot)
+    assert "heat higher" in words
+    assert "°C)" in words
+    assert "grade higher (" in words
+    words = found.in_words(cold)
+    assert "cold lower" in words
+    assert "visits lower" in words
+    assert "city more Rome" in words
+    assert all(effect.agreement > 0.9 for effect in hot.effects[:3])
+
+
+def test_patterns_partition_the_rows(planted: tuple[Exploration, np.ndarray]) -> None:
+    found, _ = planted
+    rows = np.concatenate([pattern.rows for pattern in found.patterns])
+    assert np.array_equal(np.sort(rows), np.arange(N_ROWS))
+    sizes = [pattern.rows.size for pattern in found.patterns]
+    assert sizes == sorted(sizes, reverse=True)
+    assert found.patterns[-1].cumulative == pytest.approx(1.0)
+    assert found.patterns[0].bits.sum() == 0
+    assert found.patterns[0].stable
+
+
+def test_columns_of_one_feature_depend_on_each_other(
+    planted: tuple[Exploration, np.ndarray],
+) -> None:
+    found, _ = planted
+    assert found.dependence is not None
+    strength = found.dependence.strength
+    assert np.allclose(strength, strength.T, equal_nan=True)
+    assert min(strength[0, 1], strength[3, 4]) > 3 * max(strength[0, 3], strength[1, 4])
+
+
+def test_similar_rows_share_the_pattern(planted: tuple[Exploration, np.ndarray]) -> None:
+    found, _ = planted
+    assert found.similar is not None
+    assert 0 not in found.similar.rows
+    number_of = found.row_pattern()
+    assert (number_of[found.similar.rows] == number_of[0]).all()
+
+
+def test_an_absurd_cell_is_the_most_surprising(seed: int) -> None:
+    table, types, _ = two_features(seed)
+    heat = table["heat"].to_pylist()
+    heat[17] = 90.0
+    table = table.set_column(0, "heat", pa.array(heat))
+    types["columns"]["heat"] = {"type": "real", "transform": "none"}
+    found = explore(table, types, seed=seed, surprising=2, **SHORT)
+    assert found.surprising is not None
+    assert (found.surprising.cell_row[0], found.surprising.cell_column[0]) == (17, 0)
+    assert found.surprising.row[0] == 17
+    assert found.to_dict()["surprising_cells"][0]["value"] == "90"
+
+
+def test_a_feature_of_one_column_says_so_and_makes_no_pattern(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = {name: rng.standard_normal(N_ROWS) for name in "abcd"}
+    columns["a"] += 9.0 * (rng.random(N_ROWS) < 0.3)  # two humps, unrelated to the rest
+    types = {name: {"type": "real", "transform": "none"} for name in columns}
+    found = explore(pa.table(columns), {"columns": types}, seed=seed, **SHORT)
+    assert found.features[0].alone == "a"
+    assert "the shape of a alone" in found.in_words(found.features[0])
+    assert found.features[0] not in found.main
+
+
+def test_noise_has_no_stable_feature(seed: int) -> None:
+    table, types, _ = two_features(seed, effect=0.0)
+    found = explore(table, types, seed=seed, **SHORT)
+    assert [f.name for f in found.features if f.stable] == []
+    if found.features:
+        assert "one of several" in found.warnings[-1]
+
+
+# Which draw is shown -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sample", ["best", "consensus", "held-out"])
+def test_each_way_to_choose_a_draw_gives_an_explanation(seed: int, sample: str) -> None:
+    table, types, _ = two_features(seed)
+    found = explore(table, types, seed=seed, sample=sample, **SHORT)
+    assert found.sample == sample
+    assert found.features[0].stable
+    if sample == "best":
+        every = [one.trace["log_likelihood"] for _, _, one in numbered(found.posterior)]
+        assert found.shown.log_likelihood == max(every)
+    observed = sum(int(scale.encoded.observed.sum()) for scale in found.scales)
+    assert observed == sum(table.num_rows - column.null_count for column in table.columns)
+
+
+def test_an_unknown_way_to_choose_is_an_error() -> None:
+    table, types, _ = two_features(0)
+    with pytest.raises(UsageError, match="consensus or best or held-out"):
+        explore(table, types, sample="worst", **SHORT)
+
+
+def test_turning_features_leaves_eta_as_it_is(planted: tuple[Exploration, np.ndarray]) -> None:
+    posterior = planted[0].posterior
+    for chain, number_of, draw in list(numbered(posterior))[::5]:
+        turned = explain(posterior, chain, number_of, bias=True)
+        law = posterior.model.eta_law(draw.latent, slice(None))
+        assert np.allclose(turned.eta, law.mean[:, 0, :])
+        assert (turned.Z.mean(axis=0) <= 0.5).all()
+        assert memberships(posterior, draw, slice(None), bias=True).shape[0] == N_ROWS
+
+
+def test_the_result_does_not_depend_on_threads(seed: int) -> None:
+    table, types, _ = two_features(seed)
+    options = SHORT | {"draws": 3, "warmup": 10}
+    one = explore(table, types, seed=seed, **options)
+    two = explore(table, types, seed=seed, **(options | {"threads": 3}))
+    first, second = one.to_dict(), two.to_dict()
+    assert first.pop("seconds") >= 0
+    assert second.pop("seconds") >= 0
+    assert json.dumps(first, allow_nan=False) == json.dumps(second, allow_nan=False)
+
+
+# Odd tables ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_features": 0}, {"bias": False}, {"initial_features": 20}],
+)
+def test_any_setting_gives_an_explanation(seed: int, settings: dict[str, object]) -> None:
+    table, types, _ = two_features(seed)
+    options = SHORT | {"warmup": 8, "draws": 4}
+    found = explore(
+        table, types, seed=seed, settings=settings, similar=2, dependence=True, **options
+    )
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.tables()["memberships"].num_rows == N_ROWS * len(found.features)
+    if settings.get("max_features") == 0:
+        assert found.features == ()
+        assert [pattern.name for pattern in found.patterns] == ["()"]
+
+
+ODD: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
+    "one column": ({"x": [1.0, 2.0, 3.0, None]}, {"x": "real"}),
+    "one row": ({"x": [1.0], "y": ["a"]}, {"x": "real", "y": "categorical"}),
+    "a constant": ({"x": [2] * 9, "y": list("ababababa")}, {"x": "count", "y": "categorical"}),
+    "one level": ({"x": ["a"] * 6, "y": [1.0, 5, 2, 6, 1, 7]}, {"x": "categorical", "y": "real"}),
+    "zeros": (
+        {"x": [0.0, 0, 0, 3, 4, 0], "y": list("aaabbb")},
+        {"x": "positive", "y": "categorical"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_tables_are_explored(name: str) -> None:
+    content, types = ODD[name]
+    table = pa.table({key: pa.array(values) for key, values in content.items()})
+    found = explore(
+        table,
+        {"columns": types},
+        chains=2,
+        warmup=5,
+        draws=4,
+        threads=1,
+        surprising=2,
+        similar=1,
+        dependence=True,
+    )
+    assert sum(pattern.rows.size for pattern in found.patterns) == table.num_rows
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert all(one.num_columns for one in found.tables().values())
+
+
+def test_one_chain_says_that_it_cannot_tell_stability(seed: int) -> None:
+    table, types, _ = two_features(seed)
+    found = explore(table, types, seed=seed, **(SHORT | {"chains": 1}))
+    assert any("one chain cannot tell" in text for text in found.warnings)
+
+
+def test_columns_restrict_the_words_and_not_the_model(seed: int) -> None:
+    table, types, _ = two_features(seed)
+    options = SHORT | {"warmup": 20}
+    found = explore(table, types, seed=seed, columns=["cold", "wage"], **options)
+    assert [scale.name for scale in found.columns] == ["cold", "wage"]
+    assert len(found.scales) == 6
+    assert "heat" not in " ".join(found.in_words(feature) for feature in found.features)
+    with pytest.raises(UsageError, match=r"colt") as error:
+        explore(table, types, columns=["colt"], **options)
+    assert error.value.hint == "Did you mean 'cold'?"
+
+
+# The parts -----------------------------------------------------------------------------------
+
+memberships_of_some = nps.arrays(np.uint8, (30, 4), elements=st.integers(0, 1))
+
+
+@given(memberships_of_some, memberships_of_some)
+def test_correlations_lie_in_bounds_and_follow_a_turn(A: np.ndarray, B: np.ndarray) -> None:
+    phi = correlations(A, B)
+    assert (np.abs(phi) <= 1 + 1e-6).all()
+    assert np.allclose(correlations(1 - A, B), -phi, atol=1e-6)
+    varies = A.std(axis=0) > 0
+    assert np.allclose(np.diag(correlations(A, A))[varies], 1.0, atol=1e-6)
+
+
+@given(nps.arrays(np.int64, 40, elements=st.integers(0, 3)))
+def test_a_partition_contains_its_own_groups(code: np.ndarray) -> None:
+    groups = np.unique(code)
+    whole = groups.size == 1  # a group of all rows is in no contrast to anything
+    expected = 0.0 if whole else 1.0
+    assert np.allclose(best_overlap(code, code, groups), expected)
+
+
+@given(
+    nps.arrays(np.float64, 5, elements=st.floats(0.01, 1)),
+    nps.arrays(np.float64, 4, elements=st.floats(0.01, 1)),
+)
+def test_independent_columns_have_no_mutual_information(p: np.ndarray, q: np.ndarray) -> None:
+    assert mutual_information(np.outer(p, q)) == pytest.approx(0.0, abs=1e-12)
+    assert mutual_information(np.eye(4)) == pytest.approx(2.0)
+
+
+@given(st.floats(-1e12, 1e12))
+def test_numbers_in_words_keep_two_digits_at_least(value: float) -> None:
+    text = number(value).replace(",", "")
+    assert float(text) == pytest.approx(value, rel=0.01, abs=1e-300)
+
+
+@given(st.floats(0, 1))
+def test_shares_in_words_are_percentages(share: float) -> None:
+    text = percent(share)
+    assert text.endswith(" %")
+    if not text.startswith("<"):
+        assert abs(float(text[:-2]) - 100 * share) <= 0.5
