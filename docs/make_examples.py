@@ -3,8 +3,9 @@
     python docs/make_examples.py            # README.md and all of docs/, from anywhere
     python docs/make_examples.py README.md  # one document
 
-In a document, blocks fenced as `sh` and `python` are examples. They run from top to bottom in one
-folder with `sample_data/` in it, the Python blocks in one namespace. A `text` block below the mark
+In a document, blocks fenced as `sh`, `python` and `r` are examples. They run from top to bottom in
+one folder with `sample_data/` in it, the Python blocks in one namespace, an R block in a process of
+its own; without R and its package mice its output stays as it is. A `text` block below the mark
 `<!-- output -->` holds what the example before it printed, and is replaced. A file
 that an example leaves under the name of an image in `docs/images/` replaces that image.
 
@@ -14,6 +15,7 @@ Commands that install or test are not run here; `NOT_RUN` says which those are.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import re
@@ -28,12 +30,19 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 IMAGES = REPOSITORY / "docs" / "images"
-DOCUMENTS = ("README.md", "docs/impute.md", "docs/python.md", "docs/saving.md", "docs/diagnose.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/impute.md",
+    "docs/pooling.md",
+    "docs/python.md",
+    "docs/saving.md",
+    "docs/diagnose.md",
+)
 
 NOT_RUN = ("git", "pip", "python", "python3", "source", "cd", "ruff", "mypy", ".ci/run")
 
 _BLOCK = re.compile(
-    r"(?P<mark><!-- output -->\n)?^```(?P<language>sh|python|text)\n(?P<body>.*?)^```$",
+    r"(?P<mark><!-- output -->\n)?^```(?P<language>sh|python|r|text)\n(?P<body>.*?)^```$",
     flags=re.MULTILINE | re.DOTALL,
 )
 
@@ -52,11 +61,20 @@ class Block:
         """True for an example that is run."""
         if self.language == "sh":
             return not self.body.split()[0].startswith(NOT_RUN)
-        return self.language == "python"
+        return self.language == "python" or (self.language == "r" and has_mice())
+
+
+@functools.cache
+def has_mice() -> bool:
+    """Return whether R is here with its package mice."""
+    if shutil.which("Rscript") is None:
+        return False
+    found = subprocess.run(["Rscript", "-e", "library(mice)"], capture_output=True, check=False)
+    return found.returncode == 0
 
 
 def blocks(document: str) -> list[Block]:
-    """Return the blocks of a document that are fenced as sh, python or text."""
+    """Return the blocks of a document that are fenced as sh, python, r or text."""
     return [
         Block(found["language"], found["body"], found["mark"] is not None, found.span("body"))
         for found in _BLOCK.finditer(document)
@@ -95,11 +113,15 @@ class Workplace:
 
     def run(self, block: Block) -> str:
         """Run an example and return all it prints; a command that fails raises."""
-        return self._sh(block.body) if block.language == "sh" else self._python(block.body)
+        if block.language == "python":
+            return self._python(block.body)
+        if block.language == "r":
+            return self._process(["Rscript", "-e", block.body])
+        return self._process(["sh", "-ec", block.body])
 
-    def _sh(self, commands: str) -> str:
+    def _process(self, command: list[str]) -> str:
         done = subprocess.run(
-            ["sh", "-ec", commands],
+            command,
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -110,7 +132,7 @@ class Workplace:
             check=False,
         )
         if done.returncode != 0:
-            raise RuntimeError(f"status {done.returncode} of\n{commands}\n{done.stdout}")
+            raise RuntimeError(f"status {done.returncode} of\n{command[-1]}\n{done.stdout}")
         return done.stdout
 
     def _python(self, code: str) -> str:
@@ -130,11 +152,14 @@ def workplace(extra: str = "") -> Iterator[Workplace]:
 def refreshed(document: str, place: Workplace) -> str:
     """Return a document with the output of its examples as it is today."""
     parts: list[str] = []
-    printed, copied = "", 0
+    printed: str | None = ""
+    copied = 0
     for block in blocks(document):
         if block.runs:
             printed = place.run(block)
-        elif block.is_output:
+        elif block.language == "r":
+            printed = None
+        elif block.is_output and printed is not None:
             parts += [document[copied : block.span[0]], printed]
             copied = block.span[1]
     return "".join([*parts, document[copied:]])

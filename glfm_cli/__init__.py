@@ -22,6 +22,7 @@ _EXPORTS = {
     "diagnose_fit": "diagnosis",
     "Exploration": "exploration",
     "explore": "exploration",
+    "Multiple": "completion",
     "impute": "completion",
     "load_fit": "store",
     "plot_completion": "plots",

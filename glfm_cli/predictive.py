@@ -19,7 +19,7 @@ import numpy as np
 from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.latent.latent import Array, EtaLaw
 from glfm_cli.links.link import LevelLink, Link, NumericLink, Params, of_levels, of_numbers
-from glfm_cli.posterior import Posterior
+from glfm_cli.posterior import Draw, Posterior
 
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
@@ -122,11 +122,26 @@ def log_scores(
 
 
 def draw_jointly(
-    posterior: Posterior, cells: Mapping[int, Array], rng: np.random.Generator
+    posterior: Posterior,
+    cells: Mapping[int, Array],
+    rng: np.random.Generator,
+    draw: Draw | None = None,
 ) -> dict[int, Array]:
-    """Return one value or level code for each cell, all from one posterior draw chosen by `rng`."""
-    draws = list(posterior.draws())
-    draw = draws[int(rng.integers(len(draws)))]
+    """Return one value or level code for each cell, all from one posterior draw.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    cells : mapping of int to (n,) int
+        Column number to the ascending row indices.
+    rng : numpy.random.Generator
+        Gives the values, and chooses the draw where none is given.
+    draw : Draw, optional
+        The one to take.
+    """
+    if draw is None:
+        draws = list(posterior.draws())
+        draw = draws[int(rng.integers(len(draws)))]
     noise = posterior.model.draw_noise(draw.latent)
     drawn: dict[int, list[Array]] = {d: [] for d in cells}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)

@@ -50,10 +50,13 @@ HOMES = {
     "yaml": {"schema"},
     "matplotlib": {"plots"},
     "threadpoolctl": {"executors"},
-    "sklearn": {"evaluation"},
     "pyarrow": {"io", "guess", "encoding", "posterior", "store", *TASKS},
+    "xarray": {"completion"},
+    "sklearn": {"evaluation", "estimators"},
 }
 DISTRIBUTION_OF = {"sklearn": "scikit-learn", "yaml": "PyYAML"}  # where names differ
+# Extras whose packages a function may import when it is asked for what they are for.
+OPTIONAL = ("arviz", "sklearn")
 KERNEL_CIMPORTS = ("cython", "libc", "cpython", "numpy", "scipy.linalg", "scipy.special")
 
 
@@ -237,8 +240,9 @@ def test_each_third_party_has_one_home() -> None:
 
 def test_every_third_party_is_a_declared_dependency() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    required = [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]
-    declared = {re.split(r"[^\w.-]", text)[0].lower() for text in required}
+    extras = [text for extra in OPTIONAL for text in project["optional-dependencies"][extra]]
+    texts = [*project["dependencies"], *extras]
+    declared = {re.split(r"[^\w.-]", text)[0].lower() for text in texts}
     undeclared = [
         str(one)
         for one in AT_RUN_TIME

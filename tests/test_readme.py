@@ -32,7 +32,7 @@ SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "Ozone", "
 SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig", "stage"}
 SAMPLE = [str(REPOSITORY / "sample_data" / name) for name in ("messy.csv", "messy.types.yaml")]
 SAMPLE.insert(1, "--types")
-SHORT = {"chains": 2, "warmup": 4, "draws": 4}
+SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 SHORT_OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 
 

@@ -14,6 +14,7 @@ from glfm_cli.cli.console import Console, ExitStatus
 
 if TYPE_CHECKING:
     from glfm_cli.completion import Completion, Session
+    from glfm_cli.completion import Multiple as Versions
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
 
@@ -57,6 +58,32 @@ Interval = Annotated[
 Flags = Annotated[
     bool, typer.Option("--flags", help="Add a column NAME_imp, 1 where a cell was completed.")
 ]
+Multiple = Annotated[
+    int | None,
+    typer.Option(
+        "--multiple",
+        min=1,
+        metavar="M",
+        help="Write M tables, each completed with a joint draw, stacked below the one with its "
+        "gaps: columns .imp (0 to M) and .id, as mice in R reads them.",
+    ),
+]
+DrawsTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--draws-to",
+        metavar="FILE",
+        help="Also write every kept draw of every completed cell, best as .parquet.",
+    ),
+]
+TracesTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--traces-to",
+        metavar="FILE",
+        help="Also write the traces of the chains as NetCDF (.nc), for ArviZ.",
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
 ]
@@ -93,6 +120,9 @@ def run(
     plot: Plot = None,
     interval: Interval = 0.95,
     flags: Flags = False,
+    multiple: Multiple = None,
+    draws_to: DrawsTo = None,
+    traces_to: TracesTo = None,
     strict: Strict = False,
     as_json: Json = False,
     dry_run: DryRun = False,
@@ -110,6 +140,7 @@ def run(
         Keeping,
         Wanted,
         as_schema,
+        check_multiple,
         check_request,
         complete,
         plan_session,
@@ -121,7 +152,7 @@ def run(
     console: Console = ctx.obj
     console.quiet = quiet
     outputs = {"--output": output, "--cells": cells, "--probabilities": probabilities}
-    outputs["--plot"] = plot
+    outputs |= {"--plot": plot, "--draws-to": draws_to, "--traces-to": traces_to}
     on_stdout = ["--json"] if as_json else []
     on_stdout += ["the table"] if output is None else []
     inputs = {"the table itself": data, "the types file": types}
@@ -134,7 +165,8 @@ def run(
     table = read_table(data)
     file = "standard input" if data == "-" else data
     session = plan_session(table, schema, wanted, keeping, file=file)
-    files = Files(output or "-", cells, probabilities, flags)
+    check_multiple(multiple, chosen, session.plan.chains * session.plan.draws)
+    files = Files(output or "-", cells, probabilities, flags, multiple, draws_to, traces_to)
     files.check(table, session.data)
     if plot is not None:
         from glfm_cli.plots import check_figure
@@ -157,12 +189,12 @@ def run(
             interval=interval,
             intervals=cells is not None,
         )
-        files.write(completion, table)
+        versions = files.write(completion, table)
         if plot is not None:
             from glfm_cli.plots import plot_completion
 
             plot_completion(completion, plot)
-        return _report(console, completion, strict, as_json)
+        return _report(console, completion, versions, strict, as_json)
 
 
 def _partial_of(output: Path | None, save: Path | None, resume: Path | None) -> Path | None:
@@ -173,11 +205,20 @@ def _partial_of(output: Path | None, save: Path | None, resume: Path | None) -> 
     return None if kept or output is None or str(output) == "-" or is_device(output) else output
 
 
-def _report(console: Console, completion: Completion, strict: bool, as_json: bool) -> int:
+def _report(
+    console: Console,
+    completion: Completion,
+    versions: Versions | None,
+    strict: bool,
+    as_json: bool,
+) -> int:
     """Say how it went, and return the exit status."""
     if as_json:
-        console.result(json.dumps(completion.to_dict(), allow_nan=False) + "\n")
-    for text in completion.warnings:
+        summary = completion.to_dict()
+        if versions is not None:
+            summary["multiple"] = versions.to_dict()
+        console.result(json.dumps(summary, allow_nan=False) + "\n")
+    for text in (*completion.warnings, *(versions.warnings if versions else ())):
         console.warn(text)
     stopped = completion.run.stopped
     if stopped:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.impute import (
     INTERVAL,
+    check_multiple,
     check_request,
     complete,
     foresee,
     impute,
 )
+from glfm_cli.completion.multiple import Multiple
 from glfm_cli.completion.prepare import CHAINS, DRAWS, THIN, WARMUP, as_schema, prepare
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.session import (
@@ -32,9 +34,11 @@ __all__ = [
     "Completion",
     "Files",
     "Keeping",
+    "Multiple",
     "Session",
     "Wanted",
     "as_schema",
+    "check_multiple",
     "check_request",
     "complete",
     "foresee",

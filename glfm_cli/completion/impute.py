@@ -168,6 +168,7 @@ def complete(
         columns=tuple(columns),
         posterior=posterior,
         run=run,
+        traces=traces,
         diagnostics=diagnose(traces, [name for name in traces if gates(name)]),
         interval=interval,
         seed=seed,
@@ -189,6 +190,32 @@ def check_request(
     if time_limit is not None and not 0 < time_limit < float("inf"):
         raise UsageError("--time-limit", value=time_limit, expected="seconds above 0")
     return known[estimate]
+
+
+def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> None:
+    """Raise UsageError when several versions of a table cannot be drawn as asked.
+
+    Parameters
+    ----------
+    versions : int, optional
+        How many; None asks for nothing.
+    estimate : Estimate
+        What fills the gaps of a single table.
+    n_draws : int
+        Draws that the run will keep, over all chains.
+    """
+    if versions is None:
+        return
+    if estimate not in ("auto", "draw"):
+        raise UsageError(
+            f"--multiple fills gaps with joint draws, --estimate {estimate} with something else",
+            hint="Leave out --estimate, or take --multiple away.",
+        )
+    if versions > n_draws:
+        raise UsageError(
+            f"--multiple {versions} needs a draw for each table, but {n_draws} will be kept",
+            hint="Raise --draws or --chains.",
+        )
 
 
 def foresee(problem: Problem, data: Data, plan: Plan, threads: int) -> dict[str, Any]:

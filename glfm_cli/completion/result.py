@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.completion.draws import draw_parts
+from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.diagnostics import Diagnostics
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts
 from glfm_cli.errors import UsageError
@@ -45,13 +48,17 @@ class ColumnCompletion:
 
 @dataclass(frozen=True)
 class Completion:
-    """A completed table and how it came about."""
+    """A completed table and how it came about.
+
+    traces : every watched quantity over the run, (chain, draw); `diagnostics` judges them
+    """
 
     table: pa.Table
     data: Data
     columns: tuple[ColumnCompletion, ...]
     posterior: Posterior
     run: Run
+    traces: Mapping[str, Array]
     diagnostics: Diagnostics
     interval: float
     seed: int
@@ -70,6 +77,22 @@ class Completion:
     def to_table(self) -> pa.Table:
         """Return the completed table."""
         return self.table
+
+    def multiple(self, versions: int) -> Multiple:
+        """Return several completed versions of the table, for multiple imputation.
+
+        Each is one joint draw of all gaps; `Multiple.to_table()` stacks them.
+
+        Raises
+        ------
+        UsageError
+            `versions` is not above 0, or the table has a column `.imp` or `.id`.
+        """
+        return choose_multiple(self, versions)
+
+    def draws(self) -> Iterator[pa.Table]:
+        """Yield, in parts, one row a kept draw and completed cell: its value or level there."""
+        return draw_parts(self)
 
     def cells(self) -> pa.Table:
         """Return one row a completed cell: where it is, the estimate and its uncertainty."""

@@ -8,7 +8,7 @@ cell as it was.
 from __future__ import annotations
 
 from glfm_cli.encoding.data import Data, EncodedColumn
-from glfm_cli.encoding.decode import cell_texts, decode
+from glfm_cli.encoding.decode import blank, cell_texts, decode
 from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
 from glfm_cli.encoding.values import number_texts
@@ -16,6 +16,7 @@ from glfm_cli.encoding.values import number_texts
 __all__ = [
     "Data",
     "EncodedColumn",
+    "blank",
     "cell_texts",
     "decode",
     "encode",

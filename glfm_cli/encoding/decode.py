@@ -51,16 +51,44 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
         A dictionary column has no room for another value.
     """
     for encoded in data.columns:
-        field = table.schema.field(encoded.index)
-        if is_text_table(table) and encoded.column.type in NUMERIC:
-            kind = "int64" if encoded.column.type is ColumnType.COUNT else "double"
-            field = mark_written_type(field, kind)
+        field = _field(table, encoded)
         column = table.column(encoded.index)
         if encoded.wanted.any():
             fill = _checked(encoded, fills[encoded.column.name])
             column = _filled(table, encoded, fill)
         table = table.set_column(encoded.index, field, column)
     return table
+
+
+def blank(table: pa.Table, data: Data) -> pa.Table:
+    """Return the table with the gaps that `decode` would complete empty (text) or null.
+
+    Whatever code stood for missing there; every other cell is as it was, and the columns are
+    those of a completed table.
+    """
+    for encoded in data.columns:
+        field = _field(table, encoded)
+        column = table.column(encoded.index)
+        if encoded.wanted.any():
+            if is_text_table(table):
+                gap = pa.scalar("", column.type)
+                column = pc.if_else(pa.array(encoded.wanted), gap, column)
+            else:
+                place = pa.array(np.arange(len(column)), mask=encoded.wanted)
+                # Arrow cannot take from views of text.
+                column = plain(one_chunk(column)).take(place).cast(column.type)
+                field = field.with_nullable(True)
+        table = table.set_column(encoded.index, field, column)
+    return table
+
+
+def _field(table: pa.Table, encoded: EncodedColumn) -> pa.Field:
+    """Return a column's field; text that holds numbers is marked to be written as such."""
+    field = table.schema.field(encoded.index)
+    if is_text_table(table) and encoded.column.type in NUMERIC:
+        kind = "int64" if encoded.column.type is ColumnType.COUNT else "double"
+        field = mark_written_type(field, kind)
+    return field
 
 
 def cell_texts(table: pa.Table, encoded: EncodedColumn, rows: Array) -> pa.Array:

@@ -9,16 +9,18 @@ in the same folder, so that a failed run never leaves half a table behind.
 from __future__ import annotations
 
 from glfm_cli.io.dialect import is_text_table, mark_written_type
-from glfm_cli.io.files import atomic_write, is_device, same_file
-from glfm_cli.io.tables import check_target, read_table, write_table
+from glfm_cli.io.files import atomic_write, check_writable, is_device, same_file
+from glfm_cli.io.tables import check_target, read_table, write_parts, write_table
 
 __all__ = [
     "atomic_write",
     "check_target",
+    "check_writable",
     "is_device",
     "is_text_table",
     "mark_written_type",
     "read_table",
     "same_file",
+    "write_parts",
     "write_table",
 ]

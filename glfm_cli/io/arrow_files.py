@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import pyarrow as pa
@@ -52,13 +54,39 @@ def _read_ipc(data: bytes) -> pa.Table:
 
 def write_arrow(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file, as Parquet or as an Arrow IPC file."""
-    try:
+    with _refusals(layout, shown):
         if layout == "parquet":
             # The names inside lists stay as they are, too.
             pq.write_table(table, file, use_compliant_nested_type=False)
             return
         with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
+
+
+def write_arrow_parts(parts: Iterator[pa.Table], file: IO[Any], layout: str, shown: str) -> None:
+    """Write tables of one schema below each other; in Parquet each begins a row group."""
+    first = next(parts)
+    with _refusals(layout, shown):
+        if layout == "parquet":
+            options = {"use_compliant_nested_type": False}
+            writer: Any = pq.ParquetWriter(file, first.schema, **options)
+        else:
+            if any(pa.types.is_dictionary(kind) for kind in first.schema.types):
+                # An IPC file holds one dictionary a column, so it must be known from the start.
+                first = pa.concat_tables([first, *parts]).unify_dictionaries()
+                parts = iter(())
+            writer = pa.ipc.new_file(file, first.schema)
+        with writer:
+            writer.write_table(first)
+            for part in parts:
+                writer.write_table(part)
+
+
+@contextmanager
+def _refusals(layout: str, shown: str) -> Iterator[None]:
+    """Turn Arrow's refusal to write a type into an OutputError."""
+    try:
+        yield
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise OutputError(
             f"cannot be written as {_WHAT[layout]} ({' '.join(str(error).split())[:120]})",

@@ -22,17 +22,24 @@ _MARKS = {
 }
 
 
-def csv_blocks(table: pa.Table, dialect: Dialect) -> Iterator[bytes]:
-    """Yield the bytes of a table as CSV, a block of rows at a time."""
-    if dialect.bom:
-        yield _MARKS[dialect.encoding]
-    names = pa.array(table.column_names, pa.string())
-    header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
-    yield _encode((dialect.delimiter.join(header) + dialect.newline).encode(), dialect)
+def csv_blocks(
+    table: pa.Table, dialect: Dialect, *, first: bool = True, last: bool = True
+) -> Iterator[bytes]:
+    """Yield the bytes of a table as CSV, a block of rows at a time.
+
+    Of a table that comes in parts, the `first` begins with the header, and the `last` ends as
+    the dialect's files do.
+    """
+    if first:
+        if dialect.bom:
+            yield _MARKS[dialect.encoding]
+        names = pa.array(table.column_names, pa.string())
+        header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
+        yield _encode((dialect.delimiter.join(header) + dialect.newline).encode(), dialect)
     for start in range(0, table.num_rows, ROWS_PER_BLOCK):
         block = table.slice(start, ROWS_PER_BLOCK)
         body = _rows(block, dialect)
-        if start + block.num_rows == table.num_rows:
+        if last and start + block.num_rows == table.num_rows:
             body = body[: -len(dialect.newline)] + _tail(table, dialect).encode()
         yield _encode(body, dialect)
 

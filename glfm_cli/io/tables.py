@@ -6,7 +6,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.errors import TableError
-from glfm_cli.io.arrow_files import read_arrow, write_arrow
+from glfm_cli.io.arrow_files import read_arrow, write_arrow, write_arrow_parts
 from glfm_cli.io.csv_read import read_csv
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
@@ -117,6 +117,46 @@ def write_table(
         return
     with atomic_write(target) as file:
         _write_blocks(blocks, file, zipped=kind.gzip)
+
+
+def write_parts(
+    parts: Iterable[pa.Table], target: PathLike, *, like: pa.Table | None = None
+) -> None:
+    """Write tables of the same columns below each other into one file, all at once.
+
+    Memory is that of one part at a time (of all in an Arrow file with dictionary columns).
+
+    Parameters
+    ----------
+    parts : iterable of pyarrow.Table
+        At least one; all of one schema.
+    target, like
+        As in `write_table`.
+    """
+    kind = _format_of_target(target, None)
+    blocks = _part_blocks(iter(parts), target, kind, like)
+    if os.fspath(target) == STANDARD:
+        write_stdout(blocks)
+        return
+    with atomic_write(target) as file:
+        if kind.layout in TEXT_FORMATS:
+            _write_blocks(blocks, file, zipped=kind.gzip)
+        else:
+            typed = (_typed(part) for part in parts)
+            write_arrow_parts(typed, file, kind.layout, file_label(target))
+
+
+def _part_blocks(
+    parts: Iterator[pa.Table], target: PathLike, kind: Format, like: pa.Table | None
+) -> Iterator[bytes]:
+    """Yield the bytes of a text file whose rows come in parts."""
+    part, first = next(parts), True
+    dialect = dialect_of(like if like is not None else part)
+    dialect = _dialect_for(kind.layout, dialect, os.fspath(target) == STANDARD)
+    while part is not None:
+        following = next(parts, None)
+        yield from csv_blocks(part, dialect, first=first, last=following is None)
+        part, first = following, False
 
 
 def check_target(target: PathLike, table: pa.Table, *, format: str | None = None) -> None:

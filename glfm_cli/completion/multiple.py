@@ -1,0 +1,176 @@
+"""Multiple imputation: several completed versions of one table, stacked.
+
+Each version is one joint draw of all gaps from one kept draw of the posterior, so that an
+analysis made of every version shows, by how much the results differ, what the gaps leave open
+[Rubin 1987]. The stacked form is that of R's `mice::complete(..., "long", include = TRUE)`, which
+`mice::as.mids` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.diagnostics import Diagnostics
+from glfm_cli.encoding import Data, blank, decode, flag_columns
+from glfm_cli.errors import UsageError
+from glfm_cli.io import is_text_table, mark_written_type
+from glfm_cli.latent.latent import Array
+from glfm_cli.posterior import Posterior
+from glfm_cli.predictive import draw_jointly
+from glfm_cli.streams import TABLES, Streams
+
+if TYPE_CHECKING:
+    from glfm_cli.completion.result import Completion
+
+VERSION, ROW = ".imp", ".id"
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """Several completed versions of one table.
+
+    completion : what they are drawn from
+    chosen : for each version, the chain and the place in it (both from 0) of its draw
+    warnings : what a user should know of them, one line each
+    """
+
+    completion: Completion
+    chosen: tuple[tuple[int, int], ...]
+    warnings: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the completed versions, one table at a time."""
+        completion = self.completion
+        posterior, data = completion.posterior, completion.data
+        gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
+        for number, (chain, place) in enumerate(self.chosen, start=1):
+            # A stream of its own: a version does not depend on how many others there are.
+            rng = Streams(completion.seed, 0).get(TABLES, number)
+            drawn = draw_jointly(posterior, gaps, rng, posterior.chains[chain][place])
+            fills = {data.columns[d].column.name: values for d, values in drawn.items()}
+            yield decode(completion.table, data, fills)
+
+    def parts(self, *, flags: bool = False) -> Iterator[pa.Table]:
+        """Yield the table with its gaps, then each version, with `.imp` and `.id` before them.
+
+        Parameters
+        ----------
+        flags : bool
+            Whether each gets the columns NAME_imp, 1 where a cell was completed.
+        """
+        data = self.completion.data
+        first = _numbered(_flagged(blank(self.completion.table, data), data, flags), 0)
+        yield first
+        for number, table in enumerate(self.tables(), start=1):
+            part = _numbered(_flagged(table, data, flags), number)
+            yield pa.Table.from_arrays(part.columns, schema=first.schema)
+
+    def to_table(self) -> pa.Table:
+        """Return the table with its gaps (`.imp` 0) and the versions (1, 2, ...) stacked."""
+        return pa.concat_tables(self.parts()).unify_dictionaries()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return how many versions there are, their draws (counted from 1), and warnings."""
+        return {
+            "tables": len(self),
+            "drawn_from": [{"chain": c + 1, "draw": t + 1} for c, t in self.chosen],
+            "warnings": list(self.warnings),
+        }
+
+
+def choose_multiple(completion: Completion, versions: int) -> Multiple:
+    """Return `versions` versions of a completed table, each from a draw far from the others'.
+
+    Raises
+    ------
+    UsageError
+        There shall be none, or the table has a column `.imp` or `.id`.
+    """
+    if versions < 1:
+        raise UsageError("--multiple", value=versions, expected="a whole number from 1")
+    check_names(completion.table)
+    chosen = spread([len(chain) for chain in completion.posterior.chains], versions)
+    said = _too_short(completion.posterior, completion.diagnostics, versions)
+    return Multiple(completion, tuple(chosen), said)
+
+
+def check_names(table: pa.Table) -> None:
+    """Raise UsageError when the table has a column of a name that stacking needs."""
+    for name in (VERSION, ROW):
+        if name in table.column_names:
+            raise UsageError(
+                "the stacked tables need a column of this name of their own",
+                column=name,
+                hint="Rename the column, or leave it out.",
+            )
+
+
+def spread(lengths: Sequence[int], n: int) -> list[tuple[int, int]]:
+    """Return n places (chain, draw) as far from each other as chains of these lengths allow.
+
+    Chains share them in proportion to their lengths; within a chain they are evenly spaced, the
+    last at its end. First comes one place of each chain, then the next of each.
+    """
+    share = [0] * len(lengths)
+    for _ in range(n):
+        # The chain whose places would still be furthest apart with one more.
+        apart = [length / (count + 1) for length, count in zip(lengths, share, strict=True)]
+        share[int(np.argmax(apart))] += 1
+    places = [
+        (j, chain, -(-(j + 1) * length // count) - 1)
+        for chain, (length, count) in enumerate(zip(lengths, share, strict=True))
+        for j in range(count)
+    ]
+    return [(chain, place) for _, chain, place in sorted(places)]
+
+
+def _too_short(posterior: Posterior, diagnostics: Diagnostics, n: int) -> tuple[str, ...]:
+    """Return a warning when the draws are worth fewer independent ones than versions wanted.
+
+    Chains are independent of each other, so their number is a lower limit of that worth; the
+    effective sample sizes of the watched quantities say how much more each is.
+    """
+    if n > posterior.n_draws:
+        return (
+            f"{n} tables were made of {posterior.n_draws} draws, so that some share theirs and "
+            "differ too little; run more --draws or --chains",
+        )
+    sizes = [(q.ess, q.name) for q in diagnostics if q.gating and np.isfinite(q.ess)]
+    least, name = min(sizes, default=(0.0, ""))
+    if n <= max(least, len(posterior.chains)):
+        return ()
+    chains = len(posterior.chains)
+    worth = f"{least:.0f} independent ones by '{name}'" if least > chains else f"{chains} chains"
+    return (
+        f"{n} tables were asked for, but the draws are worth only about {worth}, so that some "
+        "tables are too alike; run more --chains, or more --draws",
+    )
+
+
+def _flagged(table: pa.Table, data: Data, flags: bool) -> pa.Table:
+    return flag_columns(table, data) if flags else table
+
+
+def _numbered(table: pa.Table, number: int) -> pa.Table:
+    """Return the table with its number and its rows' numbers in front."""
+    n_rows = table.num_rows
+    rows: Array = np.arange(1, n_rows + 1)
+    columns = [
+        (VERSION, pa.array(np.full(n_rows, number), pa.int32()), "int32"),
+        (ROW, pa.array(rows, pa.int64()), "int64"),
+    ]
+    for place, (name, values, kind) in enumerate(columns):
+        field = pa.field(name, values.type)
+        if is_text_table(table):
+            field = mark_written_type(pa.field(name, pa.string()), kind)
+            values = values.cast(pa.string())
+        table = table.add_column(place, field, values)
+    return table
