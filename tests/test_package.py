@@ -127,13 +127,15 @@ def test_every_sample_named_in_a_document_exists(document: str) -> None:
     assert [name for name in named if not (REPOSITORY / name).exists()] == []
 
 
-@pytest.mark.parametrize("needed_for", ["run", "build", "dev", "arviz"])
+@pytest.mark.parametrize("needed_for", ["run", "build", "dev", "extra `arviz`", "extra `sklearn`"])
 def test_every_dependency_has_its_reason(needed_for: str) -> None:
     project = PYPROJECT["project"]
+    extras = project["optional-dependencies"]
     requirements = {
         "run": project["dependencies"],
         "build": PYPROJECT["build-system"]["requires"],
-        **project["optional-dependencies"],
+        **{f"extra `{name}`": texts for name, texts in extras.items()},
+        "dev": extras["dev"],
     }[needed_for]
     rows = [row for row in table_rows(text_of("CONTRIBUTING.md")) if len(row) == 3]
     reasons = {row[0].strip("`"): row[2] for row in rows if needed_for in row[1].split(", ")}
