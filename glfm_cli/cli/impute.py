@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,6 +49,14 @@ Plot = Annotated[
         "--plot",
         metavar="FILE",
         help="Also draw what was put in beside what was observed (.png, .svg or .pdf).",
+    ),
+]
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="FILE",
+        help="Also write a run record (JSON): versions, options, seed, hashes, diagnostics.",
     ),
 ]
 Interval = Annotated[
@@ -118,6 +126,7 @@ def run(
     cells: Cells = None,
     probabilities: Probabilities = None,
     plot: Plot = None,
+    record: Record = None,
     interval: Interval = 0.95,
     flags: Flags = False,
     multiple: Multiple = None,
@@ -144,15 +153,18 @@ def run(
         check_request,
         complete,
         plan_session,
+        run_record,
+        write_record,
     )
     from glfm_cli.executors import available_threads
-    from glfm_cli.io import read_table
+    from glfm_cli.io import check_writable, read_table
     from glfm_cli.settings import parse_assignments
 
     console: Console = ctx.obj
     console.quiet = quiet
     outputs = {"--output": output, "--cells": cells, "--probabilities": probabilities}
     outputs |= {"--plot": plot, "--draws-to": draws_to, "--traces-to": traces_to}
+    outputs["--record"] = record
     on_stdout = ["--json"] if as_json else []
     on_stdout += ["the table"] if output is None else []
     inputs = {"the table itself": data, "the types file": types}
@@ -172,6 +184,8 @@ def run(
         from glfm_cli.plots import check_figure
 
         check_figure(plot)
+    if record is not None:
+        check_writable(record)
     workers = threads or available_threads()
     if dry_run:
         _show_plan(console, session, workers, as_json)
@@ -194,6 +208,11 @@ def run(
             from glfm_cli.plots import plot_completion
 
             plot_completion(completion, plot)
+        if record is not None:
+            request: dict[str, Any] = {"estimate": chosen, "interval": interval}
+            request |= {"flags": flags, "time_limit": time_limit, "multiple": multiple}
+            written = {name: path for name, path in outputs.items() if path and path != record}
+            write_record(run_record(session, completion, request, written), record)
         return _report(console, completion, versions, strict, as_json)
 
 

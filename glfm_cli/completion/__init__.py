@@ -13,6 +13,7 @@ from glfm_cli.completion.impute import (
 )
 from glfm_cli.completion.multiple import Multiple
 from glfm_cli.completion.prepare import CHAINS, DRAWS, THIN, WARMUP, as_schema, prepare
+from glfm_cli.completion.record import run_record, write_record
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.session import (
     DEFAULTS,
@@ -46,4 +47,6 @@ __all__ = [
     "partial_folder",
     "plan_session",
     "prepare",
+    "run_record",
+    "write_record",
 ]

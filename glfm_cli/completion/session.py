@@ -88,6 +88,10 @@ class Keeping:
                 "--save and --resume cannot be used together",
                 hint="--resume goes on in the folder it is given; copy that first to keep it.",
             )
+        if not self.with_data and self.save is None:
+            raise UsageError(
+                "--no-data says what --save leaves out", hint="Give --save DIR.glfm with it."
+            )
         if not 0 <= self.every < float("inf"):
             raise UsageError("--checkpoint", value=self.every, expected="seconds from 0")
         if self.save is not None:
@@ -98,8 +102,8 @@ class Keeping:
 class Session:
     """A run that is ready to be sampled: what, how long, and where it is kept.
 
-    header : what its folder says of it; None when nothing is kept
-    store : the open folder, once `begun`
+    header : what was asked for, and of what; the folder says the same
+    store : the open folder, once `begun`; None when nothing is kept
     partial : the folder is removed once the result is written
     notes : what the user should know, one line each
     done : sweeps that were made before, over all chains
@@ -109,7 +113,7 @@ class Session:
     data: Data
     plan: Plan
     keeping: Keeping
-    header: Header | None = None
+    header: Header
     store: Store | None = None
     partial: bool = False
     notes: tuple[str, ...] = ()
@@ -123,8 +127,6 @@ class Session:
         OutputError, StoreError
             The folder cannot be written, is broken, or another run writes to it.
         """
-        if self.header is None:
-            return self
         links, every = self.problem.links, self.keeping.every
         data = self.data if self.keeping.with_data else None
         if self.keeping.resume is not None:
@@ -139,7 +141,7 @@ class Session:
         if self.keeping.save is not None:
             store = Store.create(self.keeping.save, self.header, links, data, every=every)
             return replace(self, store=store)
-        return self._beside_output(self.header)
+        return self if self.keeping.partial is None else self._beside_output(self.header)
 
     def _beside_output(self, header: Header) -> Session:
         """Return the session with a folder beside the output: a killed twin's if there is one."""
@@ -216,10 +218,8 @@ def plan_session(
             "--types FILE is missing", hint="`glfm types DATA -o types.yaml` writes a first one."
         )
     problem, data, plan = prepare(table, schema, **wanted.filled(), file=file)
-    session = Session(problem, data, plan, keeping)
-    if keeping.save is None and keeping.partial is None:
-        return session
-    return replace(session, header=_header(session, schema, table, file))
+    header = _header(problem, data, plan, schema, table, keeping.with_data, file)
+    return Session(problem, data, plan, keeping, header)
 
 
 def partial_folder(output: Path) -> Path:
@@ -274,7 +274,7 @@ def _going_on(
         data,
         plan,
         keeping,
-        header=replace(header, plan=plan),
+        replace(header, plan=plan, file=file),
         partial=folder.name.endswith(PARTIAL),
         notes=_version_notes(header, folder),
     )
@@ -333,8 +333,15 @@ def _version_notes(header: Header, folder: Path) -> tuple[str, ...]:
     return (f"{folder} was begun with other versions, so the draws may differ ({listed})",)
 
 
-def _header(session: Session, schema: Schema, table: pa.Table, file: str | None) -> Header:
-    data, problem = session.data, session.problem
+def _header(
+    problem: Problem,
+    data: Data,
+    plan: Plan,
+    schema: Schema,
+    table: pa.Table,
+    with_data: bool,
+    file: str | None,
+) -> Header:
     modelled = tuple(
         Modelled(encoded.column.name, str(encoded.column.type), encoded.index, encoded.levels)
         for encoded in data.columns
@@ -343,7 +350,7 @@ def _header(session: Session, schema: Schema, table: pa.Table, file: str | None)
         model=problem.model.name,
         model_config=problem.config,
         link_config=problem.link_config,
-        plan=session.plan,
+        plan=plan,
         schema=schema,
         n_rows=data.n_rows,
         table=tuple(table.column_names),
@@ -352,7 +359,7 @@ def _header(session: Session, schema: Schema, table: pa.Table, file: str | None)
         notes=data.notes,
         data_hash=hash_of_data(data),
         types_hash=hash_of_types(schema),
-        has_data=session.keeping.with_data,
+        has_data=with_data,
         file=file,
         versions=versions(),
     )

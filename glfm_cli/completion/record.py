@@ -1,0 +1,86 @@
+"""A run record: everything needed to make a completed table again, as one JSON object."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from glfm_cli.completion.result import Completion
+from glfm_cli.completion.session import Session
+from glfm_cli.io import atomic_write
+from glfm_cli.store import versions
+
+FORMAT = 1
+_CHUNK = 1 << 20
+
+
+def run_record(
+    session: Session,
+    completion: Completion,
+    request: Mapping[str, Any],
+    outputs: Mapping[str, str | os.PathLike[str]],
+) -> dict[str, Any]:
+    """Return the record of a run, ready for JSON.
+
+    Parameters
+    ----------
+    session : Session
+        What was sampled, from which table, with which options.
+    completion : Completion
+        What came of it.
+    request : mapping of str to plain value
+        The other options: what fills a gap, the width of intervals, a time limit.
+    outputs : mapping of str to path
+        The files that were written, by the option that names each; they are hashed.
+    """
+    header = session.header
+    run = completion.run
+    return {
+        "glfm_record": FORMAT,
+        "versions": {**versions(), "platform": platform.platform()},
+        "table": {
+            "file": header.file,
+            "sha256": _hash_of_file(header.file),
+            "data_sha256": header.data_hash,
+            "rows": header.n_rows,
+            "columns": list(header.table),
+        },
+        "types": {"sha256": header.types_hash, "content": header.schema.to_yaml()},
+        "model": header.model,
+        "settings": {**asdict(header.model_config), **asdict(header.link_config)},
+        "plan": asdict(session.plan),
+        "request": dict(request),
+        "draws_of_chains": [len(chain) for chain in completion.posterior.chains],
+        "stopped": run.stopped,
+        "seconds": round(header.seconds + run.seconds, 3),
+        "diagnostics": completion.diagnostics.to_dict(),
+        "warnings": list(completion.warnings),
+        "outputs": {
+            name: {"file": str(path), "sha256": _hash_of_file(str(path))}
+            for name, path in outputs.items()
+        },
+    }
+
+
+def write_record(record: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a record to a file, which is there only when complete."""
+    with atomic_write(path, "w") as file:
+        json.dump(record, file, indent=1, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+
+
+def _hash_of_file(file: str | None) -> str | None:
+    """Return the SHA-256 of a file's bytes; None for a stream, and for what is no file."""
+    if file is None or not Path(file).is_file():
+        return None
+    digest = hashlib.sha256()
+    with open(file, "rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
