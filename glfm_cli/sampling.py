@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -210,16 +210,29 @@ class Chain:
         return arrays | {f"random.{name}": value for name, value in self.streams.save().items()}
 
     def refill(self, adapt: bool) -> None:
-        """Draw the links' parameters and the observed pseudo-observations, given eta."""
-        noise = self.problem.model.noise(self.state)
-        for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
-            if link.known or link.n_latent == 0:
-                continue
-            start, end = self.spans[d]
-            rng = self.streams.get(column_step(d))
-            eta = self.eta_of(d)
+        """Draw the links' parameters, latent structure and the observed y anew, given eta.
+
+        The first two with y integrated out as far as the links can, y last: it sticks to what
+        it was drawn with.
+        """
+        model, cells = self.problem.model, self.cells
+        for d, link, x, y in self._columns():
+            part = slice(*self.spans[d])
+            rng, eta = self.streams.get(column_step(d)), self.eta_of(d)
             link.update_params(x, eta, self.params[d], rng, adapt)
-            link.augment(x, eta, float(noise[d]), self.params[d], rng, self.cells.y[:, start:end])
+            link.bound(x, self.params[d], y, rng, cells.lower[:, part], cells.upper[:, part])
+        model.refine(self.state, cells, self.eta, self.streams)
+        noise = model.noise(self.state)
+        for d, link, x, y in self._columns():
+            if not link.known:
+                rng = self.streams.get(column_step(d))
+                link.augment(x, self.eta_of(d), float(noise[d]), self.params[d], rng, y)
+
+    def _columns(self) -> Iterator[tuple[int, Link, Array, Array]]:
+        """Yield number, link, cells and pseudo-observations of every column that has some."""
+        for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
+            if link.n_latent > 0:
+                yield d, link, x, self.cells.y[:, slice(*self.spans[d])]
 
     def eta_of(self, d: int) -> Array:
         """Return the eta of column `d` as links take it: (N,) or (N, S_d), a view."""
@@ -284,14 +297,19 @@ def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
 def empty_cells(problem: Problem) -> Cells:
     """Return the cells of a table with every pseudo-observation 0."""
     links = problem.links
-    column = np.repeat(np.arange(len(links)), [link.n_latent for link in links]).astype(np.int32)
+    n_latent = [link.n_latent for link in links]
+    column = np.repeat(np.arange(len(links)), n_latent).astype(np.int32)
+    shape = (problem.n_rows, column.size)
     return Cells(
-        y=np.zeros((problem.n_rows, column.size)),
+        y=np.zeros(shape),
         observed=np.ascontiguousarray(~np.isnan(np.column_stack(problem.xs))).astype(np.uint8),
         column=column,
         unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
         scale_group=np.zeros((len(links), 2)),
         factor=np.ones(len(links)),
+        lower=np.zeros(shape),
+        upper=np.zeros(shape),
+        spread=np.repeat([float(link.spread) for link in links], n_latent),
     )
 
 

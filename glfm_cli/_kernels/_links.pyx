@@ -146,6 +146,26 @@ def fill_between_cuts(
                 y[n, 0] = truncated_normal(bitgen, eta[n], sd, cuts[r], cuts[r + 1])
 
 
+def fill_between(const double[:] x, const double[::1] cuts, double[:, :] lower, double[:, :] upper):
+    """Set lower_n = cuts[x_n] and upper_n = cuts[x_n + 1] for observed n. O(n).
+
+    Parameters
+    ----------
+    x : (n,) float64, in
+        Integers from 0 to len(cuts) - 2, NaN where missing.
+    cuts : (m,) float64, in
+    lower, upper : (n, 1) float64, in-out, any stride
+        Observed rows are overwritten.
+    """
+    cdef Py_ssize_t n, r
+    with nogil:
+        for n in range(x.shape[0]):
+            if not isnan(x[n]):
+                r = <Py_ssize_t>x[n]
+                lower[n, 0] = cuts[r]
+                upper[n, 0] = cuts[r + 1]
+
+
 cdef inline double log_product(double y, const double* e, Py_ssize_t R, Py_ssize_t T) noexcept nogil:
     """Return h(y) with unit scales: one logarithm for many factors."""
     cdef double total = 0.0, product = 1.0, u, unused
@@ -314,6 +334,52 @@ def fill_categorical(
                 else:
                     reference += utility[j] * utility[j]
     return bad, reference
+
+
+def fill_below_winner(
+    const double[:] x, const double[:, :] y, const Py_ssize_t[::1] slot, rng,
+    double[:, :] lower, double[:, :] upper
+):
+    """Bound the utilities of observed cells by the largest, which becomes a point. O(n R).
+
+    Where the reference level won its utility, which is not kept, is drawn anew given the others.
+    With two levels the bounds are those of the utilities' difference: (0, inf) or (-inf, 0).
+
+    Parameters
+    ----------
+    x : (n,) float64, in
+        Level codes, NaN where missing.
+    y : (n, R - 1) float64, in
+        Utilities; the largest is that of the observed level, or all lie below the reference's.
+    slot : (R,) intp, in
+    rng : numpy.random.Generator
+    lower, upper : (n, R - 1) float64, in-out, any stride
+        Observed rows are overwritten.
+    """
+    cdef Py_ssize_t n, j, T, R = slot.shape[0]
+    cdef double top
+    cdef bitgen_t* bitgen = bitgen_of(rng)
+    with rng.bit_generator.lock, nogil:
+        for n in range(x.shape[0]):
+            if isnan(x[n]):
+                continue
+            T = <Py_ssize_t>x[n]
+            if R == 2:
+                lower[n, 0] = 0.0 if slot[T] >= 0 else -INFINITY
+                upper[n, 0] = INFINITY if slot[T] >= 0 else 0.0
+                continue
+            if slot[T] >= 0:
+                top = y[n, slot[T]]
+            else:
+                top = y[n, 0]
+                for j in range(1, R - 1):
+                    top = max(top, y[n, j])
+                top = truncated_normal(bitgen, 0.0, 1.0, top, INFINITY)
+            for j in range(R - 1):
+                lower[n, j] = -INFINITY
+                upper[n, j] = top
+            if slot[T] >= 0:
+                lower[n, slot[T]] = top
 
 
 cdef inline void probabilities_of_row(

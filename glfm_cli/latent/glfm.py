@@ -18,7 +18,10 @@ not leave the posterior invariant or mixes badly:
 - features are visited in a fresh random order for every row (a fixed scan is biased);
 - noise variances are drawn with the weights integrated out, with squared residuals (footnote 2
   lacks the square); alpha and sB2 are sampled; categorical and ordinal columns have unit noise,
-  and a move of their own along their scale, which would otherwise creep [Liu and Sabatti 2000].
+  and a move of their own along their scale, which would otherwise creep [Liu and Sabatti 2000];
+- after the weights every bit is drawn once more, given them and with the pseudo-observations of
+  categorical, ordinal and count cells integrated out (`refine`): these were drawn with the bits in
+  view, and where a row has many they hold its bits where they are.
 
 Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 """
@@ -31,11 +34,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glfm_cli._kernels import _glfm
+from glfm_cli._kernels import _bits, _glfm
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.latent import Array, Cells, EtaLaw, Sizes, take
 from glfm_cli.settings import require
-from glfm_cli.streams import HYPER, ROWS, START, WEIGHTS, Streams
+from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
 
 @dataclass(frozen=True)
@@ -261,6 +264,29 @@ class Glfm:
     def fill_eta(self, state: GlfmState, out: Array) -> None:
         """Fill `out` (N, S) with Z B."""
         _glfm.fill_eta(state.Z, state.B, state.n_columns, out)
+
+    def refine(self, state: GlfmState, cells: Cells, eta: Array, streams: Streams) -> None:
+        """Draw the bits of every row given B, with y integrated over its intervals."""
+        n_latent = cells.y.shape[1]
+        n_work, n_iwork = _bits.work_sizes(n_latent)
+        _bits.update_bits(
+            cells.y,
+            cells.observed,
+            cells.column,
+            cells.lower,
+            cells.upper,
+            np.sqrt(state.noise)[cells.column],
+            cells.spread,
+            state.B,
+            state.Z,
+            state.n_columns,
+            int(state.config.bias),
+            state.Z.sum(axis=0, dtype=np.int64),
+            eta,
+            np.empty(n_work),
+            np.empty(n_iwork, dtype=np.int32),
+            streams.get(BITS),
+        )
 
     def noise(self, state: GlfmState) -> Array:
         """Return the noise variances (D,)."""

@@ -29,6 +29,9 @@ class Cells:
     scale_group : (D, 2) float64, sum of squares and number of the variables outside y that share
         the scale of a unit-noise column; the driver fills it before every update
     factor : (D,) float64, by which the last update multiplied y and those variables
+    lower, upper : (N, S) float64, what is known of observed y: a point where they are equal, else
+        an interval over which y may be integrated; the driver fills them before every `refine`
+    spread : (S,) float64, sd of what an interval bounds, in units of the noise's
     """
 
     y: Array
@@ -37,6 +40,9 @@ class Cells:
     unit_noise: Array
     scale_group: Array
     factor: Array
+    lower: Array
+    upper: Array
+    spread: Array
 
     def span(self, d: int) -> tuple[int, int]:
         """Return the first pseudo-column of column `d`, and one past its last."""
@@ -90,6 +96,13 @@ class LatentModel(Protocol):
 
     def update(self, state: Any, cells: Cells, streams: Streams) -> None:
         """Draw latent structure, missing pseudo-observations, noise and weights, in place."""
+
+    def refine(self, state: Any, cells: Cells, eta: Array, streams: Streams) -> None:
+        """Draw latent structure again, given the weights, y integrated over its intervals.
+
+        Changes `eta` (N, S) and the missing y with it; observed y are drawn anew afterwards. A
+        model without such a move does nothing.
+        """
 
     def fill_eta(self, state: Any, out: Array) -> None:
         """Fill `out` (N, S) with eta."""

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from glfm_cli._kernels._links import fill_categorical, fill_log_probability, fill_probabilities
+from glfm_cli._kernels._links import (
+    fill_below_winner,
+    fill_categorical,
+    fill_log_probability,
+    fill_probabilities,
+)
 from glfm_cli.errors import NumericalError
 from glfm_cli.schema import Column
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+SQRT_2 = 2.0**0.5
 CHUNK = 1 << 20  # doubles of scratch at a time
 
 
@@ -92,6 +98,28 @@ class CategoricalLink:
         if bad >= 0:
             raise NumericalError("a latent mean is not finite", column=self.name, row=bad + 1)
         params["reference"] = np.array([squares, np.count_nonzero(~np.isnan(x))])
+
+    @property
+    def spread(self) -> float:
+        """Return the sd of what `bound` bounds: of two levels, the difference of the utilities."""
+        return SQRT_2 if self.n_latent == 1 else 1.0
+
+    def bound(
+        self,
+        x: Array,
+        params: Params,
+        y: Array,
+        rng: np.random.Generator,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        """Bound the utilities by the largest, which is held; two levels, by nothing that is drawn.
+
+        With two levels P(x) is that of the sign of the utilities' difference; with more it has
+        no closed form, but given the largest utility the others are independent.
+        """
+        if self.n_latent > 0:
+            fill_below_winner(x, y, self.slot, rng, lower, upper)
 
     def scale_group(self, params: Params) -> tuple[float, float]:
         """Return sum of squares and number of the reference level's utilities."""

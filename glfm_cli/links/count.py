@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli._kernels._links import fill_between_cuts
+from glfm_cli._kernels._links import fill_between, fill_between_cuts
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.links import expectation
 from glfm_cli.links.choice import choose_margin, wants_rank
@@ -102,6 +102,21 @@ class CountLink(NumericLink):
             fill_between_cuts(x, eta, sd, self.cuts, rng, y)
         else:
             fill_truncated_normal(eta, sd, self.cut(x), self.cut(x + 1.0), rng, y[:, 0])
+
+    def bound(
+        self,
+        x: Array,
+        params: Params,
+        y: Array,
+        rng: np.random.Generator,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        """Fill g(x) and g(x + 1)."""
+        if np.fmax.reduce(x, initial=0.0) < self.cuts.size - 1:
+            fill_between(x, self.cuts, lower, upper)
+        else:
+            lower[:, 0], upper[:, 0] = self.cut(x), self.cut(x + 1.0)
 
     def value(self, y: Array) -> Array:
         """Return the integer whose interval holds y, clamped to the bounds."""

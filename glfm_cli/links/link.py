@@ -87,6 +87,10 @@ class Link(Protocol):
         """True when y = g(x) at every observed cell: nothing to draw."""
 
     @property
+    def spread(self) -> float:
+        """Return the sd of what `bound` bounds, in units of the noise's."""
+
+    @property
     def discrete(self) -> bool:
         """True for levels, False for numbers."""
 
@@ -102,6 +106,21 @@ class Link(Protocol):
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
     ) -> None:
         """Draw y (n, n_latent) at observed cells, in place, for noise variance `var`."""
+
+    def bound(
+        self,
+        x: Array,
+        params: Params,
+        y: Array,
+        rng: np.random.Generator,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        """Fill what x and the parameters say of y: lower <= y <= upper (n, n_latent), in place.
+
+        Equal ends make a point, held at its present value; an interval may be integrated over,
+        for y is drawn anew before it is used. What is bounded has `spread` times the noise's sd.
+        """
 
     def scale_group(self, params: Params) -> tuple[float, float]:
         """Return sum of squares (in prior sd) and number of what shares the scale of y.

@@ -55,6 +55,7 @@ class NumericLink:
     n_latent = 1
     unit_noise = False
     discrete = False
+    spread = 1.0
     ordered = True
     integral = False
 

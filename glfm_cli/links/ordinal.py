@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from glfm_cli._kernels._links import fill_between_cuts, sum_log_interval
+from glfm_cli._kernels._links import fill_between, fill_between_cuts, sum_log_interval
 from glfm_cli.links.intervals import log_interval
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class OrdinalLink:
     unit_noise = True
     known = False
     discrete = True
+    spread = 1.0
     ordered = True
 
     def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
@@ -95,6 +96,18 @@ class OrdinalLink:
                 params["tries"][0] += 1.0
                 gain = params["tries"][0] ** -0.6
                 params["log_step"][0] += gain * (np.exp(log_ratio) - TARGET_ACCEPTANCE)
+
+    def bound(
+        self,
+        x: Array,
+        params: Params,
+        y: Array,
+        rng: np.random.Generator,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        """Fill the thresholds around the observed levels."""
+        fill_between(x, _cuts(params["thresholds"]), lower, upper)
 
     def scale_group(self, params: Params) -> tuple[float, float]:
         """Return sum of squares over prior variance, and number, of the free thresholds."""

@@ -94,6 +94,22 @@ class PositiveLink(RealLink):
         y = np.where(x == 0.0, self.cut - 0.5, self.margin.to_latent(x))
         return {}, np.nan_to_num(y, nan=0.0, neginf=0.0)[:, None]
 
+    def bound(
+        self,
+        x: Array,
+        params: Params,
+        y: Array,
+        rng: np.random.Generator,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        """Make positive cells points, and bound zeros by the cut."""
+        super().bound(x, params, y, rng, lower, upper)
+        if self.noise == 0.0:
+            zeros = x == 0.0
+            lower[zeros, 0] = -np.inf
+            upper[zeros, 0] = self.cut
+
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
     ) -> None:

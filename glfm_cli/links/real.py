@@ -67,6 +67,19 @@ class RealLink(NumericLink):
         """Return no parameters, and y = g(x)."""
         return {}, np.nan_to_num(self.margin.to_latent(x), nan=0.0)[:, None]
 
+    def bound(
+        self,
+        x: Array,
+        params: Params,
+        y: Array,
+        rng: np.random.Generator,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        """Make every cell a point: y is known, or held where there is link noise."""
+        lower[:] = y
+        upper[:] = y
+
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
     ) -> None:
