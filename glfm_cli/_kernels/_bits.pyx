@@ -28,35 +28,48 @@ cdef extern from "_vector.h" nogil:
     void glfm_axpy(int n, double a, const double* x, double* y) noexcept
 
 cdef extern from "_normal.h" nogil:
-    int GLFM_KNOTS, GLFM_TERMS, GLFM_PER_UNIT
+    int GLFM_KNOTS, GLFM_TERMS, GLFM_CDF_TERMS, GLFM_PER_UNIT
     double GLFM_EDGE
     double glfm_log_ndtr_table[]
+    double glfm_ndtr_table[]
     double glfm_near_log_ndtr(double x) noexcept
-    double glfm_sum_log_ndtr(int n, const double* t, double a, const double* c, const int* col,
-                             const double* b, double least, double* moved, int* far) noexcept
+    double glfm_sum_log_ndtr(int n, const double* t, double d, const double* slope, const int* col,
+                             const double* w, double least, double* moved, int* far) noexcept
+    int glfm_band_masses(int n, const double* a, const double* b, double d, const double* inv,
+                         const int* col, const double* w, double* a_moved, double* b_moved,
+                         double* p) noexcept
 
 cdef double LOG_SQRT_2PI = 0.9189385332046727
 cdef double NARROW = 1e-5  # intervals as narrow as this are taken as density times width
+cdef double TINY = 1e-200  # products are turned into logarithms before they underflow
 
 
-def _fill_table():
-    """Tabulate log Phi by its Taylor coefficients, from g = phi / Phi and g' = -g (t + g)."""
+def _fill_tables():
+    """Tabulate the Taylor coefficients of log Phi and Phi.
+
+    With g = (log Phi)' = phi / Phi,  g' = -g (t + g);  and phi' = -t phi.
+    """
     cdef int i, j
     t = np.arange(GLFM_KNOTS) / GLFM_PER_UNIT - GLFM_EDGE
-    f = log_ndtr_of(t)
-    g = [np.exp(-0.5 * t * t - LOG_SQRT_2PI - f)]
-    for k in range(GLFM_TERMS - 2):
+    log_cdf = log_ndtr_of(t)
+    phi = [np.exp(-0.5 * t * t - LOG_SQRT_2PI)]
+    g = [phi[0] / np.exp(log_cdf)]
+    for k in range(GLFM_CDF_TERMS):
         total = t * g[k] + (g[k - 1] if k else 0.0)
         for i in range(k + 1):
             total = total + g[i] * g[k - i]
         g.append(-total / (k + 1))
-    terms = [f, *(g[k] / (k + 1) for k in range(GLFM_TERMS - 1))]
+        phi.append(-(t * phi[k] + (phi[k - 1] if k else 0.0)) / (k + 1))
     for i in range(GLFM_KNOTS):
-        for j in range(GLFM_TERMS):
-            glfm_log_ndtr_table[i * GLFM_TERMS + j] = terms[j][i]
+        glfm_log_ndtr_table[i * GLFM_TERMS] = log_cdf[i]
+        for j in range(1, GLFM_TERMS):
+            glfm_log_ndtr_table[i * GLFM_TERMS + j] = g[j - 1][i] / j
+        glfm_ndtr_table[i * GLFM_CDF_TERMS] = np.exp(log_cdf[i])
+        for j in range(1, GLFM_CDF_TERMS):
+            glfm_ndtr_table[i * GLFM_CDF_TERMS + j] = phi[j - 1][i] / j
 
 
-_fill_table()
+_fill_tables()
 
 
 cdef struct Row:
@@ -78,6 +91,7 @@ cdef struct Row:
     double* inv_sd
     double* a_moved
     double* b_moved
+    double* mass
 
 
 cdef inline double log_phi(double x) noexcept nogil:
@@ -124,18 +138,21 @@ cdef double sides_moved(Row* r, double d, const double* weights, double least) n
     return total
 
 
-cdef double bands_moved(Row* r, double d, const double* weights, double least) noexcept nogil:
-    """Return the same for the two-sided intervals."""
+cdef double bands_moved(Row* r, double d, const double* weights) noexcept nogil:
+    """Return the log probability of the two-sided intervals when eta moves by d weights."""
     cdef int i
-    cdef double shift, total = 0.0
+    cdef double total = 0.0, product = 1.0
+    if not glfm_band_masses(r.n_bands, r.a, r.b, d, r.inv_sd, r.band, weights, r.a_moved,
+                            r.b_moved, r.mass):
+        for i in range(r.n_bands):
+            total += log_band(r.a_moved[i], r.b_moved[i])
+        return total
     for i in range(r.n_bands):
-        shift = d * weights[r.band[i]] * r.inv_sd[i]
-        r.a_moved[i] = r.a[i] - shift
-        r.b_moved[i] = r.b[i] - shift
-        total += log_band(r.a_moved[i], r.b_moved[i])
-        if total < least:
-            break
-    return total
+        product *= r.mass[i]
+        if product < TINY:
+            total += log(product)
+            product = 1.0
+    return total + log(product)
 
 
 cdef void follow(Row* r, double d, const double* weights) noexcept nogil:
@@ -222,7 +239,7 @@ cdef bint update_row(
         slack += moved_sides
         if not slack > 0.0:
             continue
-        moved_bands = bands_moved(r, d, weights, -slack)
+        moved_bands = bands_moved(r, d, weights) if r.n_bands > 0 else 0.0
         if not slack + moved_bands > 0.0:
             continue
         follow(r, d, weights)
@@ -237,7 +254,7 @@ cdef bint update_row(
 
 def work_sizes(int S):
     """Return the lengths of the float and integer work arrays."""
-    return 10 * S, 3 * S
+    return 11 * S, 3 * S
 
 
 def update_bits(
@@ -265,6 +282,7 @@ def update_bits(
     r.residual, r.weight, r.t, r.slope, r.t_moved = w, w + S, w + 2 * S, w + 3 * S, w + 4 * S
     w += 5 * S
     r.a, r.b, r.inv_sd, r.a_moved, r.b_moved = w, w + S, w + 2 * S, w + 3 * S, w + 4 * S
+    r.mass = w + 5 * S
     r.point, r.side, r.band = &iwork[0], &iwork[0] + S, &iwork[0] + 2 * S
     bit_generator = rng.bit_generator
     cdef bitgen_t* bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
