@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from glfm_cli.exploration import Exploration, Job, Request
     from glfm_cli.sampling import Run
 
-EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml"
+EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --plot pbc.png"
 TOP = 5
 
 Sample = Annotated[
@@ -72,6 +73,12 @@ Format = Annotated[
     str,
     typer.Option("--format", metavar="csv|parquet", help="Format of the tables in --output."),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
 ]
@@ -99,6 +106,7 @@ def run(
     surprising: Surprising = 0,
     similar: Similar = None,
     dependence: Dependence = False,
+    plot: Plot = None,
     file_format: Format = "csv",
     strict: Strict = False,
     as_json: Json = False,
@@ -128,11 +136,15 @@ def run(
     chosen: dict[str, object] = dict(parse_assignments(settings or []))
     if bias is not None:
         chosen["bias"] = bias
-    outputs = {"--output": output}
+    outputs = {"--plot": plot, "--output": output}
     _check_outputs(data, types, outputs)
     check_format(file_format)
     if output is not None:
         check_folder(output)
+    if plot is not None:
+        from glfm_cli.plots import check_figure
+
+        check_figure(plot)
     request = make_request(
         sample=sample,
         top=top,
@@ -151,6 +163,9 @@ def run(
     found = describe_run(done, job, request)
     if output is not None:
         write_files(found, output, file_format)
+        _draw_all(found, output)
+    if plot is not None:
+        found.plot_overview(plot)
     _show(console, found, as_json)
     return _report(console, found, strict)
 
@@ -229,6 +244,20 @@ def _check_outputs(data: str, types: Path | None, outputs: dict[str, Path | None
             if same_file(path, other_path):
                 raise UsageError(f"{name} and {other_name} name the same file", file=str(path))
         seen.append((name, path))
+
+
+def _draw_all(found: Exploration, folder: Path) -> None:
+    """Draw every figure that the exploration has content for, as PNG files."""
+    found.plot_overview(folder / "overview.png")
+    found.plot_columns(folder / "columns.png")
+    found.plot_traces(folder / "traces.png")
+    found.plot_fit(folder / "fit.png")
+    if found.dependence is not None:
+        found.plot_dependence(folder / "dependence.png")
+    for scale in found.columns:
+        if len(scale.encoded.levels) > 1 and scale.encoded.observed.any():
+            name = re.sub(r"[^\w.-]+", "_", scale.name)
+            found.plot_shares(scale.name, folder / f"shares_{scale.d + 1}_{name}.png")
 
 
 def _show(console: Console, found: Exploration, as_json: bool) -> None:

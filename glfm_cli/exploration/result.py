@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -131,3 +134,34 @@ class Exploration:
         from glfm_cli.exploration import tables
 
         return tables.summary(self)
+
+    def plot_overview(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw one page that shows it all; see `glfm_cli.plots.plot_exploration`."""
+        return _plots().plot_exploration(self, path)
+
+    def plot_columns(
+        self, path: str | os.PathLike[str] | None = None, columns: Sequence[str] | None = None
+    ) -> Any:
+        """Draw p(x | pattern) of columns; see `glfm_cli.plots.plot_columns`."""
+        return _plots().plot_columns(self, path, columns)
+
+    def plot_shares(self, column: str, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the patterns' shares by the levels of a column; see `glfm_cli.plots.plot_shares`."""
+        return _plots().plot_shares(self, column, path)
+
+    def plot_traces(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw traces of the chains; see `glfm_cli.plots.plot_traces`."""
+        return _plots().plot_traces(self, path)
+
+    def plot_fit(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw pseudo-observations and their fit; see `glfm_cli.plots.plot_fit`."""
+        return _plots().plot_fit(self, path)
+
+    def plot_dependence(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the dependence between columns; see `glfm_cli.plots.plot_dependence`."""
+        return _plots().plot_dependence(self, path)
+
+
+def _plots() -> Any:
+    # Figures are drawn from results, so a result does not import them; it looks them up when asked.
+    return import_module("glfm_cli.plots")

@@ -9,6 +9,24 @@ from __future__ import annotations
 
 from glfm_cli.plots.completion import plot_completion
 from glfm_cli.plots.diagnosis import plot_diagnosis
+from glfm_cli.plots.exploration import (
+    plot_columns,
+    plot_dependence,
+    plot_exploration,
+    plot_fit,
+    plot_shares,
+    plot_traces,
+)
 from glfm_cli.plots.style import check_figure
 
-__all__ = ["check_figure", "plot_completion", "plot_diagnosis"]
+__all__ = [
+    "check_figure",
+    "plot_columns",
+    "plot_completion",
+    "plot_dependence",
+    "plot_diagnosis",
+    "plot_exploration",
+    "plot_fit",
+    "plot_shares",
+    "plot_traces",
+]

@@ -36,12 +36,12 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
     seen = part.encoded.x[part.encoded.observed]
     seen, predicted, put_in = (_in_reach(x) for x in (seen, predicted, part.estimate))
     whole = part.encoded.column.type is ColumnType.COUNT
-    logarithmic = _prefers_log(seen, predicted, put_in)
-    edges = _edges(seen, predicted, put_in, whole=whole, logarithmic=logarithmic)
+    logarithmic = prefers_log(seen, predicted, put_in)
+    edges = edges_of(seen, predicted, put_in, whole=whole, logarithmic=logarithmic)
     if logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(plain))
-        _space_log_ticks(axes, edges)
+        space_log_ticks(axes, edges)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
     if seen.size:
@@ -72,7 +72,7 @@ def _in_reach(x: Array) -> Array:
     return np.where(x == 0.0, 0.0, np.copysign(size, x))
 
 
-def _prefers_log(*samples: Array) -> bool:
+def prefers_log(*samples: Array) -> bool:
     """Return whether values span so much, mostly at the low end, that a log axis shows more."""
     x = np.concatenate(samples)
     if not (x > 0).all():
@@ -82,7 +82,7 @@ def _prefers_log(*samples: Array) -> bool:
     return bool(wide and high - median >= (median - low) / 2)
 
 
-def _edges(
+def edges_of(
     seen: Array, predicted: Array, put_in: Array, *, whole: bool, logarithmic: bool
 ) -> Array:
     """Return the edges of bins over all observed values and nearly all of the predictive."""
@@ -106,7 +106,7 @@ def _shares(x: Array, edges: Array) -> Array:
     return np.histogram(x, edges)[0] / max(x.size, 1)
 
 
-def _space_log_ticks(axes: Axes, edges: Array) -> None:
+def space_log_ticks(axes: Axes, edges: Array) -> None:
     """Label powers of ten on a long log axis, 1, 2 and 5 times them on a short one."""
     low, high = np.log10(edges[0]), np.log10(edges[-1])
     step = max(1, int(np.ceil((high - low) / 5)))
@@ -130,7 +130,7 @@ def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
             np.bincount(part.estimate.astype(int), minlength=n_levels) / part.estimate.size,
         ]
     )
-    labels, shares = _fewer(
+    labels, shares = fewer(
         part.encoded.levels, shares, ordered=part.encoded.column.type is ColumnType.ORDINAL
     )
     at = np.arange(len(labels))
@@ -155,25 +155,27 @@ def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _fewer(levels: Sequence[str], shares: Array, *, ordered: bool) -> tuple[list[str], Array]:
-    """Return at most `MAX_LEVELS` bars: neighbours of a scale, or the rarest levels, together.
+def fewer(
+    levels: Sequence[str], shares: Array, *, ordered: bool, most: int = MAX_LEVELS
+) -> tuple[list[str], Array]:
+    """Return at most `most` bars: neighbours of a scale, or the rarest levels, together.
 
     Parameters
     ----------
     levels : (R,) str
-    shares : (3, R) float64
-        Observed, predicted, put in.
+    shares : (n, R) float64
+        Of n groups; the rarest levels are those of the first two.
     """
     n_levels = len(levels)
     names = [short(level, _WIDTH_LEVEL, PLAIN) for level in levels]
-    if n_levels <= MAX_LEVELS:
+    if n_levels <= most:
         return names, shares
     if ordered:
-        cuts = np.linspace(0, n_levels, MAX_LEVELS + 1).round().astype(int)
+        cuts = np.linspace(0, n_levels, most + 1).round().astype(int)
         runs = list(pairwise(cuts))
         labels = [names[a] if b - a == 1 else f"{names[a]} to {names[b - 1]}" for a, b in runs]
         return labels, np.add.reduceat(shares, cuts[:-1], axis=1)
     order = np.argsort(-shares[:2].max(axis=0), kind="stable")
-    kept, rest = np.sort(order[: MAX_LEVELS - 1]), order[MAX_LEVELS - 1 :]
+    kept, rest = np.sort(order[: most - 1]), order[most - 1 :]
     labels = [*(names[r] for r in kept), f"{rest.size} others"]
     return labels, np.column_stack([shares[:, kept], shares[:, rest].sum(axis=1)])

@@ -90,6 +90,8 @@ def test_a_folder_gets_every_table(table: Any, kind: str, explored: Callable[...
     path = f"out/memberships.{kind}"
     content = pc.read_csv(path) if kind == "csv" else pq.read_table(path)
     assert content.column_names == ["row", "id", "pattern", "feature", "member", "probability"]
+    figures = {"overview.png", "columns.png", "traces.png", "fit.png", "dependence.png"}
+    assert figures | {"shares_2_kind.png"} <= names
     summary = json.loads(Path("out/exploration.json").read_text(encoding="utf-8"))
     assert content.num_rows == N_ROWS * len(summary["features"])
     assert summary["similar_to"] == 2
@@ -124,6 +126,12 @@ def test_a_fit_saved_without_its_table_cannot_be_explored(
     assert "the table was left out of this saved fit" in said.stderr
 
 
+def test_the_overview_is_drawn(explored: Callable[..., Any]) -> None:
+    said = explored("--plot", "page.svg")
+    assert said.status == 0, said.stderr
+    assert Path("page.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
 def test_strict_ends_with_status_3_and_shows_everything(
     table: Any, explored: Callable[..., Any]
 ) -> None:
@@ -141,6 +149,8 @@ BAD = {
     ("--columns", "heat,knd"): "--columns names no modelled column, found 'knd'",
     ("--columns", "id"): "--columns names no modelled column, found 'id'",
     ("--format", "xlsx"): "--format, found xlsx, expected csv or parquet",
+    ("--plot", "x.gif"): "x.gif: the name does not tell the figure's format, expected a name "
+    "ending in .png, .svg, .pdf",
     ("-o", "table.csv"): "table.csv: --output is the table itself",
     ("-o", "types.yaml"): "types.yaml: --output is the types file",
     ("--set", "colour=1"): "--set colour: no such setting",

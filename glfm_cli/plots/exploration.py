@@ -1,0 +1,369 @@
+"""Figures of an exploration: patterns by column and by level, traces, fit, dependence, overview."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from glfm_cli.errors import UsageError
+from glfm_cli.exploration import Exploration
+from glfm_cli.exploration.scales import Scale
+from glfm_cli.links.link import of_numbers
+from glfm_cli.plots.patterns import (
+    COLOURS,
+    HATCHES,
+    draw_column,
+    head,
+    legend_of,
+    shown_patterns,
+)
+from glfm_cli.plots.style import (
+    FAINT,
+    OBSERVED,
+    PREDICTED,
+    SMALL,
+    TEXT,
+    TITLE,
+    check_figure,
+    drawing,
+    percent,
+    save,
+    short,
+)
+
+Path = str | os.PathLike[str]
+
+MAX_COLUMNS = 12
+
+_PANEL = (3.3, 2.25)  # inches
+_WIDE = 3
+_DPI = 150
+_CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
+
+
+def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
+    """Draw one page: features, patterns, the columns they move most, and the chains.
+
+    Parameters
+    ----------
+    found : Exploration
+    path : path, optional
+        Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    OutputError
+        The suffix is another one, or the file cannot be written.
+    """
+    columns = _most_moved(found, 6)
+    draw: list[Callable[[Axes], None]] = [
+        partial(_draw_features, found=found),
+        partial(_draw_patterns, found=found),
+        partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
+        *(partial(draw_column, found=found, scale=scale) for scale in columns),
+    ]
+    return _drawn(draw, path, found)
+
+
+def plot_columns(
+    found: Exploration, path: Path | None = None, columns: Sequence[str] | None = None
+) -> Figure:
+    """Draw p(x | pattern) of columns, 12 at most: by default those that features move most.
+
+    Parameters and errors are those of `plot_exploration`; `columns` names the columns to draw.
+    """
+    scales = _most_moved(found, MAX_COLUMNS) if columns is None else _named(found, columns)
+    draw = [partial(draw_column, found=found, scale=scale) for scale in scales[:MAX_COLUMNS]]
+    return _drawn(list(draw), path, found)
+
+
+def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Figure:
+    """Draw how often each pattern occurs in the rows of each level of a column.
+
+    Parameters and errors are those of `plot_exploration`; `column` is categorical or ordinal.
+    """
+    (scale,) = _named(found, [column])
+    levels = scale.encoded.levels
+    if not levels:
+        raise UsageError("patterns can be counted by level only", column=column)
+    codes = scale.encoded.x
+    counts = np.array([np.sum(codes == r) for r in range(len(levels))])
+    present = np.flatnonzero(counts)
+    shares = np.array(
+        [
+            [np.sum(codes[pattern.rows] == r) / counts[r] for r in present]
+            for pattern in shown_patterns(found)
+        ]
+    ).reshape(len(shown_patterns(found)), present.size)
+    order = np.arange(present.size) if scale.ordered else np.argsort(-shares[0], kind="stable")
+    size = (7.0, 1.3 + 0.19 * present.size)
+    if path is not None:
+        check_figure(path)
+    with drawing():
+        figure = _new(size)
+        axes = figure.add_subplot()
+        left = np.zeros(present.size)
+        at = np.arange(present.size)
+        for i, share in enumerate(shares[:, order]):
+            look: dict[str, Any] = {"color": COLOURS[i], "hatch": HATCHES[i], "edgecolor": "white"}
+            axes.barh(at, share, 0.78, left=left, linewidth=0.5, **look)
+            left += share
+        axes.barh(at, 1 - left, 0.78, left=left, color=OBSERVED, edgecolor="white", linewidth=0.5)
+        names = [short(levels[present[j]], 90, SMALL) for j in order]
+        axes.set_yticks(at, names, fontproperties=SMALL)
+        axes.set_ylim(-0.6, present.size - 0.4)
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(FuncFormatter(percent))
+        axes.tick_params(axis="y", length=0)
+        head(axes, scale, ": share of its rows with each pattern", width=420.0)
+        _legend(figure, found, other="any other pattern")
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+def plot_traces(found: Exploration, path: Path | None = None) -> Figure:
+    """Draw the log likelihood and the number of features along the chains, and its posterior.
+
+    Parameters and errors are those of `plot_exploration`.
+    """
+    draw: list[Callable[[Axes], None]] = [
+        partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
+        partial(_draw_trace, found=found, name="features", title="Number of features"),
+        partial(_draw_n_features, found=found),
+    ]
+    return _drawn(draw, path, None)
+
+
+def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
+    """Draw the pseudo-observations of numeric columns beside the density fitted to them.
+
+    Parameters and errors are those of `plot_exploration`. A curve that misses the histogram tells
+    that a column needs a transform. 12 columns at most.
+    """
+    numeric = [scale for scale in found.columns if not scale.encoded.levels][:MAX_COLUMNS]
+    draw = [partial(_draw_fit, found=found, scale=scale) for scale in numeric]
+    return _drawn(list(draw), path, None, nothing="There is no numeric column.")
+
+
+def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
+    """Draw how much every two columns tell of each other, from 0 (nothing) to 1 (everything).
+
+    Parameters and errors are those of `plot_exploration`; the exploration must have been asked
+    for the dependence.
+    """
+    one = found.dependence
+    if one is None:
+        raise UsageError("the dependence between columns was not asked for")
+    if path is not None:
+        check_figure(path)
+    n = len(one.names)
+    with drawing():
+        side = max(1.8, 0.27 * n)
+        figure = _new((2.6 + side, 1.9 + side))
+        axes = figure.add_subplot()
+        image = axes.imshow(np.ma.masked_invalid(one.strength), cmap="cividis", vmin=0, vmax=1)
+        names = [short(name, 110, SMALL) for name in one.names]
+        axes.set_xticks(np.arange(n), names, rotation=90, fontproperties=SMALL)
+        axes.set_yticks(np.arange(n), names, fontproperties=SMALL)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_title("What columns tell of each other", loc="left", fontproperties=TITLE, pad=14)
+        _subtitle(axes, "0 nothing, 1 everything")
+        figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+        if n <= 12:
+            for a in range(n):
+                for b in range(n):
+                    if a != b:
+                        value = float(one.strength[a, b])
+                        colour = "white" if value < 0.55 else "black"
+                        axes.text(b, a, f"{value:.2f}"[1:] if value < 1 else "1", ha="center",
+                                  va="center", fontsize=7, color=colour)  # fmt: skip
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+# ------------------------------------------------------------------------------------ panels
+
+
+def _draw_features(axes: Axes, found: Exploration) -> None:
+    axes.set_title("Features", loc="left", fontproperties=TITLE, pad=14)
+    _subtitle(axes, "share of rows; dark: found again by other chains")
+    names = [feature.name for feature in found.features]
+    share = np.array([feature.share for feature in found.features])
+    stability = np.array([feature.stability for feature in found.features])
+    at = np.arange(len(names))
+    axes.barh(at, share, 0.72, color=OBSERVED)
+    axes.barh(at, share * stability, 0.72, color=PREDICTED)
+    axes.set_yticks(at, names)
+    _percent_axis(axes, share)
+
+
+def _draw_patterns(axes: Axes, found: Exploration) -> None:
+    axes.set_title("Patterns", loc="left", fontproperties=TITLE, pad=14)
+    _subtitle(axes, "share of rows")
+    patterns = shown_patterns(found)
+    share = np.array([pattern.share for pattern in patterns])
+    names = [short(found.features_on(pattern), 80, SMALL) for pattern in patterns]
+    at = np.arange(len(names))
+    for i in range(at.size):
+        axes.barh(at[i], share[i], 0.72, color=COLOURS[i])
+    axes.set_yticks(at, names)
+    _percent_axis(axes, share)
+
+
+def _percent_axis(axes: Axes, share: np.ndarray) -> None:
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(0.01, 1.08 * float(share.max(initial=0.0))))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(percent))
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_trace(axes: Axes, found: Exploration, name: str, title: str) -> None:
+    axes.set_title(title, loc="left", fontproperties=TITLE, pad=14)
+    _subtitle(axes, "kept draws; a line is a chain")
+    for c, chain in enumerate(found.posterior.chains):
+        values = [draw.trace.get(name, np.nan) for draw in chain]
+        at = np.arange(1, len(values) + 1)
+        axes.plot(at, values, color=_CHAINS[c % len(_CHAINS)], linewidth=1.0,
+                  marker="." if len(values) < 3 else None)  # fmt: skip
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_n_features(axes: Axes, found: Exploration) -> None:
+    axes.set_title("Number of features", loc="left", fontproperties=TITLE, pad=14)
+    _subtitle(axes, "share of the draws of all chains")
+    values = np.array(
+        [draw.trace.get("features", 0.0) for chain in found.posterior.chains for draw in chain]
+    ).astype(int)
+    counts = np.bincount(values) / values.size
+    axes.bar(np.arange(counts.size), counts, 0.8, color=PREDICTED)
+    axes.set_xlim(values.min() - 0.8, values.max() + 0.8)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(percent))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_fit(axes: Axes, found: Exploration, scale: Scale) -> None:
+    head(axes, scale)
+    link = of_numbers(scale.link)
+    x = scale.encoded.x[scale.encoded.observed]
+    y = link.upper_end(x)
+    if link.integral:  # an interval of y stands for a count: its middle
+        y = (y + link.upper_end(x - 1)) / 2
+    y = y[np.isfinite(y)]
+    low, high = (-3.0, 3.0) if y.size == 0 else (float(y.min()) - 0.5, float(y.max()) + 0.5)
+    edges = np.linspace(low, high, 41)
+    if y.size:
+        axes.stairs(np.histogram(y, edges, density=True)[0], edges, fill=True, color=OBSERVED)
+    start = scale.span[0]
+    eta = found.shown.bias[start] + found.shown.Z.astype(np.float64) @ found.shown.B[:, start]
+    eta = eta[:: max(1, eta.size // 1000)]
+    sd = float(np.sqrt(found.shown.noise[scale.d] + link.noise))
+    at = np.linspace(low, high, 160)
+    density = np.exp(-0.5 * ((at[:, None] - eta) / sd) ** 2).mean(axis=1) / (sd * 2.5066282746)
+    axes.plot(at, density, color=PREDICTED, linewidth=1.6)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def _subtitle(axes: Axes, text: str) -> None:
+    axes.annotate(
+        text,
+        (0, 1),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontproperties=SMALL,
+        color=FAINT,
+    )
+
+
+# ------------------------------------------------------------------------------------ pages
+
+
+def _most_moved(found: Exploration, at_most: int) -> list[Scale]:
+    """Return the columns asked for, those first that the features of patterns move most."""
+    size = dict.fromkeys((scale.d for scale in found.columns), 0.0)
+    for feature in found.main or found.features:
+        for effect in feature.effects:
+            if effect.scale.d in size:
+                size[effect.scale.d] += effect.size * min(feature.share, 1 - feature.share)
+    ranked = sorted(found.columns, key=lambda scale: -size[scale.d])
+    return [scale for scale in ranked if scale.encoded.observed.any()][:at_most]
+
+
+def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:
+    by_name = {scale.name: scale for scale in found.scales}
+    for name in names:
+        if name not in by_name:
+            raise UsageError("no such modelled column", column=name)
+    return [by_name[name] for name in names]
+
+
+def _new(size: tuple[float, float]) -> Figure:
+    figure = Figure(figsize=size, dpi=_DPI, layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _drawn(
+    draw: Sequence[Callable[[Axes], None]],
+    path: Path | None,
+    found: Exploration | None,
+    nothing: str = "",
+) -> Figure:
+    """Return a figure with a panel for each of `draw`; with the legend of patterns for `found`."""
+    if path is not None:
+        check_figure(path)
+    n_wide = min(max(len(draw), 1), _WIDE)
+    n_high = -(-max(len(draw), 1) // n_wide)
+    with drawing():
+        figure = _new((max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55))
+        if not draw:
+            figure.text(0.5, 0.5, nothing, ha="center", color=TEXT)
+        for i, one in enumerate(draw):
+            one(figure.add_subplot(n_high, n_wide, i + 1))
+        if found is not None:
+            _legend(figure, found)
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+def _legend(figure: Figure, found: Exploration, other: str | None = None) -> None:
+    keys = legend_of(found, bars=other is not None)
+    if other:
+        keys[0].set_label(other)
+        keys = [*keys[1:], keys[0]]
+    width = figure.get_size_inches()[0]
+    figure.legend(
+        handles=keys,
+        loc="outside upper left",
+        ncols=max(1, min(len(keys), int(width // 2.3))),
+        frameon=False,
+        prop=SMALL,
+        handlelength=2.6,
+    )

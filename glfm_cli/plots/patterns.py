@@ -1,0 +1,180 @@
+"""Panels of an exploration: one column's distribution under each pattern, beside the whole table.
+
+Patterns differ in colour and in the form of their line, so that they can be told apart in print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from glfm_cli.exploration import Exploration, Pattern
+from glfm_cli.exploration.scales import Scale
+from glfm_cli.exploration.stability import some_rows
+from glfm_cli.latent.latent import Array
+from glfm_cli.links.margins import Interpolated
+from glfm_cli.plots.panels import edges_of, fewer, prefers_log, space_log_ticks
+from glfm_cli.plots.style import FAINT, OBSERVED, SMALL, TITLE, percent, plain, short
+from glfm_cli.schema import ColumnType
+
+MAX_PATTERNS = 5
+HATCHES = ("", "////", "....", "\\\\\\\\", "")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#222222")
+DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (5, 1.5)),
+    (0, (1, 1)),
+    (0, (5, 1, 1, 1)),
+    (0, (3, 1.2)),
+)
+
+_MAX_LEVELS = 5
+_ROWS = 400  # of a pattern, whose distributions are averaged
+_SMOOTH = np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16  # over neighbouring bins
+_WIDTH = 190.0  # points, of the line above a panel
+
+
+def shown_patterns(found: Exploration) -> tuple[Pattern, ...]:
+    """Return the patterns that figures have room for."""
+    return found.top_patterns[:MAX_PATTERNS]
+
+
+def legend_of(found: Exploration, *, bars: bool = False) -> list[Patch | Line2D]:
+    """Return the keys of a figure, of lines or of bars: all rows, then each pattern."""
+    keys: list[Patch | Line2D] = [Patch(facecolor=OBSERVED, label="all rows, observed")]
+    for i, pattern in enumerate(shown_patterns(found)):
+        on = found.features_on(pattern)
+        name = f"{short(on, 110, SMALL)} ({percent(round(pattern.share, 2))} of rows)"
+        if bars:
+            look: dict[str, Any] = {
+                "facecolor": COLOURS[i],
+                "edgecolor": "white",
+                "hatch": HATCHES[i],
+            }
+            keys.append(Patch(label=name, linewidth=0.4, **look))
+        else:
+            look = {"color": COLOURS[i], "linestyle": DASHES[i]}
+            keys.append(Line2D([], [], label=name, linewidth=2, **look))
+    return keys
+
+
+def draw_column(axes: Axes, found: Exploration, scale: Scale) -> None:
+    """Draw p(x | pattern) of a column for the patterns shown, on the observed distribution.
+
+    Curves for real and positive columns, steps for counts, bars for levels.
+    """
+    head(axes, scale)
+    if scale.encoded.levels:
+        _draw_levels(axes, found, scale)
+    else:
+        _draw_numbers(axes, found, scale)
+
+
+def head(axes: Axes, scale: Scale, tail: str = "", width: float = _WIDTH) -> None:
+    """Write name, label and unit above a panel, and clear its frame."""
+    column = scale.encoded.column
+    words = f"{column.label} ({column.unit})" if column.label and column.unit else None
+    words = words or column.label or column.unit or ""
+    name = short(column.name, width, TITLE, tail)
+    axes.set_title(name, loc="left", fontproperties=TITLE, pad=14 if words else 5)
+    if words:
+        axes.annotate(
+            short(words, width, SMALL),
+            (0, 1),
+            (0, 4),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontproperties=SMALL,
+            color=FAINT,
+        )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(length=2.5, width=0.6)
+
+
+def _eta(found: Exploration, pattern: Pattern) -> Array:
+    shown = found.shown
+    rows = pattern.rows[some_rows(pattern.rows.size, _ROWS)]
+    return shown.bias + shown.Z[rows].astype(np.float64) @ shown.B
+
+
+def _masses(found: Exploration, scale: Scale) -> list[Array]:
+    """Return the mass of every bin of a scale under each pattern shown."""
+    noise, params = float(found.shown.noise[scale.d]), found.shown.params[scale.d]
+    return [
+        scale.masses(_eta(found, pattern), noise, params).mean(axis=0)
+        for pattern in shown_patterns(found)
+    ]
+
+
+def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
+    seen = scale.encoded.x[scale.encoded.observed]
+    low, high = np.quantile(seen, [0.002, 0.998])
+    seen = seen[(seen >= low) & (seen <= high)]
+    whole = scale.encoded.column.type is ColumnType.COUNT
+    logarithmic = prefers_log(seen, seen, seen)
+    edges = edges_of(seen, seen, seen, whole=whole, logarithmic=logarithmic)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(plain))
+        space_log_ticks(axes, edges)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
+        axes.xaxis.set_major_formatter(FuncFormatter(plain))
+    n_seen = max(int(scale.encoded.observed.sum()), 1)
+    axes.stairs(np.histogram(seen, edges)[0] / n_seen, edges, fill=True, color=OBSERVED)
+    binned = replace(scale, at=edges)
+    middle = np.sqrt(edges[:-1] * edges[1:]) if logarithmic else (edges[:-1] + edges[1:]) / 2
+    for i, mass in enumerate(_masses(found, binned)):
+        inside = mass[1:-1]
+        if isinstance(getattr(scale.link, "margin", None), Interpolated):
+            # The column's own distribution, gaps and heaps included, is the model's margin.
+            inside = np.convolve(np.pad(inside, 2, mode="edge"), _SMOOTH, mode="valid")
+        if whole:
+            axes.stairs(inside, edges, color=COLOURS[i], linewidth=1.5, baseline=None)
+            axes.patches[-1].set_linestyle(DASHES[i])
+        else:
+            axes.plot(middle, inside, color=COLOURS[i], linestyle=DASHES[i], linewidth=1.6)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(percent))
+
+
+def _draw_levels(axes: Axes, found: Exploration, scale: Scale) -> None:
+    base = found.baseline[found.scales.index(scale)].mass
+    shares = np.stack([base, *_masses(found, scale)])
+    labels, shares = fewer(scale.encoded.levels, shares, ordered=scale.ordered, most=_MAX_LEVELS)
+    grouped_bars(axes, labels, shares)
+
+
+def grouped_bars(axes: Axes, labels: Sequence[str], shares: Array) -> None:
+    """Draw shares (n, R) as bars: a wide grey one for the first group, narrow ones before it."""
+    n_groups = shares.shape[0] - 1
+    at = np.arange(len(labels))
+    axes.barh(at, shares[0], 0.86, color=OBSERVED)
+    height = 0.8 / max(n_groups, 1)
+    for i in range(n_groups):
+        offset = (i - (n_groups - 1) / 2) * height
+        axes.barh(
+            at + offset,
+            shares[i + 1],
+            height * 0.62,
+            color=COLOURS[i],
+            edgecolor="white",
+            linewidth=0.4,
+            hatch=("", "////", "....", "\\\\\\\\", "")[i],
+        )
+    axes.set_yticks(at, list(labels))
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.invert_yaxis()
+    axes.set_xlim(0, min(1.0, 1.08 * float(shares.max(initial=0.01))))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(percent))
+    axes.tick_params(axis="y", length=0)

@@ -1,0 +1,136 @@
+"""Figures of explorations: of any table, with nothing cut or on top of one another."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from glfm_cli import Exploration, explore
+from glfm_cli.errors import OutputError, UsageError
+
+PLOTS = ("plot_overview", "plot_columns", "plot_traces", "plot_fit", "plot_dependence")
+
+
+def a_table(seed: int, n_rows: int = 120) -> tuple[pa.Table, dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    on = rng.random(n_rows) < 0.4
+    long = "a name as long as those that questionnaires like to give to their questions"
+    columns = {
+        "price": np.exp(rng.normal(4 + 3 * on, 1.0)),
+        "height": rng.normal(170 + 12 * on, 5),
+        "visits": rng.poisson(2 + 9 * on),
+        "state": np.array([f"state number {i}" for i in rng.integers(30, size=n_rows) // (1 + on)]),
+        "grade": np.array(["low", "middle", "high"])[np.clip(rng.poisson(0.3 + on), 0, 2)],
+        long: rng.normal(on, 1),
+    }
+    types = {
+        "price": {"type": "positive", "unit": "EUR", "label": "Price of the house, $ and all"},
+        "height": {"type": "real", "unit": "cm"},
+        "visits": "count",
+        "state": "categorical",
+        "grade": {"type": "ordinal", "levels": ["low", "middle", "high"]},
+        long: {"type": "real", "label": "A label that is longer than a panel is wide, by far"},
+    }
+    return pa.table(columns), {"columns": types}
+
+
+@pytest.fixture(scope="module")
+def found(seed: int) -> Exploration:
+    table, types = a_table(seed)
+    return explore(
+        table, types, chains=3, warmup=15, draws=5, threads=1, seed=seed, dependence=True
+    )
+
+
+def beyond(text: Text) -> bool:
+    """Return whether a text is the label of a tick outside the range that is drawn."""
+    for axes in text.figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in axis.get_major_ticks():
+                if text in (tick.label1, tick.label2):
+                    return not low - 1e-9 <= tick.get_loc() <= high + 1e-9
+    return False
+
+
+def overlapping(figure: Figure) -> list[str]:
+    """Return pairs of texts that overlap, and texts that the page cuts."""
+    figure.canvas.draw()
+    shown = [
+        (text.get_text(), text.get_window_extent())
+        for text in figure.findobj(Text)
+        if text.get_visible() and text.get_text().strip() and not beyond(text)
+    ]
+    page = figure.bbox
+    wrong = [
+        f"{name!r} is cut"
+        for name, box in shown
+        if box.x0 < -1 or box.y0 < -1 or box.x1 > page.x1 + 1 or box.y1 > page.y1 + 1
+    ]
+    for (a, one), (b, two) in combinations(shown, 2):
+        width = min(one.x1, two.x1) - max(one.x0, two.x0)
+        height = min(one.y1, two.y1) - max(one.y0, two.y0)
+        if width > 2 and height > 2:
+            wrong.append(f"{a!r} is on {b!r}")
+    return wrong
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_no_text_is_cut_or_covered(found: Exploration, plot: str) -> None:
+    assert overlapping(getattr(found, plot)()) == []
+
+
+@pytest.mark.parametrize("column", ["state", "grade"])
+def test_shares_by_level_are_drawn_for_every_level(found: Exploration, column: str) -> None:
+    figure = found.plot_shares(column)
+    assert overlapping(figure) == []
+    levels = next(s.encoded for s in found.scales if s.name == column)
+    present = np.unique(levels.x[levels.observed]).size
+    assert len(figure.axes[0].get_yticklabels()) == present
+
+
+def test_shares_need_a_column_with_levels(found: Exploration) -> None:
+    with pytest.raises(UsageError, match="height"):
+        found.plot_shares("height")
+    with pytest.raises(UsageError, match="nothing"):
+        found.plot_shares("nothing")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_figures_are_files_of_the_same_bytes(
+    found: Exploration, tmp_path: Path, suffix: str
+) -> None:
+    first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    found.plot_columns(first, ["price", "grade"])
+    found.plot_columns(second, ["price", "grade"])
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size > 2000
+
+
+def test_an_unknown_format_is_an_error(found: Exploration, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="gif"):
+        found.plot_overview(tmp_path / "x.gif")
+
+
+def test_tables_without_structure_are_drawn(seed: int) -> None:
+    table, types = a_table(seed)
+    for settings in ({"max_features": 0}, {"bias": False}):
+        plain = explore(
+            table, types, chains=1, warmup=2, draws=1, threads=1, settings=settings, dependence=True
+        )
+        for plot in PLOTS:
+            assert overlapping(getattr(plain, plot)()) == []
+
+
+def test_dependence_must_have_been_asked_for(seed: int) -> None:
+    table, types = a_table(seed)
+    plain = explore(table, types, chains=1, warmup=1, draws=1, threads=1)
+    with pytest.raises(UsageError, match="not asked for"):
+        plain.plot_dependence()
