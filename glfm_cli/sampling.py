@@ -273,16 +273,13 @@ def params_out(params: Sequence[Params]) -> dict[str, Array]:
     return {f"params.{d}.{name}": value for d, p in enumerate(params) for name, value in p.items()}
 
 
-def params_in(links: Sequence[Link], arrays: Mapping[str, Array]) -> tuple[Params, ...]:
-    """Return the parameters of every link from such a set; raise ValueError if they do not fit."""
-    params: list[Params] = []
-    for d, link in enumerate(links):
-        params.append(inner(arrays, f"params.{d}."))
+def check_all_params(links: Sequence[Link], params: Sequence[Params]) -> None:
+    """Raise ValueError, naming the column, unless these can be the links' parameters."""
+    for link, part in zip(links, params, strict=True):
         try:
-            check_params(link, params[-1])
+            check_params(link, part)
         except ValueError as error:
             raise ValueError(f"column '{link.name}': {error}") from None
-    return tuple(params)
 
 
 def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
@@ -327,8 +324,10 @@ def load_chain(problem: Problem, arrays: Mapping[str, Array]) -> Chain:
     if sweep < 1:
         raise ValueError(f"'sweep' is {sweep}, expected a number from 1")
     params = tuple(
-        {name: value.copy() for name, value in p.items()} for p in params_in(problem.links, arrays)
+        {name: value.copy() for name, value in inner(arrays, f"params.{d}.").items()}
+        for d in range(len(problem.links))
     )
+    check_all_params(problem.links, params)
     words = inner(arrays, "random.")
     if words.keys() != {"key", "streams"}:
         raise ValueError("the random state is missing")

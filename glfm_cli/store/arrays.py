@@ -21,6 +21,7 @@ import pyarrow as pa
 from glfm_cli.latent.latent import Array
 
 SHAPE = ".shape"
+NOTE = "glfm"  # key of the text in a schema's metadata
 MOST_FIELDS = 100_000
 _KINDS = {
     pa.uint8(): np.dtype(np.uint8),
@@ -36,8 +37,11 @@ class Malformed(ValueError):
     """Bytes that are not what was written; says in what way, a phrase without a full stop."""
 
 
-def to_batch(arrays: Mapping[str, Array]) -> pa.RecordBatch:
-    """Return named arrays as a record batch of one row; lists share their memory."""
+def to_batch(arrays: Mapping[str, Array], note: str | None = None) -> pa.RecordBatch:
+    """Return named arrays as a record batch of one row; lists share their memory.
+
+    `note` is text that stands in the schema, hence once in a stream.
+    """
     fields, columns = [], []
     for name, value in arrays.items():
         array = np.ascontiguousarray(value)
@@ -51,7 +55,9 @@ def to_batch(arrays: Mapping[str, Array]) -> pa.RecordBatch:
         if array.ndim > 1:
             fields.append(_list_field(name + SHAPE, pa.int64()))
             columns.append(_one_list(np.array(array.shape, dtype=np.int64), fields[-1].type))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays(
+        columns, schema=pa.schema(fields, metadata={NOTE: note} if note else None)
+    )
 
 
 def to_stream(arrays: Mapping[str, Array]) -> bytes:
@@ -87,6 +93,15 @@ def read_batches(buffer: pa.Buffer) -> Iterator[dict[str, Array]]:
     except Malformed:
         raise
     except (pa.ArrowException, EOFError, OSError, OverflowError, ValueError, struct.error) as error:
+        raise Malformed(f"it is broken or cut off ({_first_line(error)})") from None
+
+
+def read_note(buffer: pa.Buffer) -> str:
+    """Return the text in a stream's schema, empty when there is none; may raise Malformed."""
+    try:
+        metadata = pa.ipc.read_schema(pa.BufferReader(buffer)).metadata or {}
+        return metadata.get(NOTE.encode(), b"").decode()
+    except (pa.ArrowException, EOFError, OSError, ValueError) as error:
         raise Malformed(f"it is broken or cut off ({_first_line(error)})") from None
 
 

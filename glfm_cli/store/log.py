@@ -8,6 +8,7 @@ them are made again, the same.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import zlib
@@ -20,10 +21,10 @@ import pyarrow as pa
 
 from glfm_cli.errors import StoreError
 from glfm_cli.latent.latent import Array, LatentModel, Sizes, take
-from glfm_cli.links.link import Link
+from glfm_cli.links.link import Link, Params
 from glfm_cli.posterior import Draw
-from glfm_cli.sampling import Chain, inner, params_in, params_out, spans_of
-from glfm_cli.store.arrays import Malformed, read_batches, read_one, to_batch, to_stream
+from glfm_cli.sampling import Chain, check_all_params, inner, spans_of
+from glfm_cli.store.arrays import Malformed, read_batches, read_note, read_one, to_batch, to_stream
 from glfm_cli.store.folder import (
     draws_name,
     map_file,
@@ -53,23 +54,77 @@ class Layout:
         return Sizes(self.n_rows, spans_of(self.links)[-1][1], len(self.links))
 
     def pack(self, draw: Draw) -> dict[str, Array]:
-        """Return a draw as named arrays: `latent.*`, `params.COLUMN.*`, `trace.*`."""
-        arrays = {f"latent.{name}": v for name, v in self.model.pack(draw.latent).items()}
-        arrays |= params_out(draw.params)
-        return arrays | {
-            f"trace.{name}": np.array(value, dtype=np.float64) for name, value in draw.trace.items()
-        }
+        """Return a draw as named arrays: `latent.*`, and `params` and `trace` as `Names` says.
 
-    def unpack(self, arrays: Mapping[str, Array]) -> Draw:
+        Few arrays, however many columns there are: each costs time and bytes in every draw.
+        """
+        arrays = {f"latent.{name}": v for name, v in self.model.pack(draw.latent).items()}
+        flat = [np.ravel(value) for p in draw.params for value in p.values()]
+        arrays["params"] = np.concatenate(flat) if flat else np.empty(0)
+        arrays["trace"] = np.array(list(draw.trace.values()), dtype=np.float64)
+        return arrays
+
+    def unpack(self, arrays: Mapping[str, Array], names: Names) -> Draw:
         """Return the draw that `pack` was given; ValueError says why it cannot be one."""
-        trace = {
-            name: float(np.asarray(value)) if np.ndim(value) == 0 else np.nan
-            for name, value in inner(arrays, "trace.").items()
-        }
-        if "log_likelihood" not in trace:
-            raise ValueError("'trace.log_likelihood' is missing")
+        sizes = [size for _, _, size in names.params]
+        params: list[Params] = [{} for _ in self.links]
+        values = take(arrays, "params", np.float64, (sum(sizes),))
+        parts = np.split(values, np.cumsum(sizes)[:-1]) if sizes else []
+        for (d, name, _), part in zip(names.params, parts, strict=True):
+            params[d][name] = part
+        check_all_params(self.links, params)
+        trace = np.asarray(arrays.get("trace"))
+        if trace.dtype != np.float64 or trace.shape != (len(names.trace),):
+            raise ValueError("'trace' is not a number for each name in the schema")
         latent = self.model.unpack(inner(arrays, "latent."), self.sizes)
-        return Draw(latent, params_in(self.links, arrays), trace)
+        return Draw(latent, tuple(params), dict(zip(names.trace, trace.tolist(), strict=True)))
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the numbers in the arrays `params` and `trace` of every draw of a stream are.
+
+    params : (column, name, size) of each array of parameters, in order
+    trace : names of the traced scalars
+    """
+
+    params: tuple[tuple[int, str, int], ...]
+    trace: tuple[str, ...]
+
+    @classmethod
+    def of(cls, draw: Draw) -> Names:
+        """Return the names of a draw."""
+        sizes = [(d, name, v.size) for d, p in enumerate(draw.params) for name, v in p.items()]
+        return cls(tuple(sizes), tuple(draw.trace))
+
+    def to_text(self) -> str:
+        """Return the text that stands in the stream's schema."""
+        return json.dumps({"params": self.params, "trace": self.trace})
+
+    @classmethod
+    def from_text(cls, text: str, n_columns: int) -> Names:
+        """Return what `to_text` was given; raise ValueError when it is something else."""
+        wrong = ValueError("its schema does not name parameters and traces")
+        try:
+            said = json.loads(text)
+            params = tuple((d, name, size) for d, name, size in said["params"])
+            trace = tuple(said["trace"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise wrong from None
+        sound = all(
+            type(d) is int
+            and 0 <= d < n_columns
+            and isinstance(name, str)
+            and type(size) is int
+            and 0 <= size < 2**40
+            for d, name, size in params
+        )
+        twice = len({one[:2] for one in params}) < len(params) or len(set(trace)) < len(trace)
+        if not sound or twice or not all(isinstance(name, str) for name in trace):
+            raise wrong
+        if "log_likelihood" not in trace:
+            raise ValueError("it does not trace the log likelihood")
+        return cls(params, trace)
 
 
 @dataclass(frozen=True)
@@ -129,11 +184,10 @@ def read_draws(folder: Path, index: int, extent: Extent, layout: Layout) -> tupl
     if zlib.crc32(memoryview(buffer)) != extent.checksum:
         raise broken(folder, name, Malformed("its checksum is another"))
     try:
-        draws = tuple(layout.unpack(arrays) for arrays in read_batches(buffer))
+        names = Names.from_text(read_note(buffer), len(layout.links))
+        draws = tuple(layout.unpack(arrays, names) for arrays in read_batches(buffer))
         if len(draws) != extent.draws:
             raise Malformed(f"it holds {len(draws)} draws where {extent.draws} are expected")
-        if any(draw.trace.keys() != draws[0].trace.keys() for draw in draws):
-            raise Malformed("its draws trace different quantities")
     except ValueError as error:
         raise broken(folder, name, error) from None
     return draws
@@ -222,12 +276,14 @@ class FolderLog:
 
     def append(self, draw: Draw) -> None:
         """Write one more draw to the end of the stream."""
-        batch = to_batch(self._layout.pack(draw))
+        batch = to_batch(self._layout.pack(draw), Names.of(draw).to_text())
         parts = [batch.serialize()]
         if self._schema is None:
             self._schema = batch.schema
             parts.insert(0, batch.schema.serialize())
-        assert batch.schema.equals(self._schema), "all draws of a chain have the same arrays"
+        assert batch.schema.equals(self._schema, check_metadata=True), (
+            "all draws of a chain have the same arrays"
+        )
         extent, checksum, length = self._extent, self._extent.checksum, 0
         with writing(self._folder / draws_name(self._index)):
             for part in parts:

@@ -18,7 +18,7 @@ import pytest
 from glfm_cli import GlfmError, impute, load_fit
 from glfm_cli.cli import app
 from glfm_cli.errors import StoreError
-from glfm_cli.store.arrays import read_batches, read_one, to_batch, to_stream
+from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
 
 Change = Callable[[Path], None]
 DRAWS, STATE = "chain-0.draws.arrow", "chain-0.state.arrow"
@@ -109,14 +109,14 @@ def draws(**changes: Callable[[Any], Any]) -> Change:
     """Change an array in every draw, with lengths and checksums that agree: only values are bad."""
 
     def change(folder: Path) -> None:
-        path = folder / DRAWS
+        buffer = pa.py_buffer((folder / DRAWS).read_bytes())
         batches = []
-        for arrays in read_batches(pa.py_buffer(path.read_bytes())):
+        for arrays in read_batches(buffer):
             arrays = dict(arrays)
             for name, value in changes.items():
                 name = name.replace("__", ".")
                 arrays[name] = value(np.array(arrays[name]))
-            batches.append(to_batch(arrays))
+            batches.append(to_batch(arrays, read_note(buffer)))
         rewrite(folder, batches[0].schema, batches)
 
     return change
@@ -140,7 +140,9 @@ def vouch(folder: Path, content: bytes, n_draws: int = 3) -> None:
 
 def compressed(folder: Path) -> None:
     """Make the draws a small file that would need much memory."""
+    note = read_note(pa.py_buffer((folder / DRAWS).read_bytes()))
     table = pa.table({"latent.B": pa.array([np.zeros(1_000_000)], pa.large_list(pa.float64()))})
+    table = table.replace_schema_metadata({"glfm": note})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(
         sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
@@ -201,8 +203,21 @@ def not_a_folder(folder: Path) -> None:
 
 
 def duplicate_draws(folder: Path) -> None:
-    batches = list(read_batches(pa.py_buffer((folder / DRAWS).read_bytes())))
-    rewrite(folder, to_batch(batches[0]).schema, [to_batch(one) for one in batches + batches])
+    buffer = pa.py_buffer((folder / DRAWS).read_bytes())
+    batches = [to_batch(one, read_note(buffer)) for one in read_batches(buffer)]
+    rewrite(folder, batches[0].schema, batches + batches)
+
+
+def noted(change: Callable[[str], str]) -> Change:
+    """Change what the draws' schema says of them."""
+
+    def change_note(folder: Path) -> None:
+        buffer = pa.py_buffer((folder / DRAWS).read_bytes())
+        note = change(read_note(buffer))
+        batches = [to_batch(one, note) for one in read_batches(buffer)]
+        rewrite(folder, batches[0].schema, batches)
+
+    return change_note
 
 
 def swapped_chains(folder: Path) -> None:
@@ -289,9 +304,28 @@ LOADED: dict[str, tuple[Change, str, str]] = {
         "'bits' is",
     ),
     "thresholds that fall": (
-        draws(params__3__thresholds=lambda a: a[::-1].copy()),
+        draws(params=lambda a: np.r_[a[:2], a[3:1:-1], a[4:]]),
         DRAWS,
         "'thresholds' does not increase",
+    ),
+    "parameters that are NaN": (draws(params=nan), DRAWS, "'params' has values that are not"),
+    "parameters too few": (draws(params=lambda a: a[1:]), DRAWS, "'params' is"),
+    "traces too many": (draws(trace=lambda a: np.r_[a, 1.0]), DRAWS, "'trace' is not a number"),
+    "no names": (noted(lambda note: ""), DRAWS, "its schema does not name"),
+    "wild names": (
+        noted(lambda note: note.replace("[[", "[[99999,")),
+        DRAWS,
+        "its schema does not name",
+    ),
+    "names twice": (
+        noted(lambda note: note.replace("alpha", "log_likelihood")),
+        DRAWS,
+        "its schema does not name",
+    ),
+    "names of another column": (
+        noted(lambda note: note.replace("thresholds", "tresholds")),
+        DRAWS,
+        "column 'k': 'thresholds' is missing",
     ),
     "a link outside": (linked("types.yaml"), "types.yaml", "is a link to another place"),
     "a header outside": (linked("run.json"), "run.json", "is a link to another place"),
