@@ -41,6 +41,9 @@ from glfm_cli.settings import require
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
 
+SMALLEST, LARGEST = 1e-10, 1e10  # beyond them a precision of doubles is lost in the sums
+
+
 @dataclass(frozen=True)
 class GlfmConfig:
     """Settings of the latent feature model; `--set name=value` reaches each.
@@ -76,13 +79,14 @@ class GlfmConfig:
     initial_share: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("alpha_shape", "alpha_rate", "weight_variance_shape", "weight_variance_rate"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
-        for name in ("noise_shape", "noise_rate", "bias_variance"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        positive = "alpha_shape alpha_rate weight_variance_shape weight_variance_rate"
+        for name in (*positive.split(), "noise_shape", "noise_rate", "bias_variance"):
+            value = getattr(self, name)
+            require(SMALLEST <= value <= LARGEST, name, value, "a number from 1e-10 to 1e10")
         for name in ("alpha", "weight_variance"):
             value = getattr(self, name)
-            require(value is None or value > 0, name, value, "a number above 0, or auto")
+            fits = value is None or SMALLEST <= value <= LARGEST
+            require(fits, name, value, "a number from 1e-10 to 1e10, or auto")
         least = 0 if self.bias else 1
         require(
             least <= self.max_features <= 10_000,
