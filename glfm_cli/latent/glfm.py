@@ -40,7 +40,6 @@ from glfm_cli.latent.latent import Array, Cells, EtaLaw, Sizes, take
 from glfm_cli.settings import require
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
-
 SMALLEST, LARGEST = 1e-10, 1e10  # beyond them a precision of doubles is lost in the sums
 
 
