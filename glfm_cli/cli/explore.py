@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from glfm_cli.exploration import Exploration, Job, Request
     from glfm_cli.sampling import Run
 
-EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --plot pbc.png"
+EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --html pbc.html"
 TOP = 5
 
 Sample = Annotated[
@@ -73,6 +73,10 @@ Format = Annotated[
     str,
     typer.Option("--format", metavar="csv|parquet", help="Format of the tables in --output."),
 ]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Also write a report as one self-contained page."),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(
@@ -106,6 +110,7 @@ def run(
     surprising: Surprising = 0,
     similar: Similar = None,
     dependence: Dependence = False,
+    html: Html = None,
     plot: Plot = None,
     file_format: Format = "csv",
     strict: Strict = False,
@@ -128,6 +133,7 @@ def run(
         open_fit,
         write_files,
     )
+    from glfm_cli.io.files import check_writable
     from glfm_cli.settings import parse_assignments
 
     console: Console = ctx.obj
@@ -136,11 +142,13 @@ def run(
     chosen: dict[str, object] = dict(parse_assignments(settings or []))
     if bias is not None:
         chosen["bias"] = bias
-    outputs = {"--plot": plot, "--output": output}
+    outputs = {"--html": html, "--plot": plot, "--output": output}
     _check_outputs(data, types, outputs)
     check_format(file_format)
     if output is not None:
         check_folder(output)
+    if html is not None:
+        check_writable(html)
     if plot is not None:
         from glfm_cli.plots import check_figure
 
@@ -161,9 +169,13 @@ def run(
         said |= {"seed": seed, "settings": chosen}
         done, job = _fit(console, data, types, request, said, threads, time_limit)
     found = describe_run(done, job, request)
+    name = "standard input" if data == "-" else Path(data).name
     if output is not None:
         write_files(found, output, file_format)
         _draw_all(found, output)
+        _write_page(found, output / "report.html", name)
+    if html is not None:
+        _write_page(found, html, name)
     if plot is not None:
         found.plot_overview(plot)
     _show(console, found, as_json)
@@ -258,6 +270,12 @@ def _draw_all(found: Exploration, folder: Path) -> None:
         if len(scale.encoded.levels) > 1 and scale.encoded.observed.any():
             name = re.sub(r"[^\w.-]+", "_", scale.name)
             found.plot_shares(scale.name, folder / f"shares_{scale.d + 1}_{name}.png")
+
+
+def _write_page(found: Exploration, path: Path, name: str) -> None:
+    from glfm_cli.report import write_exploration
+
+    write_exploration(found, path, name=name)
 
 
 def _show(console: Console, found: Exploration, as_json: bool) -> None:

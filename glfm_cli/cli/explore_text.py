@@ -9,7 +9,7 @@ from rich.console import Console as RichConsole
 from rich.table import Table
 from rich.text import Text
 
-from glfm_cli.exploration import tables
+from glfm_cli.exploration import remainder_line, sample_line, tables
 from glfm_cli.exploration.words import number, percent, typical
 
 if TYPE_CHECKING:
@@ -19,11 +19,6 @@ MOST_PATTERNS = 5  # side by side; more are in the files
 MOST_COLUMNS = 40
 LONGEST_NAME = 18
 WIDEST = 100
-_BECAUSE = {
-    "consensus": "in it rows go together most as they do on average",
-    "best": "of all draws it has the highest log likelihood",
-    "held-out": "of all draws it best predicts the cells hidden before the fit",
-}
 
 
 def show(found: Exploration, stdout: TextIO) -> None:
@@ -50,7 +45,6 @@ def show(found: Exploration, stdout: TextIO) -> None:
 
 def headline(found: Exploration) -> list[str]:
     """Return the fit in three lines."""
-    shown = found.shown
     counted = [
         _counted(found.data.n_rows, "row"),
         _counted(len(found.scales), "column"),
@@ -59,24 +53,9 @@ def headline(found: Exploration) -> list[str]:
     ]
     return [
         f"{', '.join(counted)}, {found.seconds:.1f} s.",
-        f"Shown is draw {shown.draw + 1} of chain {shown.chain + 1}, with "
-        f"{_counted(found.n_features, 'feature')}: {_BECAUSE[found.sample]}.",
+        sample_line(found),
         found.diagnostics.summary(),
     ]
-
-
-def remainder_line(found: Exploration) -> str | None:
-    """Return what is to be said of the features that are not shown, None without any."""
-    rest = found.remainder
-    if rest.number == 0:
-        return None
-    others = "1 more feature is" if rest.number == 1 else f"{rest.number} more features are"
-    where = "of the draws of other chains" if len(found.posterior.chains) > 1 else "of the draws"
-    return (
-        f"{others} not shown: in at most {percent(rest.largest)} of the rows, found again in at "
-        f"most {percent(rest.stability)} {where}; "
-        f"they explain {percent(rest.explained)} of what all features explain."
-    )
 
 
 def _features(console: RichConsole, found: Exploration) -> None:

@@ -13,6 +13,7 @@ from glfm_cli.exploration.explore import (
 )
 from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.files import check_folder, check_format, write_files
+from glfm_cli.exploration.lines import remainder_line, sample_line
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.request import TOP, Request, make_request
 from glfm_cli.exploration.result import Exploration
@@ -34,5 +35,7 @@ __all__ = [
     "make_request",
     "open_fit",
     "prepare_exploration",
+    "remainder_line",
+    "sample_line",
     "write_files",
 ]

@@ -17,10 +17,11 @@ from glfm_cli.plots.exploration import (
     plot_shares,
     plot_traces,
 )
-from glfm_cli.plots.style import check_figure
+from glfm_cli.plots.style import check_figure, embedded
 
 __all__ = [
     "check_figure",
+    "embedded",
     "plot_columns",
     "plot_completion",
     "plot_dependence",

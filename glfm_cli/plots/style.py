@@ -6,6 +6,7 @@ print without colour they differ in lightness and form (area, line, tick).
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import warnings
@@ -94,6 +95,20 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     figure.savefig(drawn, format=kind, metadata=_NO_TIME[kind])
     with atomic_write(path) as file:
         file.write(drawn.getvalue())
+
+
+_MEDIA = {"svg": "image/svg+xml", "png": "image/png"}
+
+
+def embedded(figure: Figure, kind: str = "svg") -> str:
+    """Return a figure as a `data:` address that a page can show without another file.
+
+    `kind` is "svg", sharp at any size, or "png", much smaller for a page of many figures.
+    """
+    drawn = io.BytesIO()
+    with drawing():
+        figure.savefig(drawn, format=kind, metadata=_NO_TIME[kind])
+    return f"data:{_MEDIA[kind]};base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
 
 def short(text: str, width: float, font: FontProperties, tail: str = "") -> str:

@@ -90,7 +90,14 @@ def test_a_folder_gets_every_table(table: Any, kind: str, explored: Callable[...
     path = f"out/memberships.{kind}"
     content = pc.read_csv(path) if kind == "csv" else pq.read_table(path)
     assert content.column_names == ["row", "id", "pattern", "feature", "member", "probability"]
-    figures = {"overview.png", "columns.png", "traces.png", "fit.png", "dependence.png"}
+    figures = {
+        "overview.png",
+        "columns.png",
+        "traces.png",
+        "fit.png",
+        "dependence.png",
+        "report.html",
+    }
     assert figures | {"shares_2_kind.png"} <= names
     summary = json.loads(Path("out/exploration.json").read_text(encoding="utf-8"))
     assert content.num_rows == N_ROWS * len(summary["features"])
@@ -132,6 +139,14 @@ def test_the_overview_is_drawn(explored: Callable[..., Any]) -> None:
     assert Path("page.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+def test_the_page_is_written_where_it_was_asked_for(explored: Callable[..., Any]) -> None:
+    said = explored("--html", "page.html")
+    assert said.status == 0, said.stderr
+    text = Path("page.html").read_text(encoding="utf-8")
+    assert "<title>What structure is in table.csv</title>" in text
+    assert "glfm explore table.csv --types TYPES.yaml" in text
+
+
 def test_strict_ends_with_status_3_and_shows_everything(
     table: Any, explored: Callable[..., Any]
 ) -> None:
@@ -149,6 +164,8 @@ BAD = {
     ("--columns", "heat,knd"): "--columns names no modelled column, found 'knd'",
     ("--columns", "id"): "--columns names no modelled column, found 'id'",
     ("--format", "xlsx"): "--format, found xlsx, expected csv or parquet",
+    ("--html", "no/page.html"): "no/page.html: cannot be written: the folder it shall stand in "
+    "does not exist",
     ("--plot", "x.gif"): "x.gif: the name does not tell the figure's format, expected a name "
     "ending in .png, .svg, .pdf",
     ("-o", "table.csv"): "table.csv: --output is the table itself",

@@ -1,0 +1,7 @@
+"""Results as pages to send to a colleague: one HTML file each, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+from glfm_cli.report.exploration import write_exploration
+
+__all__ = ["write_exploration"]

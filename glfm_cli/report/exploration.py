@@ -1,0 +1,316 @@
+"""The page of an exploration."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from glfm_cli import __version__
+from glfm_cli.exploration import Exploration, Feature, remainder_line, sample_line
+from glfm_cli.exploration import tables as tidy
+from glfm_cli.exploration.scales import Scale
+from glfm_cli.exploration.words import in_words, number, percent, typical
+from glfm_cli.io import atomic_write
+from glfm_cli.plots import (
+    embedded,
+    plot_columns,
+    plot_dependence,
+    plot_exploration,
+    plot_fit,
+    plot_shares,
+    plot_traces,
+)
+from glfm_cli.report.page import (
+    bullets,
+    code,
+    figure,
+    folded,
+    heading,
+    links,
+    page,
+    paragraph,
+    table,
+)
+
+MOST_FIGURES = 40  # columns with a figure of their own
+_MOST_SHARES = 60  # levels of a column whose patterns are drawn level by level
+
+
+def write_exploration(found: Exploration, path: str | os.PathLike[str], *, name: str) -> None:
+    """Write an exploration as one HTML file that needs no other.
+
+    Parameters
+    ----------
+    found : Exploration
+    path : path
+        Replaced only when complete.
+    name : str
+        Of the table, in the title.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    sections = [
+        ("overview", "Overview", _overview(found)),
+        ("features", "Features", _features(found)),
+        ("patterns", "Patterns", _patterns(found)),
+        ("columns", "Columns", _columns(found)),
+        ("rows", "Rows", _rows(found)),
+        ("dependence", "Dependence", _dependence(found)),
+        ("missing", "Missing cells", _missing(found)),
+        ("convergence", "Convergence", _convergence(found)),
+        ("settings", "Settings", _settings(found)),
+    ]
+    present = [section for section in sections if section[2]]
+    parts = [links([(key, title) for key, title, _ in present])]
+    for key, title, inside in present:
+        parts += [heading(title, key=key), *inside]
+    with atomic_write(path, "w") as file:
+        file.write(page(f"What structure is in {name}", parts, sortable=True))
+
+
+def _overview(found: Exploration) -> list[str]:
+    n_chains = len(found.posterior.chains)
+    facts = [
+        f"{found.data.n_rows:,} rows, {len(found.scales)} modelled columns; {n_chains} chains with "
+        f"{found.posterior.n_draws} draws in all, {found.seconds:.1f} s.",
+        sample_line(found),
+        found.diagnostics.summary(),
+        *found.warnings,
+    ]
+    if found.stopped:
+        facts.append(f"Sampling ended early: {found.stopped}.")
+    drawn = embedded(plot_exploration(found), "png")
+    return [bullets(facts), figure(drawn, "Features, patterns, columns they move, and the chains")]
+
+
+def _features(found: Exploration) -> list[str]:
+    if not found.features:
+        return [paragraph("No feature: nothing in this table sets a group of rows apart.")]
+    rows: list[list[str]] = []
+    values: list[list[float | str | None]] = []
+    for feature, part in zip(found.features, found.explained, strict=True):
+        numbers = (feature.share, float(part), feature.stability)
+        rows.append([feature.name, *map(percent, numbers), found.in_words(feature)])
+        values.append([feature.name, *numbers, None])
+    header = ["feature", "rows", "explains", "stability", "switching it on"]
+    made = [table(header, rows, values=values)]
+    line = remainder_line(found)
+    if line:
+        made.append(paragraph(line))
+    made += [folded(f"All effects of {f.name}", [_effects(f)]) for f in found.features]
+    made.append(
+        paragraph(
+            "Rows: the share of rows that have the feature. Explains: its part of what all "
+            "features explain. Stability: the share of the draws of other chains in which much the "
+            "same rows have a feature in common.",
+            faint=True,
+        )
+    )
+    return made
+
+
+def _effects(feature: Feature) -> str:
+    rows: list[list[str]] = []
+    values: list[list[float | str | None]] = []
+    for effect in feature.effects:
+        agreement = "" if math.isnan(effect.agreement) else percent(effect.agreement)
+        rows.append([effect.scale.name, percent(effect.size), agreement, in_words(effect)])
+        values.append([effect.scale.name, effect.size, _or_none(effect.agreement), None])
+    return table(["column", "moved", "same way in draws", "how"], rows, values=values)
+
+
+def _patterns(found: Exploration) -> list[str]:
+    rows: list[list[str]] = []
+    values: list[list[float | str | None]] = []
+    for pattern in found.top_patterns:
+        numbers = (pattern.share, pattern.cumulative, pattern.stability)
+        rows.append(
+            [
+                pattern.name,
+                found.features_on(pattern),
+                str(pattern.rows.size),
+                *map(percent, numbers),
+            ]
+        )
+        values.append([pattern.name, None, pattern.rows.size, *numbers])
+    header = ["pattern", "features", "rows", "share", "cumulative", "stability"]
+    made = [table(header, rows, values=values)]
+    others = len(found.patterns) - len(found.top_patterns)
+    if others:
+        made.append(paragraph(f"and {others} more pattern{'s' if others > 1 else ''}."))
+    made += [heading("Typical rows", level=3), _typical(found)]
+    made.append(paragraph("The mean, or the likeliest level with its probability.", faint=True))
+    return made
+
+
+def _typical(found: Exploration) -> str:
+    place = {scale.d: i for i, scale in enumerate(found.scales)}
+    rows = []
+    for scale in found.columns:
+        i, unit = place[scale.d], scale.encoded.column.unit
+        rows.append(
+            [
+                f"{scale.name} ({unit})" if unit else scale.name,
+                typical(scale, found.baseline[i]),
+                *(typical(scale, pattern.profiles[i]) for pattern in found.top_patterns),
+            ]
+        )
+    return table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
+
+
+def _columns(found: Exploration) -> list[str]:
+    made = []
+    for scale in found.columns[:MOST_FIGURES]:
+        made += [heading(scale.name, level=3), *_column(found, scale)]
+    left = [scale.name for scale in found.columns[MOST_FIGURES:]]
+    if left:
+        made.append(paragraph(f"Without a figure of their own: {', '.join(left)}."))
+    return made
+
+
+def _column(found: Exploration, scale: Scale) -> list[str]:
+    column, observed = scale.encoded.column, int(scale.encoded.observed.sum())
+    said = [str(column.type), f"{observed:,} of {found.data.n_rows:,} cells observed"]
+    if column.label:
+        said.insert(0, column.label)
+    drawn = plot_columns(found, columns=[scale.name])
+    made = [
+        paragraph("; ".join(said), faint=True),
+        figure(embedded(drawn, "png"), f"{scale.name} under each pattern, and in all rows"),
+    ]
+    if 1 < len(scale.encoded.levels) <= _MOST_SHARES:
+        shares = embedded(plot_shares(found, scale.name), "png")
+        text = f"Share of each pattern in the rows of each level of {scale.name}"
+        made.append(folded("Patterns by level", [figure(shares, text)]))
+    return made
+
+
+def _rows(found: Exploration) -> list[str]:
+    made = []
+    if found.surprising is not None:
+        made += [heading("The least expected cells", level=3), _arrow(tidy.surprising_cells(found))]
+        made += [heading("The least expected rows", level=3), _arrow(tidy.surprising_rows(found))]
+    if found.similar is not None:
+        title = f"The rows most like row {found.similar.row + 1}"
+        made += [heading(title, level=3), _arrow(tidy.similar(found))]
+    return made
+
+
+def _dependence(found: Exploration) -> list[str]:
+    if found.dependence is None:
+        return []
+    drawn = embedded(plot_dependence(found), "png")
+    return [
+        figure(drawn, "How much every two columns tell of each other"),
+        folded("As a table", [_arrow(tidy.dependence(found))]),
+    ]
+
+
+def _missing(found: Exploration) -> list[str]:
+    one = found.missing
+    gaps = [i for i in range(len(one.names)) if one.share[i] > 0]
+    said = paragraph(f"{percent(one.complete)} of the rows have no gap.")
+    if not gaps:
+        return [said]
+    rows = [[one.names[i], percent(float(one.share[i]))] for i in gaps]
+    values: list[list[float | str | None]] = [[one.names[i], float(one.share[i])] for i in gaps]
+    made = [said, table(["column", "missing"], rows, values=values)]
+    pairs = [(a, b) for k, a in enumerate(gaps) for b in gaps[k + 1 :] if one.together[a, b] > 0]
+    pairs.sort(key=lambda pair: -one.phi[pair])
+    if pairs:
+        texts = [
+            [one.names[a], one.names[b], percent(float(one.together[a, b])), f"{one.phi[a, b]:.2f}"]
+            for a, b in pairs
+        ]
+        keys: list[list[float | str | None]] = [
+            [one.names[a], one.names[b], float(one.together[a, b]), float(one.phi[a, b])]
+            for a, b in pairs
+        ]
+        inside = table(["column", "other", "both missing", "correlation"], texts, values=keys)
+        made.append(folded("Columns that miss together", [inside]))
+    return made
+
+
+def _convergence(found: Exploration) -> list[str]:
+    rows: list[list[str]] = []
+    values: list[list[float | str | None]] = []
+    for one in found.diagnostics:
+        numbers = [one.rhat, one.ess_bulk, one.ess_tail, one.mean, one.sd]
+        texts = [number(value) if math.isfinite(value) else "" for value in numbers]
+        rows.append([_label(found, one.name), *texts])
+        values.append([_label(found, one.name), *map(_or_none, numbers)])
+    header = ["quantity", "R-hat", "bulk ESS", "tail ESS", "mean", "sd"]
+    return [
+        paragraph(found.diagnostics.summary()),
+        figure(embedded(plot_traces(found), "png"), "Traces of the chains"),
+        table(header, rows, values=values),
+        folded(
+            "Pseudo-observations of numeric columns, and the density fitted to them",
+            [figure(embedded(plot_fit(found), "png"), "Histograms and fitted densities")],
+        ),
+    ]
+
+
+def _label(found: Exploration, name: str) -> str:
+    """Return a traced quantity by the name of its column."""
+    head, _, tail = name.rpartition("_")
+    return f"noise of {found.scales[int(tail)].name}" if head == "noise" else name.replace("_", " ")
+
+
+def _settings(found: Exploration) -> list[str]:
+    rows = []
+    for key, value in found.options.items():
+        if isinstance(value, dict):
+            rows += [[f"--set {name}", str(inner)] for name, inner in value.items()]
+        else:
+            rows.append([key, "" if value is None else str(value)])
+    return [
+        table(["option", "value"], rows),
+        heading("How to reproduce it", level=3),
+        code(command(found)),
+        paragraph(f"glfm {__version__}", faint=True),
+    ]
+
+
+def command(found: Exploration) -> str:
+    """Return the command line that gives this exploration again."""
+    said = dict(found.options)
+    source = said.pop("source") or "TABLE"
+    words = ["glfm", "explore", source]
+    settings = said.pop("settings")
+    if not source.rstrip("/").endswith(".glfm"):
+        words += ["--types", "TYPES.yaml"]
+        for name in ("model", "chains", "warmup", "draws", "thin", "seed"):
+            words += [f"--{name}", str(said[name])]
+        for name, value in settings.items():
+            words += ["--set", f"{name}={value}"]
+    words += ["--sample", str(said["sample"]), "--top", str(said["top"])]
+    return " ".join(map(shlex.quote, words))
+
+
+def _arrow(content: Any) -> str:
+    """Return an Arrow table, its numbers rounded."""
+    records: Sequence[dict[str, Any]] = content.to_pylist()
+    rows = [[_text(value) for value in record.values()] for record in records]
+    values = [[_key(value) for value in record.values()] for record in records]
+    return table(content.column_names, rows, values=values)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return number(value)
+    return "" if value is None else str(value)
+
+
+def _key(value: object) -> float | str | None:
+    return value if isinstance(value, float | int | str) else _text(value)
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

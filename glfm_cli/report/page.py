@@ -1,0 +1,159 @@
+"""The frame of a page, and its parts. Every text is escaped here, and only here.
+
+A page is one file: it loads nothing, and of scripts it runs only the one below, which sorts tables.
+It is light or dark as the reader's system is; figures keep their white ground.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_STYLE = """
+:root { --ink: #222; --faint: #5c5c5c; --line: #d8d8d8; --ground: #fff; --mark: #0072b2; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --faint: #a8a8a8; --line: #444; --ground: #1b1b1b; --mark: #6cb8e6; } }
+* { box-sizing: border-box; }
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--ground);
+       max-width: 68rem; margin: 1.5rem auto; padding: 0 1rem; overflow-wrap: break-word; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
+a { color: var(--mark); } nav a { margin-right: 1rem; white-space: nowrap; }
+nav { line-height: 1.9; }
+table { border-collapse: collapse; margin: .6rem 0 1.4rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0;
+         border-bottom: 1px solid var(--line); }
+th { font-weight: 600; color: var(--faint); }
+th button { all: unset; cursor: pointer; font-weight: 600; }
+th button:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
+th[aria-sort=ascending] button::after { content: " \\25B4"; }
+th[aria-sort=descending] button::after { content: " \\25BE"; }
+img { max-width: 100%; height: auto; background: #fff; }
+pre { overflow-x: auto; padding: .6rem .8rem; border: 1px solid var(--line); }
+details { border-top: 1px solid var(--line); padding: .4rem 0; }
+summary { cursor: pointer; font-weight: 600; }
+td.long { min-width: 17rem; } .wide { overflow-x: auto; } .faint { color: var(--faint); }
+"""
+
+_LONG = 40  # letters of a cell that is not squeezed on a narrow screen
+
+# Sorts the rows of a table by the column whose button was pressed: numbers by value, text by text.
+_SCRIPT = """
+for (const button of document.querySelectorAll("th button")) {
+  button.addEventListener("click", () => {
+    const head = button.parentElement, row = head.parentElement;
+    const body = row.closest("table").tBodies[0], at = head.cellIndex;
+    const down = head.getAttribute("aria-sort") === "ascending";
+    for (const other of row.cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const key = (tr) => tr.cells[at].dataset.value ?? tr.cells[at].textContent;
+    const rows = [...body.rows];
+    const numeric = rows.every((tr) => key(tr) === "" || !isNaN(Number(key(tr))));
+    rows.sort((a, b) => {
+      const x = key(a), y = key(b);
+      if (x === "" || y === "") return (x === "") - (y === "");
+      const order = numeric ? Number(x) - Number(y) : x.localeCompare(y);
+      return down ? -order : order;
+    });
+    body.append(...rows);
+  });
+}
+"""
+
+
+def page(title: str, parts: Iterable[str], *, sortable: bool = False) -> str:
+    """Return a whole page; the parts are HTML already.
+
+    `sortable` puts in the script that tables need which are made with `table(..., values=...)`.
+    """
+    script = f"<script>{_SCRIPT}</script>\n" if sortable else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(sortable)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n" + "\n".join(parts) + f"\n{script}</body>\n</html>\n"
+    )
+
+
+def _policy(sortable: bool) -> str:
+    """Return what the page may load and run: whatever a name says, nothing but what is here."""
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    if not sortable:
+        return policy
+    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    return f"{policy}; script-src 'sha256-{digest}'"
+
+
+def heading(text: str, *, level: int = 2, key: str | None = None) -> str:
+    """Return a heading; `key` is what a link of the same page calls it."""
+    anchor = f' id="{escape(key)}"' if key else ""
+    return f"<h{level}{anchor}>{escape(text)}</h{level}>"
+
+
+def links(targets: Sequence[tuple[str, str]]) -> str:
+    """Return links to headings of the page, given as (key, text)."""
+    inside = "".join(f'<a href="#{escape(key)}">{escape(text)}</a> ' for key, text in targets)
+    return f"<nav>{inside}</nav>"
+
+
+def paragraph(text: str, *, faint: bool = False) -> str:
+    """Return a paragraph."""
+    return f"<p{' class=faint' if faint else ''}>{escape(text)}</p>"
+
+
+def bullets(texts: Sequence[str]) -> str:
+    """Return a list."""
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+
+
+def code(text: str) -> str:
+    """Return a text in which every blank and line break stays."""
+    return f"<pre><code>{escape(text)}</code></pre>"
+
+
+def folded(summary: str, parts: Iterable[str]) -> str:
+    """Return parts that show when their summary is opened."""
+    return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
+
+
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    caption: str = "",
+    *,
+    values: Iterable[Sequence[float | str | None]] | None = None,
+) -> str:
+    """Return a table of texts; with `values`, what each cell is sorted by, it can be sorted."""
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    sortable = values is not None
+    head = "".join(f"<th scope=col>{_head(cell, sortable)}</th>" for cell in header)
+    shown = (
+        [[(cell, None) for cell in row] for row in rows]
+        if values is None
+        else [list(zip(row, value, strict=True)) for row, value in zip(rows, values, strict=True)]
+    )
+    body = "".join("<tr>" + "".join(_cell(*cell) for cell in row) + "</tr>" for row in shown)
+    return (
+        f'<div class="wide" tabindex="0"><table>{above}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _head(text: str, sortable: bool) -> str:
+    return f'<button type="button">{escape(text)}</button>' if sortable and text else escape(text)
+
+
+def _cell(text: str, value: float | str | None) -> str:
+    key = "" if value is None else f' data-value="{escape(str(value))}"'
+    look = " class=long" if len(text) > _LONG else ""
+    return f"<td{look}{key}>{escape(text)}</td>"
+
+
+def figure(address: str, text: str) -> str:
+    """Return a figure given as a `data:` address, with a text for those who cannot see it."""
+    return f'<p><img alt="{escape(text)}" src="{escape(address)}"></p>'
