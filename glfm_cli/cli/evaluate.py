@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -136,6 +137,19 @@ Masked = Annotated[
         help="With --compare: the table that was completed; only its gaps are scored.",
     ),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw the scores by share hidden and by column, and how levels are calibrated "
+        "(.png, .svg or .pdf).",
+    ),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Also write a report as one page of HTML."),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print the summary as one JSON object instead of text.")
 ]
@@ -163,6 +177,11 @@ def run(
     time_limit: options.TimeLimit = None,
     settings: options.Settings = None,
     jobs: Jobs = None,
+    compare: Compare = False,
+    truth: Truth = None,
+    masked: Masked = None,
+    plot: Plot = None,
+    html: Html = None,
     as_json: Json = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -173,18 +192,24 @@ def run(
     errors and paired differences over repeats.
     """
     from glfm_cli.cli.evaluate_watch import Watch
-    from glfm_cli.cli.outputs import check_outputs
     from glfm_cli.evaluation import evaluate
     from glfm_cli.settings import parse_assignments
 
     console: Console = ctx.obj
     console.quiet = quiet
-    table = _one_table(data)
-    inputs: dict[str, str | Path | None] = {"the table itself": table, "the types file": types}
-    check_outputs(inputs, {"--output": output}, ["--json"] if as_json else [])
+    outputs = {"--output": output, "--plot": plot, "--html": html}
+    files = {"the types file": types, "the truth": truth, "the masked table": masked}
+    tables = {
+        "the table itself" if i == 0 else f"table {i + 1}": name for i, name in enumerate(data)
+    }
+    _check_files({**tables, **files}, outputs, as_json)
+    _check_compare(data, compare, truth, masked)
+    if compare:
+        evaluation = _compared(data, truth, types, masked, reference, output)
+        return _report(console, evaluation, _names(data), outputs, as_json)
     with Watch(console) as watch:
         evaluation = evaluate(
-            table,
+            data[0],
             types,
             methods=_listed(methods),
             programs=parse_programs(program or []),
@@ -206,7 +231,80 @@ def run(
             resume=resume,
             observer=watch,
         )
-    return _report(console, evaluation, output, as_json)
+    return _report(console, evaluation, _names(data), outputs, as_json)
+
+
+def _check_files(
+    inputs: Mapping[str, str | Path | None], outputs: dict[str, Path | None], as_json: bool
+) -> None:
+    """Raise, before the work, what writing the outputs would raise after it."""
+    from glfm_cli.cli.outputs import check_outputs
+    from glfm_cli.errors import OutputError
+    from glfm_cli.io.files import check_writable
+
+    check_outputs(inputs, outputs, ["--json"] if as_json else [])
+    for option in ("--plot", "--html"):
+        path = outputs[option]
+        if path is None:
+            continue
+        if str(path) == "-":
+            raise OutputError(f"{option} needs the name of a file", value="-")
+        if option == "--html":
+            check_writable(path)
+        else:
+            from glfm_cli.plots import check_figure
+
+            check_figure(path)
+
+
+def _check_compare(data: list[str], compare: bool, truth: Path | None, masked: Path | None) -> None:
+    """Raise UsageError when the arguments of the two ways to evaluate are mixed."""
+    from glfm_cli.errors import UsageError
+
+    if compare and truth is None:
+        raise UsageError("--compare needs --truth, the table with the true values")
+    if not compare:
+        for option, value in (("--truth", truth), ("--masked", masked)):
+            if value is not None:
+                raise UsageError(f"{option} is for --compare", hint="Add --compare.")
+        if len(data) > 1:
+            raise UsageError(
+                "more than one table",
+                value=f"'{data[1]}'",
+                expected="one",
+                hint="To score completed tables, add --compare and --truth.",
+            )
+
+
+def _compared(
+    data: list[str],
+    truth: Path | None,
+    types: Path,
+    masked: Path | None,
+    reference: str | None,
+    output: Path | None,
+) -> Evaluation:
+    """Score completed tables, and write the scores."""
+    from glfm_cli.evaluation import compare_tables
+    from glfm_cli.io import check_target, write_table
+
+    assert truth is not None
+    tables = dict(zip(_names(data), data, strict=True))
+    evaluation = compare_tables(tables, truth, types, masked=masked, reference=reference)
+    if output is not None and str(output) != "-":
+        check_target(output, evaluation.to_table())
+        write_table(evaluation.to_table(), output)
+    return evaluation
+
+
+def _names(data: list[str]) -> list[str]:
+    """Return what tables are called: file names without suffix, or paths where two are alike."""
+    from glfm_cli.errors import UsageError
+
+    if len(set(data)) < len(data):
+        raise UsageError("--compare", value="the same table twice", expected="different tables")
+    stems = [Path(name).name.partition(".")[0] or name for name in data]
+    return stems if len(set(stems)) == len(stems) else list(data)
 
 
 def parse_rates(text: str) -> list[float]:
@@ -248,24 +346,18 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _one_table(data: list[str]) -> str:
-    from glfm_cli.errors import UsageError
-
-    if len(data) > 1:
-        raise UsageError(
-            "more than one table",
-            value=f"'{data[1]}'",
-            expected="one",
-            hint="To score completed tables, add --compare and --truth.",
-        )
-    return data[0]
-
-
-def _report(console: Console, evaluation: Evaluation, output: Path | None, as_json: bool) -> int:
-    """Print the results, say how it went, and return the exit status."""
+def _report(
+    console: Console,
+    evaluation: Evaluation,
+    names: list[str],
+    outputs: dict[str, Path | None],
+    as_json: bool,
+) -> int:
+    """Print and draw the results, say how it went, and return the exit status."""
     from glfm_cli.cli.evaluate_text import summary_text
     from glfm_cli.io import write_table
 
+    output = outputs["--output"]
     to_stdout = output is not None and str(output) == "-"
     if to_stdout:
         write_table(evaluation.to_table(), "-")
@@ -273,13 +365,19 @@ def _report(console: Console, evaluation: Evaluation, output: Path | None, as_js
         console.result(json.dumps(evaluation.to_dict(), allow_nan=False) + "\n")
     elif not to_stdout:
         console.result(summary_text(evaluation))
+    if outputs["--plot"] is not None:
+        evaluation.plot(outputs["--plot"])
+    if outputs["--html"] is not None:
+        from glfm_cli.report import write_evaluation
+
+        write_evaluation(evaluation, outputs["--html"], name=", ".join(names))
     for text in evaluation.warnings:
         console.warn(text)
-    n_fits = len(evaluation.fits)
-    console.note(f"{n_fits} fit{'' if n_fits == 1 else 's'}, {evaluation.seconds:.1f} s.")
     if evaluation.stopped == "interrupted":
         console.warn("interrupted; the summary is of the fits that were made")
         if output is not None and not to_stdout:
             console.note("Results so far are kept; the same command with --resume goes on.")
         return ExitStatus.INTERRUPTED
+    n_fits = len(evaluation.fits)
+    console.note(f"{n_fits} fit{'' if n_fits == 1 else 's'}, {evaluation.seconds:.1f} s.")
     return ExitStatus.OK

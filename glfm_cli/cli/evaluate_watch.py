@@ -60,16 +60,18 @@ def forecast_text(forecast: Forecast) -> str:
     """Return the forecast in a line."""
     if not forecast.fits:
         return f"All {forecast.done} fits are there already."
-    said = [f"{forecast.fits} fits, {forecast.workers} at a time"]
+    text = f"{forecast.fits} fits, {forecast.workers} at a time"
     if forecast.done:
-        said[0] += f" ({forecast.done} are there already)"
+        text += f" ({forecast.done} are there already)"
     if forecast.per_fit:
         each = ", ".join(f"{name} {duration(s)}" for name, s in forecast.per_fit.items())
-        said.append(f"about {duration(forecast.seconds)} (a fit of {each})")
+        text += f": about {duration(forecast.seconds)} (a fit of {each})"
     if forecast.unknown:
         names = ", ".join(forecast.unknown)
-        said.append(f"{'and' if forecast.per_fit else 'with'} unknown time for {names}")
-    return ": ".join(said[:2]) + "".join(f", {part}" for part in said[2:]) + "."
+        text += f"{'; besides ' if forecast.per_fit else ': '}{names}, whose time is not known"
+    elif not forecast.per_fit:
+        text += ": a moment"
+    return text + "."
 
 
 def duration(seconds: float) -> str:

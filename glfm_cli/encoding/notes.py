@@ -10,6 +10,7 @@ from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.schema import ColumnType
 
 MANY_LEVELS = 100
+NO_GAPS = "no cell is to be completed: the table has no gap in the completed columns"
 
 
 def column_notes(encoded: EncodedColumn) -> list[str]:
@@ -48,5 +49,5 @@ def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
     if len(columns) == 1:
         said.append("only one column is modelled, so gaps follow its distribution alone")
     if not any(encoded.wanted.any() for encoded in columns):
-        said.append("no cell is to be completed: the table has no gap in the completed columns")
+        said.append(NO_GAPS)
     return said

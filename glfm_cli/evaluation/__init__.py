@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glfm_cli.evaluation.compare import compare_tables
 from glfm_cli.evaluation.evaluate import (
     METHODS,
     RATES,
@@ -23,5 +24,6 @@ __all__ = [
     "Forecast",
     "Observer",
     "Outcome",
+    "compare_tables",
     "evaluate",
 ]

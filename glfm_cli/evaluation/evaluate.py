@@ -15,6 +15,7 @@ import pyarrow as pa
 from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, as_schema
 from glfm_cli.encoding import encode
 from glfm_cli.errors import UsageError
+from glfm_cli.evaluation.compare import GIVEN
 from glfm_cli.evaluation.evaluation import Evaluation
 from glfm_cli.evaluation.forecast import Forecast, foresee
 from glfm_cli.evaluation.jobs import Bench, Job, digest, run_job, table_key
@@ -31,7 +32,6 @@ METHODS = ("glfm", "sibp", "mean")
 RATES = (0.1, 0.3, 0.5)
 REPEATS = 5
 TIMEOUT = 600.0
-GIVEN = "given"  # the mechanism of a split column
 
 
 class Observer(Protocol):

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.encoding import Data
+from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.evaluation import results, summary
 from glfm_cli.evaluation.results import Outcome
 from glfm_cli.evaluation.summary import Line
@@ -55,15 +56,16 @@ class Evaluation:
         """Return one row a score, rate and method: mean, standard error, difference, best."""
         return summary.to_table(self.lines)
 
-    def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "error") -> Any:
+    def plot(self, path: str | os.PathLike[str] | None = None, *, kind: str = "all") -> Any:
         """Draw the results; a matplotlib Figure, written to `path` if there is one.
 
         Parameters
         ----------
         path : path, optional
             PNG, SVG or PDF by suffix.
-        kind : {"error", "columns", "log_score", "reliability"}
-            Error by rate; error by column; log score by rate; calibration of levels.
+        kind : str
+            "error", "log_score", "columns", "column_log_scores", "reliability" or "all", as
+            `plot_evaluation` takes them.
         """
         # Figures are made to the right of this room, which does not know them until asked.
         return import_module("glfm_cli.plots").plot_evaluation(self, path, kind=kind)
@@ -76,7 +78,7 @@ class Evaluation:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
-        told = list(self.data.notes)
+        told = [text for text in self.data.notes if text != NO_GAPS]  # which is no fault here
         made = Counter(fit.id.method for fit in self.fits)
         for method in self.methods:
             failed = [fit for fit in self.failures if fit.id.method == method]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +27,7 @@ class Cost:
         self.elsewhere = max(self.elsewhere, kilobytes)
 
 
-@contextmanager
+@contextlib.contextmanager
 def measured(cost: Cost) -> Iterator[None]:
     """Measure the block: its wall-clock time, and its peak memory beyond what was there before.
 
@@ -33,6 +35,7 @@ def measured(cost: Cost) -> Iterator[None]:
     the mark only ever grows, and a fit that needed less than an earlier one shows 0. Memory of
     external programs is that of all their processes together, looked at every 0.1 s.
     """
+    _give_back()
     before = _reset()
     began = time.monotonic()
     try:
@@ -41,6 +44,13 @@ def measured(cost: Cost) -> Iterator[None]:
         cost.seconds = time.monotonic() - began
         grown = _high_water() - before
         cost.megabytes = max(cost.elsewhere, grown, 0.0) / 1024
+
+
+def _give_back() -> None:
+    """Return freed memory to the system: what is kept for later would hide what a fit needs."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # not Linux with the usual C library
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _reset() -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from glfm_cli.plots.completion import plot_completion
 from glfm_cli.plots.diagnosis import plot_diagnosis
+from glfm_cli.plots.evaluation import plot_evaluation
 from glfm_cli.plots.exploration import (
     plot_columns,
     plot_dependence,
@@ -26,6 +27,7 @@ __all__ = [
     "plot_completion",
     "plot_dependence",
     "plot_diagnosis",
+    "plot_evaluation",
     "plot_exploration",
     "plot_fit",
     "plot_shares",

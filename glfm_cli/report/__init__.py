@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glfm_cli.report.evaluation import write_evaluation
 from glfm_cli.report.exploration import write_exploration
 
-__all__ = ["write_exploration"]
+__all__ = ["write_evaluation", "write_exploration"]

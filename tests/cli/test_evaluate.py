@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import glfm_cli
 from glfm_cli import evaluation
 from glfm_cli.cli import evaluate as command
 from glfm_cli.io import read_table
@@ -208,6 +210,14 @@ def test_a_program_that_fails_is_a_warning(table: Any, here: Here) -> None:
         (["-o", "-", "--json"], "--json and --output both go to standard output"),
         (["--resume"], "--resume needs --output"),
         (["--seed", "1"], "more than one table"),
+        (["--truth", "table.csv"], "--truth is for --compare"),
+        (["--compare"], "--compare needs --truth"),
+        (["--compare", "--truth", "table.csv", "--masked", "none.csv"], "none.csv: cannot be read"),
+        (["--compare", "--truth", "table.csv", "--reference", "x"], "--reference, found 'x'"),
+        (["--plot", "figure.bmp"], "the name does not tell the figure's format"),
+        (["--html", "no/such/page.html"], "no/such/page.html: cannot be written"),
+        (["--html", "-"], "--html needs the name of a file"),
+        (["--plot", "a.png", "--html", "a.png"], "--html and --plot name the same file"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_clear_line(
@@ -240,3 +250,128 @@ def test_results_that_are_there_are_not_overwritten(table: Any, here: Here) -> N
     again = run(here, *FAST, "-o", "r.csv", "--resume")
     assert again.status == 0
     assert "All 8 fits are there already." in again.stderr
+
+
+# Figures and pages ----------------------------------------------------------------------------
+
+
+def test_a_figure_and_a_page_are_written(table: Any, here: Here) -> None:
+    said = run(here, *FAST, "--plot", "figure.svg", "--html", "page.html", "-q")
+    assert said.status == 0, said.stderr
+    assert (table.folder / "figure.svg").read_text().startswith("<?xml")
+    page = (table.folder / "page.html").read_text()
+    assert "<script" not in page
+    assert set(re.findall(r'(?:src|href)="(.{5})', page)) == {"data:"}
+    assert "Error (lower is better)" in page
+    assert "Error of each column, 20 % hidden" in page
+
+
+def test_names_in_a_page_cannot_be_markup(desk: Any, here: Here) -> None:
+    name = "<script>alert(1)</script>"
+    lines = [f"{name},b", *(f"{i},{i % 3}" for i in range(20))]
+    desk.put("<i>.csv", "\n".join(lines) + "\n")
+    desk.put("types.yaml", "rest: real\n")
+    said = run(here, *FAST, "--html", "page.html", "-q", table="<i>.csv")
+    assert said.status == 0, said.stderr
+    page = (desk.folder / "page.html").read_text()
+    assert "<script" not in page
+    assert "<i>" not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize("kind", ["error", "columns", "reliability", "log_score", "all"])
+def test_figures_are_the_same_bytes_each_time(table: Any, kind: str) -> None:
+    done = glfm_cli.evaluate(
+        "table.csv", "types.yaml", methods=["mean", "draw"], rates=[0.3], repeats=2, jobs=1
+    )
+    done.plot("a.png", kind=kind)
+    glfm_cli.plot_evaluation(done, "b.png", kind=kind)
+    a, b = ((table.folder / name).read_bytes() for name in ("a.png", "b.png"))
+    assert a == b
+    assert a.startswith(b"\x89PNG")
+
+
+def test_a_figure_of_another_kind_is_an_error(table: Any) -> None:
+    done = glfm_cli.evaluate("table.csv", "types.yaml", methods=["mean"], repeats=1, jobs=1)
+    with pytest.raises(glfm_cli.GlfmError, match="expected error or"):
+        done.plot("a.png", kind="violin")
+    assert not Path("a.png").exists()
+
+
+# Tables made elsewhere ------------------------------------------------------------------------
+
+TRUE = "height,grade\n1,low\n3,high\n5,mid\n9,mid\n"
+GAPS = "height,grade\n,low\n3,\n,mid\n9,\n"
+NEAR = "grade,height\nlow,2\nhigh,3\nmid,5\nlow,9\n"  # columns in another order
+FAR = "height,grade\n9,low\n3,low\n1,mid\n9,high\n"
+
+
+@pytest.fixture
+def elsewhere(desk: Any) -> Any:
+    """A desk with a truth, its gaps, and two completed tables."""
+    for name, text in (("truth", TRUE), ("gaps", GAPS), ("near", NEAR), ("far", FAR)):
+        desk.put(f"{name}.csv", text)
+    desk.put(
+        "types.yaml",
+        "columns:\n  height: real\n  grade: {type: ordinal, levels: [low, mid, high]}\n",
+    )
+    return desk
+
+
+def compared(here: Here, *options: str) -> Any:
+    return here(
+        "evaluate", "--compare", "near.csv", "far.csv", "--truth", "truth.csv", "--types",
+        "types.yaml", *options,
+    )  # fmt: skip
+
+
+def test_completed_tables_are_scored_on_the_gaps(elsewhere: Any, here: Here) -> None:
+    said = compared(here, "--masked", "gaps.csv", "-o", "r.csv")
+    assert said.status == 0, said.stderr
+    assert "50 % of the cells hidden once (given)." in said.stdout
+    error = {
+        (row["method"], row["column"]): float(row["value"])
+        for row in read_table("r.csv").to_pylist()
+        if row["score"] == "error" and row["scope"] != "type"
+    }
+    near, far = np.sqrt((1 + 0) / 2) / 8, np.sqrt((64 + 16) / 2) / 8
+    assert error == pytest.approx(
+        {
+            ("near", "height"): near, ("near", "grade"): 0.25, ("near", ""): (near + 0.25) / 2,
+            ("far", "height"): far, ("far", "grade"): 0.75, ("far", ""): (far + 0.75) / 2,
+        }
+    )  # fmt: skip
+    assert not said.lines("Warning")
+
+
+def test_without_the_gaps_every_known_cell_is_scored(elsewhere: Any, here: Here) -> None:
+    done = json.loads(compared(here, "--json").stdout)
+    (grade,) = [e for e in done["summary"] if e.get("column") == "grade" and e["method"] == "near"
+                and e["score"] == "error"]  # fmt: skip
+    assert done["rates"] == [1.0]
+    assert grade["mean"] == pytest.approx(1 / 8)
+
+
+def test_an_id_of_truth_that_is_a_gap_is_not_scored(elsewhere: Any, here: Here) -> None:
+    elsewhere.put("truth.csv", TRUE.replace("9,mid", "9,"))
+    done = json.loads(compared(here, "--masked", "gaps.csv", "--json").stdout)
+    assert done["rates"] == [pytest.approx(3 / 7)]
+
+
+@pytest.mark.parametrize(
+    ("near", "match"),
+    [
+        ("height,grade\n1,low\n3,high\n5,mid\n", "near.csv: the completed table has another"),
+        ("height,grade\n,low\n3,high\n5,mid\n9,mid\n", "column 'height', row 1: 1 of 2 cells"),
+        ("height,grade\n1,low\n3,best\n5,mid\n9,mid\n", "column 'grade', row 2: found 'best'"),
+        ("height\n1\n3\n5\n9\n", "column 'grade': the completed table lacks this column"),
+    ],
+)  # fmt: skip
+def test_a_completed_table_that_does_not_fit_is_an_error(
+    elsewhere: Any, here: Here, near: str, match: str
+) -> None:
+    elsewhere.put("near.csv", near)
+    said = compared(here, "--masked", "gaps.csv")
+    assert said.status == 2
+    (line,) = said.lines("Error")
+    assert match in line

@@ -1,0 +1,122 @@
+"""Completed tables made elsewhere, scored against the truth."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.completion import as_schema
+from glfm_cli.encoding import Data, encode
+from glfm_cli.errors import UsageError
+from glfm_cli.evaluation.evaluation import Evaluation
+from glfm_cli.evaluation.jobs import digest
+from glfm_cli.evaluation.read import values_at
+from glfm_cli.evaluation.results import Outcome, OutcomeId
+from glfm_cli.evaluation.scoring import score_all, spans
+from glfm_cli.evaluation.task import Prediction
+from glfm_cli.io import read_table
+from glfm_cli.latent.latent import Array
+from glfm_cli.schema import Schema
+
+GIVEN = "given"
+Source: TypeAlias = pa.Table | str | os.PathLike[str]
+
+
+def compare_tables(
+    tables: Mapping[str, Source],
+    truth: Source,
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    masked: Source | None = None,
+    reference: str | None = None,
+) -> Evaluation:
+    """Score completed tables against the true values.
+
+    Parameters
+    ----------
+    tables : mapping of str to table
+        Names to completed tables, with the rows of `truth` in the same order.
+    truth : table
+        The true values; cells that are empty in it are not scored.
+    types : Schema, mapping or path
+        What the columns mean.
+    masked : table, optional
+        The table that was completed: only its gaps are scored. Without it every cell that `truth`
+        has is scored, those that were never missing too.
+    reference : str, optional
+        The name that others are compared to; the first if left out.
+
+    Returns
+    -------
+    Evaluation
+        With one repeat, so without standard errors.
+
+    Raises
+    ------
+    GlfmError
+        A table does not fit the truth, or leaves a cell empty.
+    """
+    began = time.monotonic()
+    if not tables:
+        raise UsageError("nothing to compare", expected="at least one completed table")
+    if reference is not None and reference not in tables:
+        raise UsageError("--reference", value=f"'{reference}'", expected=" or ".join(tables))
+    schema = as_schema(types)
+    true, file = _opened(truth)
+    data = encode(true, schema, file=file)
+    hidden = _cells(data, masked, schema)
+    n_cells = sum(rows.size for rows in hidden.values())
+    if not n_cells:
+        raise UsageError("there is no cell to score", expected="a gap whose true value is known")
+    known = sum(int(e.observed.sum()) for e in data.columns if e.column.completed)
+    rate = n_cells / known
+    values = {d: data.columns[d].x[rows] for d, rows in hidden.items()}
+    span, fits = spans(data), []
+    for name, source in tables.items():
+        table, file = _opened(source)
+        columns = {d: data.columns[d] for d in hidden}
+        guess = values_at(table, columns, hidden, n_rows=data.n_rows, file=file)
+        scores = score_all(data, span, values, {d: Prediction(x) for d, x in guess.items()})
+        identity = OutcomeId(name, GIVEN, rate, 0)
+        fits.append(Outcome(identity, digest(name), tuple(scores), math.nan, math.nan))
+    return Evaluation(
+        fits=tuple(fits),
+        methods=tuple(tables),
+        reference=reference or next(iter(tables)),
+        mechanism=GIVEN,
+        rates=(rate,),
+        repeats=1,
+        seed=0,
+        data=data,
+        stopped=None,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _opened(source: Source) -> tuple[pa.Table, str | None]:
+    if isinstance(source, pa.Table):
+        return source, None
+    return read_table(source), str(source)
+
+
+def _cells(data: Data, masked: Source | None, schema: Schema) -> dict[int, Array]:
+    """Return the rows to score of every completed column that has any."""
+    wanted = [e.observed & e.column.completed for e in data.columns]
+    if masked is not None:
+        table, file = _opened(masked)
+        gaps = encode(table, schema, file=file)
+        if gaps.n_rows != data.n_rows or [e.column.name for e in gaps.columns] != [
+            e.column.name for e in data.columns
+        ]:
+            raise UsageError(
+                "--masked has other rows or columns than --truth", file=file,
+                value=f"{gaps.n_rows} rows", expected=f"{data.n_rows} rows and the same columns",
+            )  # fmt: skip
+        wanted = [keep & e.wanted for keep, e in zip(wanted, gaps.columns, strict=True)]
+    return {d: np.flatnonzero(rows) for d, rows in enumerate(wanted) if rows.any()}
