@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
 import time
 from collections.abc import Iterator
@@ -48,7 +47,6 @@ def measured(cost: Cost) -> Iterator[None]:
 
 def _give_back() -> None:
     """Return freed memory to the system: what is kept for later would hide what a fit needs."""
-    gc.collect()
     with contextlib.suppress(OSError, AttributeError):  # not Linux with the usual C library
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
