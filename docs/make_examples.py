@@ -32,6 +32,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 IMAGES = REPOSITORY / "docs" / "images"
 DOCUMENTS = (
     "README.md",
+    "docs/evaluate.md",
     "docs/impute.md",
     "docs/pooling.md",
     "docs/python.md",
@@ -88,17 +89,20 @@ class Workplace:
     ----------
     folder : Path
         Empty; gets `sample_data/` and the command `glfm` of this checkout.
-    extra : str
-        Options added to every `glfm impute`, last, so that they win over those of the example.
+    extra : mapping of command to options
+        Added to every such command, last, so that they win over those of the example.
     """
 
-    def __init__(self, folder: Path, extra: str = "") -> None:
+    def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
         self.folder = folder / "examples"
         shutil.copytree(REPOSITORY / "sample_data", self.folder / "sample_data")
         commands = folder / "bin"
         commands.mkdir()
         script = commands / "glfm"
-        lengthen = f'[ "$1" = impute ] && set -- "$@" {extra}\n' if extra else ""
+        lengthen = "".join(
+            f'[ "$1" = {name} ] && set -- "$@" {options}\n'
+            for name, options in (extra or {}).items()
+        )
         script.write_text(
             f'#!/bin/sh\n{lengthen}exec "{sys.executable}" -m glfm_cli "$@"\n', encoding="utf-8"
         )
@@ -143,10 +147,10 @@ class Workplace:
 
 
 @contextlib.contextmanager
-def workplace(extra: str = "") -> Iterator[Workplace]:
+def workplace() -> Iterator[Workplace]:
     """Make a workplace in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="glfm-examples-") as folder:
-        yield Workplace(Path(folder), extra)
+        yield Workplace(Path(folder))
 
 
 def refreshed(document: str, place: Workplace) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import glfm_cli
-from glfm_cli import impute, read_schema
+from glfm_cli import evaluate, impute, read_schema
 from glfm_cli.cli.app import run
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.completion.result import PROBABILITIES, cells_schema
@@ -33,7 +33,8 @@ SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast",
 SAMPLE = [str(REPOSITORY / "sample_data" / name) for name in ("messy.csv", "messy.types.yaml")]
 SAMPLE.insert(1, "--types")
 SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
-SHORT_OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
+_OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
+SHORT_OPTIONS = {"impute": _OPTIONS, "evaluate": f"{_OPTIONS} --repeats 2 --rates 0.1,0.3"}
 
 
 def load(path: Path) -> ModuleType:
@@ -101,7 +102,8 @@ class Ran:
 def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SHORT.items():
-            patch.setitem(impute.__kwdefaults__, name, value)
+            for function in (impute, evaluate):
+                patch.setitem(function.__kwdefaults__, name, value)
         yield Ran(request.param, tmp_path_factory.mktemp("examples"))
 
 
