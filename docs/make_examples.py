@@ -33,6 +33,7 @@ IMAGES = REPOSITORY / "docs" / "images"
 DOCUMENTS = (
     "README.md",
     "docs/evaluate.md",
+    "docs/explore.md",
     "docs/impute.md",
     "docs/pooling.md",
     "docs/python.md",

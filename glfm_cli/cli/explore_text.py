@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
@@ -22,9 +23,17 @@ WIDEST = 100
 
 
 def show(found: Exploration, stdout: TextIO) -> None:
-    """Print an exploration."""
-    console = RichConsole(file=stdout, highlight=False, soft_wrap=False)
-    console.width = min(console.width, WIDEST)
+    """Print an exploration; without blanks at the ends of lines where it goes to a file."""
+    width = min(RichConsole(file=stdout).width, WIDEST)
+    if stdout.isatty():
+        _show(RichConsole(file=stdout, highlight=False, width=width), found)
+        return
+    page = io.StringIO()
+    _show(RichConsole(file=page, highlight=False, width=width), found)
+    stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
+
+
+def _show(console: RichConsole, found: Exploration) -> None:
     for line in headline(found):
         console.print(Text(line))
     _features(console, found)
