@@ -3,8 +3,8 @@
     python benchmarks/explore_planted.py            # all 50 tables, about half an hour on 2 cores
     python benchmarks/explore_planted.py 0 1 40     # some of them, by number
 
-The generator is `planted`: five binary features on 5, 16, 28, 39 and 50 % of 2,000 rows, each of which
-moves 8 of 20 columns (four of each type) up or down by 0.5, 1 or 2 standard deviations of the
+The generator is `planted`: five binary features on 5, 16, 28, 39 and 50 % of 2,000 rows, each of
+which moves 8 of 20 columns (four of each type) up or down by 0.5, 1 or 2 standard deviations of the
 noise; a tenth of the cells is missing. Tables 0-13 have effect 2, 14-26 effect 1, 27-39 effect
 0.5; 40-49 are noise.
 """

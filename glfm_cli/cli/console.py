@@ -65,4 +65,6 @@ class Console:
         self.error(error.message(), error.hint)
 
     def _say(self, text: str) -> None:
-        print(" ".join(text.split()), file=self.stderr, flush=True)
+        # One write: other processes that write to the same terminal cannot come between.
+        self.stderr.write(" ".join(text.split()) + "\n")
+        self.stderr.flush()

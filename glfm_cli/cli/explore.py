@@ -285,6 +285,7 @@ def _show(console: Console, found: Exploration, as_json: bool) -> None:
     from glfm_cli.cli.explore_text import show
 
     show(found, console.stdout)
+    console.stdout.flush()  # before the warnings, which speak of it
 
 
 def _report(console: Console, found: Exploration, strict: bool) -> int:

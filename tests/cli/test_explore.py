@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,35 @@ def test_forty_columns_with_fifty_levels_stay_readable(
     )  # fmt: skip
     assert said.status == 0, said.stderr
     assert max(map(len, said.stdout.splitlines())) <= 100
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    """Yield the keys of an object for JSON, but those that are names of the table's own."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            if key not in ("diagnostics", "share", "settings"):
+                yield from keys_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
+
+
+def test_the_document_explains_every_option_key_and_column(
+    explored: Callable[..., Any], here: Callable[..., Any], repository: Path
+) -> None:
+    document = (repository / "docs/explore.md").read_text(encoding="utf-8")
+    said = explored("--json", "-o", "out", *["--surprising", "2", "--similar", "2", "--dependence"])
+    names = set(keys_of(json.loads(said.stdout)))
+    for path in Path("out").glob("*.csv"):
+        assert f"`{path.stem}`" in document
+        names |= set(pc.read_csv(path).column_names)
+    names |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", here("explore", "--help").stdout))
+    assert [
+        name
+        for name in sorted(names - {"id"})
+        if not re.search(rf"`{name}\b|, {name}\b", document) and f"/{name}`" not in document
+    ] == []
 
 
 def test_defaults_of_command_and_library_are_the_same() -> None:
