@@ -34,7 +34,11 @@ SAMPLE = [str(REPOSITORY / "sample_data" / name) for name in ("messy.csv", "mess
 SAMPLE.insert(1, "--types")
 SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
-SHORT_OPTIONS = {"impute": _OPTIONS, "explore": _OPTIONS, "evaluate": f"{_OPTIONS} --repeats 2 --rates 0.1,0.3"}
+SHORT_OPTIONS = {
+    "impute": _OPTIONS,
+    "explore": _OPTIONS,
+    "evaluate": f"{_OPTIONS} --repeats 2 --rates 0.1,0.3",
+}
 
 
 def load(path: Path) -> ModuleType:
