@@ -35,6 +35,7 @@ DOCUMENTS = (
     "docs/evaluate.md",
     "docs/explore.md",
     "docs/impute.md",
+    "docs/new_rows.md",
     "docs/pooling.md",
     "docs/python.md",
     "docs/saving.md",

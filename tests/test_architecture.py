@@ -3,7 +3,7 @@
 The rooms of the package stand in a row, and nothing imports to its right:
 
     errors, settings, _kernels, streams  <-  schema, guess, io  <-  encoding, links  <-  latent
-        <-  posterior, predictive, sampling, executors, diagnostics, store  <-  the tasks
+        <-  posterior, predictive, sampling, folding, executors, diagnostics, store  <-  the tasks
         <-  estimators, plots, report  <-  cli
 
 A room is a module of the package or a folder of the same name.
@@ -36,7 +36,7 @@ LAYERS = (
     ("schema", "guess", "io"),
     ("encoding", "links"),
     ("latent",),
-    ("posterior", "predictive", "sampling", "executors", "diagnostics", "store"),
+    ("posterior", "predictive", "sampling", "folding", "executors", "diagnostics", "store"),
     TASKS,
     ("estimators", "plots", "report"),
     ("cli", "__main__"),

@@ -19,6 +19,8 @@ def update_bits(
     n_columns: int,
     bias: int,
     count: NDArray[np.int64],
+    n_rows: int,
+    shared: bool,
     eta: _Floats,
     work: _Floats,
     iwork: _Ints,

@@ -9,6 +9,7 @@ where they are. Here the bits of a row are drawn from
 m_k the count in the other rows, p(cell) a normal density where lower = upper (a point), else
 Phi((upper - eta) / sd) - Phi((lower - eta) / sd), and 1 where missing. A feature that only this
 row has keeps its bit: dropping it would change the dimension, which is the row update's work.
+Rows that are new to a fit (`shared` = 0) leave its counts as they are, and see N + 1 rows.
 On why augmentation sticks: Papaspiliopoulos, Roberts and Skold, Statistical Science 22 (2007).
 
 Cost: O(N K S) at some nanoseconds each, less where a flip is hopeless; no memory beyond `work`.
@@ -208,8 +209,8 @@ cdef void load_cells(
 
 
 cdef bint update_row(
-    Row* r, int N, int S, int K, int bias, const double* B, int64_t* count, uint8_t* bits,
-    double* eta, bitgen_t* bitgen,
+    Row* r, int64_t N, int S, int K, int bias, const double* B, int64_t* count, bint shared,
+    uint8_t* bits, double* eta, bitgen_t* bitgen,
 ) noexcept nogil:
     """Draw the bits of a row one after the other; return whether any changed."""
     cdef int k
@@ -223,7 +224,7 @@ cdef bint update_row(
     for k in range(r.n_bands):
         now_bands += log_band(r.a[k], r.b[k])
     for k in range(bias, K):
-        others = count[k] - bits[k]
+        others = count[k] - bits[k] if shared else count[k]
         if others == 0:
             continue
         d = 1.0 - 2.0 * bits[k]
@@ -247,7 +248,8 @@ cdef bint update_row(
         now_bands = moved_bands
         glfm_axpy(S, d, weights, eta)
         bits[k] ^= 1
-        count[k] = others + bits[k]
+        if shared:
+            count[k] = others + bits[k]
         changed = True
     return changed
 
@@ -269,6 +271,8 @@ def update_bits(
     uint8_t[:, ::1] Z,              # in-out (N, C)
     int n_columns, int bias,
     int64_t[::1] count,             # in-out (C,) rows that have each feature
+    int64_t n_rows,                 # rows that could have it, each of these among them
+    bint shared,                    # whether the rows are among those counted
     double[:, ::1] eta,             # in-out (N, S) = Z B
     double[::1] work, int[::1] iwork,  # out
     rng,
@@ -290,8 +294,8 @@ def update_bits(
         for n in range(N):
             load_cells(&r, S, &observed[n, 0], &column[0], &lower[n, 0], &upper[n, 0], &sd[0],
                        &spread[0], &eta[n, 0])
-            if not update_row(&r, N, S, n_columns, bias, &B[0, 0], &count[0], &Z[n, 0],
-                              &eta[n, 0], bitgen):
+            if not update_row(&r, n_rows, S, n_columns, bias, &B[0, 0], &count[0], shared,
+                              &Z[n, 0], &eta[n, 0], bitgen):
                 continue
             n_changed += 1
             for s in range(S):

@@ -11,11 +11,16 @@ import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.cli.report import counted, report
 
 if TYPE_CHECKING:
-    from glfm_cli.completion import Completion, Session
-    from glfm_cli.completion import Multiple as Versions
+    from glfm_cli.completion import Session
 
+# Options that shape a fit, and so have no place beside one that was made before.
+FITTING = (
+    *("types", "model", "chains", "warmup", "draws", "thin", "time_limit", "settings"),
+    *("save", "resume", "no_data", "checkpoint", "record"),
+)
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
 
 Estimate = Annotated[
@@ -120,6 +125,8 @@ def run(
     settings: options.Settings = None,
     save: options.Save = None,
     resume: options.Resume = None,
+    fit: options.WithFit = None,
+    unseen: options.Unseen = "error",
     no_data: options.NoData = False,
     checkpoint: options.Checkpoint = options.CHECKPOINT,
     estimate: Estimate = "auto",
@@ -151,6 +158,7 @@ def run(
         as_schema,
         check_multiple,
         check_request,
+        check_with_fit,
         complete,
         plan_session,
         run_record,
@@ -170,6 +178,17 @@ def run(
     inputs = {"the table itself": data, "the types file": types}
     check_outputs(inputs, outputs, [] if dry_run else on_stdout)
     chosen = check_request(estimate, interval, threads, time_limit)
+    files = Files(output or "-", cells, probabilities, flags, multiple, draws_to, traces_to)
+    workers = threads or available_threads()
+    names = {param.name: param.opts[0].lstrip("-") for param in ctx.command.params}
+    fitting = {names[name]: value for name, value in options.given(ctx, FITTING).items()}
+    check_with_fit(fit is not None, fitting, unseen)
+    if fit is not None:
+        from glfm_cli.cli.fitted import Asked, complete_with_fit
+
+        own_seed = options.given(ctx, ("seed",)).get("seed")
+        asked = Asked(chosen, interval, files, plot, unseen, own_seed, strict, as_json, dry_run)
+        return complete_with_fit(console, data, fit, asked, workers)
     keeping = Keeping(save, resume, _partial_of(output, save, resume), not no_data, checkpoint)
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
     wanted = Wanted(**said, settings=parse_assignments(settings or []))
@@ -178,7 +197,6 @@ def run(
     file = "standard input" if data == "-" else data
     session = plan_session(table, schema, wanted, keeping, file=file)
     check_multiple(multiple, chosen, session.plan.chains * session.plan.draws)
-    files = Files(output or "-", cells, probabilities, flags, multiple, draws_to, traces_to)
     files.check(table, session.data)
     if plot is not None:
         from glfm_cli.plots import check_figure
@@ -186,7 +204,6 @@ def run(
         check_figure(plot)
     if record is not None:
         check_writable(record)
-    workers = threads or available_threads()
     if dry_run:
         _show_plan(console, session, workers, as_json)
         return ExitStatus.OK
@@ -213,7 +230,7 @@ def run(
             request |= {"flags": flags, "time_limit": time_limit, "multiple": multiple}
             written = {name: path for name, path in outputs.items() if path and path != record}
             write_record(run_record(session, completion, request, written), record)
-        return _report(console, completion, versions, strict, as_json)
+        return report(console, completion, versions, strict, as_json)
 
 
 def _partial_of(output: Path | None, save: Path | None, resume: Path | None) -> Path | None:
@@ -222,38 +239,6 @@ def _partial_of(output: Path | None, save: Path | None, resume: Path | None) -> 
 
     kept = save is not None or resume is not None
     return None if kept or output is None or str(output) == "-" or is_device(output) else output
-
-
-def _report(
-    console: Console,
-    completion: Completion,
-    versions: Versions | None,
-    strict: bool,
-    as_json: bool,
-) -> int:
-    """Say how it went, and return the exit status."""
-    if as_json:
-        summary = completion.to_dict()
-        if versions is not None:
-            summary["multiple"] = versions.to_dict()
-        console.result(json.dumps(summary, allow_nan=False) + "\n")
-    for text in (*completion.warnings, *(versions.warnings if versions else ())):
-        console.warn(text)
-    stopped = completion.run.stopped
-    if stopped:
-        kept = _counted(completion.posterior.n_draws, "draw")
-        console.warn(f"sampling ended early ({stopped}); the answer uses {kept}")
-    console.note(
-        f"{_counted(completion.n_completed, 'cell')} completed in "
-        f"{_counted(completion.data.n_rows, 'row')}, "
-        f"{completion.run.seconds:.1f} s. {completion.diagnostics.summary()}"
-    )
-    if stopped == "interrupted":
-        return ExitStatus.INTERRUPTED
-    if strict and not completion.diagnostics.converged():
-        console.warn(f"--strict: {completion.diagnostics.summary()}")
-        return ExitStatus.NOT_CONVERGED
-    return ExitStatus.OK
 
 
 def _show_plan(console: Console, session: Session, workers: int, as_json: bool) -> None:
@@ -266,13 +251,13 @@ def _show_plan(console: Console, session: Session, workers: int, as_json: bool) 
         console.result(json.dumps(forecast) + os.linesep)
         return
     lines = [
-        f"{_counted(forecast['rows'], 'row')}, "
-        f"{_counted(forecast['modelled_columns'], 'modelled column')}, "
-        f"{_counted(forecast['latent_columns'], 'latent column')}",
-        f"{_counted(forecast['cells_to_complete'], 'cell')} to complete",
+        f"{counted(forecast['rows'], 'row')}, "
+        f"{counted(forecast['modelled_columns'], 'modelled column')}, "
+        f"{counted(forecast['latent_columns'], 'latent column')}",
+        f"{counted(forecast['cells_to_complete'], 'cell')} to complete",
         *(f"  {name}: {count}" for name, count in forecast["gaps"].items() if count),
-        f"{_counted(plan.chains, 'chain')} of {_counted(plan.sweeps, 'sweep')}, "
-        f"{_counted(plan.draws, 'draw')} kept from each, "
+        f"{counted(plan.chains, 'chain')} of {counted(plan.sweeps, 'sweep')}, "
+        f"{counted(plan.draws, 'draw')} kept from each, "
         f"{workers} at a time",
         f"about {forecast['seconds']:.0f} s and {forecast['megabytes']:.0f} MB",
     ]
@@ -280,7 +265,3 @@ def _show_plan(console: Console, session: Session, workers: int, as_json: bool) 
         console.result(line + "\n")
     for text in (*session.data.notes, *session.notes):
         console.warn(text)
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -60,6 +60,22 @@ Resume = Annotated[
         help="Go on with the run kept in this folder: one cut short, or, with --draws, for more.",
     ),
 ]
+WithFit = Annotated[
+    Path | None,
+    typer.Option(
+        "--fit",
+        metavar="DIR.glfm",
+        help="Complete the table with the fit kept in this folder; nothing is fitted anew.",
+    ),
+]
+Unseen = Annotated[
+    str,
+    typer.Option(
+        "--unseen",
+        metavar="error|missing",
+        help="With --fit: what a level is that the fit does not know; missing leaves it there.",
+    ),
+]
 NoData = Annotated[
     bool, typer.Option("--no-data", help="Leave the (encoded) table out of the folder of --save.")
 ]

@@ -7,11 +7,13 @@ from glfm_cli.completion.impute import (
     INTERVAL,
     check_multiple,
     check_request,
+    check_with_fit,
     complete,
     foresee,
     impute,
 )
 from glfm_cli.completion.multiple import Multiple
+from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.prepare import CHAINS, DRAWS, THIN, WARMUP, as_schema, prepare
 from glfm_cli.completion.record import run_record, write_record
 from glfm_cli.completion.result import ColumnCompletion, Completion
@@ -34,6 +36,7 @@ __all__ = [
     "ColumnCompletion",
     "Completion",
     "Files",
+    "Fitted",
     "Keeping",
     "Multiple",
     "Session",
@@ -41,6 +44,7 @@ __all__ = [
     "as_schema",
     "check_multiple",
     "check_request",
+    "check_with_fit",
     "complete",
     "foresee",
     "impute",

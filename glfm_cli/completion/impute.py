@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
+from glfm_cli.completion.new_rows import Fitted, Unseen, check_unseen
 from glfm_cli.completion.prepare import as_schema
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.session import Keeping, Wanted, plan_session
@@ -25,7 +26,7 @@ from glfm_cli.posterior import gates
 from glfm_cli.predictive import draw_jointly, nothing, predict, trace_cells
 from glfm_cli.sampling import Observer, Plan, Problem, Run, start_chain
 from glfm_cli.schema import Schema
-from glfm_cli.store import EVERY
+from glfm_cli.store import EVERY, Fit, load_fit
 from glfm_cli.streams import CELLS, Streams
 
 INTERVAL = 0.95
@@ -48,6 +49,8 @@ def impute(
     interval: float = INTERVAL,
     save: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
+    fit: Fit | str | os.PathLike[str] | None = None,
+    unseen: Unseen = "error",
     no_data: bool = False,
     checkpoint: float = EVERY,
     observer: Observer | None = None,
@@ -60,7 +63,7 @@ def impute(
         The table, or a file that `read_table` reads.
     types : Schema, mapping or path
         What the columns mean: a schema, the content of a types file, or its path. Not needed
-        with `resume`.
+        with `resume` or `fit`.
     model : str, optional
         A latent model of `glfm_cli.latent.MODELS`; "glfm" if left out.
     chains, warmup, draws, thin : int, optional
@@ -86,6 +89,13 @@ def impute(
         The folder of an earlier run of this table to go on with: one that was cut short, or a
         complete one with more `draws` (a chain). What else fixes the draws is taken from there;
         the result is, byte for byte, that of one uninterrupted run.
+    fit : Fit or path, optional
+        A fit that was made before, or its folder: nothing is sampled anew but what belongs to
+        the rows of `table`. The options of sampling are then not taken; `seed` is the fit's if
+        left out.
+    unseen : {"error", "missing"}
+        With `fit`, what a level is that it does not know; as "missing" it tells nothing, and the
+        cell is left as it stands.
     no_data : bool
         Leave the encoded table out of the folder.
     checkpoint : float
@@ -103,6 +113,19 @@ def impute(
         The table, the types or an option are wrong; the error says where and what to do.
     """
     check_request(estimate, interval, threads, time_limit)
+    file = None if isinstance(table, pa.Table) else str(table)
+    workers = threads or available_threads()
+    said: dict[str, object] = {"types": types, "model": model}
+    said |= {"chains": chains, "warmup": warmup, "draws": draws}
+    said |= {"thin": thin, "time-limit": time_limit, "set": settings, "save": save}
+    check_with_fit(fit is not None, {**said, "resume": resume}, unseen)
+    if fit is not None:
+        fitted = Fitted.of_fit(fit if isinstance(fit, Fit) else load_fit(fit))
+        table = table if isinstance(table, pa.Table) else read_table(table)
+        seed = fitted.seed if seed is None else seed
+        data = fitted.encode(table, unseen=unseen, file=file)
+        run = fitted.run(data, seed=seed, threads=workers)
+        return complete(run, data, table, seed=seed, estimate=estimate, interval=interval)
     keeping = Keeping(
         None if save is None else Path(save),
         None if resume is None else Path(resume),
@@ -111,13 +134,9 @@ def impute(
     )
     wanted = Wanted(model, chains, warmup, draws, thin, seed, settings)
     schema = None if types is None else as_schema(types)
-    file = None
-    if not isinstance(table, pa.Table):
-        file, table = str(table), read_table(table)
+    table = table if isinstance(table, pa.Table) else read_table(table)
     session = plan_session(table, schema, wanted, keeping, file=file).begun()
-    run = session.sample(
-        threads=threads or available_threads(), time_limit=time_limit, observer=observer
-    )
+    run = session.sample(threads=workers, time_limit=time_limit, observer=observer)
     seed = session.plan.seed
     return complete(run, session.data, table, seed=seed, estimate=estimate, interval=interval)
 
@@ -190,6 +209,29 @@ def check_request(
     if time_limit is not None and not 0 < time_limit < float("inf"):
         raise UsageError("--time-limit", value=time_limit, expected="seconds above 0")
     return known[estimate]
+
+
+def check_with_fit(fitted: bool, said: Mapping[str, object], unseen: str) -> None:
+    """Raise UsageError when options of sampling meet a fit, or one of a fit meets none.
+
+    Parameters
+    ----------
+    fitted : bool
+        Whether there is a fit.
+    said : mapping
+        Options that shape a fit, by name; None or empty where the user said nothing.
+    unseen : str
+        What an unseen level is.
+    """
+    check_unseen(unseen)
+    if not fitted and unseen != "error":
+        raise UsageError("--unseen is about the levels of a fit", hint="Add --fit DIR.glfm.")
+    for name, value in said.items() if fitted else ():
+        if value is not None and value != {}:
+            raise UsageError(
+                f"--{name} and --fit cannot be used together: nothing is fitted anew",
+                hint=f"Leave out --{name}; it is as it was when the fit was made.",
+            )
 
 
 def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> None:

@@ -32,6 +32,9 @@ class EncodedColumn:
         Gaps to be completed: none in a predictor, none at a code with `impute: false`.
     levels : tuple of str
         The R levels, in the order of their codes; empty for a numeric column.
+    sample : (m,) float64, optional
+        Values that show the column's size, spread and zeros where its own cells are not to be
+        asked: those of the fit that new rows are completed with.
     """
 
     column: Column
@@ -40,6 +43,12 @@ class EncodedColumn:
     observed: Array
     wanted: Array
     levels: tuple[str, ...] = ()
+    sample: Array | None = None
+
+    @property
+    def typical(self) -> Array:
+        """Values of the column as it was when the model learnt it."""
+        return self.x[self.observed] if self.sample is None else self.sample
 
 
 @dataclass(frozen=True)

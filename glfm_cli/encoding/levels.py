@@ -41,9 +41,7 @@ def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:
     """
     column = source.column
     texts, of_row = distinct_texts(source)
-    codes = {level_key(code.text): code.impute for code in column.missing}
-    missing = [text is None or text in codes for text in texts]
-    left = np.array([not codes.get(text or "", True) for text in texts], dtype=bool)
+    missing, left = _missing(source, texts)
     seen = [text for text, gone in zip(texts, missing, strict=True) if text and not gone]
     levels = column.levels if column.levels is not None else _learn(source, seen)
     place = _places(source, levels)
@@ -54,10 +52,58 @@ def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:
         if unknown.any():
             raise _unknown_level(source, unknown[of_row], texts, of_row)
         _check_castable(source, levels, place, set(seen))
-    code = np.array(
+    return _codes(texts, missing, place)[of_row], left[of_row], levels
+
+
+def encode_known_levels(
+    source: Source, levels: tuple[str, ...], *, unseen_is_missing: bool
+) -> tuple[Array, Mask, list[str]]:
+    """Return the codes of levels that a fit has learnt, and the cells to be left as they are.
+
+    Returns
+    -------
+    x : (n_rows,) float64
+        Code of the level; NaN at a gap, and at an unseen level if that is taken as one.
+    left : (n_rows,) bool
+        Missing by a code with `impute: false`, or an unseen level: it is no gap to be filled.
+    unseen : list of str
+        Levels that the fit does not know.
+
+    Raises
+    ------
+    TableError
+        A cell holds such a level, and `unseen_is_missing` is false.
+    """
+    texts, of_row = distinct_texts(source)
+    missing, left = _missing(source, texts)
+    place = _places(source, levels)
+    unknown = np.array(
+        [not gone and text not in place for text, gone in zip(texts, missing, strict=True)]
+    )
+    if unknown.any() and not unseen_is_missing:
+        raise source.cell_error(
+            unknown[of_row],
+            f"a level that the fit has seen: {_listed(levels)}",
+            "Take such cells as missing with `--unseen missing`, or fit again with this level.",
+        )
+    seen = {str(t) for t, gone, new in zip(texts, missing, unknown, strict=True) if not gone | new}
+    _check_castable(source, levels, place, seen)
+    code = _codes(texts, np.logical_or(missing, unknown).tolist(), place)
+    new_levels = [str(text) for text, new in zip(texts, unknown, strict=True) if new]
+    return code[of_row], (left | unknown)[of_row], new_levels
+
+
+def _missing(source: Source, texts: list[str | None]) -> tuple[list[bool], Mask]:
+    """Return which distinct texts are missing, and which of them are to be left."""
+    codes = {level_key(code.text): code.impute for code in source.column.missing}
+    missing = [text is None or text in codes for text in texts]
+    return missing, np.array([not codes.get(text or "", True) for text in texts], dtype=bool)
+
+
+def _codes(texts: list[str | None], missing: list[bool], place: dict[str, int]) -> Array:
+    return np.array(
         [np.nan if gone else place[str(t)] for t, gone in zip(texts, missing, strict=True)]
     )
-    return code[of_row], left[of_row], levels
 
 
 def distinct_texts(source: Source) -> tuple[list[str | None], Array]:
@@ -183,11 +229,14 @@ def _unknown_level(
 ) -> GlfmError:
     levels = source.column.levels or ()
     text = texts[of_row[int(np.argmax(unknown))]] or ""
-    shown = ", ".join(levels[:8]) + (f", ... ({len(levels)} levels)" if len(levels) > 8 else "")
     folded = {level.casefold(): level for level in levels}
     near = get_close_matches(text.casefold(), folded, n=1)
     if near:
         hint = f"Did the table mean '{folded[near[0]]}'? Or add '{text}' to `levels`."
     else:
         hint = f"Add '{text}' to `levels`, or to `missing:` if it stands for a gap."
-    return source.cell_error(unknown, f"one of {shown}", hint)
+    return source.cell_error(unknown, f"one of {_listed(levels)}", hint)
+
+
+def _listed(levels: tuple[str, ...]) -> str:
+    return ", ".join(levels[:8]) + (f", ... ({len(levels)} levels)" if len(levels) > 8 else "")

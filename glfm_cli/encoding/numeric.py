@@ -17,8 +17,10 @@ from glfm_cli.io.dialect import NUMBER
 _NUMBER = re.compile(NUMBER, re.ASCII)
 
 
-def encode_numbers(source: Source) -> tuple[Array, Mask]:
+def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array, Mask]:
     """Return a column's values and the cells to be left as they are.
+
+    `zeros` is that of `check_support`.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def encode_numbers(source: Source) -> tuple[Array, Mask]:
         raise source.cell_error(
             infinite, "a finite number", "Write a null instead if the value is not known."
         )
-    check_support(source, x, dtype)
+    check_support(source, x, dtype, zeros=zeros)
     return x + 0.0, left  # + 0.0: no negative zeros
 
 

@@ -86,7 +86,7 @@ def support(column: Column, *, zero: bool, dtype: np.dtype) -> Interval:
     return whole.meet(_by_transform(column))
 
 
-def check_support(source: Source, x: Array, dtype: np.dtype) -> None:
+def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | None = None) -> None:
     """Raise TableError when an observed value does not fit type, bounds or transform.
 
     Parameters
@@ -95,6 +95,8 @@ def check_support(source: Source, x: Array, dtype: np.dtype) -> None:
         NaN where not observed.
     dtype : numpy.dtype
         Of the stored values.
+    zeros : bool, optional
+        Whether a positive column had zeros when the model learnt it; None when it learns it now.
     """
     column, seen = source.column, ~np.isnan(x)
     hint = (
@@ -109,7 +111,13 @@ def check_support(source: Source, x: Array, dtype: np.dtype) -> None:
         bad = seen & (x < 0)
         if bad.any():
             raise source.cell_error(bad, "a value of 0 or above (type positive)", hint)
-        if seen.any() and not np.any(x[seen] > 0):
+        if zeros is False and np.any(x == 0):
+            raise source.cell_error(
+                x == 0,
+                "a value above 0: the fit has seen no 0 in this column",
+                "Fit again with a table that has zeros there, or leave the cell empty.",
+            )
+        if zeros is None and seen.any() and not np.any(x[seen] > 0):
             raise source.schema_error(
                 "has type positive, but every observed value is 0",
                 expected="at least one value above 0",

@@ -52,7 +52,7 @@ def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.
 
 
 def _allowed(encoded: EncodedColumn, dtype: np.dtype) -> Interval:
-    zero = bool(np.any(encoded.x[encoded.observed] == 0.0))
+    zero = bool(np.any(encoded.typical == 0.0))
     return support(encoded.column, zero=zero, dtype=dtype)
 
 
@@ -118,14 +118,14 @@ def _off_codes(encoded: EncodedColumn, values: Array, dtype: np.dtype) -> Array:
         number = code_value(code.text, dtype)
         if number is not None:
             # Towards an observed value, which lies inside the support and is no code.
-            towards = dtype.type(np.max(encoded.x[encoded.observed]))
+            towards = dtype.type(np.max(encoded.typical))
             values = np.where(values == number, np.nextafter(values, towards), values)
     return values
 
 
 def _digits(encoded: EncodedColumn) -> int:
     """Return the significant digits that show differences among a column's values."""
-    observed = encoded.x[encoded.observed]
+    observed = encoded.typical
     size, spread = float(np.max(np.abs(observed))), float(np.ptp(observed / 2)) * 2
     if not spread > 0 or size <= spread:
         return DIGITS

@@ -28,7 +28,7 @@ Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,6 +41,7 @@ from glfm_cli.settings import require
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
 SMALLEST, LARGEST = 1e-10, 1e10  # beyond them a precision of doubles is lost in the sums
+_COUNTED_ROWS = 1 << 14  # whose bits are unpacked at once to be counted
 
 
 @dataclass(frozen=True)
@@ -285,6 +286,8 @@ class Glfm:
             state.n_columns,
             int(state.config.bias),
             state.Z.sum(axis=0, dtype=np.int64),
+            state.Z.shape[0],
+            True,
             eta,
             np.empty(n_work),
             np.empty(n_iwork, dtype=np.int32),
@@ -357,6 +360,55 @@ class Glfm:
     def sample_eta(self, draw: GlfmDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
         """Return eta = z_n B (n, S); given a draw nothing of eta is random."""
         return self.eta_law(draw, rows).mean[:, 0, :]
+
+    def fold_in(
+        self,
+        draw: GlfmDraw,
+        config: GlfmConfig,
+        cells: Cells,
+        refill: Callable[[Array], None],
+        sweeps: int,
+        rng: np.random.Generator,
+    ) -> GlfmDraw:
+        """Return bits of new rows, given the weights, noise and feature counts of a draw.
+
+        P(z_k = 1) = m_k / (N + 1) for the features of the N fitted rows, m_k of which have it;
+        new rows get no features of their own. Each sweep lets `refill` draw what is known of the
+        pseudo-observations given the bits, then draws every bit given that, intervals integrated
+        over. The start is the bits of a fitted row, drawn at random. O(n K S) a sweep.
+        """
+        n_rows, n_fitted = cells.y.shape[0], draw.bits.shape[0]
+        counts = np.zeros(draw.n_columns, dtype=np.int64)
+        for start in range(0, n_fitted, _COUNTED_ROWS):
+            rows = slice(start, start + _COUNTED_ROWS)
+            counts += self.features(draw, rows).sum(axis=0, dtype=np.int64)
+        Z = self.features(draw, np.asarray(rng.integers(n_fitted, size=n_rows)))
+        eta = Z.astype(np.float64) @ draw.B
+        n_work, n_iwork = _bits.work_sizes(cells.column.size)
+        work, iwork = np.empty(n_work), np.empty(n_iwork, dtype=np.int32)
+        for _ in range(sweeps if draw.B.size else 0):
+            refill(eta)
+            _bits.update_bits(
+                cells.y,
+                cells.observed,
+                cells.column,
+                cells.lower,
+                cells.upper,
+                np.sqrt(draw.noise)[cells.column],
+                cells.spread,
+                draw.B,
+                Z,
+                draw.n_columns,
+                int(config.bias),
+                counts,
+                n_fitted + 1,
+                False,
+                eta,
+                work,
+                iwork,
+                rng,
+            )
+        return GlfmDraw(np.packbits(Z, axis=1), draw.n_columns, draw.B, draw.noise)
 
     def warnings(self, state: GlfmState) -> list[str]:
         """Return what a user should know of a finished chain."""

@@ -128,6 +128,21 @@ class LatentModel(Protocol):
     def sample_eta(self, draw: Any, rows: slice | Array, rng: np.random.Generator) -> Array:
         """Return one draw (n, S) of eta, joint within a row."""
 
+    def fold_in(
+        self,
+        draw: Any,
+        config: Any,
+        cells: Cells,
+        refill: Callable[[Array], None],
+        sweeps: int,
+        rng: np.random.Generator,
+    ) -> Any:
+        """Return a snapshot of new rows, given everything that a draw's rows share.
+
+        `refill(eta)` draws the observed pseudo-observations of `cells` given eta (n, S), and fills
+        `lower` and `upper`; the alternation must leave the rows' exact conditional invariant.
+        """
+
     def warnings(self, state: Any) -> list[str]:
         """Return what a user should know of a finished chain."""
 

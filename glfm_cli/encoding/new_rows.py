@@ -1,0 +1,161 @@
+"""New rows to the arrays that a fit sees, by the levels and types that it was made with."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.encoding.data import Array, Data, EncodedColumn
+from glfm_cli.encoding.levels import encode_known_levels
+from glfm_cli.encoding.notes import table_notes
+from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.source import Source, open_column
+from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.schema import NUMERIC, Column, Role, Schema
+
+
+@dataclass(frozen=True)
+class LearntColumn:
+    """One modelled column of a fit.
+
+    column : what it means, with a type
+    levels : its levels by code, empty for a numeric column
+    sample : values that show its size, spread and zeros
+    """
+
+    column: Column
+    levels: tuple[str, ...]
+    sample: Array
+
+
+def encode_rows(
+    table: pa.Table,
+    schema: Schema,
+    learnt: Sequence[LearntColumn],
+    *,
+    unseen_is_missing: bool = False,
+    file: str | None = None,
+) -> Data:
+    """Return the columns of a fit as another table has them, every observed cell checked.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        New rows; columns in any order.
+    schema : Schema
+        The types that the fit was made with.
+    learnt : sequence of LearntColumn
+        The fit's modelled columns; those of the result are in the same order.
+    unseen_is_missing : bool
+        Take a level that the fit does not know for a missing value, and leave the cell as it is.
+    file : str, optional
+        The table's name in errors.
+
+    Raises
+    ------
+    TableError
+        A modelled column is missing, or a cell does not fit its column.
+    SchemaError
+        A column is covered by no entry of the types.
+    """
+    _check_complete(table, learnt, file)
+    columns = _resolve(table.column_names, schema, learnt)
+    place = {name: index for index, name in enumerate(table.column_names)}
+    encoded, notes = [], []
+    for known in learnt:
+        index = place[known.column.name]
+        source = open_column(table, index, known.column, file)
+        column, unseen = _encode_column(source, index, known, unseen_is_missing)
+        encoded.append(column)
+        if unseen:
+            notes.append(_unseen_note(column, unseen))
+    notes += table_notes(encoded, table.num_rows)
+    ids = tuple(column.name for column in columns if column.role is Role.ID)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids)
+
+
+def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:
+    names = set(table.column_names)
+    absent = [f"'{k.column.name}'" for k in learnt if k.column.name not in names]
+    if absent:
+        columns = "a column" if len(absent) == 1 else f"{len(absent)} columns"
+        raise TableError(
+            f"the table lacks {columns} that the fit models: {', '.join(absent[:12])}"
+            + (", ..." if len(absent) > 12 else ""),
+            file=file,
+            hint="Add it, with empty cells if nothing is known."
+            if len(absent) == 1
+            else "Add them, with empty cells if nothing is known.",
+        )
+
+
+def _resolve(
+    names: Sequence[str], schema: Schema, learnt: Sequence[LearntColumn]
+) -> tuple[Column, ...]:
+    """Return what every column of the table is; those that are not modelled may be absent."""
+    there = [c for c in schema.columns if any(_matches(c.name, name) for name in names)]
+    try:
+        columns = replace(schema, columns=tuple(there)).resolve(names)
+    except SchemaError as error:
+        raise SchemaError(
+            "the fit's types say nothing of this column"
+            if error.problem.startswith("the types file says nothing")
+            else error.problem,
+            file=error.file,
+            column=error.column,
+            value=error.value,
+            hint="Remove the column; fits made with `rest: ignore` let such columns pass through."
+            if error.problem.startswith("the types file says nothing")
+            else error.hint,
+        ) from None
+    known = {k.column.name for k in learnt}
+    for column in columns:
+        if column.modelled and column.name not in known:
+            raise TableError(
+                f"has {column.type or 'a type'} in the fit's types, but the fit has no such column",
+                column=column.name,
+                hint="Remove the column, or fit again with it.",
+            )
+    return columns
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return pattern == name or fnmatch.fnmatchcase(name, pattern)
+
+
+def _encode_column(
+    source: Source, index: int, known: LearntColumn, unseen_is_missing: bool
+) -> tuple[EncodedColumn, list[str]]:
+    column = known.column
+    unseen: list[str] = []
+    if pa.types.is_null(source.values.type):
+        raise source.schema_error(
+            "every cell is null, and the column has no type that could hold a value",
+            hint="Give the column the type that it has in the fit's table.",
+        )
+    if column.type in NUMERIC:
+        zeros = bool(np.any(known.sample == 0.0))
+        x, left = encode_numbers(source, zeros=zeros)
+    else:
+        x, left, unseen = encode_known_levels(
+            source, known.levels, unseen_is_missing=unseen_is_missing
+        )
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    observed = ~np.isnan(x)
+    wanted = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
+    for array in (x, observed, wanted):
+        array.setflags(write=False)
+    return EncodedColumn(column, index, x, observed, wanted, known.levels, known.sample), unseen
+
+
+def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:
+    shown = ", ".join(f"'{level}'" for level in unseen[:5]) + (", ..." if len(unseen) > 5 else "")
+    levels = "a level" if len(unseen) == 1 else f"{len(unseen)} levels"
+    return (
+        f"column '{encoded.column.name}': {levels} that the fit has not seen ({shown}) told it "
+        "nothing; the cells were left as they are"
+    )

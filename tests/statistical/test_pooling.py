@@ -1,0 +1,154 @@
+"""Rubin's rules on the tables that `--multiple` writes: intervals cover, and R reads them.
+
+The truth is a linear regression, not our model: a response, and a real, a count and a categorical
+covariate that depend on each other. Gaps are missing at random: their chance follows the response.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from scipy import stats
+
+from glfm_cli import impute, read_table
+
+TRUTH = np.array([1.0, 0.8, 0.3, 0.7, -0.5])  # intercept, x, count, group b, group c
+NAMES = ("intercept", "x", "count", "group b", "group c")
+TYPES = {"columns": {"y": "real", "x": "real", "count": "count", "group": "categorical"}}
+N_ROWS = 250
+VERSIONS = 20
+RATE = 0.3
+
+
+def simulate(rng: np.random.Generator) -> tuple[pa.Table, pa.Table]:
+    """Return a table, and the same with 30 % of each covariate missing at random."""
+    x = rng.standard_normal(N_ROWS)
+    count = rng.poisson(np.exp(0.6 + 0.3 * x))
+    utility = np.column_stack([np.zeros(N_ROWS), 0.6 * x, 0.2 * count - 0.5])
+    group = np.argmax(utility + rng.gumbel(size=utility.shape), axis=1)
+    y = design(x, count, group) @ TRUTH + rng.standard_normal(N_ROWS)
+    score = (y - y.mean()) / y.std()
+    columns = {"x": x, "count": count, "group": np.array(["a", "b", "c"])[group]}
+    gappy = {"y": y}
+    for name, values in columns.items():
+        # A logit with slope 1/2; the intercept makes 30 %.
+        missing = rng.random(N_ROWS) < 1.0 / (1.0 + np.exp(0.9 - 0.5 * score))
+        gappy[name] = pa.array(values, mask=missing)
+    return pa.table({"y": y, **columns}), pa.table(gappy)
+
+
+def design(x: np.ndarray, count: np.ndarray, group: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.ones(len(x)), x, count, group == 1, group == 2]).astype(float)
+
+
+def regress(table: pa.Table) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return least squares coefficients, their variances and the residual degrees of freedom."""
+    group = pc.index_in(table["group"], pa.array(["a", "b", "c"])).to_numpy()
+    X = design(table["x"].to_numpy(), table["count"].to_numpy(), group)
+    y = table["y"].to_numpy()
+    inverse = np.linalg.inv(X.T @ X)
+    b = inverse @ X.T @ y
+    df = len(y) - X.shape[1]
+    return b, np.diag(inverse) * float(np.sum((y - X @ b) ** 2)) / df, df
+
+
+def interval(b: np.ndarray, variance: np.ndarray, df: np.ndarray | int) -> np.ndarray:
+    half = stats.t.ppf(0.975, df) * np.sqrt(variance)
+    return np.column_stack([b - half, b + half])
+
+
+def pool(tables: list[pa.Table]) -> np.ndarray:
+    """Return 95 % intervals by Rubin's rules, with Barnard and Rubin's degrees of freedom."""
+    fits = [regress(table) for table in tables]
+    b, within = (np.array([fit[i] for fit in fits]) for i in range(2))
+    df, m = fits[0][2], len(fits)
+    between = (1 + 1 / m) * b.var(axis=0, ddof=1)
+    total = within.mean(axis=0) + between
+    share = between / total
+    observed = (1 - share) * df * (df + 1) / (df + 3)
+    return interval(b.mean(axis=0), total, 1 / (share**2 / (m - 1) + 1 / observed))
+
+
+def intervals(seed: int) -> dict[str, np.ndarray]:
+    """Return the intervals of one data set: all cells, complete rows, pooled. (5, 2) each."""
+    whole, gappy = simulate(np.random.default_rng([seed, 11]))
+    done = impute(
+        gappy, TYPES, seed=seed, chains=10, warmup=60, draws=2, thin=20, threads=1
+    )  # two tables a chain, 20 sweeps apart
+    return {
+        "all cells": interval(*regress(whole)),
+        "complete rows": interval(*regress(gappy.drop_null())),
+        "pooled": pool(list(done.multiple(VERSIONS).tables())),
+    }
+
+
+def test_pooled_intervals_of_a_few_data_sets_are_narrower_than_those_of_complete_rows() -> None:
+    found = [intervals(seed) for seed in range(2)]
+    width = {k: np.mean([np.diff(one[k])[:, 0] for one in found], axis=0) for k in found[0]}
+    assert np.mean(width["pooled"] / width["complete rows"]) < 1.0
+    assert np.all(width["pooled"] > 0.9 * width["all cells"])
+
+
+@pytest.mark.slow
+def test_pooled_intervals_cover_the_truth_of_a_regression(seed: int) -> None:
+    n_sets = int(os.environ.get("GLFM_TEST_SETS", "300"))
+    found = [intervals(seed + i) for i in range(n_sets)]
+    print(f"\n{'':19}" + "".join(f"{name:>12}" for name in NAMES))
+    cover, width = {}, {}
+    for kind in found[0]:
+        ends = np.array([one[kind] for one in found])
+        cover[kind] = np.mean((ends[..., 0] <= TRUTH) & (ends[..., 1] >= TRUTH), axis=0)
+        width[kind] = np.mean(ends[..., 1] - ends[..., 0], axis=0)
+        bias = np.mean(ends.mean(axis=2) - TRUTH, axis=0)
+        for label, values in (("cover", cover[kind]), ("width", width[kind]), ("bias", bias)):
+            print(f"{kind:14}{label}" + "".join(f"{value:12.3f}" for value in values))
+    assert np.all((cover["pooled"] >= 0.91) & (cover["pooled"] <= 0.98))
+    assert np.all(width["pooled"] < width["complete rows"])
+
+
+@pytest.mark.slow
+def test_mice_reads_the_stacked_table_and_pools_it(tmp_path: Path) -> None:
+    script = shutil.which("Rscript")
+    if (
+        script is None
+        or subprocess.run(
+            [script, "-e", "library(mice)"], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("needs R with its package mice")
+    _, gappy = simulate(np.random.default_rng(3))
+    from glfm_cli import write_table
+    from glfm_cli.io import write_parts
+
+    write_table(gappy, tmp_path / "gappy.csv")
+    table = read_table(tmp_path / "gappy.csv")
+    versions = impute(table, TYPES, chains=5, warmup=30, draws=2, threads=1).multiple(10)
+    write_parts(versions.parts(), tmp_path / "stacked.csv")
+    code = """
+        suppressMessages(library(mice))
+        long <- read.csv("stacked.csv", na.strings = "", stringsAsFactors = TRUE)
+        imputed <- as.mids(long)
+        stopifnot(is.mids(imputed), imputed$m == 10)
+        stopifnot(identical(complete(imputed, 3)$count, long$count[long$.imp == 3]))
+        shown <- summary(pool(with(imputed, lm(y ~ x + count + group))), conf.int = TRUE)
+        write.csv(shown[, c("2.5 %", "97.5 %")], "pooled.csv", row.names = FALSE)
+    """
+    subprocess.run([script, "-e", code], cwd=tmp_path, check=True, capture_output=True)
+    ends = np.loadtxt(tmp_path / "pooled.csv", delimiter=",", skiprows=1)
+    # The tables that R has read are text with 7 digits.
+    assert np.allclose(ends, pool(list(_numbers(versions))), rtol=1e-4, atol=1e-6)
+
+
+def _numbers(versions) -> list[pa.Table]:
+    kinds = {"y": pa.float64(), "x": pa.float64(), "count": pa.int64()}
+    return [
+        pa.table({name: t[name].cast(kinds.get(name, pa.string())) for name in t.column_names})
+        for t in versions.tables()
+    ]
