@@ -92,7 +92,8 @@ class Workplace:
     folder : Path
         Empty; gets `sample_data/` and the command `glfm` of this checkout.
     extra : mapping of command to options
-        Added to every such command, last, so that they win over those of the example.
+        Added to every such command, last, so that they win over those of the example; but not
+        beside `--fit`, where nothing is sampled.
     """
 
     def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
@@ -102,7 +103,7 @@ class Workplace:
         commands.mkdir()
         script = commands / "glfm"
         lengthen = "".join(
-            f'[ "$1" = {name} ] && set -- "$@" {options}\n'
+            f'case "$*" in *--fit*) ;; {name}*) set -- "$@" {options};; esac\n'
             for name, options in (extra or {}).items()
         )
         script.write_text(

@@ -16,6 +16,7 @@ _EXPORTS = {
     "Fit": "store",
     "Schema": "schema",
     "Completion": "completion",
+    "GlfmImputer": "estimators",
     "Evaluation": "evaluation",
     "compare_tables": "evaluation",
     "evaluate": "evaluation",

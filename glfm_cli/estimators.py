@@ -1,0 +1,202 @@
+"""The latent feature model as an imputer of scikit-learn, which is not needed to use it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from glfm_cli.completion import (
+    Completion,
+    Fitted,
+    Keeping,
+    Wanted,
+    as_schema,
+    check_request,
+    complete,
+    plan_session,
+)
+from glfm_cli.completion.estimates import Estimate
+from glfm_cli.completion.impute import INTERVAL
+from glfm_cli.completion.new_rows import Unseen
+from glfm_cli.errors import UsageError
+from glfm_cli.executors import available_threads
+from glfm_cli.guess import guess_schema
+from glfm_cli.io.frames import frame_like, is_frame, table_of
+from glfm_cli.schema import Schema
+
+Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
+
+
+class GlfmImputer:
+    """Fills gaps of tables, and of new rows with what the fitted table has taught.
+
+    Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes a pandas `DataFrame` or a
+    `pyarrow.Table` and gives the same back, with the same columns, dtypes and index.
+
+    Parameters
+    ----------
+    types : Schema, mapping or path, optional
+        What the columns mean, as for `impute`; guessed from the table if left out.
+    model, chains, warmup, draws, thin, seed, threads, settings, estimate
+        As for `impute`, with its defaults.
+    unseen : {"error", "missing"}
+        What a level is, in new rows, that the fitted table did not have; as "missing" it tells
+        nothing about its row, and stays where it is.
+
+    Attributes
+    ----------
+    completion_ : Completion
+        The fitted table completed, with its uncertainty and its diagnostics.
+    schema_ : Schema
+        What the columns were taken to mean.
+    feature_names_in_ : (n_features_in_,) object
+        Names of the columns.
+    n_features_in_ : int
+    """
+
+    completion_: Completion
+    schema_: Schema
+    feature_names_in_: np.ndarray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        types: Types | None = None,
+        *,
+        model: str | None = None,
+        chains: int | None = None,
+        warmup: int | None = None,
+        draws: int | None = None,
+        thin: int | None = None,
+        seed: int | None = None,
+        threads: int | None = None,
+        settings: Mapping[str, object] | None = None,
+        estimate: Estimate = "auto",
+        unseen: Unseen = "error",
+    ) -> None:
+        self.types = types
+        self.model = model
+        self.chains = chains
+        self.warmup = warmup
+        self.draws = draws
+        self.thin = thin
+        self.seed = seed
+        self.threads = threads
+        self.settings = settings
+        self.estimate = estimate
+        self.unseen = unseen
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Sample the model of a table; `y` is not used."""
+        check_request(self.estimate, INTERVAL, self.threads, None)
+        table = table_of(X)
+        schema = guess_schema(table).schema if self.types is None else as_schema(self.types)
+        wanted = Wanted(
+            self.model, self.chains, self.warmup, self.draws, self.thin, self.seed, self.settings
+        )
+        session = plan_session(table, schema, wanted, Keeping())
+        run = session.sample(threads=self._workers())
+        seed = session.plan.seed
+        self._fitted = Fitted.of_run(schema, session.data, session.problem, run.posterior, seed)
+        self.completion_ = complete(run, session.data, table, seed=seed, estimate=self.estimate)
+        self.schema_ = schema
+        self.feature_names_in_ = np.array(table.column_names, dtype=object)
+        self.n_features_in_ = table.num_columns
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows with their gaps filled; nothing is fitted anew.
+
+        The fitted table is completed as in `fit_transform`; other rows are folded in.
+
+        Raises
+        ------
+        UsageError
+            There was no `fit` yet.
+        GlfmError
+            The rows are not like those of the fitted table.
+        """
+        if not self.__sklearn_is_fitted__():
+            raise UsageError("this GlfmImputer is not fitted yet", hint="Call `fit` first.")
+        table, fitted = table_of(X), self._fitted
+        data = fitted.encode(table, unseen=self.unseen)
+        run = fitted.run(data, seed=fitted.seed, threads=self._workers())
+        done = complete(run, data, table, seed=fitted.seed, estimate=self.estimate)
+        return self._given_back(done, X)
+
+    def fit_transform(self, X: Any, y: object = None) -> Any:
+        """Sample the model of a table and return it completed; `y` is not used."""
+        return self._given_back(self.fit(X, y).completion_, X)
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the columns, which stay as they are."""
+        if not self.__sklearn_is_fitted__():
+            raise UsageError("this GlfmImputer is not fitted yet", hint="Call `fit` first.")
+        return self.feature_names_in_.copy()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor; none has parameters of its own."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor.
+
+        Raises
+        ------
+        UsageError
+            There is no such argument.
+        """
+        for name, value in params.items():
+            if name not in self._parameters():
+                known = ", ".join(self._parameters())
+                raise UsageError(
+                    f"GlfmImputer has no parameter '{name}'", expected=f"one of {known}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` gives back: what it was given ("default"), or "pandas"."""
+        if transform not in (None, "default", "pandas"):
+            raise UsageError("set_output", value=transform, expected="default or pandas")
+        if transform is not None:
+            self._as_pandas = transform == "pandas"
+        return self
+
+    def __repr__(self) -> str:
+        said = {k: v for k, v in self.get_params().items() if v != self._parameters()[k].default}
+        return f"GlfmImputer({', '.join(f'{name}={value!r}' for name, value in said.items())})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "completion_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(allow_nan=True, string=True, categorical=True),
+        )
+
+    @classmethod
+    def _parameters(cls) -> dict[str, inspect.Parameter]:
+        """Return the constructor's parameters by name."""
+        signature = inspect.signature(cls.__init__).parameters
+        return {name: one for name, one in signature.items() if name != "self"}
+
+    def _workers(self) -> int:
+        return self.threads or available_threads()
+
+    def _given_back(self, completion: Completion, X: Any) -> Any:
+        """Return a completed table as what it was given as."""
+        table = completion.table
+        if is_frame(X):
+            filled = {p.encoded.column.name for p in completion.columns if p.estimate.size}
+            return frame_like(table, X, filled)
+        return table.to_pandas() if getattr(self, "_as_pandas", False) else table

@@ -1,0 +1,208 @@
+"""GlfmImputer: data frames in and out, and the ways of scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from glfm_cli import GlfmError, GlfmImputer, impute
+
+SHORT: dict[str, Any] = {"chains": 2, "warmup": 20, "draws": 8, "thin": 1, "threads": 1}
+TYPES = {
+    "columns": {
+        "height": "real",
+        "visits": "count",
+        "shoe": "count",
+        "city": "categorical",
+        "size": {"type": "ordinal", "levels": ["S", "M", "L"]},
+        "member": "categorical",
+        "word": "categorical",
+        "when": "ignore",
+    }
+}
+
+
+def make(n: int = 60, seed: int = 1) -> pd.DataFrame:
+    """Return a frame with a dtype of every kind, gaps, and an index of its own."""
+    rng = np.random.default_rng(seed)
+    big = rng.random(n) < 0.5
+    frame = pd.DataFrame(
+        {
+            "height": np.where(big, 1.9, 1.6) + 0.02 * rng.standard_normal(n),
+            "visits": pd.array(np.where(big, 8, 2) + rng.integers(0, 2, n), dtype="Int16"),
+            "shoe": np.where(big, 45.0, 37.0),
+            "city": pd.Categorical(np.where(big, "Oslo", "Rome"), ["Rome", "Oslo", "Bonn"]),
+            "size": pd.Categorical(np.where(big, "L", "S"), ["S", "M", "L"], ordered=True),
+            "member": pd.array(big, dtype="boolean"),
+            "word": np.where(big, "tall", "small").astype(object),
+            "when": pd.date_range("2026-01-01", periods=n),
+        },
+        index=[f"row {i}" for i in range(n)],
+    )
+    for name in frame.columns[:-1]:
+        frame.loc[frame.index[rng.random(n) < 0.15], name] = None
+    return frame
+
+
+def imputer(**options: Any) -> GlfmImputer:
+    return GlfmImputer(TYPES, **{**SHORT, **options})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> GlfmImputer:
+    return imputer().fit(make())
+
+
+# Frames and tables ---------------------------------------------------------------------------
+
+
+def same_where_observed(before: pd.DataFrame, after: pd.DataFrame) -> bool:
+    return all(
+        (before[name].isna() | (before[name].astype(object) == after[name].astype(object))).all()
+        for name in before.columns
+    )
+
+
+def test_a_frame_keeps_dtypes_index_and_observed_cells() -> None:
+    frame = make()
+    copy = frame.copy(deep=True)
+    done = imputer().fit_transform(frame)
+    assert done.dtypes.equals(frame.dtypes)
+    assert done.index.equals(frame.index)
+    assert list(done.columns) == list(frame.columns)
+    assert not done.isna().any(axis=None)
+    assert same_where_observed(frame, done)
+    pd.testing.assert_frame_equal(frame, copy)
+
+
+def test_new_rows_keep_them_too(fitted: GlfmImputer) -> None:
+    frame = make(25, seed=2)
+    done = fitted.transform(frame)
+    assert done.dtypes.equals(frame.dtypes)
+    assert done.index.equals(frame.index)
+    assert not done.isna().any(axis=None)
+    assert same_where_observed(frame, done)
+    assert (done["word"] == np.where(done["height"] > 1.75, "tall", "small")).mean() > 0.9
+
+
+def test_a_new_frame_may_know_nothing_of_a_column(fitted: GlfmImputer) -> None:
+    frame = make(6, seed=3)
+    frame["height"] = np.nan
+    done = fitted.transform(frame)
+    assert not done.isna().any(axis=None)
+    assert done["height"].dtype == frame["height"].dtype
+
+
+def test_an_arrow_table_comes_back_as_one() -> None:
+    table = pa.Table.from_pandas(make(), preserve_index=False)
+    one = imputer()
+    done = one.fit_transform(table)
+    assert isinstance(done, pa.Table)
+    assert done.schema.types == table.schema.types
+    assert done.equals(impute(table, TYPES, **SHORT).table)
+    pandas = one.set_output(transform="pandas").transform(table)
+    assert isinstance(pandas, pd.DataFrame)
+
+
+def test_the_fitted_table_is_completed_alike_by_fit_transform_and_transform() -> None:
+    frame = make()
+    one = imputer()
+    pd.testing.assert_frame_equal(one.fit_transform(frame), one.transform(frame))
+
+
+def test_types_are_guessed_where_none_are_given() -> None:
+    frame = make().drop(columns="when")
+    one = GlfmImputer(**SHORT)
+    done = one.fit_transform(frame)
+    assert not done.isna().any(axis=None)
+    assert len(one.schema_.columns) == 7
+
+
+def test_levels_that_are_new_are_an_error_or_stay(fitted: GlfmImputer) -> None:
+    frame = make(5, seed=4)
+    frame["word"] = ["tall", "giant", "small", None, "tall"]
+    with pytest.raises(GlfmError, match="giant"):
+        fitted.transform(frame)
+    lenient = imputer(unseen="missing").fit(make())
+    assert lenient.transform(frame)["word"].iloc[1] == "giant"
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (np.zeros((3, 2)), "expected a pandas.DataFrame or a pyarrow.Table"),
+        (pd.DataFrame({"a": ["x", 1]}), "values of several types"),
+    ],
+)
+def test_what_is_no_table_is_refused(data: Any, match: str) -> None:
+    with pytest.raises(GlfmError, match=match):
+        GlfmImputer(**SHORT).fit(data)
+
+
+# The ways of scikit-learn --------------------------------------------------------------------
+
+
+def test_parameters_can_be_read_and_set_and_nothing_else() -> None:
+    one = GlfmImputer(TYPES, seed=4)
+    assert one.get_params()["types"] is TYPES
+    assert one.set_params(seed=5, draws=3).get_params()["draws"] == 3
+    assert "seed=5" in repr(one)
+    with pytest.raises(GlfmError, match="no parameter 'burnin'"):
+        one.set_params(burnin=3)
+
+
+def test_every_argument_of_the_imputer_is_one_of_impute() -> None:
+    known = set(impute.__annotations__) - {"return"}
+    assert set(GlfmImputer().get_params()) <= known
+    assert GlfmImputer().get_params()["estimate"] == impute.__kwdefaults__["estimate"]
+
+
+def test_before_fit_there_is_nothing_to_transform() -> None:
+    for ask in (lambda: imputer().transform(make(3)), lambda: imputer().get_feature_names_out()):
+        with pytest.raises(GlfmError, match="not fitted"):
+            ask()
+
+
+def test_it_can_be_pickled(fitted: GlfmImputer) -> None:
+    again = pickle.loads(pickle.dumps(fitted))
+    frame = make(8, seed=5)
+    pd.testing.assert_frame_equal(fitted.transform(frame), again.transform(frame))
+
+
+def test_clone_gives_an_unfitted_twin() -> None:
+    base = pytest.importorskip("sklearn.base")
+    one = imputer(seed=3, settings={"max_features": 5}).fit(make(20))
+    twin = base.clone(one)
+    assert twin.get_params() == one.get_params()
+    assert not hasattr(twin, "completion_")
+
+
+def test_it_takes_part_in_a_pipeline() -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    from sklearn.utils.validation import check_is_fitted
+
+    frame = make(80)
+    target = (frame.pop("shoe").fillna(45.0) > 40).to_numpy()
+    types = {"columns": {k: v for k, v in TYPES["columns"].items() if k != "shoe"}}
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city", "size", "word"]),
+        (StandardScaler(), ["height", "visits"]),
+    )
+    steps = [("impute", GlfmImputer(types, **SHORT)), ("encode", encoder),
+             ("classify", LogisticRegression())]  # fmt: skip
+    pipeline = Pipeline(steps).set_params(impute__seed=2)
+    pipeline.fit(frame.iloc[:60], target[:60])
+    assert pipeline.score(frame.iloc[60:], target[60:]) > 0.8
+    check_is_fitted(pipeline["impute"])
+    names = pipeline["impute"].get_feature_names_out()
+    assert list(names) == list(frame.columns)
+    assert repr(pipeline)
