@@ -29,6 +29,7 @@ from glfm_cli.links.link import LinkConfig
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Columns of the tables shown whose values are sampled, in all rows or in some.
 SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "Ozone", "Solar.R"}
+SAMPLED |= {"meal.cal", "wt.loss", "pat.karno", "ph.karno", "ph.ecog", "inst"}
 SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig", "stage"}
 SAMPLE = [str(REPOSITORY / "sample_data" / name) for name in ("messy.csv", "messy.types.yaml")]
 SAMPLE.insert(1, "--types")
