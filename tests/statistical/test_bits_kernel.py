@@ -77,7 +77,7 @@ def long_run(shift: float, scale: float, sweeps: int, seed: int) -> dict[bytes, 
         eta = Z @ B
         _bits.update_bits(
             y, OBSERVED, COLUMN, LOWER + shift, UPPER + shift, SD, SPREAD, B, Z, K, 1,
-            count, eta, work, iwork, rng,
+            count, N, True, eta, work, iwork, rng,
         )  # fmt: skip
         assert np.array_equal(count, Z.sum(axis=0))
         np.testing.assert_allclose(eta, Z @ B, atol=1e-12)
@@ -113,8 +113,8 @@ def test_missing_cells_follow_the_bits() -> None:
     before = Z.copy()
     n_work, n_iwork = _bits.work_sizes(S)
     changed = _bits.update_bits(
-        y, observed, COLUMN, y, y, SD, SPREAD, WEIGHTS, Z, K, 1, Z.sum(axis=0, dtype=np.int64), eta,
-        np.empty(n_work), np.empty(n_iwork, dtype=np.int32), rng,
+        y, observed, COLUMN, y, y, SD, SPREAD, WEIGHTS, Z, K, 1, Z.sum(axis=0, dtype=np.int64),
+        n_rows, True, eta, np.empty(n_work), np.empty(n_iwork, dtype=np.int32), rng,
     )  # fmt: skip
     moved = np.any(before != Z, axis=1)
     assert changed == moved.sum() > n_rows / 10
@@ -133,7 +133,8 @@ def test_a_feature_of_one_row_keeps_its_bit() -> None:
     for _ in range(50):
         _bits.update_bits(
             y, OBSERVED, COLUMN, LOWER, UPPER, SD, SPREAD, 5.0 * WEIGHTS, Z, K, 1,
-            Z.sum(axis=0, dtype=np.int64), eta, np.empty(n_work), np.empty(n_iwork, np.int32), rng,
+            Z.sum(axis=0, dtype=np.int64), N, True, eta, np.empty(n_work),
+            np.empty(n_iwork, np.int32), rng,
         )  # fmt: skip
         if Z[1:, 1].any():
             break
