@@ -20,12 +20,13 @@ from glfm_cli.evaluation.evaluation import Evaluation
 from glfm_cli.evaluation.forecast import Forecast, foresee
 from glfm_cli.evaluation.jobs import Bench, Job, digest, run_job, table_key
 from glfm_cli.evaluation.masks import MECHANISMS
-from glfm_cli.evaluation.methods import Sampling, choose_methods
+from glfm_cli.evaluation.methods import Method, Sampling, choose_methods
 from glfm_cli.evaluation.results import Outcome, OutcomeId, Store
 from glfm_cli.evaluation.scoring import spans
 from glfm_cli.evaluation.split import read_split
 from glfm_cli.executors import available_threads, run_in_processes
 from glfm_cli.io import read_table
+from glfm_cli.io.files import file_label
 from glfm_cli.schema import Schema
 
 METHODS = ("glfm", "sibp", "mean")
@@ -191,34 +192,15 @@ def prepare(
         raise UsageError("--reference", value=f"'{reference}'", expected=" or ".join(names))
     if resume and output is None:
         raise UsageError("--resume needs --output, the results to go on with")
-    file = None
-    if not isinstance(table, pa.Table):
-        file, table = str(table), read_table(table)
-    schema = as_schema(types)
-    data = encode(table, schema, file=file)
-    split = read_split(table, schema, data, file)
     workers = jobs or available_threads()
-    given = split is not None and split.cells is not None
-    if split is not None and split.cells is not None:
-        hideable = sum(int(e.observed.sum()) for e in data.columns if e.column.completed)
-        rates = (float(split.cells.sum()) / hideable,)
-    bench = Bench(
-        table=table,
-        schema=schema,
-        data=data,
-        span=spans(data),
-        methods=chosen,
-        mechanism=GIVEN if given else mechanism,
-        split=split,
-        seed=seed,
-        threads=threads or max(1, available_threads() // workers),
-    )
-    for method in chosen:
-        method.check(table, schema, data)
-    if not given:
+    spare = max(1, available_threads() // workers)
+    bench = _bench(table, types, chosen, mechanism, seed, threads or spare)
+    if bench.split is not None and bench.split.cells is not None:
+        rates = (_share_given(bench),)
+    else:
         for rate in rates:
             for repeat in range(repeats):
-                bench.mask(rate, repeat)
+                bench.mask(rate, repeat)  # raises for one that cannot be drawn
     asked = [
         Job(method, rate, repeat)
         for rate in rates
@@ -232,10 +214,9 @@ def prepare(
         store.check(resume)
         if resume:
             done, others = _on_disk(store, bench, {bench.outcome_id(job) for job in asked})
-    left = tuple(job for job in asked if bench.outcome_id(job) not in done)
     return Plan(
         bench=bench,
-        jobs=left,
+        jobs=tuple(job for job in asked if bench.outcome_id(job) not in done),
         rates=tuple(rates),
         repeats=repeats,
         reference=reference or names[0],
@@ -244,6 +225,44 @@ def prepare(
         done=done,
         others=tuple(others),
     )
+
+
+def _bench(
+    table: pa.Table | str | os.PathLike[str],
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    methods: tuple[Method, ...],
+    mechanism: str,
+    seed: int,
+    threads: int,
+) -> Bench:
+    """Read and encode the table, and check that every method can do it."""
+    file = None
+    if not isinstance(table, pa.Table):
+        file, table = file_label(table), read_table(table)
+    schema = as_schema(types)
+    data = encode(table, schema, file=file)
+    split = read_split(table, schema, data, file)
+    for method in methods:
+        method.check(table, schema, data)
+    return Bench(
+        table=table,
+        schema=schema,
+        data=data,
+        span=spans(data),
+        methods=methods,
+        mechanism=mechanism if split is None or split.cells is None else GIVEN,
+        split=split,
+        seed=seed,
+        threads=threads,
+    )
+
+
+def _share_given(bench: Bench) -> float:
+    """Return the share of the cells that could be hidden which a split names."""
+    assert bench.split is not None
+    assert bench.split.cells is not None
+    columns = [e for e in bench.data.columns if e.column.completed]
+    return float(bench.split.cells.sum()) / sum(int(e.observed.sum()) for e in columns)
 
 
 def carry_out(plan: Plan, observer: Observer) -> Evaluation:
