@@ -9,16 +9,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from glfm_cli.executors import run_jobs
 from glfm_cli.latent.latent import Array, Cells
+from glfm_cli.links.link import of_levels
 from glfm_cli.posterior import Draw, Posterior
 from glfm_cli.sampling import Problem, empty_cells
 from glfm_cli.streams import FOLD, Streams
 
 SWEEPS = 10  # inner ones, for each draw
+LEAST = 1e-300  # probability of a level; its logarithm stays finite
 
 
 def fold_in(
@@ -87,7 +90,8 @@ def _fold_chain(
         for (start, end), y in zip(posterior.spans, starts, strict=True):
             cells.y[:, start:end] = y
         refill = _refill_under(posterior, problem, draw, cells, rng)
-        latent = model.fold_in(draw.latent, problem.config, cells, refill, sweeps, rng)
+        score = partial(_score, posterior, problem, draw)
+        latent = model.fold_in(draw.latent, problem.config, cells, refill, score, sweeps, rng)
         drawn.append(Draw(latent, draw.params, draw.trace))
     return tuple(drawn)
 
@@ -112,3 +116,30 @@ def _refill_under(
             link.bound(x, params[d], y, rng, lower, upper)
 
     return refill
+
+
+def _score(posterior: Posterior, problem: Problem, draw: Draw, eta: Array, rows: slice) -> Array:
+    """Return log p(observed cells of row | eta) of m rows under each eta (C, S), as (m, C)."""
+    noise = posterior.model.draw_noise(draw.latent)
+    n_given = eta.shape[0]
+    total = np.zeros((rows.stop - rows.start, n_given))
+    for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
+        x = column[rows]
+        seen = np.flatnonzero(~np.isnan(x))
+        if link.n_latent == 0 or seen.size == 0:
+            continue
+        start, end = posterior.spans[d]
+        mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
+        values, which = np.unique(x[seen], return_inverse=True)
+        if link.discrete:
+            p = of_levels(link).probabilities(mean, float(noise[d]), draw.params[d])
+            log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
+        else:
+            log_p = link.log_density(
+                np.repeat(values, n_given),
+                np.tile(mean, values.size),
+                float(noise[d]),
+                draw.params[d],
+            ).reshape(values.size, n_given)
+        total[seen] += log_p[which]
+    return total

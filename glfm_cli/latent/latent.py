@@ -134,6 +134,7 @@ class LatentModel(Protocol):
         config: Any,
         cells: Cells,
         refill: Callable[[Array], None],
+        score: Callable[[Array, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
     ) -> Any:
@@ -141,6 +142,8 @@ class LatentModel(Protocol):
 
         `refill(eta)` draws the observed pseudo-observations of `cells` given eta (n, S), and fills
         `lower` and `upper`; the alternation must leave the rows' exact conditional invariant.
+        `score(eta, rows)` returns log p(observed cells of row | eta), of a run of m rows under
+        each of C given eta (C, S), as (m, C): for a good start.
         """
 
     def warnings(self, state: Any) -> list[str]:
