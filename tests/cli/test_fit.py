@@ -18,7 +18,7 @@ NEW = 40
 
 @pytest.fixture(scope="module")
 def kept(here: Here, sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a fit of pbc, the completed table, and its last rows as a table of their own."""
+    """A folder with a fit of pbc, the completed table, and its last rows as a table."""
     folder = tmp_path_factory.mktemp("kept")
     data = sample_data / "pbc.csv"
     types = data.with_suffix(".types.yaml")
