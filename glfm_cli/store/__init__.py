@@ -13,7 +13,7 @@ a `Fit`; a run writes through a `Store`. docs/saving.md describes the files.
 
 from __future__ import annotations
 
-from glfm_cli.store.fit import Fit, Store, check_free, discard, load_fit
+from glfm_cli.store.fit import Fit, load_fit
 from glfm_cli.store.folder import check_folder
 from glfm_cli.store.header import (
     Header,
@@ -24,6 +24,7 @@ from glfm_cli.store.header import (
     versions,
 )
 from glfm_cli.store.log import EVERY, Extent
+from glfm_cli.store.writer import Store, check_free, discard
 
 __all__ = [
     "EVERY",

@@ -1,0 +1,91 @@
+"""What a saved fit says of its table: the links of its columns, and the table as encoded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.errors import StoreError
+from glfm_cli.latent.latent import Array, take
+from glfm_cli.links.constants import constants_of, link_from
+from glfm_cli.links.link import Link
+from glfm_cli.sampling import inner
+from glfm_cli.schema import Column
+from glfm_cli.store.arrays import read_one, to_stream
+from glfm_cli.store.folder import DATA, LINKS, map_file
+from glfm_cli.store.header import Header, hash_of_data
+from glfm_cli.store.log import broken
+
+
+def links_out(links: Sequence[Link]) -> bytes:
+    """Return the constants of links as the bytes of a file."""
+    constants = {
+        f"{d}.{name}": value
+        for d, link in enumerate(links)
+        for name, value in constants_of(link).items()
+    }
+    constants["columns"] = np.array(len(links), dtype=np.int64)
+    return to_stream(constants)
+
+
+def read_links(folder: Path, header: Header, columns: Sequence[Column]) -> tuple[Link, ...]:
+    """Return the links of a saved fit from their constants."""
+    buffer = map_file(folder, LINKS)
+    try:
+        if hashlib.sha256(memoryview(buffer)).hexdigest() != header.links_hash:
+            raise ValueError("its hash is another")
+        constants = read_one(buffer)
+        if int(take(constants, "columns", np.int64, ())) != len(columns):
+            raise ValueError(f"it is not of {len(columns)} columns")
+        links = []
+        for d, (column, modelled) in enumerate(zip(columns, header.modelled, strict=True)):
+            part = inner(constants, f"{d}.")
+            try:
+                links.append(link_from(column, len(modelled.levels), part, header.link_config))
+            except ValueError as error:
+                raise ValueError(f"column '{column.name}': {error}") from None
+    except ValueError as error:
+        raise broken(folder, LINKS, error) from None
+    return tuple(links)
+
+
+def data_out(data: Data) -> bytes:
+    """Return an encoded table as the bytes of a file; 0 stands in cells that are not observed."""
+    arrays: dict[str, Array] = {"rows": np.array(data.n_rows, dtype=np.int64)}
+    for d, encoded in enumerate(data.columns):
+        arrays[f"{d}.x"] = np.where(encoded.observed, encoded.x, 0.0)
+        arrays[f"{d}.observed"] = np.packbits(encoded.observed)
+        arrays[f"{d}.wanted"] = np.packbits(encoded.wanted)
+    return to_stream(arrays)
+
+
+def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
+    """Return the encoded table of a saved fit; it must be the one that was hashed."""
+    n_rows = header.n_rows
+    try:
+        arrays = read_one(map_file(folder, DATA))
+        encoded = []
+        for d, (column, modelled) in enumerate(zip(columns, header.modelled, strict=True)):
+            packed = (-(-n_rows // 8),)
+            observed, wanted = (
+                np.unpackbits(take(arrays, f"{d}.{name}", np.uint8, packed), count=n_rows) == 1
+                for name in ("observed", "wanted")
+            )
+            x = np.where(observed, take(arrays, f"{d}.x", np.float64, (n_rows,)), np.nan)
+            for array in (x, observed, wanted):
+                array.setflags(write=False)
+            part = EncodedColumn(column, modelled.index, x, observed, wanted, modelled.levels)
+            encoded.append(part)
+    except ValueError as error:
+        raise broken(folder, DATA, error) from None
+    data = Data(n_rows, tuple(encoded), header.notes, header.ids)
+    if hash_of_data(data) != header.data_hash:
+        raise StoreError(
+            "is not the table that the fit was made with: its hash is another",
+            file=str(folder / DATA),
+        )
+    return data
