@@ -82,7 +82,7 @@ def end(action: Callable[[], int], console: Console) -> int:
         console.error(*_usage_problem(error))
         return ExitStatus.USAGE
     except (KeyboardInterrupt, typer.Abort):
-        console.error("interrupted; nothing was written")
+        console.error("interrupted before the work was done")
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
         _discard_stdout()  # the reader, such as `head`, has seen enough

@@ -209,7 +209,7 @@ def run(
         return ExitStatus.OK
     from glfm_cli.cli.kept import Kept
 
-    with Kept(console, session.begun()) as kept:
+    with Kept(console, session) as kept:
         run = kept.sample(workers, time_limit)
         completion = complete(
             run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 
 from glfm_cli.cli.console import Console
@@ -12,8 +13,9 @@ from glfm_cli.sampling import Run
 class Kept:
     """A context around sampling and writing the result, in which the run's folder is open.
 
-    At its end partial work is removed when the result is complete; work that was cut short, by
-    Ctrl-C, a time limit or an error, stays, and a warning says where.
+    The folder is made, or opened again, when sampling begins. At the end partial work is removed
+    when the result is complete; work that was cut short, by Ctrl-C, a time limit or an error,
+    stays, and a warning says where.
     """
 
     def __init__(self, console: Console, session: Session) -> None:
@@ -24,7 +26,8 @@ class Kept:
         """Run the chains, showing their progress."""
         from glfm_cli.cli.progress import Progress
 
-        session, console = self._session, self._console
+        console = self._console
+        session = self._session = self._session.begun()
         for text in session.notes:
             console.warn(text)
         with Progress(console, session.plan, session.done) as progress:
@@ -45,13 +48,17 @@ class Kept:
     ) -> None:
         store = self._session.store
         if store is None:
+            folder = self._session.folder
+            if kind is KeyboardInterrupt and folder is not None and folder.exists():
+                self._say_kept(folder)  # Ctrl-C came in the moment between making and opening it
             return
         if kind is not None or self._stopped is not None:
             store.close()
-            self._console.warn(
-                f"the work so far is kept in {store.folder}; go on with --resume {store.folder}"
-            )
+            self._say_kept(store.folder)
         elif self._session.partial:
             store.remove()
         else:
             self._console.note(f"The fit is kept in {store.folder}.")
+
+    def _say_kept(self, folder: Path) -> None:
+        self._console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")

@@ -119,6 +119,13 @@ class Session:
     notes: tuple[str, ...] = ()
     done: int = 0
 
+    @property
+    def folder(self) -> Path | None:
+        """Where the run is kept, or will be; None when it is not."""
+        keeping = self.keeping
+        beside = None if keeping.partial is None else partial_folder(keeping.partial)
+        return keeping.resume or keeping.save or beside
+
     def begun(self) -> Session:
         """Return the session with its folder made or opened again; nothing was written before.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,16 @@ from glfm_cli.store import hash_of_data
 
 Here = Callable[..., Any]
 PLAN = ("--chains", "3", "--warmup", "30", "--draws", "20", "--threads", "2", "--seed", "5")
-FILES = ("out.csv", "cells.csv", "levels.csv")
-OUTPUTS = ("-o", FILES[0], "--cells", FILES[1], "--probabilities", FILES[2])
+WRITTEN = {
+    "--output": "out.csv",
+    "--cells": "cells.csv",
+    "--probabilities": "levels.csv",
+    "--draws-to": "draws.parquet",
+}
+FILES = tuple(WRITTEN.values())
+OUTPUTS = ("--multiple", "4", *(word for pair in WRITTEN.items() for word in pair))
+
+SAVED, PARTIAL = "fit.glfm", "out.csv.glfm.partial"
 
 
 @pytest.fixture(scope="module")
@@ -52,28 +62,48 @@ def go_on(table: tuple[str, ...], folder: str = "fit.glfm") -> tuple[str, ...]:
 # Killed --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kept", [SAVED, PARTIAL])
 def test_a_run_killed_twenty_times_gives_the_same_bytes(
-    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, seed: int
+    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, seed: int, kept: str
 ) -> None:
     """With a state saved after every sweep most of the time goes into writing."""
     moments = random.Random(seed)
-    started, killed = False, 0
+    folder, killed = tmp_path / kept, 0
+    begin = (*table, *PLAN, *OUTPUTS, "--checkpoint", "0")
+    begin += ("--save", SAVED) if kept == SAVED else ()
+    again = (*go_on(table), "--checkpoint", "0") if kept == SAVED else begin
     while killed < 20:
-        begin = (*table, *PLAN, *OUTPUTS, "--save", "fit.glfm", "--checkpoint", "0")
-        again = (*go_on(table), "--checkpoint", "0")
-        command = Command(tmp_path, *(again if started else begin))
+        command = Command(tmp_path, *(again if folder.exists() else begin))
         status = command.stop(moments.uniform(0.0, 0.1))
-        started = (tmp_path / "fit.glfm").exists()
         killed += status == -signal.SIGKILL
         assert status in (0, -signal.SIGKILL), command.stderr
         if status == 0:  # so fast that it was done before: once more from the beginning
             assert outputs(tmp_path) == straight
-            for path in (tmp_path / "fit.glfm").iterdir():
-                path.unlink()
-            (tmp_path / "fit.glfm").rmdir()
-            started = False
-    assert Command(tmp_path, *(again if started else begin)).end() == 0
+            shutil.rmtree(folder, ignore_errors=True)
+    assert Command(tmp_path, *(again if folder.exists() else begin)).end() == 0
     assert outputs(tmp_path) == straight
+
+
+def test_a_run_killed_while_it_writes_its_outputs_leaves_whole_ones_or_none(
+    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, seed: int
+) -> None:
+    """A finished fit that is gone on with has nothing to do but to write."""
+    moments = random.Random(seed)
+    assert Command(tmp_path, *table, *PLAN, "-o", "first.csv", "--save", SAVED).end() == 0
+    before = files_of(tmp_path / SAVED)
+    began = time.monotonic()
+    assert Command(tmp_path, *go_on(table)).end() == 0
+    whole = time.monotonic() - began
+    for _ in range(6):
+        for name in FILES:
+            (tmp_path / name).unlink(missing_ok=True)
+        Command(tmp_path, *go_on(table)).stop(moments.uniform(0.2, 1.0) * whole)
+        found = {name: (tmp_path / name) for name in FILES if (tmp_path / name).exists()}
+        assert all(path.read_bytes() == straight[name] for name, path in found.items())
+    assert Command(tmp_path, *go_on(table)).end() == 0
+    assert outputs(tmp_path) == straight
+    after = files_of(tmp_path / SAVED)
+    assert [name for name in before if name != "run.json" and after[name] != before[name]] == []
 
 
 def test_the_same_command_goes_on_from_partial_work(
@@ -102,9 +132,9 @@ def test_runs_killed_once_at_any_moment_give_the_same_bytes(
     for i in range(20):
         folder = tmp_path / str(i)
         folder.mkdir()
-        command = Command(folder, *table, *PLAN, *OUTPUTS, "--save", "fit.glfm")
-        command.stop(moments.uniform(0.0, 1.5))
-        again = go_on(table) if (folder / "fit.glfm").exists() else (*table, *PLAN, *OUTPUTS)
+        save = ("--save", SAVED) if i % 2 else ()
+        Command(folder, *table, *PLAN, *OUTPUTS, *save).stop(moments.uniform(0.0, 1.5))
+        again = go_on(table) if (folder / SAVED).exists() else (*table, *PLAN, *OUTPUTS)
         assert Command(folder, *again).end() == 0
         assert outputs(folder) == straight
 
@@ -112,18 +142,21 @@ def test_runs_killed_once_at_any_moment_give_the_same_bytes(
 # Interrupted ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kept", [SAVED, PARTIAL])
 @pytest.mark.parametrize("moment", [0.0, 0.1, 0.3])
 def test_ctrl_c_completes_the_table_and_the_run_goes_on_from_there(
-    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, moment: float
+    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, moment: float, kept: str
 ) -> None:
-    command = Command(tmp_path, *table, *PLAN, *OUTPUTS, "--save", "fit.glfm")
-    command.wait_for(tmp_path / "fit.glfm")
-    status = command.stop(moment, signal.SIGINT)
-    assert status == 130
-    assert "the work so far is kept in fit.glfm; go on with --resume fit.glfm" in command.stderr
-    assert (tmp_path / "fit.glfm").exists()
-    assert Command(tmp_path, *go_on(table)).end() == 0
+    save = ("--save", SAVED) if kept == SAVED else ()
+    command = Command(tmp_path, *table, *PLAN, *OUTPUTS, *save)
+    command.wait_for(tmp_path / kept)
+    assert command.stop(moment, signal.SIGINT) == 130
+    assert f"the work so far is kept in {kept}; go on with --resume {kept}" in command.stderr
+    written = (tmp_path / "out.csv").exists()
+    assert written != ("Error: interrupted before the work was done" in command.stderr)
+    assert Command(tmp_path, *go_on(table, kept)).end() == 0
     assert outputs(tmp_path) == straight
+    assert (tmp_path / PARTIAL).exists() is False
 
 
 def test_a_time_limit_leaves_partial_work_that_goes_on(

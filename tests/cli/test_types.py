@@ -272,7 +272,7 @@ def test_interrupt_ends_with_130_and_one_line(repository: Path) -> None:
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, stdout) == (130, b"")
-    assert stderr == b"Error: interrupted; nothing was written\n"
+    assert stderr == b"Error: interrupted before the work was done\n"
 
 
 # Help ----------------------------------------------------------------------------------------

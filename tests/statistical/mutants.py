@@ -1,4 +1,4 @@
-"""Wrong versions of the compiled kernel, made from its source: tests must tell them apart.
+"""Wrong versions of the compiled kernels, made from its source: tests must tell them apart.
 
 Each mutant replaces one line of the production source, is compiled on the spot, and shares
 everything else with the kernel that ships.
@@ -16,7 +16,7 @@ from types import ModuleType
 
 KERNELS = Path(__file__).resolve().parents[2] / "glfm_cli" / "_kernels"
 
-# name: (text of the production source, what stands there instead)
+# Of each kernel, name: (text of the production source, what stands there instead)
 MUTANTS = {
     "new features from their prior": (
         "m.new_weight[k] += log_evidence(m, group, m.q[group], m.R2[group], k)",
@@ -31,6 +31,17 @@ MUTANTS = {
         "update_bits(m, 0)",
     ),
 }
+BITS_MUTANTS = {
+    "a new row among those counted": (
+        "others = count[k] - bits[k] if shared else count[k]",
+        "others = count[k] - bits[k]",
+    ),
+    "one-sided intervals as if always so likely": (
+        "- now_sides - now_bands - (log(u) - log1p(-u))",
+        "- now_bands - (log(u) - log1p(-u))",
+    ),
+}
+_SOURCES = {"_glfm": ("_vector",), "_bits": ("_vector", "_normal")}
 
 _SETUP = """
 import sys
@@ -41,7 +52,7 @@ setup(
     version="0",
     py_modules=[],
     script_args=["build_ext", "--inplace", "--quiet"],
-    ext_modules=[Extension("_glfm", ["_glfm.pyx", "_vector.c"], include_dirs=["."])],
+    ext_modules=[Extension(sys.argv[1], sys.argv[2:], include_dirs=["."])],
     cmdclass={"build_ext": build_ext},
 )
 """
@@ -49,15 +60,18 @@ setup(
 
 def compile_mutant(name: str, folder: Path) -> ModuleType:
     """Return the kernel module with one line replaced, compiled in `folder`."""
-    right, wrong = MUTANTS[name]
-    source = (KERNELS / "_glfm.pyx").read_text(encoding="utf-8")
+    kernel = "_bits" if name in BITS_MUTANTS else "_glfm"
+    right, wrong = (BITS_MUTANTS | MUTANTS)[name]
+    source = (KERNELS / f"{kernel}.pyx").read_text(encoding="utf-8")
     assert source.count(right) == 1, f"the line of mutant '{name}' is not in the source just once"
-    for header in ("_vector.h", "_vector.c"):
-        shutil.copy(KERNELS / header, folder)
-    (folder / "_glfm.pyx").write_text(source.replace(right, wrong), encoding="utf-8")
+    for shared in _SOURCES[kernel]:
+        for suffix in (".h", ".c"):
+            shutil.copy(KERNELS / (shared + suffix), folder)
+    (folder / f"{kernel}.pyx").write_text(source.replace(right, wrong), encoding="utf-8")
     (folder / "setup.py").write_text(_SETUP, encoding="utf-8")
     built = subprocess.run(
-        [sys.executable, "setup.py"],
+        [sys.executable, "setup.py", kernel, f"{kernel}.pyx"]
+        + [f"{shared}.c" for shared in _SOURCES[kernel]],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(KERNELS.parents[1])},
         capture_output=True,
@@ -66,7 +80,7 @@ def compile_mutant(name: str, folder: Path) -> ModuleType:
     )
     assert built.returncode == 0, built.stderr
     (library,) = [path for path in folder.iterdir() if path.suffix in (".so", ".pyd")]
-    spec = importlib.util.spec_from_file_location("_glfm", library)
+    spec = importlib.util.spec_from_file_location(kernel, library)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

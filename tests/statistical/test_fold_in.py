@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,13 @@ import pytest
 from scipy import stats
 
 from glfm_cli.completion import prepare
+from glfm_cli.folding import SWEEPS as PRODUCTION_SWEEPS
 from glfm_cli.folding import fold_in
+from glfm_cli.latent import glfm
 from glfm_cli.latent.glfm import GlfmDraw
 from glfm_cli.posterior import Draw, Posterior
 from glfm_cli.sampling import Problem, spans_of
+from tests.statistical.mutants import BITS_MUTANTS, compile_mutant
 
 COPIES = 10_000
 SWEEPS = 50
@@ -138,11 +142,28 @@ def test_a_prior_that_is_off_by_one_row_would_be_noticed() -> None:
     assert p_value(tiny.folded(row), tiny.exact(row, n_rows=5)) < 1e-6
 
 
+@pytest.mark.parametrize("row", ROWS)
+def test_the_starting_bits_alone_are_noticed(row: str) -> None:
+    tiny = Tiny(True, seed=1)
+    assert p_value(tiny.folded(ROWS[row], sweeps=0), tiny.exact(ROWS[row])) < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", BITS_MUTANTS)
+def test_mutants_of_the_kernel_are_caught(
+    mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glfm, "_bits", compile_mutant(mutant, tmp_path))
+    tiny = Tiny(True, seed=1)
+    found = [p_value(tiny.folded(row), tiny.exact(row)) for row in ROWS.values()]
+    assert min(found) < 1e-6, found
+
+
 def test_the_exact_law_stays_where_it_is() -> None:
     """Copies that have been drawn stay in their law for any further sweep."""
     tiny = Tiny(True, seed=1)
     row = ROWS["every kind of cell"]
-    for sweeps in (SWEEPS + 1, SWEEPS + 7):
+    for sweeps in (PRODUCTION_SWEEPS, SWEEPS + 1, SWEEPS + 7):
         assert p_value(tiny.folded(row, sweeps=sweeps), tiny.exact(row)) > 1e-4
 
 
