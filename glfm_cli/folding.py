@@ -112,8 +112,9 @@ def _refill_under(
             if not link.known:
                 mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
                 link.augment(x, mean, float(noise[d]), params[d], rng, y)
-            lower, upper = cells.lower[:, start:end], cells.upper[:, start:end]
-            link.bound(x, params[d], y, rng, lower, upper)
+            if posterior.model.refines:
+                lower, upper = cells.lower[:, start:end], cells.upper[:, start:end]
+                link.bound(x, params[d], y, rng, lower, upper)
 
     return refill
 

@@ -220,8 +220,10 @@ class Chain:
             part = slice(*self.spans[d])
             rng, eta = self.streams.get(column_step(d)), self.eta_of(d)
             link.update_params(x, eta, self.params[d], rng, adapt)
-            link.bound(x, self.params[d], y, rng, cells.lower[:, part], cells.upper[:, part])
-        model.refine(self.state, cells, self.eta, self.streams)
+            if model.refines:
+                link.bound(x, self.params[d], y, rng, cells.lower[:, part], cells.upper[:, part])
+        if model.refines:
+            model.refine(self.state, cells, self.eta, self.streams)
         noise = model.noise(self.state)
         for d, link, x, y in self._columns():
             if not link.known:
@@ -297,6 +299,7 @@ def empty_cells(problem: Problem) -> Cells:
     n_latent = [link.n_latent for link in links]
     column = np.repeat(np.arange(len(links)), n_latent).astype(np.int32)
     shape = (problem.n_rows, column.size)
+    bounded = shape if problem.model.refines else (0, 0)
     return Cells(
         y=np.zeros(shape),
         observed=np.ascontiguousarray(~np.isnan(np.column_stack(problem.xs))).astype(np.uint8),
@@ -304,8 +307,8 @@ def empty_cells(problem: Problem) -> Cells:
         unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
         scale_group=np.zeros((len(links), 2)),
         factor=np.ones(len(links)),
-        lower=np.zeros(shape),
-        upper=np.zeros(shape),
+        lower=np.zeros(bounded),
+        upper=np.zeros(bounded),
         spread=np.repeat([float(link.spread) for link in links], n_latent),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-START, ROWS, WEIGHTS, HYPER, CELLS, CHECKS, TABLES, DRAWS, FOLD, BITS = range(10)
+START, ROWS, WEIGHTS, HYPER, CELLS, CHECKS, TABLES, DRAWS, FOLD, BITS, PARTS = range(11)
 _COLUMN = 16
 _WORDS = 13  # of one stream's state, as `save` writes it
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.latent import LatentModel
 
-MODELS: dict[str, LatentModel] = {"glfm": Glfm()}
+MODELS: dict[str, LatentModel] = {"glfm": Glfm(), "bsvd": Bsvd()}

@@ -186,6 +186,7 @@ class Glfm:
     Config = GlfmConfig
     accepts = frozenset({"dense"})
     inference = "gibbs"
+    refines = True
 
     def start(self, cells: Cells, config: GlfmConfig, streams: Streams) -> GlfmState:
         """Return a state with a few random features and zero weights."""

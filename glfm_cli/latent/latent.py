@@ -18,6 +18,18 @@ from glfm_cli.streams import Streams
 Array = NDArray[Any]
 
 
+@dataclass(frozen=True)
+class Entries:
+    """Which cells of a matrix are observed: ascending by row, then by column.
+
+    row, column : (m,) int32;  shape : rows and columns of the matrix
+    """
+
+    row: Array
+    column: Array
+    shape: tuple[int, int]
+
+
 @dataclass
 class Cells:
     """Everything a latent model sees of a table.
@@ -32,6 +44,11 @@ class Cells:
     lower, upper : (N, S) float64, what is known of observed y: a point where they are equal, else
         an interval over which y may be integrated; the driver fills them before every `refine`
     spread : (S,) float64, sd of what an interval bounds, in units of the noise's
+    weight : (N, S) float64, precision of y in units of one over the noise variance; None = 1
+    entries : the matrix whose observed cells are the N rows here, S = 1; None for a table
+    row_features, column_features : (I, p) and (J, q) float64, covariates of the matrix's rows and
+        columns, standardised; None where there are none
+    threads : that one chain may use; nothing drawn depends on it
     """
 
     y: Array
@@ -43,6 +60,11 @@ class Cells:
     lower: Array
     upper: Array
     spread: Array
+    weight: Array | None = None
+    entries: Entries | None = None
+    row_features: Array | None = None
+    column_features: Array | None = None
+    threads: int = 1
 
     def span(self, d: int) -> tuple[int, int]:
         """Return the first pseudo-column of column `d`, and one past its last."""
@@ -91,6 +113,10 @@ class LatentModel(Protocol):
     def inference(self) -> str:
         """Return "gibbs" or "variational"."""
 
+    @property
+    def refines(self) -> bool:
+        """Return whether `refine` does something; if not, `lower` and `upper` stay empty."""
+
     def start(self, cells: Cells, config: Any, streams: Streams) -> Any:
         """Return the state that a chain begins with."""
 
@@ -100,8 +126,8 @@ class LatentModel(Protocol):
     def refine(self, state: Any, cells: Cells, eta: Array, streams: Streams) -> None:
         """Draw latent structure again, given the weights, y integrated over its intervals.
 
-        Changes `eta` (N, S) and the missing y with it; observed y are drawn anew afterwards. A
-        model without such a move does nothing.
+        Changes `eta` (N, S) and the missing y with it; observed y are drawn anew afterwards.
+        Called only when the model `refines`.
         """
 
     def fill_eta(self, state: Any, out: Array) -> None:
@@ -141,7 +167,8 @@ class LatentModel(Protocol):
         """Return a snapshot of new rows, given everything that a draw's rows share.
 
         `refill(eta)` draws the observed pseudo-observations of `cells` given eta (n, S), and fills
-        `lower` and `upper`; the alternation must leave the rows' exact conditional invariant.
+        `lower` and `upper` if the model `refines`; the alternation must leave the rows' exact
+        conditional invariant.
         `score(eta, rows)` returns log p(observed cells of row | eta), of a run of m rows under
         each of C given eta (C, S), as (m, C): for a good start.
         """

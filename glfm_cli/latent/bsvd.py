@@ -1,0 +1,347 @@
+"""BSVD: a low-rank matrix whose components switch themselves on and off.
+
+    x_ij = sum_k s_k z_k U_ik V_jk + r_i . G_R[j] + G_C[i] . c_j        y_ij ~ N(x_ij, sd2_j / w_ij)
+    U_ik ~ N(0, 1/I)   V_jk ~ N(0, 1/J)   s_k ~ N(0, 1/alpha) above 0   z_k ~ Bern(p0)
+    alpha I J ~ Gamma   sd2 ~ InvGamma    G_R[j] ~ N(mu, 1/tau)         G_C[i] ~ N(0, 1/tau)
+
+    I, J     rows and columns of the matrix: of a table, its rows and its pseudo-columns
+    p0       a / (a + b (K - 1)), pi_k ~ Beta(a/K, b(K-1)/K) integrated out
+    r, c     known covariates of rows and columns, a constant among them: an intercept of its own
+             for every column, and for every row of a matrix of one kind
+    w_ij     known weight of a cell: trials of a binomial one, else 1
+    left     [U | R | G_C] (I, q);   right  [s V | G_R | C] (J, q);   x = left right'
+
+[BSVD] C. Wang, "Nonparametric Bayesian methods for incomplete data", thesis, 2010, chapter 5.
+Departures, each because the printed sampler does not leave the posterior invariant or hardly
+mixes: z_k and U_k are drawn together, with U_k and pi_k integrated out; switched-off components are
+drawn anew from their prior; rows [U_i, G_C[i]] and columns [V_j, G_R[j]] are drawn as blocks; moves
+along the scales of s, U and V, and of columns with unit noise; intercepts and their priors.
+
+Cost of a sweep with m observed cells and K components switched on: O(m K^2 + (I + J) K^3), and
+some 5 ns a cell for each component that is looked at. Memory: 60 bytes a cell beside the factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm_cli.latent.latent import Array, Cells, EtaLaw, Sizes, take
+from glfm_cli.latent.lowrank import (
+    BsvdConfig,
+    BsvdState,
+    Design,
+    Regression,
+    draw_columns,
+    draw_components,
+    draw_noise,
+    draw_rows,
+    fill_means,
+    move_scales,
+)
+from glfm_cli.latent.matrix import Each, Matrix, team
+from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
+
+FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
+
+
+@dataclass(frozen=True)
+class BsvdDraw:
+    """A snapshot: left (I, q) and right (J, q), noise variances (D,), and the priors of a new row.
+
+    n_components, n_row_covariates : the first of the q columns, and those after them
+    tau : see `BsvdState`;  n_rows : I of the fit
+    """
+
+    left: Array
+    right: Array
+    noise: Array
+    n_components: int
+    n_row_covariates: int
+    tau: Array
+    n_rows: int
+
+
+class Bsvd:
+    """The low-rank model behind the `LatentModel` protocol."""
+
+    name = "bsvd"
+    Config = BsvdConfig
+    accepts = frozenset({"dense", "sparse", "weights"})
+    inference = "gibbs"
+    refines = False
+
+    def start(self, cells: Cells, config: BsvdConfig, streams: Streams) -> BsvdState:
+        """Return a state with a few components, after some sweeps of the blocks alone."""
+        rng = streams.get(START)
+        state = _empty_state(cells, config)
+        n_rows, n_columns = state.matrix.shape
+        K = state.s.size
+        state.on[: min(config.initial_components, K)] = True
+        k = state.active
+        state.V[:, k] = rng.standard_normal((n_columns, k.size)) / np.sqrt(max(n_columns, 1))
+        state.s[k] = 0.5 * np.sqrt(n_rows * n_columns)
+        state.alpha = 1.0 / max(n_rows * n_columns, 1)
+        for _ in range(FIRST_SWEEPS if n_columns else 0):
+            with team(cells.threads) as each:
+                self._blocks(state, cells, streams, each)
+        return state
+
+    def update(self, state: BsvdState, cells: Cells, streams: Streams) -> None:
+        """Draw components, rows, columns, scales and noise variances, given y.
+
+        Raises
+        ------
+        NumericalError
+            The precision of a row or column lost positive definiteness.
+        """
+        if state.matrix.shape[1] == 0:
+            return
+        with team(cells.threads) as each:
+            E = state.matrix.values(cells.y) - state.x
+            draw_components(state, E, streams.get(PARTS), each)
+            self._blocks(state, cells, streams, each)
+
+    def _blocks(self, state: BsvdState, cells: Cells, streams: Streams, each: Each) -> None:
+        """Draw rows and columns, then the scales, and the noise given all of them."""
+        matrix = state.matrix
+        y = matrix.values(cells.y)
+        draw_rows(state, y, streams.get(ROWS), each)
+        rescaled = draw_columns(state, cells, y, streams.get(WEIGHTS), each)
+        if rescaled is not None:
+            y = rescaled
+            matrix.put(y, cells.y)
+        move_scales(state, streams.get(HYPER))
+        fill_means(state, each)
+        draw_noise(state, y, streams.get(HYPER))
+
+    def refine(self, state: BsvdState, cells: Cells, eta: Array, streams: Streams) -> None:
+        """Do nothing."""
+
+    def fill_eta(self, state: BsvdState, out: Array) -> None:
+        """Fill `out` with x: of every cell of a table, or of the observed cells of a matrix."""
+        if state.matrix.place is None:
+            out[:, 0] = state.x
+        else:
+            left, right = state.sides()
+            np.matmul(left, right.T, out=out)
+
+    def noise(self, state: BsvdState) -> Array:
+        """Return the noise variances (D,)."""
+        return state.noise
+
+    def finish(self, state: BsvdState, streams: Streams) -> None:
+        """Draw alpha given the scales that are on, and the precisions and mean of the effects."""
+        config, rng = state.config, streams.get(HYPER)
+        n_rows, n_columns = state.matrix.shape
+        s = state.s[state.on]
+        cells = max(n_rows * n_columns, 1)
+        # Scales of components that are off are integrated out.
+        rate = config.scale_rate + 0.5 * float(s @ s) / cells
+        state.alpha = rng.gamma(config.scale_shape + 0.5 * s.size) / rate / cells
+        first = int(state.design.bias)
+        if state.design.one_kind and first:
+            g = state.G_R[:, 0]
+            precision = state.tau[0] * g.size + 1.0 / config.bias_variance
+            state.mu = state.tau[0] * g.sum() / precision
+            state.mu += rng.standard_normal() / np.sqrt(precision)
+        of_rows = first if state.design.one_kind else 0
+        groups = (
+            state.G_R[:, :first] - state.mu,
+            state.G_R[:, first:],
+            state.G_C[:, :of_rows],
+            state.G_C[:, of_rows:],
+        )
+        for i, g in enumerate(groups):
+            shape = config.effect_shape + 0.5 * g.size
+            state.tau[i] = rng.gamma(shape) / (config.effect_rate + 0.5 * float(np.sum(g * g)))
+
+    def trace(self, state: BsvdState) -> dict[str, float]:
+        """Return the rank, the three largest singular values and alpha.
+
+        The singular values are those of U S V' over sqrt(I J): of a component alone, the root of
+        its mean square.
+        """
+        n_rows, n_columns = state.matrix.shape
+        k = state.active
+        largest = np.zeros(3)
+        if k.size and n_columns:
+            parts = (state.U[:, k], state.s[k] * state.V[:, k])
+            left, right = (np.asarray(np.linalg.qr(part, mode="r")) for part in parts)
+            values = np.linalg.svd(left @ right.T, compute_uv=False)[:3]
+            largest[: values.size] = values / np.sqrt(n_rows * n_columns)
+        return {
+            "rank": float(k.size),
+            **{f"singular_{i + 1}": float(value) for i, value in enumerate(largest)},
+            "scale_precision": state.alpha * n_rows * n_columns,
+        }
+
+    def draw(self, state: BsvdState) -> BsvdDraw:
+        """Return a snapshot of both sides and the noise."""
+        state.at_cap = state.at_cap or (0 < state.s.size == int(state.on.sum()))
+        left, right = state.sides()
+        return BsvdDraw(
+            left,
+            right,
+            state.noise.copy(),
+            int(state.on.sum()),
+            state.design.R.shape[1],
+            state.tau.copy(),
+            left.shape[0],
+        )
+
+    def draw_noise(self, draw: BsvdDraw) -> Array:
+        """Return the noise variances (D,) of a snapshot."""
+        return draw.noise
+
+    def eta_law(self, draw: BsvdDraw, rows: slice | Array) -> EtaLaw:
+        """Return x of some rows of a table, a point: one component without variance."""
+        mean = (draw.left[rows] @ draw.right.T)[:, None, :]
+        return EtaLaw(np.ones(mean.shape[:2]), mean, None)
+
+    def sample_eta(self, draw: BsvdDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
+        """Return x (n, S); given a draw nothing of it is random."""
+        return self.eta_law(draw, rows).mean[:, 0, :]
+
+    def fold_in(
+        self,
+        draw: BsvdDraw,
+        config: BsvdConfig,
+        cells: Cells,
+        refill: Callable[[Array], None],
+        score: Callable[[Array, slice], Array],
+        sweeps: int,
+        rng: np.random.Generator,
+    ) -> BsvdDraw:
+        """Return factors and effects of new rows of a table, given everything the columns have.
+
+        Each sweep lets `refill` draw what is known of y given x, then draws every row as a block
+        given that; where all y are known, one is enough. O(n S K^2) a sweep.
+        """
+        matrix = Matrix.of(cells)
+        n, k = matrix.shape[0], draw.n_components
+        design = Design.of(cells, matrix.shape, config.bias)
+        right, p = draw.right, draw.n_row_covariates
+        regressor = np.delete(right, slice(k, k + p), axis=1)
+        prior = np.concatenate([np.full(k, float(draw.n_rows)), design.precision(draw.tau)[1]])
+        regression = Regression(
+            precision=(np.ones(n), 1.0 / draw.noise[matrix.owner]),
+            own=design.R,
+            other=right[:, k : k + p],
+            regressor=regressor,
+            prior=prior,
+            prior_linear=np.zeros(prior.size),
+        )
+        left = np.zeros((n, right.shape[1]))
+        left[:, k : k + p] = design.R
+        for _ in range(sweeps if right.size else 0):
+            refill(left @ right.T)
+            with team(1) as each:
+                drawn = regression.solve(
+                    matrix.rows, matrix.weight, matrix.values(cells.y), rng, each
+                )
+            coefficients = drawn.mean + drawn.deviation
+            left[:, :k], left[:, k + p :] = coefficients[:, :k], coefficients[:, k:]
+        return BsvdDraw(left, right, draw.noise, k, p, draw.tau, draw.n_rows)
+
+    def warnings(self, state: BsvdState) -> list[str]:
+        """Return what a user should know of a finished chain."""
+        limit = state.config.max_components
+        if state.at_cap and state.s.size == limit:
+            return [
+                f"the number of components reached its cap of {limit}; "
+                "raise it with --set max_components=N"
+            ]
+        return []
+
+    def save(self, state: BsvdState) -> dict[str, Array]:
+        """Return the components that are on, effects, noise, alpha, tau, mu and the cap's flag.
+
+        The means x are those that both sides give, cell by cell, so that they need no place.
+        """
+        k = state.active
+        return {
+            "on": state.on.astype(np.uint8),
+            "U": state.U[:, k],
+            "V": state.V[:, k],
+            "s": state.s[k],
+            "G_R": state.G_R,
+            "G_C": state.G_C,
+            "noise": state.noise,
+            "tau": state.tau,
+            "alpha": np.array(state.alpha, dtype=np.float64),
+            "mu": np.array(state.mu, dtype=np.float64),
+            "at_cap": np.array(state.at_cap, dtype=np.uint8),
+        }
+
+    def load(self, arrays: Mapping[str, Array], cells: Cells, config: BsvdConfig) -> BsvdState:
+        """Return the state that `save` was given."""
+        state = _empty_state(cells, config)
+        n_rows, n_columns = state.matrix.shape
+        state.on[:] = take(arrays, "on", np.uint8, state.on.shape) != 0
+        k = state.active
+        state.U[:, k] = take(arrays, "U", np.float64, (n_rows, k.size))
+        state.V[:, k] = take(arrays, "V", np.float64, (n_columns, k.size))
+        state.s[k] = take(arrays, "s", np.float64, (k.size,))
+        for name in ("G_R", "G_C", "noise", "tau"):
+            kept = getattr(state, name)
+            kept[...] = take(arrays, name, np.float64, kept.shape)
+        state.alpha = float(take(arrays, "alpha", np.float64, ()))
+        state.mu = float(take(arrays, "mu", np.float64, ()))
+        state.at_cap = bool(take(arrays, "at_cap", np.uint8, ()))
+        positive = (state.noise, state.tau, state.s[k], np.array([state.alpha]))
+        if not all(np.all(values > 0.0) for values in positive):
+            raise ValueError("'noise', 'tau', 's' or 'alpha' is not above 0")
+        with team(cells.threads) as each:
+            fill_means(state, each)
+        return state
+
+    def pack(self, draw: BsvdDraw) -> dict[str, Array]:
+        """Return both sides, the noise variances, and what new rows need."""
+        return {
+            "left": draw.left,
+            "right": draw.right,
+            "noise": draw.noise,
+            "tau": draw.tau,
+            "sizes": np.array([draw.n_components, draw.n_row_covariates, draw.n_rows], np.int64),
+        }
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> BsvdDraw:
+        """Return the snapshot that `pack` was given, on the same memory."""
+        k, p, n_rows = (int(n) for n in take(arrays, "sizes", np.int64, (3,)))
+        right = take(arrays, "right", np.float64, (sizes.latent, None))
+        if min(k, p) < 0 or k + p > right.shape[1] or n_rows < 1:
+            raise ValueError("'sizes' does not fit 'right'")
+        noise = take(arrays, "noise", np.float64, (sizes.columns,))
+        tau = take(arrays, "tau", np.float64, (4,))
+        if not (np.all(noise > 0.0) and np.all(tau > 0.0)):
+            raise ValueError("'noise' or 'tau' has a number that is not above 0")
+        left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
+        return BsvdDraw(left, right, noise, k, p, tau, n_rows)
+
+
+def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
+    """Return a state without components, effects 0 and scales 1."""
+    matrix = Matrix.of(cells)
+    n_rows, n_columns = matrix.shape
+    K = min(config.max_components, n_rows, n_columns)
+    design = Design.of(cells, matrix.shape, config.bias)
+    return BsvdState(
+        config=config,
+        matrix=matrix,
+        design=design,
+        unit_noise=cells.unit_noise,
+        U=np.zeros((n_rows, K)),
+        V=np.zeros((n_columns, K)),
+        s=np.zeros(K),
+        on=np.zeros(K, dtype=bool),
+        G_R=np.zeros((n_columns, design.R.shape[1])),
+        G_C=np.zeros((n_rows, design.C.shape[1])),
+        noise=np.ones(cells.unit_noise.size),
+        alpha=1.0,
+        tau=np.ones(4),
+        mu=0.0,
+        x=np.zeros(matrix.n_cells),
+    )
