@@ -32,6 +32,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 IMAGES = REPOSITORY / "docs" / "images"
 DOCUMENTS = (
     "README.md",
+    "docs/bsvd.md",
     "docs/evaluate.md",
     "docs/explore.md",
     "docs/impute.md",

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from glfm_cli.executors import run_jobs
-from glfm_cli.latent.latent import Array, Cells, LatentModel, take
+from glfm_cli.latent.latent import Array, Cells, Entries, LatentModel, take
 from glfm_cli.links.constants import check_params
 from glfm_cli.links.link import Link, LinkConfig, Params
 from glfm_cli.posterior import Draw, Posterior
@@ -82,6 +82,8 @@ class Problem:
 
     xs : per column (n_rows,) float64, NaN where missing
     link_config : the choices that the links were made with
+    entries : the matrix whose observed cells the rows are, for a single link; None for a table
+    row_features, column_features : covariates of that matrix, see `Cells`
     """
 
     model: LatentModel
@@ -89,6 +91,9 @@ class Problem:
     links: tuple[Link, ...]
     xs: tuple[Array, ...]
     link_config: LinkConfig = field(default_factory=LinkConfig)
+    entries: Entries | None = None
+    row_features: Array | None = None
+    column_features: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -293,8 +298,11 @@ def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     }
 
 
-def empty_cells(problem: Problem) -> Cells:
-    """Return the cells of a table with every pseudo-observation 0."""
+def empty_cells(problem: Problem, threads: int = 1) -> Cells:
+    """Return the cells of a table with every pseudo-observation 0.
+
+    `threads` is how many a chain may use.
+    """
     links = problem.links
     n_latent = [link.n_latent for link in links]
     column = np.repeat(np.arange(len(links)), n_latent).astype(np.int32)
@@ -310,10 +318,14 @@ def empty_cells(problem: Problem) -> Cells:
         lower=np.zeros(bounded),
         upper=np.zeros(bounded),
         spread=np.repeat([float(link.spread) for link in links], n_latent),
+        entries=problem.entries,
+        row_features=problem.row_features,
+        column_features=problem.column_features,
+        threads=threads,
     )
 
 
-def load_chain(problem: Problem, arrays: Mapping[str, Array]) -> Chain:
+def load_chain(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) -> Chain:
     """Return the chain that `Chain.save` described: its coming sweeps are the same, bit for bit.
 
     Raises
@@ -321,7 +333,7 @@ def load_chain(problem: Problem, arrays: Mapping[str, Array]) -> Chain:
     ValueError
         The arrays are no chain of this problem, with a phrase that says why.
     """
-    cells = empty_cells(problem)
+    cells = empty_cells(problem, threads)
     cells.y[:] = take(arrays, "y", np.float64, cells.y.shape)
     sweep = int(take(arrays, "sweep", np.int64, ()))
     if sweep < 1:
@@ -339,10 +351,10 @@ def load_chain(problem: Problem, arrays: Mapping[str, Array]) -> Chain:
     return Chain(problem, Streams.load(words), cells, params, state, eta, spans, done=sweep)
 
 
-def start_chain(problem: Problem, streams: Streams) -> Chain:
+def start_chain(problem: Problem, streams: Streams, threads: int = 1) -> Chain:
     """Return a chain at its starting point."""
     links, xs = problem.links, problem.xs
-    cells = empty_cells(problem)
+    cells = empty_cells(problem, threads)
     y = cells.y
     spans = spans_of(links)
     params = []
@@ -364,14 +376,20 @@ class _Ended:
 
 
 def _run_chain(
-    problem: Problem, plan: Plan, index: int, keeper: Keeper, stop: Stop, observer: Observer
+    problem: Problem,
+    plan: Plan,
+    index: int,
+    keeper: Keeper,
+    stop: Stop,
+    observer: Observer,
+    threads: int,
 ) -> _Ended:
     if index > 0 and stop.now():  # the first chain always starts, so that there is an answer
         return _Ended((), 0, ())
     with keeper.chain(index) as log:
-        chain = log.resume(partial(load_chain, problem))
+        chain = log.resume(partial(load_chain, problem, threads=threads))
         if chain is None:
-            chain = start_chain(problem, Streams(plan.seed, index))
+            chain = start_chain(problem, Streams(plan.seed, index), threads)
         last_saved = chain.done
         while chain.done < plan.sweeps and not (chain.done > 0 and stop.now()):
             kept = None
@@ -428,7 +446,8 @@ def sample(
     problem, plan
         What to sample, and how long.
     threads : int
-        Chains that run at the same time; the draws do not depend on it.
+        Chains that run at the same time, and where there are fewer chains, parts of a chain whose
+        model can use them; the draws do not depend on it.
     time_limit : float, optional
         Seconds after which the chains end with what they have.
     observer : Observer, optional
@@ -444,9 +463,10 @@ def sample(
     began = time.monotonic()
     stop = Stop(deadline=None if time_limit is None else began + time_limit)
     watching, keeping = observer or Quiet(), keeper or InMemory()
+    inside = max(1, threads // plan.chains)
 
     def job(index: int) -> Callable[[], _Ended]:
-        return lambda: _run_chain(problem, plan, index, keeping, stop, watching)
+        return lambda: _run_chain(problem, plan, index, keeping, stop, watching, inside)
 
     ended = run_jobs(
         [job(index) for index in range(plan.chains)], threads=threads, on_interrupt=stop.interrupt

@@ -230,10 +230,16 @@ def test_every_option_of_impute_is_explained() -> None:
     assert [option for option in sorted(options) if f"`{option}" not in document] == []
 
 
-@pytest.mark.parametrize("config", [*(model.Config for model in MODELS.values()), LinkConfig])
-def test_every_setting_is_explained_with_its_default(config: type) -> None:
+SETTINGS = {name: (model.Config, f"docs/{name}.md") for name, model in MODELS.items()}
+SETTINGS["glfm"] = (MODELS["glfm"].Config, "docs/impute.md")
+SETTINGS["links"] = (LinkConfig, "docs/impute.md")
+
+
+@pytest.mark.parametrize("part", SETTINGS)
+def test_every_setting_is_explained_with_its_default(part: str) -> None:
+    config, document = SETTINGS[part]
     table: dict[str, str] = {}
-    for line in text_of("docs/impute.md").splitlines():
+    for line in text_of(document).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `") and len(cells) == 3:
             names, defaults = (re.findall(r"`([^`]+)`", cell) for cell in cells[:2])

@@ -143,7 +143,7 @@ def _quantities(result: Diagnosis, every: bool) -> list[str]:
 
 def _traces(result: Diagnosis, blocks: bool) -> list[str]:
     ranked = sorted((q for q in result.diagnostics if q.gating), key=lambda q: -q.severity())
-    names = ["log_likelihood", "features", *(q.name for q in ranked)]
+    names = ["log_likelihood", "features", "rank", *(q.name for q in ranked)]
     names = [name for name in dict.fromkeys(names) if name in result.traces][:MOST_TRACES]
     how = "" if blocks else ", as means of successive stretches"
     lines = [f"Traces, a line a chain{how}:"]

@@ -29,7 +29,7 @@ class Progress:
             TextColumn("{task.percentage:>3.0f}%"),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
-            TextColumn("left, {task.fields[features]}"),
+            TextColumn("left, {task.fields[size]}"),
             console=RichConsole(file=console.stderr),
             transient=True,
             disable=not console.shows_progress,
@@ -39,7 +39,7 @@ class Progress:
             total=plan.chains * plan.sweeps,
             completed=done,
             rate="",
-            features="warming up",
+            size="warming up",
         )
 
     def __enter__(self) -> Progress:
@@ -59,8 +59,9 @@ class Progress:
         with self._lock:
             self._done += 1
             changes: dict[str, str] = {}
-            if trace is not None and "features" in trace:
-                changes["features"] = f"{trace['features']:.0f} features"
+            for name in ("features", "rank"):
+                if trace is not None and name in trace:
+                    changes["size"] = f"{name} {trace[name]:.0f}"
             speed = self._bar.tasks[0].speed
             if speed:
                 changes["rate"] = f"{speed:.0f} sweeps/s"

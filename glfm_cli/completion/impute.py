@@ -274,9 +274,9 @@ def foresee(problem: Problem, data: Data, plan: Plan, threads: int) -> dict[str,
         sweeps += 1
     per_sweep = (time.monotonic() - began) / sweeps
     n_rows, n_latent = chain.cells.y.shape
-    width = max(1, problem.model.trace(chain.state).get("features", 1.0))
     state = n_rows * (16 * n_latent + len(problem.links))
-    kept = plan.chains * plan.draws * (n_rows * width / 8 + 8 * width * n_latent)
+    draw = problem.model.pack(problem.model.draw(chain.state))
+    kept = plan.chains * plan.draws * sum(array.nbytes for array in draw.values())
     at_once = min(threads, plan.chains)
     return {
         "rows": n_rows,

@@ -71,14 +71,17 @@ def _draws_needed(failed: list[QuantityDiagnostics], draws: int) -> int:
 
 
 def _on_features(result: Diagnosis, fit: Fit) -> list[str]:
-    cap = getattr(fit.config, "max_features", None)
-    trace = result.traces.get("features")
-    if not cap or trace is None or trace.max() < cap:
-        return []
-    return [
-        f"The number of features reached its cap of {cap}. Begin anew with --set "
-        f"max_features={2 * cap}."
-    ]
+    for quantity, what, setting in (
+        ("features", "features", "max_features"),
+        ("rank", "components", "max_components"),
+    ):
+        cap, trace = getattr(fit.config, setting, None), result.traces.get(quantity)
+        if cap and trace is not None and trace.max() >= cap:
+            return [
+                f"The number of {what} reached its cap of {cap}. Begin anew with --set "
+                f"{setting}={2 * cap}."
+            ]
+    return []
 
 
 def _on_columns(result: Diagnosis) -> list[str]:

@@ -90,6 +90,11 @@ _LABELS = {
     "share_1": "share of rows with the commonest feature",
     "share_2": "share of rows with the second commonest feature",
     "share_3": "share of rows with the third commonest feature",
+    "rank": "number of components",
+    "scale_precision": "precision of the components' scales",
+    "singular_1": "largest singular value of the completed matrix",
+    "singular_2": "second largest singular value",
+    "singular_3": "third largest singular value",
 }
 
 

@@ -27,7 +27,7 @@ class BsvdConfig:
 
     max_components : K, the most components
     initial_components : components that a chain starts with
-    candidates : components, among those switched off, that are tried in a sweep
+    candidates : components that are visited in a sweep, to switch them on or off
     on_mass, off_mass : a and b of the prior of a component's being on; their ratio is the expected
         number of components
     scale_shape, scale_rate : gamma prior of alpha I J, the precision of the components' scales
@@ -41,7 +41,7 @@ class BsvdConfig:
 
     max_components: int = 50
     initial_components: int = 10
-    candidates: int = 5
+    candidates: int = 10
     on_mass: float = 1.0
     off_mass: float = 1.0
     scale_shape: float = 1.0
@@ -103,7 +103,7 @@ class BsvdState:
         k = self.active
         left = np.concatenate([self.U[:, k], self.design.R, self.G_C], axis=1)
         right = np.concatenate([self.s[k] * self.V[:, k], self.G_R, self.design.C], axis=1)
-        return left, right
+        return np.ascontiguousarray(left), np.ascontiguousarray(right)
 
 
 @dataclass(frozen=True)
@@ -146,21 +146,21 @@ class Design:
 
 
 def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) -> None:
-    """Draw z_k with U_k integrated out, then U_k and s_k, for every component that is on.
+    """Draw z_k with U_k integrated out, then U_k and s_k, of a few components.
 
-    So many `candidates` of those that are off are tried too, V_k and s_k fresh from their prior.
-    With rows' residuals without k, R_i = sum_j w Rk V_j and Q_i = sum_j w V_j^2,
+    V_k and s_k of one that is off come fresh from their prior. With Rk_ij the residual without
+    component k, R_i = sum_j w Rk_ij V_jk and Q_i = sum_j w V_jk^2,
 
         log odds z_k = log odds p0 + sum_i [s^2 R_i^2 / (I + s^2 Q_i) - log(1 + s^2 Q_i / I)] / 2
 
-    `E` (m,), the residuals y - x, changes in place. A random scan, so that candidates may be few.
+    `E` (m,), the residuals y - x, changes in place. Which components are visited must not depend
+    on which are on: visiting these more often would switch off more than on.
     """
     matrix, config = state.matrix, state.config
     n_rows, n_columns = matrix.shape
-    off = np.flatnonzero(~state.on)
-    tried = rng.choice(off, min(config.candidates, off.size), replace=False)
+    K = state.s.size
     precision = 1.0 / state.noise[matrix.owner]
-    for k in rng.permutation(np.concatenate([state.active, tried])):
+    for k in rng.choice(K, min(config.candidates, K), replace=False):
         if not state.on[k]:
             state.V[:, k] = rng.standard_normal(n_columns) / np.sqrt(n_columns)
             state.s[k] = abs(rng.standard_normal()) / np.sqrt(state.alpha)
@@ -169,7 +169,7 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
         R, Q = _scan(matrix, E, V, precision, each)
         R += s * U * Q  # the residuals without k
         log_evidence = 0.5 * (s * s * R * R / (n_rows + s * s * Q) - np.log1p(s * s * Q / n_rows))
-        log_odds = _prior_log_odds(config, state.s.size) + float(np.sum(log_evidence))
+        log_odds = _prior_log_odds(config, K) + float(np.sum(log_evidence))
         on = rng.logistic() < log_odds
         if not on and not state.on[k]:
             continue

@@ -99,9 +99,9 @@ def _figure(diagnosis: Diagnosis) -> Figure:
 
 
 def _worst(diagnosis: Diagnosis) -> list[str]:
-    """Return the quantities to be drawn: the log likelihood, the features, then the worst."""
+    """Return the quantities to be drawn: the log likelihood, features or rank, then the worst."""
     ranked = sorted((q for q in diagnosis.diagnostics if q.gating), key=lambda q: -q.severity())
-    names = ["log_likelihood", "features", *(q.name for q in ranked)]
+    names = ["log_likelihood", "features", "rank", *(q.name for q in ranked)]
     return [name for name in dict.fromkeys(names) if name in diagnosis.traces][:MAX_TRACES]
 
 

@@ -1,0 +1,133 @@
+"""The low-rank model drawn from its prior, independently of the package's sampler.
+
+    alpha I J ~ Gamma      z_k ~ Bern(p0)      s_k ~ N(0, 1/alpha), s_k > 0
+    U_ik ~ N(0, 1/I)       V_jk ~ N(0, 1/J)    sd2_d ~ InvGamma     mu ~ N(0, v)
+    G_R ~ N(mu or 0, 1/tau)    G_C ~ N(0, 1/tau)    tau ~ Gamma
+
+Components that are off have no s, U and V here: they are integrated out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.latent.bsvd import Bsvd
+from glfm_cli.latent.latent import Array, Entries
+from glfm_cli.latent.lowrank import BsvdConfig, BsvdState, fill_means
+from glfm_cli.latent.matrix import team
+from glfm_cli.links.link import Link, LinkConfig, make_link
+from glfm_cli.links.ordinal import OrdinalLink
+from glfm_cli.sampling import Chain, Problem, start_chain
+from glfm_cli.schema import Column, ColumnType
+from glfm_cli.streams import Streams, column_step
+
+N_LEVELS = {ColumnType.ORDINAL: 4, ColumnType.CATEGORICAL: 3}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model to be tested: its links, its settings, and which cells are observed.
+
+    observed : (I, J) of a matrix of one kind, or (N, D) of a table
+    R, C : covariates of a matrix's rows and columns, without the constants
+    """
+
+    links: tuple[Link, ...]
+    config: BsvdConfig
+    observed: Array
+    R: Array | None = None
+    C: Array | None = None
+
+    @property
+    def one_kind(self) -> bool:
+        """Whether it is a matrix of one kind."""
+        return self.R is not None
+
+    def problem(self) -> Problem:
+        """Return the package's problem, its values those of no table in particular."""
+        if not self.one_kind:
+            xs = tuple(np.where(column, 1.0, np.nan) for column in self.observed.T)
+            return Problem(Bsvd(), self.config, self.links, xs)
+        row, column = np.nonzero(self.observed)
+        entries = Entries(row.astype(np.int32), column.astype(np.int32), self.observed.shape)
+        problem = Problem(Bsvd(), self.config, self.links, (np.ones(row.size),), entries=entries)
+        return replace(problem, row_features=self.R, column_features=self.C)
+
+
+def make_links(*types: ColumnType) -> tuple[Link, ...]:
+    """Return links whose constants come from reference samples of their own."""
+    found = []
+    for d, kind in enumerate(types):
+        rng = np.random.default_rng(d)
+        levels = tuple("abcdefgh"[: N_LEVELS.get(kind, 0)])
+        x = rng.integers(len(levels), size=200) if levels else rng.normal(3.0, 2.0, 200)
+        column = Column(name=f"{kind}_{d}", type=kind)
+        seen = np.ones(200, dtype=bool)
+        encoded = EncodedColumn(column, d, x.astype(np.float64), seen, ~seen, levels)
+        found.append(make_link(encoded, LinkConfig()))
+    return tuple(found)
+
+
+def new_chain(setting: Setting, seed: int, index: int) -> Chain:
+    """Return a chain of the package, at a starting point of no meaning."""
+    return start_chain(setting.problem(), Streams(seed, index))
+
+
+def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None:
+    """Put a draw of all parameters into a chain, and the means that follow from them."""
+    state, config = chain.state, setting.config
+    assert isinstance(state, BsvdState)
+    n_rows, n_columns = state.matrix.shape
+    K = state.s.size
+    p0 = config.on_mass / (config.on_mass + config.off_mass * (K - 1))
+    state.alpha = rng.gamma(config.scale_shape) / config.scale_rate / (n_rows * n_columns)
+    state.on[:] = rng.random(K) < p0
+    state.s[:] = np.abs(rng.normal(size=K)) / np.sqrt(state.alpha)
+    state.U[:] = rng.normal(size=state.U.shape) / np.sqrt(n_rows)
+    state.V[:] = rng.normal(size=state.V.shape) / np.sqrt(n_columns)
+    free = state.unit_noise == 0
+    noise = config.noise_rate / rng.gamma(config.noise_shape, size=free.size)
+    state.noise[:] = np.where(free, noise, 1.0)
+    state.tau[:] = rng.gamma(config.effect_shape, size=4) / config.effect_rate
+    state.mu = np.sqrt(config.bias_variance) * rng.normal() if setting.one_kind else 0.0
+    constant = np.arange(state.G_R.shape[1]) == 0
+    sd = 1.0 / np.sqrt(np.where(constant, state.tau[0], state.tau[1]))
+    state.G_R[:] = state.mu * constant + sd * rng.normal(size=state.G_R.shape)
+    constant = np.arange(state.G_C.shape[1]) == 0
+    sd = 1.0 / np.sqrt(np.where(constant, state.tau[2], state.tau[3]))
+    state.G_C[:] = sd * rng.normal(size=state.G_C.shape)
+    for link, params in zip(setting.links, chain.params, strict=True):
+        if isinstance(link, OrdinalLink):
+            params["thresholds"][:] = _thresholds(link, rng)
+    with team(1) as each:
+        fill_means(state, each)
+    chain.problem.model.fill_eta(state, chain.eta)
+
+
+def _thresholds(link: OrdinalLink, rng: np.random.Generator) -> Array:
+    """Return increasing normals, the first 0 where it is fixed, by rejection."""
+    sd, n = np.sqrt(link.config.threshold_variance), link.n_levels - 1
+    while True:
+        theta = sd * rng.normal(size=n)
+        if link.config.first_threshold_fixed:
+            theta[0] = 0.0
+        if np.all(np.diff(theta) > 0.0):
+            return theta
+
+
+def draw_table(setting: Setting, chain: Chain, rng: np.random.Generator) -> None:
+    """Draw x at observed cells given the parameters, then y there given x, in place."""
+    noise = chain.problem.model.noise(chain.state)
+    chain.problem.model.fill_eta(chain.state, chain.eta)
+    for d, link in enumerate(setting.links):
+        x, (start, end) = chain.problem.xs[d], chain.spans[d]
+        seen, own, eta = ~np.isnan(x), chain.streams.get(column_step(d)), chain.eta_of(d)
+        y = chain.cells.y[:, start:end]
+        x[seen] = link.sample(eta, float(noise[d]), chain.params[d], rng)[seen]
+        if link.known:
+            y[seen] = link.start(x, own)[1][seen]
+        else:
+            link.augment(x, eta, float(noise[d]), chain.params[d], own, y)

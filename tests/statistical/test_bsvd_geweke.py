@@ -1,0 +1,138 @@
+"""One sweep of the low-rank model has its joint law as its invariant law [Geweke 2004].
+
+The method is that of `geweke`: many chains that start from draws of the joint law, each sweep
+followed by a new table given the parameters.
+
+`python -m pytest -m slow -rP tests/statistical/test_bsvd_geweke.py` shows the figures of long runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from glfm_cli.latent import lowrank
+from glfm_cli.latent.latent import Array
+from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.links.ordinal import OrdinalLink
+from glfm_cli.sampling import Chain
+from glfm_cli.schema import ColumnType
+from tests.statistical.bsvd_prior import Setting, draw_prior, draw_table, make_links, new_chain
+from tests.statistical.geweke import Comparison, compare, even, odd
+
+SHORT, LONG = 2_000, 60_000
+N_CHAINS = 100
+
+CONFIG = BsvdConfig(
+    max_components=2,
+    candidates=1,
+    scale_shape=3.0,
+    scale_rate=2.0,
+    noise_shape=3.0,
+    noise_rate=2.0,
+    bias_variance=1.0,
+    effect_shape=3.0,
+    effect_rate=2.0,
+)
+SEEN = np.array([[1, 1, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]], dtype=bool)
+R, C = np.array([[-1.0], [0.5], [1.0], [-0.5]]), np.array([[1.0], [-1.0], [0.5]])
+
+
+def matrix_of(kind: ColumnType) -> Setting:
+    """Return a 4 x 3 matrix of one kind with three gaps and a covariate on either side."""
+    return Setting(make_links(kind), CONFIG, SEEN, R, C)
+
+
+SETTINGS = {
+    "real matrix": lambda: matrix_of(ColumnType.REAL),
+    "ordinal matrix": lambda: matrix_of(ColumnType.ORDINAL),
+    "table": lambda: Setting(
+        make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL), CONFIG, SEEN
+    ),
+}
+
+
+def statistics(chain: Chain) -> tuple[list[str], Array]:
+    """Return names and values of the statistics of the present state."""
+    state = chain.state
+    k = state.active
+    s, U, V = state.s[k], state.U[:, k], state.V[:, k]
+    n_rows, n_columns = state.matrix.shape
+    y = state.matrix.values(chain.cells.y)
+    residual = (y - state.x) / np.sqrt(state.noise[state.matrix.owner[state.matrix.rows.index]])
+    found: dict[str, float] = {
+        "rank": k.size,
+        "first on": state.on[0],
+        "log alpha": np.log(state.alpha),
+        "s": odd(s / np.sqrt(n_rows * n_columns)).sum(),
+        "s square": even(s * np.sqrt(state.alpha)).sum(),
+        "U": odd(U * np.sqrt(n_rows)).sum(),
+        "U square": even(U * np.sqrt(n_rows)).sum(),
+        "V square": even(V * np.sqrt(n_columns)).sum(),
+        "U first row along V": odd(U[0] * V[0]).sum(),
+        "x": odd(state.x).sum(),
+        "x square": even(state.x).sum(),
+        "y": odd(y).sum(),
+        "residual": odd(residual).sum(),
+        "residual square": even(residual).sum(),
+        "residual along x": (odd(residual) * odd(state.x)).sum(),
+        "G_R square": even(state.G_R).sum(),
+        "y along G_R": (odd(y) * odd(state.G_R[:, 0])[state.matrix.rows.index]).sum(),
+    }
+    found |= {
+        f"log noise {d}": np.log(state.noise[d]) for d in np.flatnonzero(state.unit_noise == 0)
+    }
+    of_groups = 4 if state.design.one_kind else 1
+    found |= {f"log tau {i}": np.log(state.tau[i]) for i in range(of_groups)}
+    if state.design.one_kind:
+        found |= {"mu": odd(state.mu), "G_C square": even(state.G_C).sum()}
+    for link, params, x in zip(chain.problem.links, chain.params, chain.problem.xs, strict=True):
+        if link.discrete:
+            found[f"first level {link.name}"] = float(np.sum(x == 0.0))
+        if isinstance(link, OrdinalLink):
+            gaps = np.log(np.diff(params["thresholds"]))
+            found |= {f"log gap {i} {link.name}": gap for i, gap in enumerate(gaps)}
+    return list(found), np.array(list(found.values()), dtype=np.float64)
+
+
+def run(setting: Setting, n_sweeps: int, seed: int) -> Comparison:
+    """Run both simulators, as many draws as sweeps, and compare them."""
+    rng = np.random.default_rng([seed, 1])
+    simulated, means = [], []
+    with threadpool_limits(limits=1, user_api="blas"):
+        for index in range(N_CHAINS):
+            chain = new_chain(setting, seed, index)
+            for _ in range(n_sweeps // N_CHAINS):
+                draw_prior(setting, chain, rng)
+                draw_table(setting, chain, rng)
+                simulated.append(statistics(chain)[1])
+            found = []
+            for _ in range(n_sweeps // N_CHAINS):
+                chain.sweep(adapt=False)
+                draw_table(setting, chain, rng)
+                names, values = statistics(chain)
+                found.append(values)
+            means.append(np.mean(found, axis=0))
+    return compare(names, np.array(means), np.array(simulated))
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_sweep_has_the_joint_law_in_short(case: str, seed: int) -> None:
+    comparison = run(SETTINGS[case](), SHORT, seed)
+    assert comparison.passes, str(comparison)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SETTINGS)
+def test_sweep_has_the_joint_law(case: str, seed: int) -> None:
+    comparison = run(SETTINGS[case](), LONG, seed)
+    print(comparison)
+    assert comparison.z.size >= 16
+    assert comparison.passes, str(comparison)
+
+
+def test_scales_that_may_be_negative_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowrank, "_positive_normal", lambda mean, sd, rng: rng.normal(mean, sd))
+    comparison = run(SETTINGS["real matrix"](), SHORT, seed)
+    assert not comparison.passes, str(comparison)
