@@ -11,7 +11,8 @@
     w_ij     known weight of a cell: trials of a binomial one, else 1
     left     [U | R | G_C] (I, q);   right  [s V | G_R | C] (J, q);   x = left right'
 
-[BSVD] C. Wang, "Nonparametric Bayesian methods for incomplete data", thesis, 2010, chapter 5.
+[BSVD] C. Wang, "Non-parametric Bayesian learning with incomplete data",
+thesis, 2010, chapter 5.
 Departures, each because the printed sampler does not leave the posterior invariant or hardly
 mixes: z_k and U_k are drawn together, with U_k and pi_k integrated out; switched-off components are
 drawn anew from their prior; rows [U_i, G_C[i]] and columns [V_j, G_R[j]] are drawn as blocks; moves
