@@ -111,6 +111,11 @@ def test_a_single_row_can_be_completed(folder: Path) -> None:
     assert done.table["a"].null_count == 0
 
 
+def test_no_rows_are_an_error(folder: Path) -> None:
+    with pytest.raises(GlfmError, match="the table has no rows"):
+        impute(make(5, 5).slice(0, 0), fit=folder)
+
+
 def test_counts_stay_within_their_bounds_and_draws_can_be_taken(folder: Path) -> None:
     done = impute(make(30, 6), fit=folder, estimate="draw")
     assert pc.max(done.table["n"]).as_py() <= 40

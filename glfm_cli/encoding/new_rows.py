@@ -58,10 +58,12 @@ def encode_rows(
     Raises
     ------
     TableError
-        A modelled column is missing, or a cell does not fit its column.
+        There are no rows, a modelled column is missing, or a cell does not fit its column.
     SchemaError
         A column is covered by no entry of the types.
     """
+    if table.num_rows == 0:
+        raise TableError("the table has no rows", file=file, expected="at least one row of data")
     _check_complete(table, learnt, file)
     columns = _resolve(table.column_names, schema, learnt)
     place = {name: index for index, name in enumerate(table.column_names)}

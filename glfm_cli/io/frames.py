@@ -33,6 +33,7 @@ def table_of(data: Any) -> pa.Table:
             "the data",
             value=f"a {type(data).__module__}.{type(data).__name__}",
             expected="a pandas.DataFrame or a pyarrow.Table",
+            hint="A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
         )
     columns = []
     for place, name in enumerate(data.columns):
