@@ -10,6 +10,7 @@ import numpy as np
 
 from glfm_cli.latent.latent import Array, LatentModel
 from glfm_cli.links.link import Link, Params
+from glfm_cli.recalibration import Recalibration
 
 
 def gates(name: str) -> bool:
@@ -34,12 +35,14 @@ class Posterior:
     links : one a modelled column, in table order
     spans : per column, its first pseudo-column and one past its last
     chains : per chain, its draws in order; chains may differ in length after an interruption
+    recalibration : how forecasts that pool the draws are corrected; None leaves them as they are
     """
 
     model: LatentModel
     links: tuple[Link, ...]
     spans: tuple[tuple[int, int], ...]
     chains: tuple[tuple[Draw, ...], ...]
+    recalibration: Recalibration | None = None
 
     @property
     def n_draws(self) -> int:

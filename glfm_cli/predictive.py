@@ -15,11 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.latent.latent import Array, EtaLaw
-from glfm_cli.links.link import LevelLink, Link, NumericLink, Params, of_levels, of_numbers
+from glfm_cli.links.link import Link, NumericLink, Params, of_levels, of_numbers
 from glfm_cli.posterior import Draw, Posterior
+from glfm_cli.recalibration import LEAST
 
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
@@ -92,7 +94,8 @@ def log_scores(
 ) -> dict[int, Array]:
     """Return the log predictive density (or mass) of the true value of each cell.
 
-    log( average over draws of p(x | draw) ), by log-sum-exp; not the average of logs.
+    log( average over draws of p(x | draw) ), by log-sum-exp; not the average of logs. Recalibrated
+    like `predict`.
 
     Parameters
     ----------
@@ -103,6 +106,7 @@ def log_scores(
         The values, or level codes, at those cells.
     """
     scores = {d: np.full(rows.size, -np.inf) for d, rows in cells.items()}
+    pools = {d: _Pool(posterior, d, truth[d]) for d in cells if _is_corrected(posterior, d)}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
@@ -113,12 +117,16 @@ def log_scores(
             for d, inside in here.items():
                 index = cells[d][inside] - start
                 for c in range(law.weight.shape[1] if index.size else 0):
-                    eta, var = _component(posterior, d, law, index, c, float(noise[d]))
+                    eta, var = component(posterior, d, law, index, c, float(noise[d]))
                     x = truth[d][inside]
                     log_p = posterior.links[d].log_density(x, eta, var, draw.params[d])
                     log_p = log_p + np.log(law.weight[index, c])
                     scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
-    return {d: score - np.log(posterior.n_draws) for d, score in scores.items()}
+                    if d in pools:
+                        weight = law.weight[index, c]
+                        pools[d].add(inside, weight, eta, var, draw.params[d])
+    logs = {d: score - np.log(posterior.n_draws) for d, score in scores.items()}
+    return {d: pools[d].corrected(log_p) if d in pools else log_p for d, log_p in logs.items()}
 
 
 def draw_jointly(
@@ -192,23 +200,74 @@ def trace_cells(
     return {f"cell_{row + 1}_{d}": out[i] for i, (d, row) in enumerate(names)}
 
 
+def below_and_within(link: NumericLink, x: Array, eta: Array, var: Variance) -> tuple[Array, Array]:
+    """Return P(bounds allow X, X <= x) and P(bounds allow X)."""
+    sd = np.sqrt(np.asarray(var) + link.noise)
+    low, high = (ndtr((end - eta) / sd) for end in link.latent_bounds)
+    return ndtr((link.upper_end(x) - eta) / sd) - low, high - low
+
+
 # ------------------------------------------------------------------------------ accumulation
+
+
+def _is_corrected(posterior: Posterior, d: int) -> bool:
+    by = posterior.recalibration
+    return by is not None and bool(by.exponents[d] != 1.0 or by.tilts[d].any())
+
+
+class _Pool:
+    """What recalibrating the log score of a column's cells needs: its whole forecasts."""
+
+    def __init__(self, posterior: Posterior, d: int, truth: Array) -> None:
+        self.link = posterior.links[d]
+        self.correct = posterior.recalibration
+        self.d = d
+        self.truth = truth
+        n_parts = of_levels(self.link).n_levels if self.link.discrete else 2
+        self.total = np.zeros((truth.size, n_parts))
+
+    def add(self, cells: Array, weight: Array, eta: Array, var: Variance, params: Params) -> None:
+        """Take in one component of one draw for some of the cells."""
+        if self.link.discrete:
+            part = of_levels(self.link).probabilities(eta, var, params)
+        else:
+            x = self.truth[cells]
+            part = np.column_stack(below_and_within(of_numbers(self.link), x, eta, var))
+        self.total[cells] += weight[:, None] * part
+
+    def corrected(self, log_p: Array) -> Array:
+        """Return the recalibrated log scores, given those before."""
+        assert self.correct is not None
+        if not self.link.discrete:
+            below, within = self.total.T
+            return log_p + self.correct.log_factor(self.d, below / np.maximum(within, LEAST))
+        a = self.correct.exponents[self.d]
+        p = self.total / self.total.sum(axis=1, keepdims=True)
+        out: Array = a * log_p - np.log(np.sum(p**a, axis=1))
+        return out
 
 
 class _Levels:
     """Averages the level probabilities of some cells over draws."""
 
-    def __init__(self, link: LevelLink, rows: Array) -> None:
-        self.link = link
+    def __init__(self, posterior: Posterior, d: int, rows: Array) -> None:
+        self.link = of_levels(posterior.links[d])
+        self.correct = posterior.recalibration
+        self.d = d
         self.rows = rows
-        self.total = np.zeros((rows.size, link.n_levels))
+        self.total = np.zeros((rows.size, self.link.n_levels))
 
     def add(self, weight: Array, eta: Array, var: Variance, params: Params) -> None:
         p = self.link.probabilities(eta, var, params)
         self.total += weight[:, None] * p
 
+    def probabilities(self) -> Array:
+        """Return the probabilities (n, R)."""
+        p: Array = self.total / self.total.sum(axis=1, keepdims=True)
+        return p if self.correct is None else self.correct.of_levels(self.d, p)
+
     def result(self, at: Sequence[float]) -> Marginal:
-        p = self.total / self.total.sum(axis=1, keepdims=True)
+        p = self.probabilities()
         n = self.rows.size
         mean = sd = np.full(n, np.nan)
         quantiles = np.full((n, len(at)), np.nan)
@@ -226,10 +285,12 @@ class _Levels:
 class _Numbers:
     """Averages two moments (standard units) of some cells, and keeps eta for quantiles."""
 
-    def __init__(self, link: NumericLink, rows: Array, n_draws: int) -> None:
-        self.link = link
+    def __init__(self, posterior: Posterior, d: int, rows: Array) -> None:
+        self.link = of_numbers(posterior.links[d])
+        self.correct = posterior.recalibration
+        self.d = d
         self.rows = rows
-        self.n_draws = n_draws
+        self.n_draws = posterior.n_draws
         self.mass, self.first, self.second = np.zeros((3, rows.size))
         self.centre = np.zeros(rows.size)  # weighted sum of eta, then its mean
         self.pending: list[tuple[Array, Array, Array]] = []
@@ -267,6 +328,8 @@ class _Numbers:
                 for i in range(3)
             )
             weight /= weight.sum(axis=1, keepdims=True)
+            if self.correct is not None:
+                at = self.correct.uncorrected(self.d, at)
             mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
             quantiles = self.link.value(quantiles)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -290,17 +353,9 @@ def _predict_block(
     at: Sequence[float],
     numeric_quantiles: bool,
 ) -> dict[int, Marginal]:
-    levels = {
-        d: _Levels(of_levels(posterior.links[d]), r)
-        for d, r in cells.items()
-        if posterior.links[d].discrete
-    }
+    levels = {d: _Levels(posterior, d, r) for d, r in cells.items() if posterior.links[d].discrete}
+    numbers = {d: _Numbers(posterior, d, r) for d, r in cells.items() if d not in levels}
     n_draws = posterior.n_draws
-    numbers = {
-        d: _Numbers(of_numbers(posterior.links[d]), r, n_draws)
-        for d, r in cells.items()
-        if d not in levels
-    }
     n_kept = min(n_draws, QUANTILE_DRAWS) if at and numeric_quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
     for t, draw in enumerate(posterior.draws()):
@@ -310,7 +365,7 @@ def _predict_block(
             index = rows - block.start
             for c in range(law.weight.shape[1]):
                 weight = law.weight[index, c]
-                eta, var = _component(posterior, d, law, index, c, float(noise[d]))
+                eta, var = component(posterior, d, law, index, c, float(noise[d]))
                 if d in levels:
                     levels[d].add(weight, eta, var, draw.params[d])
                     continue
@@ -320,10 +375,13 @@ def _predict_block(
     return {d: (levels[d] if d in levels else numbers[d]).result(at) for d in cells}
 
 
-def _component(
+def component(
     posterior: Posterior, d: int, law: EtaLaw, index: Array, c: int, noise: float
 ) -> tuple[Array, Variance]:
-    """Return eta and the total variance of y for component `c` of the law, for one column."""
+    """Return eta and the total variance of y for component `c` of a law of eta, for one column.
+
+    `index` are the rows wanted among those of the law, `noise` is the column's noise variance.
+    """
     link, span = posterior.links[d], posterior.spans[d]
     eta = _columns(law.mean[index, c], link, span)
     if law.var is None:
@@ -342,7 +400,7 @@ def _mean(
     total, mass = np.zeros(index.size), np.zeros(index.size)
     for c in range(law.weight.shape[1]):
         weight = law.weight[index, c]
-        eta, var = _component(posterior, d, law, index, c, noise)
+        eta, var = component(posterior, d, law, index, c, noise)
         if link.discrete:
             levels = of_levels(link)
             p = levels.probabilities(eta, var, params)

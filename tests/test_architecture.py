@@ -36,7 +36,10 @@ LAYERS = (
     ("schema", "guess", "io"),
     ("encoding", "links"),
     ("latent",),
-    ("posterior", "predictive", "sampling", "folding", "executors", "diagnostics", "store"),
+    (
+        *("posterior", "predictive", "sampling", "folding", "leave_one_out", "recalibration"),
+        *("executors", "diagnostics", "store"),
+    ),
     TASKS,
     ("estimators", "plots", "report"),
     ("cli", "__main__"),

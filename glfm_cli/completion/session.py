@@ -14,6 +14,7 @@ import pyarrow as pa
 from glfm_cli.completion.prepare import CHAINS, DRAWS, MODEL, SEED, THIN, WARMUP, prepare
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.leave_one_out import recalibrate
 from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
@@ -198,8 +199,9 @@ class Session:
                 observer=observer,
                 keeper=self.store,
             )
+            run = replace(run, posterior=recalibrate(run.posterior, self.problem, threads=threads))
             if self.store is not None:
-                self.store.finish(run.seconds)
+                self.store.finish(run.seconds, run.posterior.recalibration)
         return run
 
 
@@ -241,7 +243,8 @@ def _same_run(folder: Path, header: Header) -> Header | None:
         found = read_header(folder)
     except StoreError:
         return None
-    kept = replace(header, seconds=found.seconds, file=found.file, links_hash=found.links_hash)
+    by_the_way = ("seconds", "file", "links_hash", "recalibration")
+    kept = replace(header, **{name: getattr(found, name) for name in by_the_way})
     return found if found == kept else None
 
 

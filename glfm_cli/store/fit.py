@@ -143,7 +143,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         header=header,
         columns=columns,
         links=links,
-        posterior=Posterior(header.latent, links, spans_of(links), kept),
+        posterior=Posterior(header.latent, links, spans_of(links), kept, header.recalibration),
         data=read_data(folder, header, columns) if header.has_data else None,
         extents=extents,
         notes=_notes(header.plan, extents),

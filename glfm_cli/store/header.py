@@ -19,6 +19,7 @@ from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.latent import LatentModel
 from glfm_cli.links.link import LinkConfig
+from glfm_cli.recalibration import Recalibration
 from glfm_cli.sampling import Plan
 from glfm_cli.schema import LEVELLED, Column, ColumnType, Schema
 from glfm_cli.settings import apply_settings
@@ -48,6 +49,7 @@ class Header:
     data_hash, types_hash : SHA-256 of what the model saw of the table, and of the types
     links_hash : SHA-256 of the file with the links' constants, once it is written
     seconds : of sampling so far, over all sittings that ended
+    recalibration : how forecasts are corrected; None before the run has ended
     """
 
     model: str
@@ -67,6 +69,7 @@ class Header:
     versions: Mapping[str, str]
     links_hash: str = ""
     seconds: float = 0.0
+    recalibration: Recalibration | None = None
 
     @property
     def latent(self) -> LatentModel:
@@ -99,6 +102,11 @@ class Header:
             "has_data": self.has_data,
             "seconds": round(self.seconds, 3),
         }
+        if self.recalibration is not None:
+            content["recalibration"] = {
+                "exponents": self.recalibration.exponents.tolist(),
+                "tilts": self.recalibration.tilts.tolist(),
+            }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -176,6 +184,7 @@ def read_header(folder: Path) -> Header:
         file=content["file"] if isinstance(content.get("file"), str) else None,
         versions={str(k): str(v) for k, v in said.mapping("versions").items()},
         seconds=said.seconds(),
+        recalibration=said.recalibration(),
     )
     if header.types_hash != hash_of_types(schema):
         raise StoreError(
@@ -262,6 +271,23 @@ class _Reader:
         if not isinstance(value, int | float) or not 0 <= value < 1e15:
             raise self.wrong("seconds", value, "a number from 0")
         return float(value)
+
+    def recalibration(self) -> Recalibration | None:
+        """Return the correction of every modelled column's forecasts, None where there is none."""
+        value = self.content.get("recalibration")
+        if value is None:
+            return None
+        shape = (len(self.content["modelled"]),)
+        try:
+            exponents = np.array(value["exponents"], dtype=np.float64)
+            tilts = np.array(value["tilts"], dtype=np.float64)
+        except (TypeError, ValueError, KeyError):
+            exponents = tilts = np.empty(0)
+        finite = np.isfinite(exponents).all() and np.isfinite(tilts).all()
+        shapes = exponents.shape == shape and tilts.shape == (*shape, 2)
+        if not (shapes and finite and np.all(exponents > 0)):
+            raise self.wrong("recalibration", value, "one exponent and two tilts a column")
+        return Recalibration(exponents, tilts)
 
     def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configurations, every field of which must be given."""

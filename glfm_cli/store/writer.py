@@ -17,6 +17,7 @@ from glfm_cli.errors import OutputError, StoreError
 from glfm_cli.latent.latent import Array
 from glfm_cli.links.constants import constants_of
 from glfm_cli.links.link import Link
+from glfm_cli.recalibration import Recalibration
 from glfm_cli.sampling import Plan, Problem, load_chain
 from glfm_cli.store.content import data_out, links_out, read_links
 from glfm_cli.store.folder import (
@@ -145,9 +146,10 @@ class Store:
         self.header = replace(self.header, plan=plan)
         replace_file(self.folder, HEADER, [self.header.to_json().encode()])
 
-    def finish(self, seconds: float) -> None:
-        """Note the time that sampling took."""
-        self.header = replace(self.header, seconds=self.header.seconds + seconds)
+    def finish(self, seconds: float, recalibration: Recalibration | None = None) -> None:
+        """Note the time that sampling took, and how the draws' forecasts are corrected."""
+        seconds += self.header.seconds
+        self.header = replace(self.header, seconds=seconds, recalibration=recalibration)
         replace_file(self.folder, HEADER, [self.header.to_json().encode()])
 
     def remove(self) -> None:

@@ -14,6 +14,7 @@ from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.task import AT, Prediction, Task
 from glfm_cli.latent import MODELS
+from glfm_cli.leave_one_out import recalibrate
 from glfm_cli.links.link import LinkConfig
 from glfm_cli.posterior import Posterior
 from glfm_cli.predictive import log_scores, predict
@@ -108,7 +109,8 @@ class ModelMethod:
         )  # fmt: skip
         if run.stopped == "interrupted":
             raise KeyboardInterrupt
-        return run
+        posterior = recalibrate(run.posterior, problem, threads=task.threads)
+        return dataclasses.replace(run, posterior=posterior)
 
     def fit(self, task: Task) -> dict[int, Prediction]:
         """Return the predictives of the hidden cells, and the estimates that `impute` puts in."""

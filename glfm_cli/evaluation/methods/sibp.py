@@ -34,7 +34,7 @@ class Sibp(ModelMethod):
     """GLFM on Gaussian columns, its answer rounded back."""
 
     def __init__(self, sampling: Sampling) -> None:
-        super().__init__("sibp", "glfm", sampling, {})
+        super().__init__("sibp", "glfm", sampling, {"recalibrate": False})
 
     def seen(self, data: Data) -> Data:
         """Return the table with Gaussian columns only."""

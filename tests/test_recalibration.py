@@ -1,0 +1,238 @@
+"""Forecasts recalibrated by those of observed cells: against refits, quadrature and known truths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.integrate import quad
+
+from glfm_cli import impute, load_fit
+from glfm_cli.completion import prepare
+from glfm_cli.errors import StoreError
+from glfm_cli.leave_one_out import _over_draws, _columns, fit_exponent, fit_tilt, recalibrate
+from glfm_cli.links.link import LinkConfig
+from glfm_cli.posterior import Posterior
+from glfm_cli.predictive import log_scores, predict
+from glfm_cli.recalibration import GRID, Recalibration, log_tilt, polynomials
+from glfm_cli.sampling import Problem, sample
+from glfm_cli.schema import Schema
+
+tilts = st.tuples(st.floats(-2, 2), st.floats(-2, 2)).map(np.array)
+TYPES = {"columns": {"x": "real", "p": "positive", "c": "categorical", "o": "ordinal"}}
+
+
+def table_of(n: int, seed: int, gaps: float = 0.2) -> pa.Table:
+    """A table in which everything goes up and down together."""
+    rng = np.random.default_rng(seed)
+    t = rng.standard_normal(n)
+    columns = {
+        "x": t + 0.5 * rng.standard_normal(n),
+        "p": np.exp(0.3 * t + 0.1 * rng.standard_normal(n)),
+        "c": np.array(["a", "b", "c"])[np.digitize(t + 0.3 * rng.standard_normal(n), [-0.5, 0.5])],
+        "o": np.digitize(t + 0.3 * rng.standard_normal(n), [-1.0, 0.0, 1.0]),
+    }
+    return pa.table(
+        {name: pa.array(x, mask=rng.random(n) < gaps) for name, x in columns.items()}
+    )
+
+
+def fitted(table: pa.Table, **settings: object) -> tuple[Problem, Posterior]:
+    options = {"model": "glfm", "chains": 2, "warmup": 20, "draws": 40, "thin": 1, "seed": 3}
+    problem, _, plan = prepare(table, Schema.from_dict(TYPES), settings=settings, **options)
+    return problem, sample(problem, plan).posterior
+
+
+@pytest.fixture(scope="module")
+def run() -> tuple[Problem, Posterior]:
+    return fitted(table_of(150, 0))
+
+
+@given(b=tilts)
+def test_a_tilted_density_has_mass_one(b: np.ndarray) -> None:
+    density = quad(lambda u: np.exp(log_tilt(b, polynomials(np.array([u])))[0]), 0, 1)[0]
+    assert density == pytest.approx(1.0, abs=1e-5)
+
+
+@given(b=tilts, at=st.floats(0.01, 0.99))
+def test_the_uncorrected_quantile_has_the_corrected_probability_below_it(
+    b: np.ndarray, at: float
+) -> None:
+    (u,) = Recalibration(np.ones(1), b[None, :]).uncorrected(0, [at])
+    below = quad(lambda v: np.exp(log_tilt(b, polynomials(np.array([v])))[0]), 0, u)[0]
+    assert below == pytest.approx(at, abs=1e-4)
+
+
+@given(
+    p=hnp.arrays(np.float64, (5, 3), elements=st.floats(1e-6, 1)), a=st.floats(0.3, 3)
+)
+def test_corrected_probabilities_keep_their_order_and_total(p: np.ndarray, a: float) -> None:
+    p = p / p.sum(axis=1, keepdims=True)
+    corrected = Recalibration(np.array([a]), np.zeros((1, 2))).of_levels(0, p)
+    np.testing.assert_allclose(corrected.sum(axis=1), 1.0)
+    assert (np.argsort(corrected, axis=1) == np.argsort(p, axis=1)).all() or np.ptp(p) < 1e-6
+    log_ratio = np.log(p[:, 0] / p[:, 1])
+    np.testing.assert_allclose(np.log(corrected[:, 0] / corrected[:, 1]), a * log_ratio, atol=1e-9)
+
+
+def test_no_correction_changes_nothing() -> None:
+    p = np.array([[0.1, 0.9], [0.5, 0.5]])
+    none = Recalibration(np.ones(1), np.zeros((1, 2)))
+    assert none.of_levels(0, p) is p
+    assert none.uncorrected(0, (0.025, 0.5)) == (0.025, 0.5)
+    np.testing.assert_allclose(none.log_factor(0, np.array([0.0, 0.3, 1.0])), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("a", [0.7, 1.0, 1.4])
+def test_the_exponent_of_tempered_forecasts_is_found(a: float) -> None:
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet([1.0, 0.6, 0.4], 20_000)
+    codes = (rng.random((true.shape[0], 1)) > np.cumsum(true, axis=1)[:, :-1]).sum(axis=1)
+    forecast = Recalibration(np.array([1 / a]), np.zeros((1, 2))).of_levels(0, true)
+    assert fit_exponent(forecast, codes) == pytest.approx(a, rel=0.03)
+
+
+@pytest.mark.parametrize("b", [(0.0, 0.0), (0.3, -0.4), (-0.2, 0.3)])
+def test_the_tilt_of_distribution_functions_is_found(b: tuple[float, float]) -> None:
+    mass = np.cumsum(np.exp(log_tilt(np.array(b), polynomials(GRID))))
+    u = np.interp(np.random.default_rng(1).random(20_000), mass / mass[-1], GRID)
+    np.testing.assert_allclose(fit_tilt(u), b, atol=0.03)
+
+
+def test_few_cells_hardly_correct() -> None:
+    assert np.abs(fit_tilt(np.array([0.4, 0.5, 0.6]))).max() < 0.05
+    assert fit_exponent(np.array([[0.6, 0.4]] * 3), np.array([0, 0, 0])) < 1.2
+
+
+def test_weighted_forecasts_are_those_of_refits_without_the_cell() -> None:
+    """Only the bias: the posterior is known well enough from few draws to be compared."""
+    options = {"model": "glfm", "chains": 2, "warmup": 20, "draws": 400, "thin": 1, "seed": 1}
+    settings = {"max_features": 0, "initial_features": 0}
+    table = table_of(40, 5, gaps=0.0)
+    problem, data, plan = prepare(table, Schema.from_dict(TYPES), settings=settings, **options)
+    posterior = sample(problem, plan).posterior
+    columns = _columns(posterior, problem, np.arange(40))
+    sums = [_over_draws(posterior, chain, np.arange(40), columns) for chain in posterior.chains]
+    for row in (0, 7, 21):
+        xs = tuple(np.where(np.arange(40) == row, np.nan, x) for x in problem.xs)
+        without = sample(replace(problem, xs=xs), plan).posterior
+        cells = {d: np.array([row]) for d in columns}
+        refit = predict(without, cells, tuple(np.linspace(0.005, 0.995, 199)))
+        for d, column in columns.items():
+            total = sums[0][d] + sums[1][d]
+            if column.link.discrete:
+                forecast = total.probabilities()[row]
+                np.testing.assert_allclose(forecast, refit[d].probabilities[0], atol=0.02)
+            else:
+                u = np.searchsorted(refit[d].quantiles[0], problem.xs[d][row]) / 200
+                assert total.distribution()[row] == pytest.approx(u, abs=0.02)
+
+
+def test_log_scores_are_those_of_the_corrected_forecasts(run: tuple[Problem, Posterior]) -> None:
+    problem, posterior = run
+    n = len(problem.links)
+    corrected = replace(
+        posterior, recalibration=Recalibration(np.full(n, 1.3), np.tile([0.1, -0.3], (n, 1)))
+    )
+    rows = np.flatnonzero(np.isnan(np.column_stack(problem.xs)).any(axis=1))[:20]
+    at = np.linspace(0.1, 0.9, 401)
+    for d, marginal in predict(corrected, dict.fromkeys(range(n), rows), tuple(at)).items():
+        if marginal.probabilities is not None:
+            for level in range(marginal.probabilities.shape[1]):
+                truth = {d: np.full(rows.size, float(level))}
+                score = log_scores(corrected, {d: rows}, truth)[d]
+                np.testing.assert_allclose(np.exp(score), marginal.probabilities[:, level])
+            continue
+        x = marginal.quantiles
+        for j, row in enumerate(rows):
+            same = np.full(at.size, row)
+            density = np.array(
+                [np.exp(log_scores(corrected, {d: same[:1]}, {d: x[j, i : i + 1]})[d][0])
+                 for i in range(0, at.size, 20)]
+            )  # fmt: skip
+            mass = np.trapezoid(density, x[j, ::20])
+            assert mass == pytest.approx(0.8, abs=0.02)
+            if j == 2:
+                break
+
+
+def test_the_result_does_not_depend_on_threads(run: tuple[Problem, Posterior]) -> None:
+    problem, posterior = run
+    one, two = (recalibrate(posterior, problem, threads=n).recalibration for n in (1, 2))
+    assert one is not None
+    assert two is not None
+    np.testing.assert_array_equal(one.exponents, two.exponents)
+    np.testing.assert_array_equal(one.tilts, two.tilts)
+    assert (one.exponents[2:] != 1.0).all()
+    assert one.tilts[:2].any(axis=1).all()
+
+
+def test_the_setting_and_too_few_draws_leave_forecasts_as_they_are(
+    run: tuple[Problem, Posterior],
+) -> None:
+    problem, posterior = run
+    off = replace(problem, link_config=LinkConfig(recalibrate=False))
+    assert recalibrate(posterior, off) is posterior
+    few = replace(posterior, chains=(posterior.chains[0][:10],))
+    assert recalibrate(few, problem) is few
+
+
+def test_counts_and_columns_of_mostly_one_value_are_left_alone() -> None:
+    rng = np.random.default_rng(2)
+    zeros = np.where(rng.random(120) < 0.8, 0.0, rng.exponential(size=120))
+    table = pa.table({"n": rng.poisson(3.0, 120), "z": zeros, "x": rng.standard_normal(120)})
+    types = Schema.from_dict({"columns": {"n": "count", "z": "positive", "x": "real"}})
+    options = {"model": "glfm", "chains": 1, "warmup": 5, "draws": 30, "thin": 1, "seed": 0}
+    problem, _, plan = prepare(table, types, settings={}, **options)
+    found = recalibrate(sample(problem, plan).posterior, problem).recalibration
+    assert found is not None
+    assert found.tilts.any(axis=1).tolist() == [False, False, True]
+
+
+def test_forecasts_of_hidden_cells_gain(run: tuple[Problem, Posterior]) -> None:
+    """Draws from two short chains pooled into a blurred forecast of a column that is near certain."""
+    problem, posterior = run
+    full = table_of(150, 0, gaps=0.0)
+    truth = {d: full.column(name) for d, name in enumerate(TYPES["columns"])}
+    after = recalibrate(posterior, problem)
+    gains = []
+    for d in (2, 3):
+        rows = np.flatnonzero(np.isnan(problem.xs[d]))
+        labels = truth[d].to_pylist()
+        codes = np.array([sorted(set(labels)).index(labels[i]) for i in rows], dtype=float)
+        for p in (posterior, after):
+            gains.append(log_scores(p, {d: rows}, {d: codes})[d].mean())
+    assert gains[1] + gains[3] > gains[0] + gains[2] - 0.01
+
+
+def test_a_saved_fit_keeps_its_recalibration(tmp_path: Path) -> None:
+    table, folder = table_of(60, 1), tmp_path / "fit.glfm"
+    done = impute(table, TYPES, chains=1, warmup=5, draws=25, thin=1, save=folder)
+    found, kept = load_fit(folder).posterior.recalibration, done.posterior.recalibration
+    assert found is not None
+    assert kept is not None
+    np.testing.assert_array_equal(found.exponents, kept.exponents)
+    np.testing.assert_array_equal(found.tilts, kept.tilts)
+    again = impute(table, fit=folder)
+    assert again.cells().equals(done.cells())
+    raw = impute(table, TYPES, chains=1, warmup=5, draws=25, thin=1, settings={"recalibrate": False})
+    assert not raw.cells().equals(done.cells())
+
+
+@pytest.mark.parametrize("broken", ['"exponents": [', '"tilts": [\n   [\n    1e999,'])
+def test_a_broken_recalibration_is_refused(tmp_path: Path, broken: str) -> None:
+    folder = tmp_path / "fit.glfm"
+    impute(table_of(60, 1), TYPES, chains=1, warmup=5, draws=25, thin=1, save=folder)
+    header = folder / "run.json"
+    text = header.read_text()
+    name = broken.split(":", maxsplit=1)[0]
+    assert name in text
+    header.write_text(text.replace(f"{name}: [", f"{name}: [-1.0, ", 1))
+    with pytest.raises(StoreError, match="recalibration"):
+        load_fit(folder)
