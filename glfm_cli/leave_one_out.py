@@ -61,25 +61,43 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     rows = np.arange(n_rows)
     if n_rows > ROWS:
         rows = np.sort(np.random.default_rng(0).choice(n_rows, ROWS, replace=False))
-    columns = _columns(posterior, problem, rows)
+    exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), 2))
+    for d, left_out in leave_one_out(posterior, problem, rows, threads=threads).items():
+        if np.median(left_out.n_draws) < FEWEST_DRAWS:
+            continue
+        if problem.links[d].discrete:
+            codes = problem.xs[d][rows][left_out.index].astype(np.intp)
+            exponents[d] = fit_exponent(left_out.probabilities(), codes)
+        else:
+            tilts[d] = fit_tilt(left_out.distribution())
+    return replace(posterior, recalibration=Recalibration(exponents, tilts))
 
-    def job(chain: Sequence[Draw]) -> Callable[[], dict[int, _Sums]]:
+
+def leave_one_out(
+    posterior: Posterior, problem: Problem, rows: Array, *, threads: int = 1
+) -> dict[int, LeftOut]:
+    """Return forecasts of the observed cells in some rows, each made without the cell.
+
+    Parameters
+    ----------
+    posterior, problem, threads
+        As for `recalibrate`.
+    rows : (n,) int
+        Ascending row indices.
+
+    Returns
+    -------
+    dict of int to LeftOut
+        Of the columns whose forecasts may be corrected.
+    """
+    columns = _columns(problem, rows)
+
+    def job(chain: Sequence[Draw]) -> Callable[[], dict[int, LeftOut]]:
         return lambda: _over_draws(posterior, chain, rows, columns)
 
     jobs = [job(chain) for chain in posterior.chains]
-    parts = run_jobs(jobs, threads=threads, on_interrupt=lambda: None)
-    exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), 2))
-    for d, column in columns.items():
-        sums = parts[0][d]
-        for part in parts[1:]:
-            sums = sums + part[d]
-        if np.median(sums.n_draws) < FEWEST_DRAWS:
-            continue
-        if column.link.discrete:
-            exponents[d] = fit_exponent(sums.probabilities(), column.x.astype(np.intp))
-        else:
-            tilts[d] = fit_tilt(sums.distribution())
-    return replace(posterior, recalibration=Recalibration(exponents, tilts))
+    first, *others = run_jobs(jobs, threads=threads, on_interrupt=lambda: None)
+    return {d: sum((part[d] for part in others), start) for d, start in first.items()}
 
 
 def fit_exponent(p: Array, codes: Array) -> float:
@@ -133,19 +151,23 @@ class _Column:
 
 
 @dataclass(frozen=True)
-class _Sums:
-    """Sums over draws, of n cells: weights, their squares, and weights times what is forecast.
+class LeftOut:
+    """Forecasts of n observed cells of a column: sums over draws.
 
-    Forecast are the probabilities of the levels (n, R); of numbers (n, 2) the probability of what
-    lies below, and of all that the bounds allow.
+    index : (n,) which of the rows asked for
+    weight, square : (n,) sums of the weights and of their squares
+    weighted : (n, R) of weights times the probabilities of the levels; for numbers (n, 2), times
+        the probability of what lies below and of all that the bounds allow
     """
 
+    index: Array
     weight: Array
     square: Array
     weighted: Array
 
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
+    def __add__(self, other: LeftOut) -> LeftOut:
+        return LeftOut(
+            self.index,
             self.weight + other.weight,
             self.square + other.square,
             self.weighted + other.weighted,
@@ -169,7 +191,7 @@ class _Sums:
         return out
 
 
-def _columns(posterior: Posterior, problem: Problem, rows: Array) -> dict[int, _Column]:
+def _columns(problem: Problem, rows: Array) -> dict[int, _Column]:
     """Return the columns that may have a correction."""
     found = {}
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
@@ -189,8 +211,8 @@ def _is_continuous(link: NumericLink, x: Array) -> bool:
 
 def _over_draws(
     posterior: Posterior, draws: Sequence[Draw], rows: Array, columns: dict[int, _Column]
-) -> dict[int, _Sums]:
-    sums: dict[int, _Sums] = {}
+) -> dict[int, LeftOut]:
+    sums: dict[int, LeftOut] = {}
     for draw in draws:
         law = posterior.model.eta_law(draw.latent, rows)
         noise = posterior.model.draw_noise(draw.latent)
@@ -202,6 +224,6 @@ def _over_draws(
                 parts.append(share * column.forecast(eta, var, draw.params[d]))
             forecast = sum(parts[1:], parts[0])
             weight = 1.0 / forecast[:, -1]
-            new = _Sums(weight, weight**2, weight[:, None] * forecast[:, :-1])
+            new = LeftOut(column.index, weight, weight**2, weight[:, None] * forecast[:, :-1])
             sums[d] = sums[d] + new if d in sums else new
     return sums
