@@ -26,6 +26,7 @@ _EXPORTS = {
     "explore": "exploration",
     "Multiple": "completion",
     "impute": "completion",
+    "impute_matrix": "matrices",
     "load_fit": "store",
     "plot_completion": "plots",
     "plot_diagnosis": "plots",

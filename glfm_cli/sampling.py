@@ -19,6 +19,7 @@ import numpy as np
 
 from glfm_cli.executors import run_jobs
 from glfm_cli.latent.latent import Array, Cells, Entries, LatentModel, take
+from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.constants import check_params
 from glfm_cli.links.link import Link, LinkConfig, Params
 from glfm_cli.posterior import Draw, Posterior
@@ -318,11 +319,26 @@ def empty_cells(problem: Problem, threads: int = 1) -> Cells:
         lower=np.zeros(bounded),
         upper=np.zeros(bounded),
         spread=np.repeat([float(link.spread) for link in links], n_latent),
+        weight=_weights(problem),
         entries=problem.entries,
         row_features=problem.row_features,
         column_features=problem.column_features,
         threads=threads,
     )
+
+
+def _weights(problem: Problem) -> Array | None:
+    """Return the trials of binomial cells as weights (N, S), None where there are none."""
+    links = problem.links
+    if not any(isinstance(link, BinomialLink) for link in links):
+        return None
+    parts = [
+        link.weight(x)[:, None]
+        if isinstance(link, BinomialLink)
+        else np.ones((x.size, link.n_latent))
+        for link, x in zip(links, problem.xs, strict=True)
+    ]
+    return np.concatenate(parts, axis=1)
 
 
 def load_chain(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) -> Chain:

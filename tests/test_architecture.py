@@ -30,7 +30,15 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "glfm_cli"
 BUILD_HOOK = "_kernels._build"  # runs at build time only, so it imports the build's requirements
 
-TASKS = ("completion", "diagnosis", "exploration", "evaluation", "classification", "acquisition")
+TASKS = (
+    "completion",
+    "matrices",
+    "diagnosis",
+    "exploration",
+    "evaluation",
+    "classification",
+    "acquisition",
+)
 LAYERS = (
     ("errors", "settings", "_kernels", "streams"),
     ("schema", "guess", "io"),

@@ -97,6 +97,41 @@ TracesTo = Annotated[
         help="Also write the traces of the chains as NetCDF (.nc), for ArviZ.",
     ),
 ]
+Pairs = Annotated[
+    Path | None,
+    typer.Option(
+        "--pairs",
+        metavar="FILE",
+        help="Of triplets: predict the pairs of row and column listed in this table, not all that "
+        "have no value.",
+    ),
+]
+AllPairs = Annotated[
+    bool,
+    typer.Option("--all-pairs", help="Of triplets: predict more than ten million pairs, too."),
+]
+RowFeatures = Annotated[
+    Path | None,
+    typer.Option(
+        "--row-features", metavar="FILE", help="Of triplets: a table of what is known of the rows."
+    ),
+]
+RowTypes = Annotated[
+    Path | None,
+    typer.Option("--row-types", metavar="FILE", help="The types file of --row-features."),
+]
+ColumnFeatures = Annotated[
+    Path | None,
+    typer.Option(
+        "--column-features",
+        metavar="FILE",
+        help="Of triplets: a table of what is known of the columns.",
+    ),
+]
+ColumnTypes = Annotated[
+    Path | None,
+    typer.Option("--column-types", metavar="FILE", help="The types file of --column-features."),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
 ]
@@ -139,6 +174,12 @@ def run(
     multiple: Multiple = None,
     draws_to: DrawsTo = None,
     traces_to: TracesTo = None,
+    pairs: Pairs = None,
+    all_pairs: AllPairs = False,
+    row_features: RowFeatures = None,
+    row_types: RowTypes = None,
+    column_features: ColumnFeatures = None,
+    column_types: ColumnTypes = None,
     strict: Strict = False,
     as_json: Json = False,
     dry_run: DryRun = False,
@@ -175,7 +216,9 @@ def run(
     outputs["--record"] = record
     on_stdout = ["--json"] if as_json else []
     on_stdout += ["the table"] if output is None else []
-    inputs = {"the table itself": data, "the types file": types}
+    inputs = {"the table itself": data, "the types file": types, "--pairs": pairs}
+    inputs |= {"--row-features": row_features, "--row-types": row_types}
+    inputs |= {"--column-features": column_features, "--column-types": column_types}
     check_outputs(inputs, outputs, [] if dry_run else on_stdout)
     chosen = check_request(estimate, interval, threads, time_limit)
     files = Files(output or "-", cells, probabilities, flags, multiple, draws_to, traces_to)
@@ -193,6 +236,15 @@ def run(
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
     wanted = Wanted(**said, settings=parse_assignments(settings or []))
     schema = None if types is None else as_schema(types)
+    from glfm_cli.cli import matrix
+
+    if matrix.is_asked(ctx, schema):
+        assert schema is not None
+        sources = matrix.Sources(
+            data, pairs, all_pairs, (row_features, column_features), (row_types, column_types)
+        )
+        asked_of = matrix.Asked(chosen, interval, output, workers, time_limit, strict, as_json)
+        return matrix.complete(console, sources, schema, wanted, asked_of, dry_run)
     table = read_table(data)
     file = "standard input" if data == "-" else data
     session = plan_session(table, schema, wanted, keeping, file=file)

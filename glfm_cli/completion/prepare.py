@@ -48,15 +48,8 @@ def prepare(
     The options are those of `impute`; `file` names the table in messages; `data` is the table
     when it has been encoded already.
     """
-    for name, value, least in (
-        ("chains", chains, 1),
-        ("warmup", warmup, 0),
-        ("draws", draws, 1),
-        ("thin", thin, 1),
-        ("seed", seed, 0),
-    ):
-        if not isinstance(value, Integral) or value < least:
-            raise UsageError(name, value=value, expected=f"a whole number from {least}")
+    plan = Plan(chains, warmup, draws, thin, seed)
+    check_plan(plan)
     latent = _model(model)
     configs = apply_settings(
         {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
@@ -70,7 +63,15 @@ def prepare(
     links = tuple(make_link(encoded, links_config) for encoded in data.columns)
     xs = tuple(encoded.x for encoded in data.columns)
     problem = Problem(latent, configs["model"], links, xs, links_config)
-    return problem, data, Plan(chains, warmup, draws, thin, seed)
+    return problem, data, plan
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise UsageError when a number that says how long to sample is out of range."""
+    for name, least in (("chains", 1), ("warmup", 0), ("draws", 1), ("thin", 1), ("seed", 0)):
+        value = getattr(plan, name)
+        if not isinstance(value, Integral) or value < least:
+            raise UsageError(name, value=value, expected=f"a whole number from {least}")
 
 
 def _model(name: str) -> LatentModel:

@@ -202,6 +202,10 @@ class Bsvd:
         mean = (draw.left[rows] @ draw.right.T)[:, None, :]
         return EtaLaw(np.ones(mean.shape[:2]), mean, None)
 
+    def eta_at(self, draw: BsvdDraw, row: Array, column: Array) -> Array:
+        """Return x (n,) of the cells (row, column) of a matrix under one draw."""
+        return np.einsum("nk,nk->n", draw.left[row], draw.right[column])
+
     def sample_eta(self, draw: BsvdDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
         """Return x (n, S); given a draw nothing of it is random."""
         return self.eta_law(draw, rows).mean[:, 0, :]

@@ -1,0 +1,219 @@
+"""A table of triplets (row, column, value) to the observed cells of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.encoding.data import Array, EncodedColumn
+from glfm_cli.encoding.levels import distinct_texts, encode_levels
+from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.source import Source, open_column, text_of
+from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The units of one side of a matrix.
+
+    name : of the column that holds their ids
+    keys : the text of each id; numbers that are equal have one text
+    values : pyarrow.Array, each id as the table has it
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    values: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def with_more(self, other: Ids) -> Ids:
+        """Return these and, behind them, those that only `other` has."""
+        known = set(self.keys)
+        new = [i for i, key in enumerate(other.keys) if key not in known]
+        if not new:
+            return self
+        more = other.values.take(pa.array(new))
+        if more.type != self.values.type:
+            more = text_of(more).cast(self.values.type)
+        values = pa.concat_arrays([self.values, more])
+        return Ids(self.name, (*self.keys, *(other.keys[i] for i in new)), values)
+
+    def places(self, keys: Sequence[str]) -> Array:
+        """Return the number (n,) of each key, -1 where it is not known."""
+        place = {key: i for i, key in enumerate(self.keys)}
+        return np.array([place.get(key, -1) for key in keys], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """The observed cells of a matrix, ascending by row, then by column.
+
+    rows, columns : the ids of either side
+    row, column : (m,) int32
+    value : what the values are, `x` (m,) those of the cells; hits of a binomial one
+    trials : (m,) float64 of a binomial value, else None
+    """
+
+    rows: Ids
+    columns: Ids
+    row: Array
+    column: Array
+    value: EncodedColumn
+    trials: Array | None
+
+
+def is_triplets(schema: Schema) -> bool:
+    """Return whether a types file is that of a table of triplets."""
+    return any(column.role is Role.VALUE for column in schema.columns)
+
+
+def encode_triplets(table: pa.Table, schema: Schema, *, file: str | None = None) -> Triplets:
+    """Return the observed cells of the matrix that a table lists.
+
+    A row without a value, or without trials, only names its ids. Pairs that are there twice are an
+    error, but for binomial values: their hits and trials are summed.
+
+    Raises
+    ------
+    TableError
+        An id or a value is wrong, or a pair is there twice; names row (from 1) and column.
+    SchemaError
+        The schema does not fit the table, or has columns besides that nothing would use.
+    """
+    columns = schema.resolve(table.column_names)
+    place = {column.role: i for i, column in enumerate(columns)}
+    for column in columns:
+        if column.modelled or column.role is Role.TASK:
+            raise SchemaError(
+                "a table of triplets has one value, and no other column enters its model",
+                file=schema.file,
+                column=column.name,
+                hint="Set `role: ignore`; what is known of rows and columns has files of its own "
+                "(--row-features, --column-features).",
+            )
+    sources = {
+        role: open_column(table, place[role], columns[place[role]], file)
+        for role in (Role.ROW, Role.COLUMN, Role.VALUE)
+    }
+    rows, row = encode_ids(sources[Role.ROW])
+    ids, column_of = encode_ids(sources[Role.COLUMN])
+    x, trials, levels = _values(table, columns, sources[Role.VALUE], file)
+    seen = np.flatnonzero(~np.isnan(x))
+    if not seen.size:
+        raise TableError(
+            "no cell of it is observed, so there is nothing to learn from",
+            file=file,
+            column=columns[place[Role.VALUE]].name,
+            expected="at least one value",
+        )
+    order = seen[np.lexsort((column_of[seen], row[seen]))]
+    first = np.ones(order.size, dtype=bool)
+    first[1:] = (np.diff(row[order]) != 0) | (np.diff(column_of[order]) != 0)
+    if trials is None and not first.all():
+        raise _twice(file, rows, ids, row, column_of, order, first)
+    group = np.cumsum(first) - 1
+    found: Array = x[order][first].astype(np.float64)
+    if trials is not None:
+        found = np.bincount(group, weights=x[order])
+        trials = np.bincount(group, weights=trials[order])
+    value = EncodedColumn(
+        columns[place[Role.VALUE]],
+        place[Role.VALUE],
+        found,
+        np.ones(found.size, dtype=bool),
+        np.zeros(found.size, dtype=bool),
+        levels,
+    )
+    kept = order[first]
+    return Triplets(
+        rows, ids, row[kept].astype(np.int32), column_of[kept].astype(np.int32), value, trials
+    )
+
+
+def encode_ids(source: Source) -> tuple[Ids, Array]:
+    """Return the distinct ids of a column and which one each row has (n,).
+
+    Raises
+    ------
+    TableError
+        An id is missing, or one id is written in two ways.
+    """
+    keys, of_row = distinct_texts(source)
+    if None in keys:
+        gone = np.array([key is None for key in keys])[of_row]
+        raise source.cell_error(gone, "an id", "Every row needs the ids of its row and column.")
+    first: dict[str, int] = {}
+    for i, key in enumerate(keys):
+        if first.setdefault(str(key), i) != i:
+            other = source.values[int(np.argmax(of_row == first[str(key)]))].as_py()
+            raise source.cell_error(
+                of_row == i,
+                f"one way to write the id '{other}'",
+                "Numbers that are equal, and texts that differ in spaces around them, are one id.",
+            )
+    where = np.zeros(len(keys), dtype=np.int64)
+    where[of_row[::-1]] = np.arange(of_row.size)[::-1]
+    values = source.values.take(pa.array(where))
+    return Ids(source.column.name, tuple(str(key) for key in keys), values), of_row
+
+
+def _values(
+    table: pa.Table, columns: Sequence[Column], source: Source, file: str | None
+) -> tuple[Array, Array | None, tuple[str, ...]]:
+    """Return the values (n,), NaN where there is none, the trials of hits, and the levels."""
+    column = source.column
+    if column.type is None:
+        raise SchemaError("the column with role value needs a type", file=file, column=column.name)
+    if column.type in NUMERIC:
+        return encode_numbers(source)[0], None, ()
+    if column.type is not ColumnType.BINOMIAL:
+        x, _, levels = encode_levels(source)
+        return x, None, levels
+    index = next(i for i, other in enumerate(columns) if other.name == column.trials)
+    counts = []
+    for number, of in ((source, column), (open_column(table, index, columns[index], file), None)):
+        as_count = replace(
+            (of or columns[index]), type=ColumnType.COUNT, trials=None, role=Role.FEATURE
+        )
+        counts.append(encode_numbers(replace(number, column=as_count))[0])
+    hits, trials = counts
+    unknown = np.isnan(trials) & ~np.isnan(hits)
+    more = hits > trials
+    for bad, expected in ((unknown, "trials where there are hits"), (more, "")):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise TableError(
+                file=file,
+                row=row + 1,
+                column=column.name,
+                value=f"{hits[row]:g} hits",
+                expected=expected or f"at most the {trials[row]:g} trials in '{column.trials}'",
+            )
+    return np.where(trials > 0.0, hits, np.nan), np.nan_to_num(trials), ()
+
+
+def _twice(
+    file: str | None,
+    rows: Ids,
+    columns: Ids,
+    row: Array,
+    column: Array,
+    order: Array,
+    first: Array,
+) -> TableError:
+    again = int(order[~first].min())
+    same = (row == row[again]) & (column == column[again])
+    return TableError(
+        f"the pair {rows.name} '{rows.keys[row[again]]}', {columns.name} "
+        f"'{columns.keys[column[again]]}' was in row {int(np.argmax(same)) + 1} already",
+        file=file,
+        row=again + 1,
+        expected="one value for each pair",
+        hint="Keep one of them, or their mean.",
+    )
