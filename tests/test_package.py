@@ -179,4 +179,4 @@ def test_each_sample_is_described_column_by_column(name: str) -> None:
 
 def test_samples_have_every_type_of_column() -> None:
     types = {words.partition(",")[0] for name in SAMPLES for words, _ in described(name).values()}
-    assert {"real", "positive", "count", "categorical", "ordinal"} <= types
+    assert {"real", "positive", "count", "categorical", "ordinal", "binomial"} <= types

@@ -31,6 +31,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "Ozone", "Solar.R"}
 SAMPLED |= {"meal.cal", "wt.loss", "pat.karno", "ph.karno", "ph.ecog", "inst"}
 SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig", "stage"}
+SAMPLED |= {"p_no", "p_perhaps", "p_yes"}
 SAMPLE = [str(REPOSITORY / "sample_data" / name) for name in ("messy.csv", "messy.types.yaml")]
 SAMPLE.insert(1, "--types")
 SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables

@@ -12,12 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr
 
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.latent import Array, Entries
 from glfm_cli.latent.lowrank import BsvdConfig, BsvdState, fill_means
 from glfm_cli.latent.matrix import team
+from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.link import Link, LinkConfig, make_link
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.sampling import Chain, Problem, start_chain
@@ -53,15 +55,22 @@ class Setting:
             return Problem(Bsvd(), self.config, self.links, xs)
         row, column = np.nonzero(self.observed)
         entries = Entries(row.astype(np.int32), column.astype(np.int32), self.observed.shape)
-        problem = Problem(Bsvd(), self.config, self.links, (np.ones(row.size),), entries=entries)
+        xs = (np.ones(row.size),)
+        if isinstance(self.links[0], BinomialLink):  # cells of 1 to 4 trials
+            xs = (np.flatnonzero(self.links[0].hits == 0)[np.arange(row.size) % 4] * 1.0,)
+        problem = Problem(Bsvd(), self.config, self.links, xs, entries=entries)
         return replace(problem, row_features=self.R, column_features=self.C)
 
 
 def make_links(*types: ColumnType) -> tuple[Link, ...]:
     """Return links whose constants come from reference samples of their own."""
-    found = []
+    found: list[Link] = []
     for d, kind in enumerate(types):
         rng = np.random.default_rng(d)
+        if kind is ColumnType.BINOMIAL:
+            pairs = np.array([(h, n) for n in range(1, 5) for h in range(n + 1)], dtype=float)
+            found.append(BinomialLink.calibrate("binomial", pairs[:, 0], pairs[:, 1])[0])
+            continue
         levels = tuple("abcdefgh"[: N_LEVELS.get(kind, 0)])
         x = rng.integers(len(levels), size=200) if levels else rng.normal(3.0, 2.0, 200)
         column = Column(name=f"{kind}_{d}", type=kind)
@@ -126,7 +135,13 @@ def draw_table(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
         x, (start, end) = chain.problem.xs[d], chain.spans[d]
         seen, own, eta = ~np.isnan(x), chain.streams.get(column_step(d)), chain.eta_of(d)
         y = chain.cells.y[:, start:end]
-        x[seen] = link.sample(eta, float(noise[d]), chain.params[d], rng)[seen]
+        if isinstance(link, BinomialLink):
+            trials = link.weight(x)
+            hits = rng.binomial(trials.astype(int), ndtr(eta))
+            which = (link.hits == hits[:, None]) & (link.trials == trials[:, None])
+            x[:] = np.argmax(which, axis=1)
+        else:
+            x[seen] = link.sample(eta, float(noise[d]), chain.params[d], rng)[seen]
         if link.known:
             y[seen] = link.start(x, own)[1][seen]
         else:

@@ -47,6 +47,7 @@ def matrix_of(kind: ColumnType) -> Setting:
 SETTINGS = {
     "real matrix": lambda: matrix_of(ColumnType.REAL),
     "ordinal matrix": lambda: matrix_of(ColumnType.ORDINAL),
+    "binomial matrix": lambda: matrix_of(ColumnType.BINOMIAL),
     "table": lambda: Setting(
         make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL), CONFIG, SEEN
     ),
@@ -88,7 +89,7 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
     if state.design.one_kind:
         found |= {"mu": odd(state.mu), "G_C square": even(state.G_C).sum()}
     for link, params, x in zip(chain.problem.links, chain.params, chain.problem.xs, strict=True):
-        if link.discrete:
+        if not link.known:
             found[f"first level {link.name}"] = float(np.sum(x == 0.0))
         if isinstance(link, OrdinalLink):
             gaps = np.log(np.diff(params["thresholds"]))

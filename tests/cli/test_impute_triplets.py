@@ -1,0 +1,121 @@
+"""`glfm impute` of triplets as a user runs it: long form, pairs, features, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+TYPES = "columns:\n  user: row\n  item: column\n  rating: {type: ordinal, role: value}\n"
+RATINGS = "user,item,rating\n" + "".join(
+    f"u{i},{j},{1 + (i * j) % 3}\n" for i in range(8) for j in range(6) if (i + j) % 3
+)
+
+
+@pytest.fixture
+def matrix(desk: Any) -> Any:
+    """A desk with ratings of 8 users and 6 items."""
+    desk.put("table.csv", RATINGS)
+    desk.put("types.yaml", TYPES)
+    return desk
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_every_unobserved_pair_is_predicted_in_long_form(matrix: Any) -> None:
+    said, text = matrix.complete()
+    rows = rows_of(text)
+    assert list(rows[0])[:7] == ["user", "item", "estimate", "mean", "sd", "lower", "upper"]
+    seen = {(row["user"], row["item"]) for row in rows_of(RATINGS)}
+    found = {(row["user"], row["item"]) for row in rows}
+    assert found | seen == {(f"u{i}", str(j)) for i in range(8) for j in range(6)}
+    assert not found & seen
+    assert said.lines("Error") == []
+
+
+def test_listed_pairs_are_predicted_in_their_order_and_summarised(matrix: Any) -> None:
+    matrix.put("pairs.csv", "item,user,note\n5,u3,x\n0,u1,y\n")
+    said = matrix.impute("--pairs", "pairs.csv", "-o", "out.csv", "--json")
+    assert said.status == 0, said.stderr
+    found = rows_of((matrix.folder / "out.csv").read_text())
+    assert [(row["user"], row["item"]) for row in found] == [("u3", "5"), ("u1", "0")]
+    assert json.loads(said.stdout)["rows"] == 8
+
+
+def test_features_of_both_sides_are_read(matrix: Any) -> None:
+    lines = [f"u{i},{i},{'ab'[i % 2]}" for i in range(9)]
+    matrix.put("users.csv", "user,age,kind\n" + "\n".join(lines) + "\n")
+    matrix.put("users.yaml", "columns: {user: id, age: real, kind: categorical}\n")
+    matrix.put("items.csv", "item,year\n" + "".join(f"{j},{j * j}\n" for j in range(6)))
+    matrix.put("items.yaml", "columns: {item: id, year: count}\n")
+    given = ["--row-features", "users.csv", "--row-types", "users.yaml"]
+    given += ["--column-features", "items.csv", "--column-types", "items.yaml"]
+    rows = rows_of(matrix.complete(*given)[1])
+    assert sum(row["user"] == "u8" for row in rows) == 6  # known from its features alone
+
+
+def test_a_dry_run_says_what_would_be_done(matrix: Any) -> None:
+    said = matrix.impute("--dry-run")
+    assert said.status == 0
+    assert said.stdout.startswith("8 rows, 6 columns, 32 observed cells")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--model", "glfm"], "--model glfm does not take triplets, expected --model bsvd"),
+        (["--flags"], "--flags is about tables, and the types file describes triplets"),
+        (["--multiple", "3"], "--multiple is about tables, and the types file describes triplets"),
+        (["--estimate", "draw"], "--estimate draw is about tables"),
+        (["--row-features", "table.csv"], "--row-features needs --row-types FILE"),
+        (["--column-types", "t.yaml"], "--column-types needs --column-features FILE"),
+        (["--pairs", "pairs.csv"], "pairs.csv, column 'user', row 2: found 'new', expected an id"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(matrix: Any, options: list[str], error: str) -> None:
+    matrix.put("pairs.csv", "user,item\nu1,1\nnew,1\n")
+    said = matrix.impute(*options)
+    assert said.status == 2
+    (line,) = said.lines("Error")
+    assert error in line
+
+
+@pytest.mark.parametrize(
+    ("table", "types", "error"),
+    [
+        ("id,age\nu0,1\n", "", "users.csv: says nothing of user 'u1' and 6 more, expected a row"),
+        (
+            "id,age\n" + "".join(f"u{i},{i if i - 3 else ''}\n" for i in range(8)),
+            "",
+            "users.csv, column 'age', row 4: the cell is empty, expected a value in every cell",
+        ),
+        (
+            "id,age\nu0,1\nu0,2\n",
+            "",
+            "users.csv, column 'id', row 2: found 'u0', expected each id once",
+        ),
+        ("id,age\nu0,1\n", "columns: {id: real, age: real}\n", "0 columns have role id"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(
+    matrix: Any, table: str, types: str, error: str
+) -> None:
+    matrix.put("users.csv", table)
+    matrix.put("users.yaml", types or "columns: {id: id, age: real}\n")
+    said = matrix.impute("--row-features", "users.csv", "--row-types", "users.yaml")
+    assert said.status == 2
+    (line,) = said.lines("Error")
+    assert error in line
+
+
+def test_options_of_matrices_are_refused_for_a_table(desk: Any) -> None:
+    desk.put("table.csv", "a,b\n1,2\n2,\n3,1\n")
+    desk.put("types.yaml", "columns: {a: real, b: real}\n")
+    said = desk.impute("--all-pairs")
+    assert said.status == 2
+    assert "--all-pairs is about triplets" in said.stderr

@@ -1,0 +1,229 @@
+"""Triplets to the cells of a matrix and back to long form, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from glfm_cli import GlfmError, impute_matrix
+from glfm_cli.encoding import encode_triplets
+from glfm_cli.links.binomial import BinomialLink
+from glfm_cli.matrices.pairs import unobserved
+from glfm_cli.schema import Schema
+
+RATINGS = Schema.from_dict(
+    {"columns": {"u": "row", "i": "column", "r": {"type": "real", "role": "value"}}}
+)
+TRIALS = Schema.from_dict(
+    {
+        "columns": {
+            "u": "row",
+            "i": "column",
+            "h": {"type": "binomial", "trials": "n", "role": "value"},
+            "n": "ignore",
+        }
+    }
+)
+FEW = {"chains": 2, "warmup": 20, "draws": 20, "threads": 1}
+
+
+def ratings(**columns: list) -> pa.Table:
+    return pa.table({"u": ["a", "b", "a"], "i": [1, 1, 2], "r": [1.0, 2.0, 4.0], **columns})
+
+
+# Encoding ------------------------------------------------------------------------------------
+
+
+@given(st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1), st.randoms())
+def test_encoding_lists_every_cell_once_in_order(cells: set, random: object) -> None:
+    listed = sorted(cells)
+    random.shuffle(listed)
+    table = pa.table(
+        {
+            "u": [f"u{i}" for i, _ in listed],
+            "i": [j for _, j in listed],
+            "r": [10.0 * i + j for i, j in listed],
+        }
+    )
+    found = encode_triplets(table, RATINGS)
+    assert np.all(np.diff(found.row.astype(int) * 100 + found.column) > 0)
+    back = {
+        (found.rows.keys[i], int(found.columns.keys[j]), x)
+        for i, j, x in zip(found.row, found.column, found.value.x, strict=True)
+    }
+    assert back == {(f"u{i}", j, 10.0 * i + j) for i, j in cells}
+    empty = {
+        (int(i), int(j))
+        for part in unobserved(found, found.rows, found.columns, every=False)
+        for i, j in zip(part.row, part.column, strict=True)
+    }
+    seen = set(zip(found.row.tolist(), found.column.tolist(), strict=True))
+    every = {(i, j) for i in range(len(found.rows)) for j in range(len(found.columns))}
+    assert empty == every - seen
+
+
+def test_repeated_trials_are_summed_and_none_is_no_cell() -> None:
+    table = pa.table({"u": [1, 1, 2], "i": [5, 5, 5], "h": [1, 2, 0], "n": [2, 4, 0]})
+    found = encode_triplets(table, TRIALS)
+    assert found.trials is not None
+    assert (found.value.x.tolist(), found.trials.tolist()) == ([3.0], [6.0])
+    assert found.rows.keys == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("table", "schema", "message"),
+    [
+        (
+            ratings(u=["a", "b", "a"], i=[1, 1, 1]),
+            RATINGS,
+            "row 3: the pair u 'a', i '1' was in row 1 already, expected one value for each pair",
+        ),
+        (
+            pa.table({"u": ["1", "1.0"], "i": ["x", "y"], "r": [1.0, 2.0]}),
+            RATINGS,
+            "column 'u', row 2: found '1.0', expected one way to write the id '1'",
+        ),
+        (
+            ratings(u=["a", None, "b"]),
+            RATINGS,
+            "column 'u', row 2: found 'None', expected an id",
+        ),
+        (
+            pa.table({"u": [1, 2], "i": [1, 1], "h": [1, 5], "n": [1, 4]}),
+            TRIALS,
+            "column 'h', row 2: found 5 hits, expected at most the 4 trials in 'n'",
+        ),
+        (
+            pa.table({"u": [1, 2], "i": [1, 1], "h": [1, 0], "n": [1, -4]}),
+            TRIALS,
+            "column 'n', row 2: found -4",
+        ),
+        (
+            pa.table({"u": [1, 2], "i": [1, 1], "h": [1, 0], "n": [1.0, 2.5]}),
+            TRIALS,
+            "column 'n', row 2: found 2.5",
+        ),
+        (
+            pa.table({"u": [1, 2], "i": [1, 1], "h": [0.5, 0.0], "n": [1, 2]}),
+            TRIALS,
+            "column 'h', row 1: found 0.5",
+        ),
+        (
+            pa.table({"u": [1, 2], "i": [1, 1], "h": [1, 0], "n": [None, 2]}),
+            TRIALS,
+            "column 'h', row 1: found 1 hits, expected trials where there are hits",
+        ),
+        (
+            pa.table({"u": [1], "i": [1], "r": pa.array([None], pa.float64())}),
+            RATINGS,
+            "column 'r': no cell of it is observed",
+        ),
+    ],
+)
+def test_bad_triplets_are_refused_in_one_line(
+    table: pa.Table, schema: Schema, message: str
+) -> None:
+    with pytest.raises(GlfmError) as error:
+        encode_triplets(table, schema)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# The binomial link ---------------------------------------------------------------------------
+
+
+def test_hits_among_trials_have_the_binomial_law(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    trials = rng.integers(1, 30, size=50).astype(float)
+    hits = np.floor(rng.random(50) * (trials + 1))
+    link, x = BinomialLink.calibrate("h", hits, trials)
+    eta = rng.normal(size=50)
+    expected = stats.binom.logpmf(hits, trials, stats.norm.cdf(eta))
+    np.testing.assert_allclose(link.log_density(x, eta, 1.0, {}), expected, rtol=1e-9)
+    assert np.array_equal(link.weight(x), trials)
+
+
+def test_pseudo_observations_have_the_mean_of_their_trials(seed: int) -> None:
+    n = 40_000
+    link, x = BinomialLink.calibrate("h", np.full(n, 2.0), np.full(n, 5.0))
+    y = np.zeros((n, 1))
+    link.augment(x, np.full(n, 0.7), 1.0, {}, np.random.default_rng(seed), y)
+    above = stats.truncnorm(-0.7, np.inf, loc=0.7)
+    below = stats.truncnorm(-np.inf, -0.7, loc=0.7)
+    mean = (2 * above.mean() + 3 * below.mean()) / 5
+    var = (2 * above.var() + 3 * below.var()) / 25
+    assert abs(y.mean() - mean) < 4 * np.sqrt(var / n)
+    assert abs(y.var() / var - 1) < 0.04
+
+
+# Predictions ---------------------------------------------------------------------------------
+
+
+def planted(seed: int) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+    """Return ratings of a planted matrix of rank 2, its means, and which cells are seen."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30)) + rng.normal(size=(40, 1)) + 3.0
+    seen = rng.random(X.shape) < 0.5
+    row, column = np.nonzero(seen)
+    values = X[seen] + 0.3 * rng.normal(size=row.size)
+    return pa.table({"u": row, "i": column, "r": values}), X, seen
+
+
+def test_unobserved_cells_of_a_planted_matrix_are_predicted(seed: int) -> None:
+    table, X, seen = planted(seed)
+    found, completion = impute_matrix(table, RATINGS, **{**FEW, "warmup": 60}, interval=0.9)
+    row, column = found["u"].to_numpy(), found["i"].to_numpy()
+    assert found.num_rows == (~seen).sum()
+    assert not seen[row, column].any()
+    truth = X[row, column]
+    error = np.sqrt(np.mean((found["estimate"].to_numpy() - truth) ** 2))
+    assert error < 0.5 * truth.std()
+    y = truth + 0.3 * np.random.default_rng(seed + 1).normal(size=truth.size)
+    inside = (found["lower"].to_numpy() <= y) & (y <= found["upper"].to_numpy())
+    assert 0.8 < inside.mean() < 0.97
+    assert completion.to_dict()["observed"] == seen.sum()
+
+
+def test_features_alone_complete_a_row_that_has_no_cell(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = rng.normal(size=60)
+    seen = rng.random((60, 12)) < 0.5
+    seen[50:] = False  # ids that only the table of features has
+    row, column = np.nonzero(seen)
+    slope = np.linspace(-2.0, 2.0, 12)
+    values = size[row] * slope[column] + 0.2 * rng.normal(size=row.size)
+    table = pa.table({"u": row, "i": column, "r": values})
+    features = pa.table({"id": np.arange(60), "size": size})
+    types = Schema.from_dict({"columns": {"id": "id", "size": "real"}})
+    wanted = pa.table({"u": np.repeat(np.arange(50, 60), 12), "i": np.tile(np.arange(12), 10)})
+    found, _ = impute_matrix(table, RATINGS, pairs=wanted, row_features=(features, types), **FEW)
+    truth = size[wanted["u"].to_numpy()] * slope[wanted["i"].to_numpy()]
+    assert np.corrcoef(found["mean"].to_numpy(), truth)[0, 1] > 0.9
+    assert found["u"].to_pylist() == wanted["u"].to_pylist()
+
+
+def test_levels_come_with_probabilities_and_numbers_with_their_own_mean(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    row, column = np.nonzero(rng.random((20, 15)) < 0.5)
+    levels = ["0.5", "1", "1.5"]
+    values = rng.integers(0, 3, size=row.size)
+    table = pa.table({"u": row, "i": column, "r": [levels[v] for v in values]})
+    value = {"type": "ordinal", "levels": levels, "role": "value"}
+    schema = {"columns": {"u": "row", "i": "column", "r": value}}
+    found, _ = impute_matrix(table, schema, **FEW)
+    p = np.column_stack([found[f"p_{level}"].to_numpy() for level in levels])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_allclose(found["mean"].to_numpy(), p @ [0.5, 1.0, 1.5])
+    assert set(found["estimate"].to_pylist()) <= set(levels)
+
+
+def test_a_seed_fixes_the_predictions_whatever_the_threads(seed: int) -> None:
+    table = planted(seed)[0]
+    few = {**FEW, "warmup": 3, "draws": 3, "seed": 5}
+    one = impute_matrix(table, RATINGS, **few)[0]
+    two = impute_matrix(table, RATINGS, **{**few, "threads": 2})[0]
+    assert one.equals(two)
