@@ -12,91 +12,91 @@ row has keeps its bit: dropping it would change the dimension, which is the row 
 Rows that are new to a fit (`shared` = 0) leave its counts as they are, and see N + 1 rows.
 On why augmentation sticks: Papaspiliopoulos, Roberts and Skold, Statistical Science 22 (2007).
 
-Cost: O(N K S) at some nanoseconds each, less where a flip is hopeless; no memory beyond `work`.
+Most flips are hopeless, and a bound tells so. The log probability of every cell is concave in
+eta: with g its slope and c no more than its bend wherever one flip can lead,
+
+    log p(eta + d w) - log p(eta)  <=  d g w - c w^2 / 2          with equality for points.
+
+The sum over the cells is one pass over a feature's weights. Only where it leaves a chance are
+the probabilities themselves looked at, which settle the draw.
+
+    points  c = 1 / var;  so are intervals too narrow to tell from one, of variance 1 + width^2 / 12
+    sides   p = Phi(t):  the bend falls as t grows, so that its value at the far end is a bound
+    bands   p = Phi(b) - Phi(a):  the bend is 1 - Var(x | a < x < b) >= 1 - (b - a)^2 / pi^2
+            [Payne and Weinberger 1960]
+
+Cost: O(N K S) at about half a nanosecond each where flips are hopeless; no memory beyond `work`.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport INFINITY, exp, log, log1p
+from libc.math cimport INFINITY, exp, fabs, frexp, log, log1p
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
 from numpy.random cimport bitgen_t
-from numpy.random.c_distributions cimport random_standard_normal, random_standard_uniform
+from numpy.random.c_distributions cimport random_standard_normal
 from scipy.special.cython_special cimport log_ndtr
 
 import numpy as np
-from scipy.special import log_ndtr as log_ndtr_of
 
 cdef extern from "_vector.h" nogil:
     void glfm_axpy(int n, double a, const double* x, double* y) noexcept
+    void glfm_masked_axpy(int n, double a, const double* w, const double* x, double* y) noexcept
+    int GLFM_LANES
 
 cdef extern from "_normal.h" nogil:
-    int GLFM_KNOTS, GLFM_TERMS, GLFM_CDF_TERMS, GLFM_PER_UNIT
-    double GLFM_EDGE
-    double glfm_log_ndtr_table[]
-    double glfm_ndtr_table[]
-    double glfm_near_log_ndtr(double x) noexcept
-    double glfm_sum_log_ndtr(int n, const double* t, double d, const double* slope, const int* col,
-                             const double* w, double least, double* moved, int* far) noexcept
-    int glfm_band_masses(int n, const double* a, const double* b, double d, const double* inv,
-                         const int* col, const double* w, double* a_moved, double* b_moved,
-                         double* p) noexcept
+    double GLFM_FAR
+    double glfm_one_sided(int n, const double* t, const double* slope, const double* reach,
+                          double* g, double* c, int* far) noexcept
+    double glfm_two_sided(int n, const double* a, const double* b, const double* inv,
+                          double* g, int* far) noexcept
+    double glfm_parabola(int n, double d, const double* g, const double* c,
+                         const double* w) noexcept
 
 cdef double LOG_SQRT_2PI = 0.9189385332046727
+cdef double INV_PI2 = 0.10132118364233778  # 1 / pi^2
+cdef double LOG_2 = 0.6931471805599453
 cdef double NARROW = 1e-5  # intervals as narrow as this are taken as density times width
-cdef double TINY = 1e-200  # products are turned into logarithms before they underflow
+cdef double POINT_WIDTH = 1e-3  # as narrow as this: a point, unless far out
+cdef double POINT_REACH = 0.05  # width times distance from eta: error of log p below 1e-8
+cdef double MARGIN = 1e-6  # of the bound: more than all rounding errors together
+cdef double CERTAIN = 20.0  # Phi is 1 there
+cdef double NEVER = -40.0  # log odds that no double is small enough to accept
 
 
-def _fill_tables():
-    """Tabulate the Taylor coefficients of log Phi and Phi.
-
-    With g = (log Phi)' = phi / Phi,  g' = -g (t + g);  and phi' = -t phi.
-    """
-    cdef int i, j
-    t = np.arange(GLFM_KNOTS) / GLFM_PER_UNIT - GLFM_EDGE
-    log_cdf = log_ndtr_of(t)
-    phi = [np.exp(-0.5 * t * t - LOG_SQRT_2PI)]
-    g = [phi[0] / np.exp(log_cdf)]
-    for k in range(GLFM_CDF_TERMS):
-        total = t * g[k] + (g[k - 1] if k else 0.0)
-        for i in range(k + 1):
-            total = total + g[i] * g[k - i]
-        g.append(-total / (k + 1))
-        phi.append(-(t * phi[k] + (phi[k - 1] if k else 0.0)) / (k + 1))
-    for i in range(GLFM_KNOTS):
-        glfm_log_ndtr_table[i * GLFM_TERMS] = log_cdf[i]
-        for j in range(1, GLFM_TERMS):
-            glfm_log_ndtr_table[i * GLFM_TERMS + j] = g[j - 1][i] / j
-        glfm_ndtr_table[i * GLFM_CDF_TERMS] = np.exp(log_cdf[i])
-        for j in range(1, GLFM_CDF_TERMS):
-            glfm_ndtr_table[i * GLFM_CDF_TERMS + j] = phi[j - 1][i] / j
-
-
-_fill_tables()
+cdef struct Look:
+    # The cells that are intervals, compact, at one value of eta.
+    double* t          # one-sided: p = Phi(t)
+    double* g          # d log p / d eta
+    double* c          # no more than -d2 log p / d eta2 as far as one flip leads
+    double* a          # two-sided: p = Phi(b) - Phi(a)
+    double* b
+    double* band_g
+    double log_p       # of all of them
+    double allowance   # by how much those without slopes, too far out for them, can gain
 
 
 cdef struct Row:
-    # The observed cells of a row by what is known of them, compact; the arguments of Phi of
-    # the current bits, and with one bit flipped.
-    int n_points
-    int* point         # pseudo-column
-    double* residual   # (y - eta) / sd
-    double* weight     # 1 / sd
+    # The observed cells of a row by what is known of them.
+    int S                # pseudo-columns, and with padding
+    int width
+    double* g            # (width,) slopes and bends by pseudo-column, 0 where missing
+    double* c
+    double* point_c      # those of points
+    const double* reach  # (S,) the most that eta moves in one flip
     int n_sides
     int* side
-    double* t          # p = Phi(t)
-    double* slope      # dt / deta
-    double* t_moved
+    double* slope        # dt / deta
+    double* side_reach   # the most that t moves in one flip
     int n_bands
     int* band
-    double* a          # p = Phi(b) - Phi(a)
-    double* b
-    double* inv_sd
-    double* a_moved
-    double* b_moved
-    double* mass
+    double* inv_sd       # -da / deta
+    double* band_c
+    Look now             # at the present eta
+    Look moved           # with one bit flipped
 
 
-cdef inline double log_phi(double x) noexcept nogil:
-    return glfm_near_log_ndtr(x) if x >= -GLFM_EDGE else log_ndtr(x)
+cdef inline int padded(int n) noexcept nogil:
+    return (n + GLFM_LANES - 1) // GLFM_LANES * GLFM_LANES
 
 
 cdef inline double log_band(double a, double b) noexcept nogil:
@@ -109,154 +109,207 @@ cdef inline double log_band(double a, double b) noexcept nogil:
     if b - a < NARROW:
         mid = 0.5 * (a + b)
         return log(b - a) - 0.5 * mid * mid - LOG_SQRT_2PI
-    log_b = log_phi(b)
-    return log_b + log1p(-exp(log_phi(a) - log_b))
+    log_b = log_ndtr(b)
+    return log_b + log1p(-exp(log_ndtr(a) - log_b))
+
+
+cdef void look_far(const Row* r, Look* at) noexcept nogil:
+    """Redo `look` in a row with intervals wholly beyond GLFM_FAR: they get no slopes."""
+    cdef int i
+    cdef double x
+    at.log_p = 0.0
+    for i in range(r.n_sides):
+        x = log_ndtr(at.t[i])
+        at.log_p += x
+        if at.t[i] < GLFM_FAR:
+            at.allowance -= x
+            at.g[i] = at.c[i] = 0.0
+    for i in range(r.n_bands):
+        x = log_band(at.a[i], at.b[i])
+        at.log_p += x
+        if at.b[i] < GLFM_FAR or at.a[i] > -GLFM_FAR:
+            at.allowance -= x
+            at.band_g[i] = 0.0
+
+
+cdef void look(const Row* r, Look* at) noexcept nogil:
+    """Compute log probabilities, slopes and bends of intervals from t, a and b."""
+    cdef int i, far = 0
+    at.log_p = at.allowance = 0.0
+    if r.n_sides > 0:
+        # Padding: cells that are as good as certain.
+        for i in range(r.n_sides, padded(r.n_sides)):
+            at.t[i] = CERTAIN
+            r.slope[i] = r.side_reach[i] = 0.0
+        at.log_p += glfm_one_sided(padded(r.n_sides), at.t, r.slope, r.side_reach, at.g, at.c, &far)
+    if r.n_bands > 0:
+        for i in range(r.n_bands, padded(r.n_bands)):
+            at.a[i] = -CERTAIN
+            at.b[i] = CERTAIN
+            r.inv_sd[i] = 0.0
+        at.log_p += glfm_two_sided(padded(r.n_bands), at.a, at.b, r.inv_sd, at.band_g, &far)
+    if far:
+        look_far(r, at)
+
+
+cdef void settle(Row* r) noexcept nogil:
+    """Spread the slopes and bends of intervals over the pseudo-columns."""
+    cdef int i
+    for i in range(r.n_sides):
+        r.g[r.side[i]] = r.now.g[i]
+        r.c[r.side[i]] = r.now.c[i]
+    for i in range(r.n_bands):
+        r.g[r.band[i]] = r.now.band_g[i]
+        # A cell without slope may gain all its allowance.
+        r.c[r.band[i]] = r.band_c[i] if r.now.band_g[i] != 0.0 else 0.0
 
 
 cdef double points_gain(const Row* r, double d, const double* weights) noexcept nogil:
-    """Return by how much the points' log density changes when eta moves by d weights."""
-    cdef int i
+    """Return by how much the points' log density grows when eta moves by d weights."""
+    cdef int s
     cdef double w, gain = 0.0
-    for i in range(r.n_points):
-        w = d * weights[r.point[i]] * r.weight[i]
-        gain += w * (r.residual[i] - 0.5 * w)
+    for s in range(r.S):
+        if r.point_c[s] > 0.0:
+            w = d * weights[s]
+            gain += w * (r.g[s] - 0.5 * r.point_c[s] * w)
     return gain
 
 
-cdef double sides_moved(Row* r, double d, const double* weights, double least) noexcept nogil:
-    """Return the log probability of the one-sided intervals when eta moves by d weights.
-
-    Any number below `least` may stand for one below it.
-    """
-    cdef int i, far = 0
-    cdef double total
-    total = glfm_sum_log_ndtr(r.n_sides, r.t, d, r.slope, r.side, weights, least, r.t_moved, &far)
-    if not far or total < least:
-        return total
-    total = 0.0
-    for i in range(r.n_sides):
-        total += log_phi(r.t_moved[i])
-    return total
-
-
-cdef double bands_moved(Row* r, double d, const double* weights) noexcept nogil:
-    """Return the log probability of the two-sided intervals when eta moves by d weights."""
+cdef double move(Row* r, double d, const double* weights) noexcept nogil:
+    """Look at the cells with eta moved by d weights; return by how much log p grows."""
     cdef int i
-    cdef double total = 0.0, product = 1.0
-    if not glfm_band_masses(r.n_bands, r.a, r.b, d, r.inv_sd, r.band, weights, r.a_moved,
-                            r.b_moved, r.mass):
-        for i in range(r.n_bands):
-            total += log_band(r.a_moved[i], r.b_moved[i])
-        return total
+    cdef double w
+    for i in range(r.n_sides):
+        r.moved.t[i] = r.now.t[i] + d * r.slope[i] * weights[r.side[i]]
     for i in range(r.n_bands):
-        product *= r.mass[i]
-        if product < TINY:
-            total += log(product)
-            product = 1.0
-    return total + log(product)
+        w = d * r.inv_sd[i] * weights[r.band[i]]
+        r.moved.a[i] = r.now.a[i] - w
+        r.moved.b[i] = r.now.b[i] - w
+    look(r, &r.moved)
+    return points_gain(r, d, weights) + r.moved.log_p - r.now.log_p
 
 
 cdef void follow(Row* r, double d, const double* weights) noexcept nogil:
-    """Make the moved state the current one."""
-    cdef int i
-    cdef double* swap
-    for i in range(r.n_points):
-        r.residual[i] -= d * weights[r.point[i]] * r.weight[i]
-    swap = r.t
-    r.t = r.t_moved
-    r.t_moved = swap
-    swap = r.a
-    r.a = r.a_moved
-    r.a_moved = swap
-    swap = r.b
-    r.b = r.b_moved
-    r.b_moved = swap
+    """Stay where `move` looked."""
+    cdef Look before = r.now
+    r.now = r.moved
+    r.moved = before
+    glfm_masked_axpy(r.width, -d, r.point_c, weights, r.g)
+    settle(r)
 
 
 cdef void load_cells(
-    Row* r, int S, const uint8_t* observed, const int* column, const double* lower,
-    const double* upper, const double* sd, const double* spread, const double* eta,
+    Row* r, const uint8_t* observed, const int* column, const double* lower,
+    const double* upper, const double* inv_sd, const double* inv_spread, const double* eta,
 ) noexcept nogil:
     """Sort the observed cells of a row into points, one-sided and two-sided intervals."""
     cdef int s
-    cdef double inverse
-    r.n_points = r.n_sides = r.n_bands = 0
-    for s in range(S):
+    cdef double inv, low, high, width, mid
+    r.n_sides = r.n_bands = 0
+    for s in range(r.S):
+        r.g[s] = r.c[s] = r.point_c[s] = 0.0
         if not observed[column[s]]:
             continue
+        low = lower[s] - eta[s]
+        high = upper[s] - eta[s]
         if lower[s] == upper[s]:
-            r.point[r.n_points] = s
-            r.weight[r.n_points] = 1.0 / sd[s]
-            r.residual[r.n_points] = (lower[s] - eta[s]) / sd[s]
-            r.n_points += 1
+            r.c[s] = r.point_c[s] = inv_sd[s] * inv_sd[s]
+            r.g[s] = low * r.c[s]
             continue
-        inverse = 1.0 / (sd[s] * spread[s])
-        if lower[s] > -INFINITY and upper[s] < INFINITY:
+        inv = inv_spread[s]
+        low *= inv
+        high *= inv
+        width = high - low
+        mid = 0.5 * (low + high)
+        if width < POINT_WIDTH and width * (fabs(mid) + 20.0) < POINT_REACH:
+            r.c[s] = r.point_c[s] = inv * inv * (1.0 - width * width / 12.0)
+            r.g[s] = mid / inv * r.c[s]
+        elif low > -INFINITY and high < INFINITY:
             r.band[r.n_bands] = s
-            r.a[r.n_bands] = (lower[s] - eta[s]) * inverse
-            r.b[r.n_bands] = (upper[s] - eta[s]) * inverse
-            r.inv_sd[r.n_bands] = inverse
+            r.now.a[r.n_bands] = low
+            r.now.b[r.n_bands] = high
+            r.inv_sd[r.n_bands] = inv
+            r.band_c[r.n_bands] = inv * inv * max(0.0, 1.0 - width * width * INV_PI2)
             r.n_bands += 1
-        elif lower[s] > -INFINITY or upper[s] < INFINITY:
+        elif low > -INFINITY or high < INFINITY:
             r.side[r.n_sides] = s
-            if upper[s] < INFINITY:
-                r.t[r.n_sides] = (upper[s] - eta[s]) * inverse
-                r.slope[r.n_sides] = -inverse
-            else:
-                r.t[r.n_sides] = (eta[s] - lower[s]) * inverse
-                r.slope[r.n_sides] = inverse
+            r.now.t[r.n_sides] = -low if low > -INFINITY else high
+            r.slope[r.n_sides] = inv if low > -INFINITY else -inv
+            r.side_reach[r.n_sides] = inv * r.reach[s]
             r.n_sides += 1
 
 
+cdef void fill_prior(double* prior, int64_t count, int64_t n_rows, bint shared) noexcept nogil:
+    """Set prior[bit] to the log odds of a feature for a row that has (1) or has not (0) it.
+
+    They are -inf when no other row has it.
+    """
+    cdef int64_t others
+    cdef int bit
+    for bit in range(2):
+        others = count - bit if shared else count
+        prior[bit] = log(<double> others / (n_rows - others)) if others > 0 else -INFINITY
+
+
 cdef bint update_row(
-    Row* r, int64_t N, int S, int K, int bias, const double* B, int64_t* count, bint shared,
-    uint8_t* bits, double* eta, bitgen_t* bitgen,
+    Row* r, int64_t n_rows, int K, int bias, const double* B, int64_t* count, bint shared,
+    double* prior, uint8_t* bits, double* eta, bitgen_t* bitgen,
 ) noexcept nogil:
     """Draw the bits of a row one after the other; return whether any changed."""
-    cdef int k
-    cdef int64_t others
+    cdef int k, exponent
     cdef bint changed = False
-    cdef double d, u, slack, moved_sides, moved_bands
+    cdef double d, u, slack, bound
     cdef const double* weights
-    cdef double now_sides = 0.0, now_bands = 0.0
-    for k in range(r.n_sides):
-        now_sides += log_phi(r.t[k])
-    for k in range(r.n_bands):
-        now_bands += log_band(r.a[k], r.b[k])
     for k in range(bias, K):
-        others = count[k] - bits[k] if shared else count[k]
-        if others == 0:
+        slack = prior[2 * k + bits[k]]
+        if slack == -INFINITY:  # no other row has the feature
             continue
         d = 1.0 - 2.0 * bits[k]
-        weights = B + <size_t> k * S
-        # Flip when log odds > log(u / (1 - u)). Log probabilities are at most 0, so that the
-        # test may fail before all cells are looked at.
-        u = random_standard_uniform(bitgen)
-        slack = (d * log(<double> others / (N - others)) + points_gain(r, d, weights)
-                 - now_sides - now_bands - (log(u) - log1p(-u)))
-        if not slack > 0.0:
+        slack *= d
+        weights = B + <size_t> k * r.width
+        bound = glfm_parabola(r.width, d, r.g, r.c, weights) + r.now.allowance
+        # Flip when log odds > log(u / (1 - u)), which is at least log(u).
+        if slack + bound < NEVER:
             continue
-        moved_sides = sides_moved(r, d, weights, -slack)
-        slack += moved_sides
-        if not slack > 0.0:
+        u = bitgen.next_double(bitgen.state)
+        frexp(u, &exponent)
+        if slack + bound < LOG_2 * (exponent - 1) - MARGIN:
             continue
-        moved_bands = bands_moved(r, d, weights) if r.n_bands > 0 else 0.0
-        if not slack + moved_bands > 0.0:
+        slack -= log(u) - log1p(-u)
+        if not slack + bound > -MARGIN or not slack + move(r, d, weights) > 0.0:
             continue
         follow(r, d, weights)
-        now_sides = moved_sides
-        now_bands = moved_bands
-        glfm_axpy(S, d, weights, eta)
+        glfm_axpy(r.S, d, weights, eta)
         bits[k] ^= 1
         if shared:
-            count[k] = others + bits[k]
+            count[k] += 2 * bits[k] - 1
+            fill_prior(prior + 2 * k, count[k], n_rows, shared)
         changed = True
     return changed
 
 
 def work_sizes(int S):
     """Return the lengths of the float and integer work arrays."""
-    return 11 * S, 3 * S
+    return 22 * padded(S), 2 * S
+
+
+cdef double* partition(Row* r, int S, double* work, int* iwork) noexcept nogil:
+    """Place the row's arrays in the work space; return what is left of it."""
+    cdef int i, width = padded(S)
+    cdef Look* at
+    r.S, r.width = S, width
+    r.g, r.c, r.point_c = work, work + width, work + 2 * width
+    memset(work, 0, 3 * <size_t> width * sizeof(double))
+    r.slope, r.side_reach = work + 3 * width, work + 4 * width
+    r.inv_sd, r.band_c = work + 5 * width, work + 6 * width
+    work += 7 * width
+    for i in range(2):
+        at = &r.moved if i else &r.now
+        at.t, at.g, at.c = work, work + width, work + 2 * width
+        at.a, at.b, at.band_g = work + 3 * width, work + 4 * width, work + 5 * width
+        work += 6 * width
+    r.side, r.band = iwork, iwork + S
+    return work
 
 
 def update_bits(
@@ -278,24 +331,37 @@ def update_bits(
     rng,
 ):
     """Update the bits of every row once, in order. Return the number of rows that changed."""
+    if n_columns <= bias or y.shape[1] == 0:
+        return 0
     cdef int N = <int> y.shape[0], S = <int> y.shape[1]
-    cdef int n, s
+    cdef int n, s, k, width = padded(S)
     cdef int64_t n_changed = 0
     cdef Row r
-    cdef double* w = &work[0]
-    r.residual, r.weight, r.t, r.slope, r.t_moved = w, w + S, w + 2 * S, w + 3 * S, w + 4 * S
-    w += 5 * S
-    r.a, r.b, r.inv_sd, r.a_moved, r.b_moved = w, w + S, w + 2 * S, w + 3 * S, w + 4 * S
-    r.mass = w + 5 * S
-    r.point, r.side, r.band = &iwork[0], &iwork[0] + S, &iwork[0] + 2 * S
+    cdef double[::1] prior = np.empty(2 * n_columns)
+    cdef double[:, ::1] weights = np.zeros((n_columns, width))
+    cdef double* inv_sd = partition(&r, S, &work[0], &iwork[0])
+    cdef double* inv_spread = inv_sd + width
+    cdef double* reach = inv_sd + 2 * width
+    r.reach = reach
     bit_generator = rng.bit_generator
     cdef bitgen_t* bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     with bit_generator.lock, nogil:
+        for s in range(S):
+            inv_sd[s] = 1.0 / sd[s]
+            inv_spread[s] = 1.0 / (sd[s] * spread[s])
+            reach[s] = 0.0
+            for k in range(bias, n_columns):
+                weights[k, s] = B[k, s]
+                reach[s] = max(reach[s], fabs(B[k, s]))
+        for k in range(bias, n_columns):
+            fill_prior(&prior[2 * k], count[k], n_rows, shared)
         for n in range(N):
-            load_cells(&r, S, &observed[n, 0], &column[0], &lower[n, 0], &upper[n, 0], &sd[0],
-                       &spread[0], &eta[n, 0])
-            if not update_row(&r, n_rows, S, n_columns, bias, &B[0, 0], &count[0], shared,
-                              &Z[n, 0], &eta[n, 0], bitgen):
+            load_cells(&r, &observed[n, 0], &column[0], &lower[n, 0], &upper[n, 0], inv_sd,
+                       inv_spread, &eta[n, 0])
+            look(&r, &r.now)
+            settle(&r)
+            if not update_row(&r, n_rows, n_columns, bias, &weights[0, 0], &count[0], shared,
+                              &prior[0], &Z[n, 0], &eta[n, 0], bitgen):
                 continue
             n_changed += 1
             for s in range(S):

@@ -18,14 +18,13 @@ runs of pseudo-columns of one group, (start, end, group).
 Cost of `sweep`: O(N (K^2 G + K S)) time; no memory beyond the work array.
 """
 
-from libc.math cimport exp, lgamma, log, sqrt
-from libc.stdint cimport uint8_t
+from libc.math cimport exp, frexp, lgamma, log, sqrt
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport (
-    random_interval,
     random_standard_gamma,
     random_standard_normal,
     random_standard_uniform,
@@ -37,10 +36,14 @@ import numpy as np
 
 cdef extern from "_vector.h" nogil:
     void glfm_axpy(int n, double a, const double* x, double* y) noexcept
-    void glfm_masked_axpy(int n, double a, const double* w, const double* x, double* y) noexcept
+    void glfm_sum_rows(int n_rows, const int* rows, int n, const double* x, int ld,
+                       double* out) noexcept
+    void glfm_add_to_rows(int n_rows, const int* rows, int n, double a, const double* x, int ld,
+                          double* y) noexcept
     void glfm_dots(int n, const double* x, const double* r, const double* w,
                    double* xr, double* xx) noexcept
     double glfm_weighted_square(int n, const double* w, const double* x) noexcept
+    int GLFM_LANES
     void glfm_rank_one(int n_rows, int n, double a, const double* v, const double* x,
                        int ld, double* y) noexcept
 
@@ -48,7 +51,8 @@ cdef enum:
     MAX_NEW = 30  # largest number of new features of one row
     REBUILD_EVERY = 1000  # rows between exact recomputations of A and M
 
-cdef double NEVER = -700.0  # log odds whose exponential overflows
+cdef double NEVER = -40.0  # log odds that no double is small enough to accept
+cdef double LOG_2 = 0.6931471805599453
 cdef double SINGULAR = 1e-9  # below this 1 - z A z' the downdate would lose its digits
 
 
@@ -65,6 +69,7 @@ cdef struct Script:
 
 cdef struct Model:
     int N, D, S, G, C, K, bias, max_features, n_segments, n_active, stale
+    int width_S, width_C  # rows of M and L, of A and ZZ, padded with zeros
     double alpha
     double* y
     const uint8_t* observed
@@ -93,6 +98,7 @@ cdef struct Model:
     double* c
     double* g
     double* new_weight
+    double* new_prior  # log Poisson(k; alpha / N), but for a constant
     double* evidence  # of the row's current bits
     double* prior  # prior log odds of a bit by the count of its feature in other rows
     int* active
@@ -103,31 +109,40 @@ cdef struct Model:
 
 # ---------------------------------------------------------------- work space
 
+cdef inline int padded(int n) noexcept nogil:
+    return (n + GLFM_LANES - 1) // GLFM_LANES * GLFM_LANES
+
+
 def work_sizes(int N, int C, int S, int G):
     """Return the lengths of the float and integer work arrays."""
-    floats = G * C * C + 2 * C * S + 2 * C * C + G * C + C + 5 * S + 5 * G + MAX_NEW + 2 + N
+    cdef int width_C = padded(C), width_S = padded(S)
+    floats = (G * C * width_C + 2 * C * width_S + C * width_C + C * C + (G + 1) * width_C
+              + 5 * width_S + 5 * G + 2 * (MAX_NEW + 1) + 1 + N)
     return floats, 2 * C
 
 
 cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
-    m.A = work; work += m.G * m.C * m.C
-    m.M = work; work += m.C * m.S
-    m.L = work; work += m.C * m.S
-    m.ZZ = work; work += m.C * m.C
+    m.width_C = padded(m.C)
+    m.width_S = padded(m.S)
+    m.A = work; work += m.G * m.C * m.width_C
+    m.M = work; work += m.C * m.width_S
+    m.L = work; work += m.C * m.width_S
+    m.ZZ = work; work += m.C * m.width_C
     m.chol = work; work += m.C * m.C
-    m.v = work; work += m.G * m.C
-    m.z = work; work += m.C
-    m.inv_sd = work; work += m.S
-    m.row = work; work += m.S
-    m.seen = work; work += m.S
-    m.r = work; work += m.S
-    m.mean = work; work += m.S
+    m.v = work; work += m.G * m.width_C
+    m.z = work; work += m.width_C
+    m.inv_sd = work; work += m.width_S
+    m.row = work; work += m.width_S
+    m.seen = work; work += m.width_S
+    m.r = work; work += m.width_S
+    m.mean = work; work += m.width_S
     m.q = work; work += m.G
     m.R2 = work; work += m.G
     m.n_seen = work; work += m.G
     m.c = work; work += m.G
     m.g = work; work += m.G
     m.new_weight = work; work += MAX_NEW + 1
+    m.new_prior = work; work += MAX_NEW + 1
     m.evidence = work; work += 1
     m.prior = work
     m.active = iwork
@@ -148,21 +163,57 @@ cdef int scripted(Script* script, const double* p, int n) noexcept nogil:
     return pick
 
 
-cdef int choose_integer(Model* m, int n) noexcept nogil:
-    """Choose one of 0..n-1 uniformly."""
-    cdef int i
-    if m.script == NULL:
-        return <int> random_interval(m.bitgen, n - 1)
-    for i in range(n):
-        m.chol[i] = 1.0 / n
-    return scripted(m.script, m.chol, n)
+cdef void shuffle(bitgen_t* bitgen, int n, int* order) noexcept nogil:
+    """Permute uniformly: Fisher and Yates, several steps from one 32-bit word.
+
+    A word times the number of options has the option in its upper half and the next step's word
+    in the lower one. Words that would favour an option are few, and drawn again
+    [Brackett-Rozinsky and Lemire 2024].
+    """
+    cdef int i = n, j, steps, k, held
+    cdef int[8] options
+    cdef uint32_t word, product, surplus
+    cdef uint64_t wide
+    while i > 1:
+        product = 1
+        steps = 0
+        while steps < 8 and i - steps > 1 and <uint64_t> product * <uint32_t> (i - steps) < 1 << 24:
+            product *= <uint32_t> (i - steps)
+            steps += 1
+        surplus = (0 - product) % product  # 2^32 modulo product
+        while True:
+            word = bitgen.next_uint32(bitgen.state)
+            for k in range(steps):
+                wide = <uint64_t> word * <uint32_t> (i - k)
+                options[k] = <int> (wide >> 32)
+                word = <uint32_t> wide
+            if word >= surplus:
+                break
+        for k in range(steps):
+            i -= 1
+            j = options[k]
+            held = order[i]
+            order[i] = order[j]
+            order[j] = held
 
 
-cdef bint choose_flip(Model* m, double p) noexcept nogil:
-    """Return true with probability p."""
+cdef void scripted_shuffle(Model* m, int n) noexcept nogil:
+    """The same, each step a decision of its own."""
+    cdef int i, j, k, held
+    for i in range(n - 1, 0, -1):
+        for k in range(i + 1):
+            m.chol[k] = 1.0 / (i + 1)
+        j = scripted(m.script, m.chol, i + 1)
+        held = m.order[i]
+        m.order[i] = m.order[j]
+        m.order[j] = held
+
+
+cdef bint choose_flip(Model* m, double p, double u) noexcept nogil:
+    """Return true with probability p; u is uniform."""
     cdef double[2] both
     if m.script == NULL:
-        return random_standard_uniform(m.bitgen) < p
+        return u < p
     both[0] = 1.0 - p
     both[1] = p
     return scripted(m.script, both, 2) == 1
@@ -212,18 +263,15 @@ cdef void list_active(Model* m) noexcept nogil:
 
 cdef void add_statistics(Model* m, double sign) noexcept nogil:
     """ZZ += sign z'z,  L += sign z'ytil for the loaded row."""
-    cdef int i, k
-    for i in range(m.n_active):
-        k = m.active[i]
-        glfm_axpy(m.S, sign, m.row, m.L + <size_t> k * m.S)
-        glfm_axpy(m.K, sign, m.z, m.ZZ + <size_t> k * m.C)
+    glfm_add_to_rows(m.n_active, m.active, m.width_S, sign, m.row, m.width_S, m.L)
+    glfm_add_to_rows(m.n_active, m.active, padded(m.K), sign, m.z, m.width_C, m.ZZ)
 
 
 cdef void accumulate(Model* m) noexcept nogil:
     """Compute ZZ and L from all rows. O(N S mean active features)."""
     cdef int n
-    memset(m.ZZ, 0, <size_t> m.C * m.C * sizeof(double))
-    memset(m.L, 0, <size_t> m.C * m.S * sizeof(double))
+    memset(m.ZZ, 0, <size_t> m.C * m.width_C * sizeof(double))
+    memset(m.L, 0, <size_t> m.C * m.width_S * sizeof(double))
     for n in range(m.N):
         load_row(m, n)
         add_statistics(m, 1.0)
@@ -235,12 +283,16 @@ cdef int factorise(Model* m, int group) noexcept nogil:
     cdef char uplo = b'U'
     for i in range(m.K):
         for j in range(m.K):
-            m.chol[i * m.C + j] = m.ZZ[i * m.C + j]
+            m.chol[i * m.C + j] = m.ZZ[i * m.width_C + j]
         m.chol[i * m.C + i] += 1.0 / (m.bias_var[group] if m.bias and i == 0 else m.tau[group])
     if m.K == 0:
         return 0
     dpotrf(&uplo, &m.K, m.chol, &m.C, &info)
     return info
+
+
+cdef inline double* inverse(Model* m, int group) noexcept nogil:
+    return m.A + <size_t> group * m.C * m.width_C
 
 
 cdef int rebuild(Model* m) noexcept nogil:
@@ -258,32 +310,31 @@ cdef int rebuild(Model* m) noexcept nogil:
         dpotri(&uplo, &m.K, m.chol, &m.C, &info)
         if info != 0:
             return info
-        A = m.A + <size_t> group * m.C * m.C
+        A = inverse(m, group)
+        memset(A, 0, <size_t> m.C * m.width_C * sizeof(double))
         for i in range(m.K):
             for j in range(i + 1):
                 # column-major upper triangle = row-major lower triangle
-                A[i * m.C + j] = m.chol[i * m.C + j]
-                A[j * m.C + i] = m.chol[i * m.C + j]
+                A[i * m.width_C + j] = m.chol[i * m.C + j]
+                A[j * m.width_C + i] = m.chol[i * m.C + j]
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
         length = m.segments[3 * segment + 1] - start
         group = m.segments[3 * segment + 2]
         if length > 0:
-            dgemm(&no, &no, &length, &m.K, &m.K, &one, m.L + start, &m.S,
-                  m.A + <size_t> group * m.C * m.C, &m.C, &zero, m.M + start, &m.S)
+            dgemm(&no, &no, &length, &m.K, &m.K, &one, m.L + start, &m.width_S,
+                  inverse(m, group), &m.width_C, &zero, m.M + start, &m.width_S)
     return 0
 
 
 cdef void multiply_features(Model* m) noexcept nogil:
     """v = A z and q = z A z' of every group for the current z."""
-    cdef int group, i, k
+    cdef int group, i
     cdef double* v
     cdef double q
-    memset(m.v, 0, <size_t> m.G * m.C * sizeof(double))
     for group in range(m.G):
-        v = m.v + group * m.C
-        for i in range(m.n_active):
-            glfm_axpy(m.K, 1.0, m.A + (<size_t> group * m.C + m.active[i]) * m.C, v)
+        v = m.v + group * m.width_C
+        glfm_sum_rows(m.n_active, m.active, padded(m.K), inverse(m, group), m.width_C, v)
         q = 0.0
         for i in range(m.n_active):
             q += v[m.active[i]]
@@ -291,11 +342,11 @@ cdef void multiply_features(Model* m) noexcept nogil:
 
 
 cdef void predict_row(Model* m) noexcept nogil:
-    """mean = z M for the current z."""
-    cdef int i
-    memset(m.mean, 0, <size_t> m.S * sizeof(double))
-    for i in range(m.n_active):
-        glfm_axpy(m.S, 1.0, m.M + <size_t> m.active[i] * m.S, m.mean)
+    """mean = z M and r = ytil - mean for the current z."""
+    cdef int s
+    glfm_sum_rows(m.n_active, m.active, m.width_S, m.M, m.width_S, m.mean)
+    for s in range(m.S):
+        m.r[s] = m.row[s] - m.mean[s]
 
 
 cdef void shift_inverse(Model* m, double sign) noexcept nogil:
@@ -303,72 +354,77 @@ cdef void shift_inverse(Model* m, double sign) noexcept nogil:
 
     A -= sign v v' / (1 + sign q),  M += sign v r / (1 + sign q),  r = ytil - z M.
     """
-    cdef int group, segment, start, s
+    cdef int group, segment, start
     cdef double* v
-    for s in range(m.S):
-        m.r[s] = m.row[s] - m.mean[s]
     for group in range(m.G):
-        v = m.v + group * m.C
-        glfm_rank_one(m.K, m.K, -sign / (1.0 + sign * m.q[group]), v, v, m.C,
-                      m.A + <size_t> group * m.C * m.C)
+        v = m.v + group * m.width_C
+        glfm_rank_one(m.K, padded(m.K), -sign / (1.0 + sign * m.q[group]), v, v, m.width_C,
+                      inverse(m, group))
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
         group = m.segments[3 * segment + 2]
         glfm_rank_one(m.K, m.segments[3 * segment + 1] - start,
-                      sign / (1.0 + sign * m.q[group]), m.v + group * m.C, m.r + start, m.S,
-                      m.M + start)
+                      sign / (1.0 + sign * m.q[group]), m.v + group * m.width_C, m.r + start,
+                      m.width_S, m.M + start)
 
 
 # ---------------------------------------------------------------- one row
 
+cdef void move_feature(double* x, int width, int n, int k, int last, bint square) noexcept nogil:
+    """Let row (and column, when square) `last` of x take the place of k; clear it."""
+    cdef int i
+    if k != last:
+        for i in range(n):
+            x[k * width + i] = x[last * width + i]
+        if square:
+            for i in range(n):
+                x[i * width + k] = x[i * width + last]
+    for i in range(n):
+        x[last * width + i] = 0.0
+    if square:
+        for i in range(n):
+            x[i * width + last] = 0.0
+
+
 cdef void drop_column(Model* m, int k) noexcept nogil:
     """Remove feature k, which no row uses; the last column takes its place. O(N + K + S)."""
-    cdef int last = m.K - 1, i, group
+    cdef int last = m.K - 1, group
     cdef size_t n
-    cdef double* A
     if k != last:
         for n in range(<size_t> m.N):
             m.Z[n * m.C + k] = m.Z[n * m.C + last]
-        for i in range(m.S):
-            m.M[<size_t> k * m.S + i] = m.M[<size_t> last * m.S + i]
-            m.L[<size_t> k * m.S + i] = m.L[<size_t> last * m.S + i]
-        for group in range(m.G):
-            A = m.A + <size_t> group * m.C * m.C
-            for i in range(m.K):
-                A[k * m.C + i] = A[last * m.C + i]
-            for i in range(m.K):
-                A[i * m.C + k] = A[i * m.C + last]
-        for i in range(m.K):
-            m.ZZ[k * m.C + i] = m.ZZ[last * m.C + i]
-        for i in range(m.K):
-            m.ZZ[i * m.C + k] = m.ZZ[i * m.C + last]
-        m.z[k] = m.z[last]
     for n in range(<size_t> m.N):
         m.Z[n * m.C + last] = 0
+    move_feature(m.M, m.width_S, m.S, k, last, False)
+    move_feature(m.L, m.width_S, m.S, k, last, False)
+    move_feature(m.ZZ, m.width_C, m.K, k, last, True)
+    for group in range(m.G):
+        move_feature(inverse(m, group), m.width_C, m.K, k, last, True)
+        m.v[group * m.width_C + last] = 0.0
+    m.z[k] = m.z[last]
+    m.z[last] = 0.0
     m.K = last
 
 
 cdef void add_column(Model* m) noexcept nogil:
-    """Append a feature that only the current row uses: A gains tau on its diagonal, M zeros."""
-    cdef int k = m.K, i, group
-    cdef double* A
+    """Append a feature that only the current row uses: A gains tau on its diagonal, M zeros.
+
+    v = A z gains tau z, and q = z A z' gains tau.
+    """
+    cdef int k = m.K, group
     for group in range(m.G):
-        A = m.A + <size_t> group * m.C * m.C
-        for i in range(k):
-            A[k * m.C + i] = 0.0
-            A[i * m.C + k] = 0.0
-        A[k * m.C + k] = m.tau[group]
-    for i in range(k + 1):
-        m.ZZ[k * m.C + i] = 0.0
-        m.ZZ[i * m.C + k] = 0.0
-    memset(m.M + <size_t> k * m.S, 0, <size_t> m.S * sizeof(double))
-    memset(m.L + <size_t> k * m.S, 0, <size_t> m.S * sizeof(double))
+        inverse(m, group)[k * m.width_C + k] = m.tau[group]
+        m.v[group * m.width_C + k] = m.tau[group]
+        m.q[group] += m.tau[group]
     m.z[k] = 1.0
     m.K += 1
 
 
 cdef int remove_row(Model* m) noexcept nogil:
-    """Take the loaded row out; drop the features that only it used and return their number."""
+    """Take the loaded row out; drop the features that only it used and return their number.
+
+    Leaves v = A z, q = z A z' and r = ytil - z M of the row without the dropped features.
+    """
     cdef int k, group, n_single = 0
     m.stale = 0
     multiply_features(m)
@@ -380,12 +436,15 @@ cdef int remove_row(Model* m) noexcept nogil:
     if not m.stale:
         shift_inverse(m, -1.0)
     for k in range(m.K - 1, m.bias - 1, -1):
-        if m.ZZ[k * m.C + k] < 0.5:
+        if m.ZZ[k * m.width_C + k] < 0.5:
             drop_column(m, k)
             n_single += 1
-    list_active(m)
+    if n_single > 0:
+        list_active(m)
     if m.stale and rebuild(m) != 0:
         return -1
+    multiply_features(m)
+    predict_row(m)
     return n_single
 
 
@@ -395,74 +454,89 @@ cdef double log_evidence(Model* m, int group, double q, double R2, int n_extra) 
     return -0.5 * m.n_seen[group] * log(v) - 0.5 * R2 / v
 
 
-cdef void start_evidence(Model* m) noexcept nogil:
-    """Fill v, q, the observed residual r, its square R2 and the number seen, per group."""
-    cdef int s, segment, start, length, group
-    multiply_features(m)
-    predict_row(m)
-    for s in range(m.S):
-        m.r[s] = m.seen[s] * (m.row[s] - m.mean[s])
+cdef void start_evidence(Model* m, int n_single) noexcept nogil:
+    """Fill the square R2 of the observed residual and the number seen per group; log evidence."""
+    cdef int s, segment, start, end, group
     for group in range(m.G):
         m.R2[group] = 0.0
         m.n_seen[group] = 0.0
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
-        length = m.segments[3 * segment + 1] - start
+        end = m.segments[3 * segment + 1]
         group = m.segments[3 * segment + 2]
-        m.R2[group] += glfm_weighted_square(length, m.seen + start, m.r + start)
-        for s in range(start, start + length):
+        m.R2[group] += glfm_weighted_square(end - start, m.seen + start, m.r + start)
+        for s in range(start, end):
             m.n_seen[group] += m.seen[s]
+    m.evidence[0] = 0.0
+    for group in range(m.G):
+        m.evidence[0] += log_evidence(m, group, m.q[group], m.R2[group], n_single)
+
+
+cdef inline double most_evidence(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
+    """An upper bound of log_evidence less that of the current bits, without a logarithm."""
+    cdef double now = 1.0 + m.q[group] + n_extra * m.tau[group]
+    cdef double after = 1.0 + q + n_extra * m.tau[group]
+    # log(after / now) >= 1 - now / after
+    return 0.5 * (m.R2[group] / now - (m.n_seen[group] * (after - now) + R2) / after)
 
 
 cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
-    """Draw bit k of the loaded row from its conditional, the row's singletons kept in v."""
+    """Draw bit k of the loaded row from its conditional, the row's singletons kept in v.
+
+    Flip when log odds > log(u / (1 - u)), u uniform, which is at least log(u); a bound of the
+    log odds is enough for most.
+    """
     cdef double d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
-    cdef double log_odds = d * m.prior[<int> m.ZZ[k * m.C + k]] - m.evidence[0]
-    cdef double after = 0.0
-    cdef double q, R2, cs, gs
-    cdef double* M = m.M + <size_t> k * m.S
-    cdef int segment, start, group
+    cdef double log_odds = d * m.prior[<int> m.ZZ[k * m.width_C + k]]
+    cdef double most = log_odds, after = 0.0, u = 1.0
+    cdef double cs, gs
+    cdef double* M = m.M + <size_t> k * m.width_S
+    cdef int segment, start, group, exponent
     for group in range(m.G):
-        m.c[group] = 0.0
-        m.g[group] = 0.0
+        m.c[group] = m.q[group] + (2.0 * d * m.v[group * m.width_C + k]
+                                   + inverse(m, group)[k * m.width_C + k])
+        m.g[group] = m.R2[group]
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
-        group = m.segments[3 * segment + 2]
         glfm_dots(m.segments[3 * segment + 1] - start, M + start, m.r + start, m.seen + start,
                   &cs, &gs)
-        m.c[group] += cs
-        m.g[group] += gs
+        m.g[m.segments[3 * segment + 2]] += gs - 2.0 * d * cs
     for group in range(m.G):
-        q = m.q[group] + 2.0 * d * m.v[group * m.C + k] + m.A[(<size_t> group * m.C + k) * m.C + k]
-        R2 = m.R2[group] - 2.0 * d * m.c[group] + m.g[group]
-        after += log_evidence(m, group, q, R2, n_single)
-        m.c[group] = q
-        m.g[group] = R2 if R2 > 0.0 else 0.0
-    log_odds += after
-    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > NEVER else 0.0):
+        m.g[group] = max(m.g[group], 0.0)
+    if m.script == NULL:
+        for group in range(m.G):
+            most += most_evidence(m, group, m.c[group], m.g[group], n_single)
+        if most < NEVER:
+            return
+        u = random_standard_uniform(m.bitgen)
+        frexp(u, &exponent)
+        if most < LOG_2 * (exponent - 1):
+            return
+    for group in range(m.G):
+        after += log_evidence(m, group, m.c[group], m.g[group], n_single)
+    log_odds += after - m.evidence[0]
+    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0, u):
         return
     m.z[k] += d
     m.evidence[0] = after
     for group in range(m.G):
-        glfm_axpy(m.K, d, m.A + (<size_t> group * m.C + k) * m.C, m.v + group * m.C)
+        glfm_axpy(padded(m.K), d, inverse(m, group) + <size_t> k * m.width_C,
+                  m.v + group * m.width_C)
         m.q[group] = m.c[group]
         m.R2[group] = m.g[group]
-    glfm_masked_axpy(m.S, -d, m.seen, M, m.r)
+    glfm_axpy(m.width_S, -d, M, m.r)
 
 
 cdef void update_bits(Model* m, int n_single) noexcept nogil:
     """Visit the row's features in a fresh uniformly random order (a fixed one is biased)."""
-    cdef int i, j, k, n = m.K - m.bias
+    cdef int i, n = m.K - m.bias
     for i in range(n):
         m.order[i] = m.bias + i
-    for i in range(n - 1, 0, -1):
-        j = choose_integer(m, i + 1)
-        k = m.order[i]
-        m.order[i] = m.order[j]
-        m.order[j] = k
-    m.evidence[0] = 0.0
-    for i in range(m.G):
-        m.evidence[0] += log_evidence(m, i, m.q[i], m.R2[i], n_single)
+    if m.script == NULL:
+        shuffle(m.bitgen, n, m.order)
+    else:
+        scripted_shuffle(m, n)
+    start_evidence(m, n_single)
     for i in range(n):
         update_bit(m, m.order[i], n_single)
 
@@ -478,7 +552,7 @@ cdef int choose_new_features(Model* m) noexcept nogil:
     n = largest + 1
     best = -1e308
     for k in range(n):
-        m.new_weight[k] = k * log(m.alpha / m.N) - lgamma(k + 1.0)
+        m.new_weight[k] = m.new_prior[k]
         for group in range(m.G):
             m.new_weight[k] += log_evidence(m, group, m.q[group], m.R2[group], k)
         if m.new_weight[k] > best:
@@ -505,7 +579,9 @@ cdef void redraw_missing(Model* m, int n, int n_new) noexcept nogil:
         scale = sqrt(1.0 + m.q[group] + n_new * m.tau[group])
         for s in range(m.segments[3 * segment], m.segments[3 * segment + 1]):
             if m.seen[s] == 0.0:
-                m.row[s] = m.mean[s] + scale * random_standard_normal(m.bitgen)
+                m.row[s] -= m.r[s]
+                m.r[s] = scale * random_standard_normal(m.bitgen)
+                m.row[s] += m.r[s]
                 y[s] = m.row[s] * m.sd[s]
 
 
@@ -517,11 +593,8 @@ cdef int update_row(Model* m, int n) noexcept nogil:
     n_single = remove_row(m)
     if n_single < 0:
         return 1
-    start_evidence(m)
     update_bits(m, n_single)
     n_new = choose_new_features(m)
-    list_active(m)
-    predict_row(m)
     if m.bitgen != NULL:
         redraw_missing(m, n, n_new)
     for k in range(n_new):
@@ -529,7 +602,6 @@ cdef int update_row(Model* m, int n) noexcept nogil:
     for k in range(m.K):
         bits[k] = m.z[k] != 0.0
     list_active(m)
-    multiply_features(m)
     add_statistics(m, 1.0)
     shift_inverse(m, 1.0)
     return 0
@@ -541,8 +613,9 @@ cdef void attach(
     Model* m, double[:, ::1] y, const uint8_t[:, ::1] observed, const int[::1] column,
     const int[:, ::1] segments, const double[::1] sd, const double[::1] tau,
     const double[::1] bias_var, uint8_t[:, ::1] Z, int n_columns, int bias, double alpha,
-    double[::1] work, int[::1] iwork,
+    double[::1] work, int[::1] iwork, bint fresh,
 ) noexcept:
+    """Point to the arrays; `fresh` for a work space without meaning yet, else it is kept."""
     cdef int s
     m.N = <int> y.shape[0]
     m.S = <int> y.shape[1]
@@ -565,10 +638,16 @@ cdef void attach(
     m.script = NULL
     m.bitgen = NULL
     partition(m, &work[0], &iwork[0])
+    memset(&work[0], 0, <size_t> (work.shape[0] - m.N) * sizeof(double) if fresh else 0)
     for s in range(m.S):
         m.inv_sd[s] = 1.0 / sd[s]
+    if not fresh:
+        return
     for s in range(1, m.N):
         m.prior[s] = log(<double> s / (m.N - s))
+    if alpha > 0.0:
+        for s in range(MAX_NEW + 1):
+            m.new_prior[s] = s * log(alpha / m.N) - lgamma(s + 1.0)
 
 
 def sweep(
@@ -588,7 +667,7 @@ def sweep(
     cdef Model m
     cdef int n, status = 0
     attach(&m, y, observed, column, segments, sd, tau, bias_var, Z, n_columns, bias, alpha,
-           work, iwork)
+           work, iwork, True)
     bit_generator = rng.bit_generator
     m.bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     with bit_generator.lock, nogil:
@@ -607,6 +686,16 @@ def sweep(
     return m.K, status
 
 
+cdef void sum_squares(Model* m) noexcept nogil:
+    """mean_s = sum over rows of y_ns^2."""
+    cdef int s
+    cdef size_t n
+    memset(m.mean, 0, <size_t> m.S * sizeof(double))
+    for n in range(<size_t> m.N):
+        for s in range(m.S):
+            m.mean[s] += m.y[n * m.S + s] * m.y[n * m.S + s]
+
+
 cdef void rescale_unit_columns(Model* m, const uint8_t* unit_noise, const double* group,
                                double* factor) noexcept nogil:
     """Move every unit-noise column along its scale, the weights integrated out.
@@ -620,10 +709,7 @@ cdef void rescale_unit_columns(Model* m, const uint8_t* unit_noise, const double
     cdef int s, k, d, first
     cdef size_t n
     cdef double total, count, g
-    memset(m.mean, 0, <size_t> m.S * sizeof(double))
-    for n in range(<size_t> m.N):
-        for s in range(m.S):
-            m.mean[s] += m.y[n * m.S + s] * m.y[n * m.S + s]
+    sum_squares(m)
     s = 0
     while s < m.S:
         d = m.column[s]
@@ -633,7 +719,7 @@ cdef void rescale_unit_columns(Model* m, const uint8_t* unit_noise, const double
         while s < m.S and m.column[s] == d:
             total += m.mean[s]
             for k in range(m.K):
-                total -= m.L[<size_t> k * m.S + s] * m.M[<size_t> k * m.S + s]
+                total -= m.L[<size_t> k * m.width_S + s] * m.M[<size_t> k * m.width_S + s]
             count += m.N
             s += 1
         factor[d] = 1.0
@@ -652,8 +738,8 @@ cdef void scale_columns(Model* m, int first, int end, double g) noexcept nogil:
             m.y[n * m.S + s] *= g
     for k in range(m.K):
         for s in range(first, end):
-            m.L[<size_t> k * m.S + s] *= g
-            m.M[<size_t> k * m.S + s] *= g
+            m.L[<size_t> k * m.width_S + s] *= g
+            m.M[<size_t> k * m.width_S + s] *= g
 
 
 cdef void draw_noise(Model* m, const uint8_t* unit_noise, double shape, double rate,
@@ -662,10 +748,7 @@ cdef void draw_noise(Model* m, const uint8_t* unit_noise, double shape, double r
     cdef int s, k, d
     cdef size_t n
     cdef double total
-    memset(m.mean, 0, <size_t> m.S * sizeof(double))
-    for n in range(<size_t> m.N):
-        for s in range(m.S):
-            m.mean[s] += m.y[n * m.S + s] * m.y[n * m.S + s]
+    sum_squares(m)
     s = 0
     while s < m.S:
         d = m.column[s]
@@ -674,7 +757,7 @@ cdef void draw_noise(Model* m, const uint8_t* unit_noise, double shape, double r
         while s < m.S and m.column[s] == d:
             total += m.mean[s]
             for k in range(m.K):
-                total -= m.sd[s] * m.sd[s] * m.L[<size_t> k * m.S + s] * m.M[<size_t> k * m.S + s]
+                total -= m.sd[s] * m.sd[s] * m.L[<size_t> k * m.width_S + s] * m.M[<size_t> k * m.width_S + s]
             n += 1
             s += 1
         if not unit_noise[d]:
@@ -732,7 +815,7 @@ cdef int draw_matrix(Model* m, const double* scale, double* B) noexcept nogil:
                   B + start, &m.S)
     for k in range(m.K):
         for s in range(m.S):
-            B[<size_t> k * m.S + s] = (m.sd[s] * m.M[<size_t> k * m.S + s]
+            B[<size_t> k * m.S + s] = (m.sd[s] * m.M[<size_t> k * m.width_S + s]
                                        + scale[s] * B[<size_t> k * m.S + s])
     return 0
 
@@ -760,7 +843,7 @@ def draw_weights(
     cdef int status, s
     cdef double* scale
     attach(&m, y, observed, column, segments, sd, tau, bias_var, Z, n_columns, bias, 0.0,
-           work, iwork)
+           work, iwork, False)
     bit_generator = rng.bit_generator
     m.bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     with bit_generator.lock, nogil:
@@ -820,7 +903,7 @@ def scripted_row(
     cdef int[::1] made_view = made
     cdef double[:, ::1] probabilities_view = probabilities
     attach(&m, y, observed, column, segments, sd, tau, bias_var, Z, n_columns, bias, alpha,
-           work, iwork)
+           work, iwork, True)
     script.choices = &choices[0] if choices.shape[0] > 0 else NULL
     script.n_choices = <int> choices.shape[0]
     script.n_made = 0

@@ -8,13 +8,23 @@
 #define GLFM_WIDE
 #endif
 
+/* doubles of the widest vector; rows padded to a multiple of it need no loop for the rest */
+#define GLFM_LANES 8
+
 /* y += a x */
 void glfm_axpy(int n, double a, const double *x, double *y);
 
 /* y += a w x, elementwise */
 void glfm_masked_axpy(int n, double a, const double *w, const double *x, double *y);
 
-/* *xr = sum x r,  *xx = sum w x x */
+/* out = sum of the rows `rows` of x (leading dimension ld); n is a multiple of GLFM_LANES */
+void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x, int ld, double *out);
+
+/* the rows `rows` of y (leading dimension ld) += a x; n is a multiple of GLFM_LANES */
+void glfm_add_to_rows(int n_rows, const int *rows, int n, double a, const double *x, int ld,
+                      double *y);
+
+/* *xr = sum w x r,  *xx = sum w x x */
 void glfm_dots(int n, const double *x, const double *r, const double *w, double *xr, double *xx);
 
 /* sum w x x */
