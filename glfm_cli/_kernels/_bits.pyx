@@ -41,6 +41,8 @@ import numpy as np
 cdef extern from "_vector.h" nogil:
     void glfm_axpy(int n, double a, const double* x, double* y) noexcept
     void glfm_masked_axpy(int n, double a, const double* w, const double* x, double* y) noexcept
+    double glfm_parabola(int n, double d, const double* g, const double* c,
+                         const double* w) noexcept
     int GLFM_LANES
 
 cdef extern from "_normal.h" nogil:
@@ -49,8 +51,6 @@ cdef extern from "_normal.h" nogil:
                           double* g, double* c, int* far) noexcept
     double glfm_two_sided(int n, const double* a, const double* b, const double* inv,
                           double* g, int* far) noexcept
-    double glfm_parabola(int n, double d, const double* g, const double* c,
-                         const double* w) noexcept
 
 cdef double LOG_SQRT_2PI = 0.9189385332046727
 cdef double INV_PI2 = 0.10132118364233778  # 1 / pi^2
@@ -60,7 +60,6 @@ cdef double POINT_WIDTH = 1e-3  # as narrow as this: a point, unless far out
 cdef double POINT_REACH = 0.05  # width times distance from eta: error of log p below 1e-8
 cdef double MARGIN = 1e-6  # of the bound: more than all rounding errors together
 cdef double CERTAIN = 20.0  # Phi is 1 there
-cdef double NEVER = -40.0  # log odds that no double is small enough to accept
 
 
 cdef struct Look:
@@ -269,8 +268,6 @@ cdef bint update_row(
         weights = B + <size_t> k * r.width
         bound = glfm_parabola(r.width, d, r.g, r.c, weights) + r.now.allowance
         # Flip when log odds > log(u / (1 - u)), which is at least log(u).
-        if slack + bound < NEVER:
-            continue
         u = bitgen.next_double(bitgen.state)
         frexp(u, &exponent)
         if slack + bound < LOG_2 * (exponent - 1) - MARGIN:

@@ -94,6 +94,7 @@ cdef struct Model:
     double* mean
     double* q
     double* R2
+    double* scaled  # R2 / v of the row's current bits
     double* n_seen
     double* c
     double* g
@@ -117,7 +118,7 @@ def work_sizes(int N, int C, int S, int G):
     """Return the lengths of the float and integer work arrays."""
     cdef int width_C = padded(C), width_S = padded(S)
     floats = (G * C * width_C + 2 * C * width_S + C * width_C + C * C + (G + 1) * width_C
-              + 5 * width_S + 5 * G + 2 * (MAX_NEW + 1) + 1 + N)
+              + 5 * width_S + 6 * G + 2 * (MAX_NEW + 1) + 1 + N)
     return floats, 2 * C
 
 
@@ -138,6 +139,7 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.mean = work; work += m.width_S
     m.q = work; work += m.G
     m.R2 = work; work += m.G
+    m.scaled = work; work += m.G
     m.n_seen = work; work += m.G
     m.c = work; work += m.G
     m.g = work; work += m.G
@@ -469,15 +471,15 @@ cdef void start_evidence(Model* m, int n_single) noexcept nogil:
             m.n_seen[group] += m.seen[s]
     m.evidence[0] = 0.0
     for group in range(m.G):
+        m.scaled[group] = m.R2[group] / (1.0 + m.q[group] + n_single * m.tau[group])
         m.evidence[0] += log_evidence(m, group, m.q[group], m.R2[group], n_single)
 
 
-cdef inline double most_evidence(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
+cdef inline double most_gained(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
     """An upper bound of log_evidence less that of the current bits, without a logarithm."""
-    cdef double now = 1.0 + m.q[group] + n_extra * m.tau[group]
     cdef double after = 1.0 + q + n_extra * m.tau[group]
     # log(after / now) >= 1 - now / after
-    return 0.5 * (m.R2[group] / now - (m.n_seen[group] * (after - now) + R2) / after)
+    return 0.5 * (m.scaled[group] - (m.n_seen[group] * (q - m.q[group]) + R2) / after)
 
 
 cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
@@ -505,7 +507,7 @@ cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
         m.g[group] = max(m.g[group], 0.0)
     if m.script == NULL:
         for group in range(m.G):
-            most += most_evidence(m, group, m.c[group], m.g[group], n_single)
+            most += most_gained(m, group, m.c[group], m.g[group], n_single)
         if most < NEVER:
             return
         u = random_standard_uniform(m.bitgen)
@@ -524,6 +526,7 @@ cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
                   m.v + group * m.width_C)
         m.q[group] = m.c[group]
         m.R2[group] = m.g[group]
+        m.scaled[group] = m.R2[group] / (1.0 + m.q[group] + n_single * m.tau[group])
     glfm_axpy(m.width_S, -d, M, m.r)
 
 

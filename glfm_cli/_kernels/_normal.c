@@ -147,13 +147,3 @@ GLFM_WIDE double glfm_two_sided(int n, const double *a, const double *b, const d
     *far |= lowest < GLFM_FAR;
     return total;
 }
-
-GLFM_WIDE double glfm_parabola(int n, double d, const double *g, const double *c, const double *w)
-{
-    double total = 0.0;
-    n &= -GLFM_LANES;
-#pragma omp simd reduction(+ : total)
-    for (int i = 0; i < n; i++)
-        total += w[i] * (d * g[i] - 0.5 * c[i] * w[i]);
-    return total;
-}

@@ -18,7 +18,4 @@ double glfm_one_sided(int n, const double *t, const double *slope, const double 
 double glfm_two_sided(int n, const double *a, const double *b, const double *inv, double *g,
                       int *far);
 
-/* Sum of d g_i w_i - c_i w_i^2 / 2. */
-double glfm_parabola(int n, double d, const double *g, const double *c, const double *w);
-
 #endif

@@ -1,5 +1,15 @@
 #include "_vector.h"
 
+/* Before a loop: sums in any order, one partial sum a lane. GCC adds these up faster when it is told
+   so by an option. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("associative-math", "no-signed-zeros", "no-trapping-math")
+#define SUM(...)
+#else
+#define PRAGMA(text) _Pragma(#text)
+#define SUM(...) PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#endif
+
 GLFM_WIDE void glfm_axpy(int n, double a, const double *x, double *y)
 {
 #pragma omp simd
@@ -17,15 +27,23 @@ GLFM_WIDE void glfm_masked_axpy(int n, double a, const double *w, const double *
 GLFM_WIDE void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x, int ld,
                              double *out)
 {
-    for (int start = 0; start < n; start += GLFM_LANES) {
-        double sum[GLFM_LANES] = {0.0};
-        for (int k = 0; k < n_rows; k++) {
-            const double *row = x + (long)rows[k] * ld + start;
-            for (int i = 0; i < GLFM_LANES; i++)
-                sum[i] += row[i];
-        }
-        for (int i = 0; i < GLFM_LANES; i++)
-            out[start + i] = sum[i];
+    n &= -GLFM_LANES;
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        out[i] = 0.0;
+    int k = 0;
+    for (; k + 4 <= n_rows; k += 4) {
+        const double *a = x + (long)rows[k] * ld, *b = x + (long)rows[k + 1] * ld;
+        const double *c = x + (long)rows[k + 2] * ld, *d = x + (long)rows[k + 3] * ld;
+#pragma omp simd
+        for (int i = 0; i < n; i++)
+            out[i] += (a[i] + b[i]) + (c[i] + d[i]);
+    }
+    for (; k < n_rows; k++) {
+        const double *a = x + (long)rows[k] * ld;
+#pragma omp simd
+        for (int i = 0; i < n; i++)
+            out[i] += a[i];
     }
 }
 
@@ -45,7 +63,7 @@ GLFM_WIDE void glfm_dots(int n, const double *x, const double *r, const double *
                          double *xx)
 {
     double c = 0.0, g = 0.0;
-#pragma omp simd reduction(+ : c, g)
+SUM(c, g)
     for (int i = 0; i < n; i++) {
         double seen = w[i] * x[i];
         c += seen * r[i];
@@ -58,10 +76,20 @@ GLFM_WIDE void glfm_dots(int n, const double *x, const double *r, const double *
 GLFM_WIDE double glfm_weighted_square(int n, const double *w, const double *x)
 {
     double g = 0.0;
-#pragma omp simd reduction(+ : g)
+SUM(g)
     for (int i = 0; i < n; i++)
         g += w[i] * x[i] * x[i];
     return g;
+}
+
+GLFM_WIDE double glfm_parabola(int n, double d, const double *g, const double *c, const double *w)
+{
+    double total = 0.0;
+    n &= -GLFM_LANES;
+SUM(total)
+    for (int i = 0; i < n; i++)
+        total += w[i] * (d * g[i] - 0.5 * c[i] * w[i]);
+    return total;
 }
 
 GLFM_WIDE void glfm_rank_one(int n_rows, int n, double a, const double *v, const double *x, int ld,

@@ -30,6 +30,9 @@ void glfm_dots(int n, const double *x, const double *r, const double *w, double 
 /* sum w x x */
 double glfm_weighted_square(int n, const double *w, const double *x);
 
+/* sum d g w - c w w / 2; n is a multiple of GLFM_LANES */
+double glfm_parabola(int n, double d, const double *g, const double *c, const double *w);
+
 /* rows k = 0..n_rows-1 of y (leading dimension ld) += a v[k] x */
 void glfm_rank_one(int n_rows, int n, double a, const double *v, const double *x, int ld, double *y);
 

@@ -139,3 +139,59 @@ def test_a_feature_of_one_row_keeps_its_bit() -> None:
         if Z[1:, 1].any():
             break
         assert Z[0, 1] == 1
+
+
+def log_probabilities(lower: Array, upper: Array, eta: Array, sd: Array, spread: Array) -> Array:
+    """Return log p of every cell, up to the points' constants, by textbook formulas."""
+    with np.errstate(invalid="ignore"):
+        a, b = (lower - eta) / (sd * spread), (upper - eta) / (sd * spread)
+    point = lower == upper
+    a, b = np.where(point, -1.0, a), np.where(point, 1.0, b)
+    a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)
+    interval = log_ndtr(b) + np.log1p(-np.exp(log_ndtr(a) - log_ndtr(b)))
+    distance = np.where(point, (np.where(point, lower, 0.0) - eta) / sd, 0.0)
+    return np.where(point, -0.5 * distance**2, interval)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 6.0])  # the last leads far beyond the fast formulas
+def test_every_decision_is_the_one_of_textbook_formulas(scale: float, seed: int) -> None:
+    """The kernel's bounds may only spare work: the same uniforms lead to the same bits."""
+    n_rows, n_latent, n_columns = 300, 37, 9
+    rng = np.random.default_rng([seed, 5])
+    B = scale * rng.normal(size=(n_columns, n_latent))
+    Z = (rng.random((n_rows, n_columns)) < 0.4).astype(np.uint8)
+    Z[:, 0] = 1
+    eta = Z @ B
+    sd, spread = rng.uniform(0.5, 1.5, n_latent), rng.uniform(1.0, 1.5, n_latent)
+    middle = eta + scale * rng.normal(size=eta.shape)
+    width = 10.0 ** rng.uniform(-4.0, 0.5, eta.shape)
+    kind = rng.integers(4, size=eta.shape)
+    lower = np.where(kind == 0, -INF, middle)
+    upper = np.choose(kind, [middle, INF, middle, middle + width])
+    observed = np.ones(eta.shape, dtype=np.uint8)
+    counts = Z.sum(axis=0, dtype=np.int64)
+    expected, now, uniforms = Z.copy(), eta.copy(), np.random.default_rng(seed)
+    for n in range(n_rows):
+        for k in range(1, n_columns):
+            bit = int(expected[n, k])
+            others = counts[k] - bit
+            moved = now[n] + (1 - 2 * bit) * B[k]
+            cells = (lower[n], upper[n])
+            gain = np.sum(
+                log_probabilities(*cells, moved, sd, spread)
+                - log_probabilities(*cells, now[n], sd, spread)
+            )
+            log_odds = gain + (1 - 2 * bit) * np.log(others / (n_rows - others))
+            u = uniforms.random()
+            if log_odds > np.log(u) - np.log1p(-u):
+                expected[n, k] = 1 - bit
+                counts[k] += 1 - 2 * bit
+                now[n] = moved
+    n_work, n_iwork = _bits.work_sizes(n_latent)
+    _bits.update_bits(
+        eta.copy(), observed, np.arange(n_latent, dtype=np.int32), lower, upper, sd, spread, B, Z,
+        n_columns, 1, Z.sum(axis=0, dtype=np.int64), n_rows, True, eta, np.empty(n_work),
+        np.empty(n_iwork, np.int32), np.random.default_rng(seed),
+    )  # fmt: skip
+    assert np.array_equal(Z, expected)
+    np.testing.assert_allclose(eta, now, atol=1e-9)
