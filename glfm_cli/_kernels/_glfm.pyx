@@ -182,7 +182,7 @@ cdef void shuffle(bitgen_t* bitgen, int n, int* order) noexcept nogil:
         while steps < 8 and i - steps > 1 and <uint64_t> product * <uint32_t> (i - steps) < 1 << 24:
             product *= <uint32_t> (i - steps)
             steps += 1
-        surplus = (0 - product) % product  # 2^32 modulo product
+        surplus = (<uint32_t> 0 - product) % product  # 2^32 modulo product
         while True:
             word = bitgen.next_uint32(bitgen.state)
             for k in range(steps):
@@ -237,30 +237,38 @@ cdef int choose_weighted(Model* m, double* p, int n) noexcept nogil:
 
 # ---------------------------------------------------------------- sufficient statistics
 
+cdef inline int segment_end(const Model* m, int segment) noexcept nogil:
+    """Return where a segment ends; a single one runs over the padding, for whole vectors."""
+    return m.width_S if m.n_segments == 1 else m.segments[3 * segment + 1]
+
+
 cdef void load_row(Model* m, int n) noexcept nogil:
     """Fill row = ytil_n, seen = 1 where observed, z and the list of active features."""
-    cdef int s, k
-    cdef const double* y = m.y + <size_t> n * m.S
+    cdef int s, k, S = m.S, K = m.K
+    cdef const double* y = m.y + <size_t> n * S
     cdef const uint8_t* observed = m.observed + <size_t> n * m.D
     cdef const uint8_t* bits = m.Z + <size_t> n * m.C
-    for s in range(m.S):
-        m.row[s] = y[s] * m.inv_sd[s]
-        m.seen[s] = observed[m.column[s]]
-    m.n_active = 0
-    for k in range(m.K):
-        m.z[k] = bits[k]
-        if bits[k]:
-            m.active[m.n_active] = k
-            m.n_active += 1
+    cdef const int* column = m.column
+    cdef const double* inv_sd = m.inv_sd
+    cdef double* row = m.row
+    cdef double* seen = m.seen
+    cdef double* z = m.z
+    for s in range(S):
+        row[s] = y[s] * inv_sd[s]
+        seen[s] = observed[column[s]]
+    for k in range(K):
+        z[k] = bits[k]
+    list_active(m)
 
 
 cdef void list_active(Model* m) noexcept nogil:
-    cdef int k
-    m.n_active = 0
-    for k in range(m.K):
-        if m.z[k] != 0.0:
-            m.active[m.n_active] = k
-            m.n_active += 1
+    cdef int k, n = 0, K = m.K
+    cdef const double* z = m.z
+    cdef int* active = m.active
+    for k in range(K):
+        active[n] = k
+        n += z[k] != 0.0
+    m.n_active = n
 
 
 cdef void add_statistics(Model* m, double sign) noexcept nogil:
@@ -345,10 +353,13 @@ cdef void multiply_features(Model* m) noexcept nogil:
 
 cdef void predict_row(Model* m) noexcept nogil:
     """mean = z M and r = ytil - mean for the current z."""
-    cdef int s
+    cdef int s, S = m.S
+    cdef const double* row = m.row
+    cdef const double* mean = m.mean
+    cdef double* r = m.r
     glfm_sum_rows(m.n_active, m.active, m.width_S, m.M, m.width_S, m.mean)
-    for s in range(m.S):
-        m.r[s] = m.row[s] - m.mean[s]
+    for s in range(S):
+        r[s] = row[s] - mean[s]
 
 
 cdef void shift_inverse(Model* m, double sign) noexcept nogil:
@@ -365,7 +376,7 @@ cdef void shift_inverse(Model* m, double sign) noexcept nogil:
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
         group = m.segments[3 * segment + 2]
-        glfm_rank_one(m.K, m.segments[3 * segment + 1] - start,
+        glfm_rank_one(m.K, segment_end(m, segment) - start,
                       sign / (1.0 + sign * m.q[group]), m.v + group * m.width_C, m.r + start,
                       m.width_S, m.M + start)
 
@@ -459,16 +470,20 @@ cdef double log_evidence(Model* m, int group, double q, double R2, int n_extra) 
 cdef void start_evidence(Model* m, int n_single) noexcept nogil:
     """Fill the square R2 of the observed residual and the number seen per group; log evidence."""
     cdef int s, segment, start, end, group
+    cdef const double* seen = m.seen
+    cdef double n_seen
     for group in range(m.G):
         m.R2[group] = 0.0
         m.n_seen[group] = 0.0
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
-        end = m.segments[3 * segment + 1]
+        end = segment_end(m, segment)
         group = m.segments[3 * segment + 2]
         m.R2[group] += glfm_weighted_square(end - start, m.seen + start, m.r + start)
+        n_seen = 0.0
         for s in range(start, end):
-            m.n_seen[group] += m.seen[s]
+            n_seen += seen[s]
+        m.n_seen[group] += n_seen
     m.evidence[0] = 0.0
     for group in range(m.G):
         m.scaled[group] = m.R2[group] / (1.0 + m.q[group] + n_single * m.tau[group])
@@ -493,14 +508,14 @@ cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
     cdef double most = log_odds, after = 0.0, u = 1.0
     cdef double cs, gs
     cdef double* M = m.M + <size_t> k * m.width_S
-    cdef int segment, start, group, exponent
-    for group in range(m.G):
+    cdef int segment, start, group, exponent, G = m.G
+    for group in range(G):
         m.c[group] = m.q[group] + (2.0 * d * m.v[group * m.width_C + k]
                                    + inverse(m, group)[k * m.width_C + k])
         m.g[group] = m.R2[group]
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
-        glfm_dots(m.segments[3 * segment + 1] - start, M + start, m.r + start, m.seen + start,
+        glfm_dots(segment_end(m, segment) - start, M + start, m.r + start, m.seen + start,
                   &cs, &gs)
         m.g[m.segments[3 * segment + 2]] += gs - 2.0 * d * cs
     for group in range(m.G):
@@ -577,15 +592,18 @@ cdef void redraw_missing(Model* m, int n, int n_new) noexcept nogil:
     cdef int s, segment, group
     cdef double scale
     cdef double* y = m.y + <size_t> n * m.S
+    cdef const double* seen = m.seen
+    cdef double* row = m.row
+    cdef double* r = m.r
     for segment in range(m.n_segments):
         group = m.segments[3 * segment + 2]
         scale = sqrt(1.0 + m.q[group] + n_new * m.tau[group])
         for s in range(m.segments[3 * segment], m.segments[3 * segment + 1]):
-            if m.seen[s] == 0.0:
-                m.row[s] -= m.r[s]
-                m.r[s] = scale * random_standard_normal(m.bitgen)
-                m.row[s] += m.r[s]
-                y[s] = m.row[s] * m.sd[s]
+            if seen[s] == 0.0:
+                row[s] -= r[s]
+                r[s] = scale * random_standard_normal(m.bitgen)
+                row[s] += r[s]
+                y[s] = row[s] * m.sd[s]
 
 
 cdef int update_row(Model* m, int n) noexcept nogil:
@@ -603,7 +621,7 @@ cdef int update_row(Model* m, int n) noexcept nogil:
     for k in range(n_new):
         add_column(m)
     for k in range(m.K):
-        bits[k] = m.z[k] != 0.0
+        bits[k] = <uint8_t> m.z[k]
     list_active(m)
     add_statistics(m, 1.0)
     shift_inverse(m, 1.0)
@@ -864,6 +882,17 @@ def draw_weights(
             draw_noise_given_weights(&m, &unit_noise[0], &B[0, 0], noise_shape, noise_rate,
                                      &noise[0])
     return status
+
+
+def permutation(int n, rng):
+    """Return a uniformly random permutation of 0..n-1, made as for a row. For tests."""
+    order = np.arange(n, dtype=np.int32)
+    cdef int[::1] view = order
+    bit_generator = rng.bit_generator
+    if n > 0:
+        shuffle(<bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator"), n,
+                &view[0])
+    return order
 
 
 def fill_eta(

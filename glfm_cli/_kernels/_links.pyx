@@ -14,6 +14,9 @@ from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_exponential, random_standard_normal
 from scipy.special.cython_special cimport log_ndtr, ndtr
 
+cdef extern from "_normal.h" nogil:
+    double glfm_log_intervals(int n, const double* a, const double* b, int* far) noexcept
+
 from glfm_cli._kernels._variates cimport bitgen_of, truncated_normal
 
 import numpy as np
@@ -21,6 +24,9 @@ import numpy as np
 cdef double INV_SQRT_2PI = 0.3989422804014327
 cdef double LOG_SQRT_2PI = 0.9189385332046727
 cdef double INV_SQRT_2 = 0.7071067811865476
+
+cdef enum:
+    CHUNK = 256  # cells that are looked at together
 
 # Phi and phi at the knots -EDGE + k / PER_UNIT; between knots, Taylor's series of Phi.
 cdef double EDGE = 8.5
@@ -34,7 +40,9 @@ cdef double KNOT_PDF[1089]
 cdef double BELOW = 7.3
 cdef double ABOVE = 6.8
 cdef double MOST_NODES = 4096.0
-cdef int FREE_TRIES = 10
+# Free draws are worth trying where the observed level's utility is not far below another's.
+cdef int FREE_TRIES = 6
+cdef double FREE_GAP = 1.5
 # A probability below this is summed again around its own mode, on the log scale.
 cdef double SMALL = 1e-7
 
@@ -98,7 +106,7 @@ cdef inline double log_interval(double a, double b) noexcept nogil:
 def sum_log_interval(const double[:] x, const double[:] eta, const double[::1] cuts):
     """Return the sum over observed n of log(Phi(cuts[x_n + 1] - eta_n) - Phi(cuts[x_n] - eta_n)).
 
-    The log likelihood of an ordinal column with y integrated out. O(n).
+    The log likelihood of an ordinal column with y integrated out. O(n), some nanoseconds each.
 
     Parameters
     ----------
@@ -108,13 +116,30 @@ def sum_log_interval(const double[:] x, const double[:] eta, const double[::1] c
     cuts : (R + 1,) float64, in
         -inf, the thresholds, inf.
     """
-    cdef Py_ssize_t n, r
-    cdef double total = 0.0
+    cdef Py_ssize_t n = 0, r
+    cdef int m, i, far
+    cdef double total = 0.0, part
+    cdef double[CHUNK] a, b
     with nogil:
-        for n in range(x.shape[0]):
-            if not isnan(x[n]):
-                r = <Py_ssize_t>x[n]
-                total += log_interval(cuts[r] - eta[n], cuts[r + 1] - eta[n])
+        while n < x.shape[0]:
+            m = 0
+            while n < x.shape[0] and m < CHUNK:
+                if not isnan(x[n]):
+                    r = <Py_ssize_t>x[n]
+                    a[m] = cuts[r] - eta[n]
+                    b[m] = cuts[r + 1] - eta[n]
+                    m += 1
+                n += 1
+            for i in range(m, CHUNK):  # p = 1
+                a[i] = -INFINITY
+                b[i] = INFINITY
+            far = 0
+            part = glfm_log_intervals((m + 7) // 8 * 8, a, b, &far)
+            if far:
+                part = 0.0
+                for i in range(m):
+                    part += log_interval(a[i], b[i])
+            total += part
     return total
 
 
@@ -320,7 +345,10 @@ def fill_categorical(
                            + INV_SQRT_2 * random_standard_normal(bitgen))
                 reference += (y[n, 0] - difference) * (y[n, 0] - difference)
                 continue
-            for tries in range(FREE_TRIES):
+            top = e[0]
+            for j in range(1, R):
+                top = max(top, e[j])
+            for tries in range(FREE_TRIES if top - e[T] < FREE_GAP else 0):
                 if simulate_win(bitgen, &e[0], R, T, &utility[0]):
                     break
             else:

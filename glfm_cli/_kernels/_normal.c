@@ -119,6 +119,33 @@ GLFM_WIDE double glfm_one_sided(int n, const double *t, const double *slope, con
     return total;
 }
 
+GLFM_WIDE double glfm_log_intervals(int n, const double *a, const double *b, int *far)
+{
+    double total = 0.0;
+    int bad = 0;
+    n &= -GLFM_LANES;
+    for (int start = 0; start < n; start += BLOCK) {
+        int m = n - start < BLOCK ? n - start : BLOCK;
+        int64_t exponents = -1023 * (int64_t)m;
+        double product = 1.0;
+#pragma omp simd reduction(* : product) reduction(+ : exponents) reduction(| : bad)
+        for (int j = 0; j < m; j++) {
+            int i = start + j;
+            int64_t e;
+            int flip = a[i] > 0.0;
+            double x = flip ? -b[i] : a[i], y = flip ? -a[i] : b[i];
+            double zx = distance(x), zy = distance(y), tail = density(zy) * mills(zy);
+            double p = (y < 0.0 ? tail : 1.0 - tail) - density(zx) * mills(zx);
+            bad |= (y < GLFM_FAR) | (y - x < GLFM_NARROW);
+            product *= split(p, &e);
+            exponents += e;
+        }
+        total += log(product) + LN2 * (double)exponents;
+    }
+    *far |= bad;
+    return total;
+}
+
 GLFM_WIDE double glfm_two_sided(int n, const double *a, const double *b, const double *inv,
                                 double *g, int *far)
 {
