@@ -168,9 +168,9 @@ cdef int scripted(Script* script, const double* p, int n) noexcept nogil:
 cdef void shuffle(bitgen_t* bitgen, int n, int* order) noexcept nogil:
     """Permute uniformly: Fisher and Yates, several steps from one 32-bit word.
 
-    A word times the number of options has the option in its upper half and the next step's word
-    in the lower one. Words that would favour an option are few, and drawn again
-    [Brackett-Rozinsky and Lemire 2024].
+    A word times the number of options has the option in its upper half, and in the lower one the
+    word for the next step. The few words that favour some options are drawn again [Lemire 2019];
+    the product of the steps' options takes the place of their number.
     """
     cdef int i = n, j, steps, k, held
     cdef int[8] options

@@ -40,9 +40,7 @@ cdef double KNOT_PDF[1089]
 cdef double BELOW = 7.3
 cdef double ABOVE = 6.8
 cdef double MOST_NODES = 4096.0
-# Free draws are worth trying where the observed level's utility is not far below another's.
-cdef int FREE_TRIES = 6
-cdef double FREE_GAP = 1.5
+cdef int FREE_TRIES = 10
 # A probability below this is summed again around its own mode, on the log scale.
 cdef double SMALL = 1e-7
 
@@ -345,10 +343,7 @@ def fill_categorical(
                            + INV_SQRT_2 * random_standard_normal(bitgen))
                 reference += (y[n, 0] - difference) * (y[n, 0] - difference)
                 continue
-            top = e[0]
-            for j in range(1, R):
-                top = max(top, e[j])
-            for tries in range(FREE_TRIES if top - e[T] < FREE_GAP else 0):
+            for tries in range(FREE_TRIES):
                 if simulate_win(bitgen, &e[0], R, T, &utility[0]):
                     break
             else:
