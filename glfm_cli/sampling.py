@@ -188,7 +188,6 @@ class Chain:
     eta: Array  # scratch, (N, S)
     spans: tuple[tuple[int, int], ...]  # per column, its first pseudo-column and one past its last
     done: int = 0  # sweeps made
-    bounded: bool = False  # whether the bounds of known cells, which stay, have been filled
 
     def sweep(self, adapt: bool) -> None:
         """Make one transition of everything; links may tune their proposals when `adapt`."""
@@ -227,9 +226,8 @@ class Chain:
             part = slice(*self.spans[d])
             rng, eta = self.streams.get(column_step(d)), self.eta_of(d)
             link.update_params(x, eta, self.params[d], rng, adapt)
-            if model.refines and not (link.known and self.bounded):
+            if model.refines:
                 link.bound(x, self.params[d], y, rng, cells.lower[:, part], cells.upper[:, part])
-        self.bounded = True
         if model.refines:
             model.refine(self.state, cells, self.eta, self.streams)
         noise = model.noise(self.state)
