@@ -25,6 +25,8 @@ from glfm_cli.links.link import Link, LinkConfig, Params
 from glfm_cli.posterior import Draw, Posterior
 from glfm_cli.streams import Streams, column_step
 
+BLOCK = 2048  # rows whose bits and y are drawn together
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -219,22 +221,32 @@ class Chain:
         """Draw the links' parameters, latent structure and the observed y anew, given eta.
 
         The first two with y integrated out as far as the links can, y last: it sticks to what
-        it was drawn with.
+        it was drawn with. Rows come in blocks, since columns of many rows are far apart in memory.
         """
-        model, cells = self.problem.model, self.cells
-        for d, link, x, y in self._columns():
-            part = slice(*self.spans[d])
+        for d, link, x, _ in self._columns():
             rng, eta = self.streams.get(column_step(d)), self.eta_of(d)
             link.update_params(x, eta, self.params[d], rng, adapt)
-            if model.refines:
-                link.bound(x, self.params[d], y, rng, cells.lower[:, part], cells.upper[:, part])
-        if model.refines:
-            model.refine(self.state, cells, self.eta, self.streams)
-        noise = model.noise(self.state)
+        for start in range(0, self.problem.n_rows, BLOCK):
+            rows = slice(start, start + BLOCK)
+            if self.problem.model.refines:
+                self._refine(rows)
+            self._augment(rows)
+
+    def _refine(self, rows: slice) -> None:
+        """Draw the latent structure of a block of rows, y integrated out."""
+        cells = self.cells
+        for d, link, x, y in self._columns():
+            ends = (end[rows, slice(*self.spans[d])] for end in (cells.lower, cells.upper))
+            link.bound(x[rows], self.params[d], y[rows], self.streams.get(column_step(d)), *ends)
+        self.problem.model.refine(self.state, cells, self.eta, self.streams, rows)
+
+    def _augment(self, rows: slice) -> None:
+        """Draw the observed y of a block of rows, given eta."""
+        noise = self.problem.model.noise(self.state)
         for d, link, x, y in self._columns():
             if not link.known:
-                rng = self.streams.get(column_step(d))
-                link.augment(x, self.eta_of(d), float(noise[d]), self.params[d], rng, y)
+                rng, eta = self.streams.get(column_step(d)), self.eta_of(d)[rows]
+                link.augment(x[rows], eta, float(noise[d]), self.params[d], rng, y[rows])
 
     def _columns(self) -> Iterator[tuple[int, Link, Array, Array]]:
         """Yield number, link, cells and pseudo-observations of every column that has some."""

@@ -1,8 +1,9 @@
-"""Counter-based random streams: one seed, one result, whoever does the work.
+"""Random streams: one seed, one result, whoever does the work.
 
-The seed becomes one Philox key a chain. A step of the sampler (a column's augmentation, the row
-update, ...) and a row block own disjoint ranges of that key's counter, so a draw depends on
-what it updates and never on the thread or process that makes it.
+Every step of the sampler (a column's augmentation, the row update, ...) and every row block of a
+chain has a stream of its own, so a draw depends on what it updates and never on the thread or
+process that makes it. A stream is NumPy's SFC64, the fastest of its generators, started by a
+`SeedSequence` that is keyed by seed, chain, step and block: NumPy's way to independent streams.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 START, ROWS, WEIGHTS, HYPER, CELLS, CHECKS, TABLES, DRAWS, FOLD, BITS, PARTS = range(11)
 _COLUMN = 16
-_WORDS = 13  # of one stream's state, as `save` writes it
+_WORDS = 8  # of one stream's state, as `save` writes it
 
 
 def column_step(d: int) -> int:
@@ -39,14 +40,11 @@ class Streams:
         self._generators: dict[tuple[int, int], np.random.Generator] = {}
 
     def get(self, step: int, block: int = 0) -> np.random.Generator:
-        """Return the generator of a step and row block; the same object every time.
-
-        Its counter starts at 2^128 block + 2^192 step: 2^128 blocks of draws for each.
-        """
+        """Return the generator of a step and row block; the same object every time."""
         generator = self._generators.get((step, block))
         if generator is None:
-            counter = np.array([0, 0, block, step], dtype=np.uint64)
-            generator = np.random.Generator(np.random.Philox(key=self._key, counter=counter))
+            sequence = np.random.SeedSequence(list(map(int, self._key)), spawn_key=(step, block))
+            generator = np.random.Generator(np.random.SFC64(sequence))
             self._generators[step, block] = generator
         return generator
 
@@ -57,10 +55,9 @@ class Streams:
             state = generator.bit_generator.state
             words = np.concatenate(
                 [
-                    np.array([step, block, state["buffer_pos"]], dtype=np.uint64),
+                    np.array([step, block], dtype=np.uint64),
                     np.array([state["has_uint32"], state["uinteger"]], dtype=np.uint64),
-                    state["state"]["counter"],
-                    state["buffer"],
+                    state["state"]["state"],
                 ]
             )
             rows.append(words)
@@ -79,18 +76,14 @@ class Streams:
             raise ValueError("the random state has another shape")
         if key.dtype != np.uint64 or states.dtype != np.uint64:
             raise ValueError("the random state is not made of 64-bit words")
-        # Philox buffers 4 words; a position past them would be read from foreign memory.
-        most = [4, 1, 2**32 - 1]
-        if np.any(states[:, 2:5] > np.array(most, dtype=np.uint64)):
+        if np.any(states[:, 2:4] > np.array([1, 2**32 - 1], dtype=np.uint64)):
             raise ValueError("the random state is out of range")
         streams._key = key.copy()
         for words in states:
             generator = streams.get(int(words[0]), int(words[1]))
             state: dict[str, Any] = dict(generator.bit_generator.state)
-            state["buffer_pos"] = int(words[2])
-            state["has_uint32"] = int(words[3])
-            state["uinteger"] = int(words[4])
-            state["state"]["counter"] = words[5:9].copy()
-            state["buffer"] = words[9:13].copy()
+            state["has_uint32"] = int(words[2])
+            state["uinteger"] = int(words[3])
+            state["state"]["state"] = words[4:].copy()
             generator.bit_generator.state = state
         return streams

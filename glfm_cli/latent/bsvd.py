@@ -118,7 +118,9 @@ class Bsvd:
         fill_means(state, each)
         draw_noise(state, y, streams.get(HYPER))
 
-    def refine(self, state: BsvdState, cells: Cells, eta: Array, streams: Streams) -> None:
+    def refine(
+        self, state: BsvdState, cells: Cells, eta: Array, streams: Streams, rows: slice
+    ) -> None:
         """Do nothing."""
 
     def fill_eta(self, state: BsvdState, out: Array) -> None:

@@ -125,6 +125,7 @@ class GlfmState:
     layout: _Layout
     work: Array
     iwork: Array
+    counts: Array  # (C,) rows that have each feature; kept from `update` to `refine`
     at_cap: bool = False  # a kept draw had as many features as are allowed
 
 
@@ -262,6 +263,7 @@ class Glfm:
                 state.B,
                 streams.get(WEIGHTS),
             )
+        state.counts = state.Z.sum(axis=0, dtype=np.int64)
         if status != 0:
             raise NumericalError(
                 "the feature model's covariance lost positive definiteness",
@@ -272,26 +274,28 @@ class Glfm:
         """Fill `out` (N, S) with Z B."""
         _glfm.fill_eta(state.Z, state.B, state.n_columns, out)
 
-    def refine(self, state: GlfmState, cells: Cells, eta: Array, streams: Streams) -> None:
-        """Draw the bits of every row given B, with y integrated over its intervals."""
+    def refine(
+        self, state: GlfmState, cells: Cells, eta: Array, streams: Streams, rows: slice
+    ) -> None:
+        """Draw the bits of a run of rows given B, with y integrated over its intervals."""
         n_latent = cells.y.shape[1]
         n_work, n_iwork = _bits.work_sizes(n_latent)
         _bits.update_bits(
-            cells.y,
-            cells.observed,
+            cells.y[rows],
+            cells.observed[rows],
             cells.column,
-            cells.lower,
-            cells.upper,
+            cells.lower[rows],
+            cells.upper[rows],
             np.sqrt(state.noise)[cells.column],
             cells.spread,
             state.B,
-            state.Z,
+            state.Z[rows],
             state.n_columns,
             int(state.config.bias),
-            state.Z.sum(axis=0, dtype=np.int64),
+            state.counts,
             state.Z.shape[0],
             True,
-            eta,
+            eta[rows],
             np.empty(n_work),
             np.empty(n_iwork, dtype=np.int32),
             streams.get(BITS),
@@ -515,5 +519,6 @@ def _with_work_space(cells: Cells, config: GlfmConfig, **parts: Any) -> GlfmStat
         layout=layout,
         work=np.zeros(n_work),
         iwork=np.zeros(n_iwork, dtype=np.int32),
+        counts=np.zeros(capacity, dtype=np.int64),
         **parts,
     )

@@ -123,11 +123,11 @@ class LatentModel(Protocol):
     def update(self, state: Any, cells: Cells, streams: Streams) -> None:
         """Draw latent structure, missing pseudo-observations, noise and weights, in place."""
 
-    def refine(self, state: Any, cells: Cells, eta: Array, streams: Streams) -> None:
-        """Draw latent structure again, given the weights, y integrated over its intervals.
+    def refine(self, state: Any, cells: Cells, eta: Array, streams: Streams, rows: slice) -> None:
+        """Draw latent structure of a run of rows again, given the weights, y integrated out.
 
         Changes `eta` (N, S) and the missing y with it; observed y are drawn anew afterwards.
-        Called only when the model `refines`.
+        Called after `update`, for every row once, and only when the model `refines`.
         """
 
     def fill_eta(self, state: Any, out: Array) -> None:
