@@ -33,12 +33,12 @@ MUTANTS = {
 }
 BITS_MUTANTS = {
     "a new row among those counted": (
-        "others = count[k] - bits[k] if shared else count[k]",
-        "others = count[k] - bits[k]",
+        "others = count - bit if shared else count",
+        "others = count - bit",
     ),
-    "one-sided intervals as if always so likely": (
-        "- now_sides - now_bands - (log(u) - log1p(-u))",
-        "- now_bands - (log(u) - log1p(-u))",
+    "intervals as if certain before the flip": (
+        "points_gain(r, d, weights) + r.moved.log_p - r.now.log_p",
+        "points_gain(r, d, weights) + r.moved.log_p",
     ),
 }
 _SOURCES = {"_glfm": ("_vector",), "_bits": ("_vector", "_normal")}
@@ -58,16 +58,22 @@ setup(
 """
 
 
-def compile_mutant(name: str, folder: Path) -> ModuleType:
-    """Return the kernel module with one line replaced, compiled in `folder`."""
+def mutated(name: str) -> tuple[str, str]:
+    """Return the name of a mutant's kernel, and its source with the one line replaced."""
     kernel = "_bits" if name in BITS_MUTANTS else "_glfm"
     right, wrong = (BITS_MUTANTS | MUTANTS)[name]
     source = (KERNELS / f"{kernel}.pyx").read_text(encoding="utf-8")
     assert source.count(right) == 1, f"the line of mutant '{name}' is not in the source just once"
+    return kernel, source.replace(right, wrong)
+
+
+def compile_mutant(name: str, folder: Path) -> ModuleType:
+    """Return the kernel module with one line replaced, compiled in `folder`."""
+    kernel, source = mutated(name)
     for shared in _SOURCES[kernel]:
         for suffix in (".h", ".c"):
             shutil.copy(KERNELS / (shared + suffix), folder)
-    (folder / f"{kernel}.pyx").write_text(source.replace(right, wrong), encoding="utf-8")
+    (folder / f"{kernel}.pyx").write_text(source, encoding="utf-8")
     (folder / "setup.py").write_text(_SETUP, encoding="utf-8")
     built = subprocess.run(
         [sys.executable, "setup.py", kernel, f"{kernel}.pyx"]

@@ -27,7 +27,13 @@ from tests.statistical.enumeration import (
     total_variation,
     transition_matrix,
 )
-from tests.statistical.mutants import compile_mutant
+from tests.statistical.mutants import (
+    BITS_MUTANTS,
+    KERNELS,
+    MUTANTS,
+    compile_mutant,
+    mutated,
+)
 
 WIDTH = 40  # more than any decision of the kernel has options
 
@@ -141,6 +147,12 @@ def test_a_row_with_gaps_leaves_invariant_the_posterior_that_integrates_them(
         T = transition_matrix(states, RowKernel(model, n, _glfm, fixed_scan=False))
         after = to_classes(states, lift(states, posterior) @ T)
         assert total_variation(after, posterior) < 1e-12
+
+
+@pytest.mark.parametrize("mutant", [*MUTANTS, *BITS_MUTANTS])
+def test_mutants_replace_a_line_of_the_kernels_that_ship(mutant: str) -> None:
+    kernel, source = mutated(mutant)
+    assert source != (KERNELS / f"{kernel}.pyx").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
