@@ -31,8 +31,8 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
+from glfm_cli.chain import Problem, start_chain
 from glfm_cli.completion import prepare
-from glfm_cli.sampling import Problem, start_chain
 from glfm_cli.schema import Schema
 from glfm_cli.streams import Streams
 

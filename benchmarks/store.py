@@ -31,8 +31,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.chain import Chain, start_chain
 from glfm_cli.completion import Keeping, Wanted, plan_session
-from glfm_cli.sampling import Chain, start_chain
 from glfm_cli.schema import Schema
 from glfm_cli.store import EVERY, load_fit
 from glfm_cli.store.log import SHARE

@@ -13,11 +13,11 @@ from functools import partial
 
 import numpy as np
 
+from glfm_cli.chain import Problem, empty_cells
 from glfm_cli.executors import run_jobs
 from glfm_cli.latent.latent import Array, Cells
 from glfm_cli.links.link import of_levels
 from glfm_cli.posterior import Draw, Posterior
-from glfm_cli.sampling import Problem, empty_cells
 from glfm_cli.streams import FOLD, Streams
 
 SWEEPS = 10  # inner ones, for each draw

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
+from glfm_cli.chain import Problem
 from glfm_cli.executors import run_jobs
 from glfm_cli.latent.latent import Array
 from glfm_cli.links.link import Link, NumericLink, Params, of_levels, of_numbers
@@ -25,7 +26,6 @@ from glfm_cli.recalibration import (
     polynomials,
     tilt_moments,
 )
-from glfm_cli.sampling import Problem
 
 ROWS = 1500  # whose cells are forecast, drawn at random
 FEWEST_CELLS = 30  # of a column, from which anything is learnt

@@ -25,7 +25,6 @@ from glfm_cli.recalibration import LEAST
 
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
-TRACED_CELLS = 50
 PENDING = 1 << 18  # cells x draws of a column whose moments are computed at once
 LARGEST = np.finfo(np.float64).max
 
@@ -163,41 +162,6 @@ def draw_jointly(
                 link = posterior.links[d]
                 drawn[d].append(link.sample(part, float(noise[d]), draw.params[d], rng))
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
-
-
-def trace_cells(
-    posterior: Posterior, cells: Mapping[int, Array], rng: np.random.Generator
-) -> dict[str, Array]:
-    """Return traces (chain, draw) of the predictive mean of up to 50 of the cells.
-
-    The mean of a categorical column is the probability of its first level, of an ordinal one
-    the mean level code.
-    """
-    pairs = [(d, int(row)) for d, rows in cells.items() for row in rows]
-    if len(pairs) > TRACED_CELLS:
-        chosen = np.sort(rng.choice(len(pairs), TRACED_CELLS, replace=False))
-        pairs = [pairs[i] for i in chosen]
-    if not pairs:
-        return {}
-    rows = np.unique([row for _, row in pairs])
-    where = {int(row): i for i, row in enumerate(rows)}
-    by_column: dict[int, list[int]] = {}
-    for d, row in pairs:
-        by_column.setdefault(d, []).append(where[row])
-    length = min(len(chain) for chain in posterior.chains)
-    out = np.empty((len(pairs), len(posterior.chains), length))
-    for c, chain in enumerate(posterior.chains):
-        for t, draw in enumerate(chain[len(chain) - length :]):
-            law = posterior.model.eta_law(draw.latent, rows)
-            noise = posterior.model.draw_noise(draw.latent)
-            out[:, c, t] = np.concatenate(
-                [
-                    _mean(posterior, d, law, np.array(index), float(noise[d]), draw.params[d])
-                    for d, index in by_column.items()
-                ]
-            )
-    names = [(d, int(rows[i])) for d, index in by_column.items() for i in index]
-    return {f"cell_{row + 1}_{d}": out[i] for i, (d, row) in enumerate(names)}
 
 
 def below_and_within(link: NumericLink, x: Array, eta: Array, var: Variance) -> tuple[Array, Array]:
@@ -391,26 +355,6 @@ def component(
 
 def _columns(eta: Array, link: Link, span: tuple[int, int]) -> Array:
     return eta[:, span[0]] if link.n_latent == 1 else eta[:, span[0] : span[1]]
-
-
-def _mean(
-    posterior: Posterior, d: int, law: EtaLaw, index: Array, noise: float, params: Params
-) -> Array:
-    link = posterior.links[d]
-    total, mass = np.zeros(index.size), np.zeros(index.size)
-    for c in range(law.weight.shape[1]):
-        weight = law.weight[index, c]
-        eta, var = component(posterior, d, law, index, c, noise)
-        if link.discrete:
-            levels = of_levels(link)
-            p = levels.probabilities(eta, var, params)
-            total += weight * (p @ np.arange(p.shape[1]) if levels.ordered else p[:, 0])
-            mass += weight
-        else:
-            inside, first, _ = of_numbers(link).moments(eta, var, params)
-            total += weight * first
-            mass += weight * inside
-    return total / np.where(mass > 0, mass, 1.0)
 
 
 def nothing(link: Link, n_quantiles: int) -> Marginal:

@@ -45,8 +45,8 @@ LAYERS = (
     ("encoding", "links"),
     ("latent",),
     (
-        *("posterior", "predictive", "sampling", "folding", "leave_one_out", "recalibration"),
-        *("executors", "diagnostics", "store"),
+        *("posterior", "predictive", "cell_traces", "chain", "sampling", "folding"),
+        *("leave_one_out", "recalibration", "executors", "diagnostics", "store"),
     ),
     TASKS,
     ("estimators", "plots", "report"),

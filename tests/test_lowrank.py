@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from glfm_cli._kernels import _bsvd
+from glfm_cli.chain import Chain, Problem, start_chain
 from glfm_cli.completion.prepare import prepare
 from glfm_cli.io import read_table
 from glfm_cli.latent import matrix as storage
@@ -17,7 +18,6 @@ from glfm_cli.latent.latent import Array, Cells, Entries
 from glfm_cli.latent.lowrank import BsvdConfig, Regression
 from glfm_cli.latent.matrix import Matrix, team
 from glfm_cli.links.constants import constants_of
-from glfm_cli.sampling import Chain, Problem, start_chain
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links

@@ -11,12 +11,13 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from glfm_cli import predictive
+from glfm_cli.cell_traces import TRACED_CELLS, trace_cells
+from glfm_cli.chain import spans_of
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.latent import EtaLaw
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.posterior import Draw, Posterior
-from glfm_cli.predictive import draw_jointly, log_scores, predict, trace_cells
-from glfm_cli.sampling import spans_of
+from glfm_cli.predictive import draw_jointly, log_scores, predict
 from glfm_cli.schema import Column, ColumnType
 
 AT = (0.025, 0.5, 0.975)
@@ -290,5 +291,5 @@ def test_at_most_fifty_cells_are_traced(seed: int) -> None:
     link = link_of("real", SAMPLE)
     posterior = posterior_of([link], random_draws([link], 200, 2, seed))
     traces = trace_cells(posterior, {0: np.arange(200)}, np.random.default_rng(seed))
-    assert len(traces) == predictive.TRACED_CELLS
+    assert len(traces) == TRACED_CELLS
     assert trace_cells(posterior, {}, np.random.default_rng(seed)) == {}

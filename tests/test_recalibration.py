@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.integrate import quad
 
 from glfm_cli import impute, load_fit
+from glfm_cli.chain import Problem
 from glfm_cli.completion import prepare
 from glfm_cli.errors import StoreError
 from glfm_cli.leave_one_out import fit_exponent, fit_tilt, leave_one_out, recalibrate
@@ -21,7 +22,7 @@ from glfm_cli.links.link import LinkConfig
 from glfm_cli.posterior import Posterior
 from glfm_cli.predictive import log_scores, predict
 from glfm_cli.recalibration import GRID, Recalibration, log_tilt, polynomials
-from glfm_cli.sampling import Problem, sample
+from glfm_cli.sampling import sample
 from glfm_cli.schema import Schema
 
 tilts = st.tuples(st.floats(-2, 2), st.floats(-2, 2)).map(np.array)
@@ -207,7 +208,7 @@ def test_forecasts_of_hidden_cells_gain(run: tuple[Problem, Posterior]) -> None:
 
 def test_a_saved_fit_keeps_its_recalibration(tmp_path: Path) -> None:
     table, folder = table_of(60, 1), tmp_path / "fit.glfm"
-    done = impute(table, TYPES, chains=1, warmup=5, draws=25, thin=1, save=folder)
+    done = impute(table, TYPES, chains=1, warmup=20, draws=60, thin=1, save=folder)
     found, kept = load_fit(folder).posterior.recalibration, done.posterior.recalibration
     assert found is not None
     assert kept is not None
@@ -216,7 +217,7 @@ def test_a_saved_fit_keeps_its_recalibration(tmp_path: Path) -> None:
     again = impute(table, fit=folder)
     assert again.cells().equals(done.cells())
     raw = impute(
-        table, TYPES, chains=1, warmup=5, draws=25, thin=1, settings={"recalibrate": False}
+        table, TYPES, chains=1, warmup=20, draws=60, thin=1, settings={"recalibrate": False}
     )
     assert not raw.cells().equals(done.cells())
 
@@ -224,7 +225,7 @@ def test_a_saved_fit_keeps_its_recalibration(tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", ['"exponents": [', '"tilts": [\n   [\n    1e999,'])
 def test_a_broken_recalibration_is_refused(tmp_path: Path, broken: str) -> None:
     folder = tmp_path / "fit.glfm"
-    impute(table_of(60, 1), TYPES, chains=1, warmup=5, draws=25, thin=1, save=folder)
+    impute(table_of(60, 1), TYPES, chains=1, warmup=20, draws=60, thin=1, save=folder)
     header = folder / "run.json"
     text = header.read_text()
     name = broken.split(":", maxsplit=1)[0]

@@ -12,6 +12,8 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.cell_traces import trace_cells
+from glfm_cli.chain import Problem, start_chain
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.new_rows import Fitted, Unseen, check_unseen
 from glfm_cli.completion.prepare import as_schema
@@ -23,8 +25,8 @@ from glfm_cli.errors import UsageError
 from glfm_cli.executors import available_threads
 from glfm_cli.io import read_table
 from glfm_cli.posterior import gates
-from glfm_cli.predictive import draw_jointly, nothing, predict, trace_cells
-from glfm_cli.sampling import Observer, Plan, Problem, Run, start_chain
+from glfm_cli.predictive import draw_jointly, nothing, predict
+from glfm_cli.sampling import Observer, Plan, Run
 from glfm_cli.schema import Schema
 from glfm_cli.store import EVERY, Fit, load_fit
 from glfm_cli.streams import CELLS, Streams

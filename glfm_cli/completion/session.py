@@ -11,11 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from glfm_cli.chain import Problem
 from glfm_cli.completion.prepare import CHAINS, DRAWS, MODEL, SEED, THIN, WARMUP, prepare
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.leave_one_out import recalibrate
-from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
+from glfm_cli.sampling import Observer, Plan, Run, sample
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import (

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from glfm_cli.cell_traces import trace_cells
 from glfm_cli.diagnosis.advice import advise
 from glfm_cli.diagnosis.check import REPLICATES, check_columns
 from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
@@ -14,7 +15,7 @@ from glfm_cli.diagnostics import diagnose
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.latent.latent import Array
 from glfm_cli.posterior import Posterior, gates
-from glfm_cli.predictive import Marginal, predict, trace_cells
+from glfm_cli.predictive import Marginal, predict
 from glfm_cli.store import Fit, load_fit
 from glfm_cli.streams import CELLS, CHECKS, Streams
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from glfm_cli.chain import start_chain
 from glfm_cli.evaluation.jobs import Bench, Job
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import hide
 from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import start_chain
 from glfm_cli.streams import Streams
 
 _TRIAL_SECONDS = 0.5  # of sweeps that are timed for each model

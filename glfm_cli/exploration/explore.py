@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.chain import Problem
 from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, check_request, prepare
 from glfm_cli.diagnostics import diagnose
 from glfm_cli.encoding import Data
@@ -38,7 +39,7 @@ from glfm_cli.io import read_table
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.latent import Array
 from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
+from glfm_cli.sampling import Observer, Plan, Run, sample
 from glfm_cli.schema import Schema
 from glfm_cli.store import load_fit
 from glfm_cli.streams import CELLS, Streams

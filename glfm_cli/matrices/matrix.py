@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.cell_traces import TRACED_CELLS, trace_cells
+from glfm_cli.chain import Problem
 from glfm_cli.completion.estimates import Estimate, point
 from glfm_cli.completion.prepare import CHAINS, DRAWS, SEED, THIN, WARMUP, as_schema, check_plan
 from glfm_cli.diagnostics import Diagnostics, diagnose
@@ -32,8 +34,7 @@ from glfm_cli.matrices.pairs import (
 )
 from glfm_cli.matrices.side import read_side
 from glfm_cli.posterior import Posterior, gates
-from glfm_cli.predictive import TRACED_CELLS, trace_cells
-from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
+from glfm_cli.sampling import Observer, Plan, Run, sample
 from glfm_cli.schema import ColumnType, Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.streams import CELLS, Streams

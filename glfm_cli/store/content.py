@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from glfm_cli.chain import inner
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import StoreError
 from glfm_cli.latent.latent import Array, take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import Link
-from glfm_cli.sampling import inner
 from glfm_cli.schema import Column
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import DATA, LINKS, map_file

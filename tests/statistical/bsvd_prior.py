@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
+from glfm_cli.chain import Chain, Problem, start_chain
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.latent import Array, Entries
@@ -22,7 +23,6 @@ from glfm_cli.latent.matrix import team
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.link import Link, LinkConfig, make_link
 from glfm_cli.links.ordinal import OrdinalLink
-from glfm_cli.sampling import Chain, Problem, start_chain
 from glfm_cli.schema import Column, ColumnType
 from glfm_cli.streams import Streams, column_step
 

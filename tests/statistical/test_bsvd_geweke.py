@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from glfm_cli.chain import Chain
 from glfm_cli.latent import lowrank
 from glfm_cli.latent.latent import Array
 from glfm_cli.latent.lowrank import BsvdConfig
 from glfm_cli.links.ordinal import OrdinalLink
-from glfm_cli.sampling import Chain
 from glfm_cli.schema import ColumnType
 from tests.statistical.bsvd_prior import Setting, draw_prior, draw_table, make_links, new_chain
 from tests.statistical.geweke import Comparison, compare, even, odd
