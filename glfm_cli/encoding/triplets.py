@@ -15,6 +15,8 @@ from glfm_cli.encoding.source import Source, open_column, text_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
 
+MOST_TRIALS = 1_000_000  # of a cell
+
 
 @dataclass(frozen=True)
 class Ids:
@@ -176,13 +178,8 @@ def _values(
         x, _, levels = encode_levels(source)
         return x, None, levels
     index = next(i for i, other in enumerate(columns) if other.name == column.trials)
-    counts = []
-    for number, of in ((source, column), (open_column(table, index, columns[index], file), None)):
-        as_count = replace(
-            (of or columns[index]), type=ColumnType.COUNT, trials=None, role=Role.FEATURE
-        )
-        counts.append(encode_numbers(replace(number, column=as_count))[0])
-    hits, trials = counts
+    of_trials = open_column(table, index, columns[index], file)
+    hits, trials = _counted(source, "hits"), _counted(of_trials, "trials")
     unknown = np.isnan(trials) & ~np.isnan(hits)
     more = hits > trials
     for bad, expected in ((unknown, "trials where there are hits"), (more, "")):
@@ -195,7 +192,35 @@ def _values(
                 value=f"{hits[row]:g} hits",
                 expected=expected or f"at most the {trials[row]:g} trials in '{column.trials}'",
             )
+    many = trials > MOST_TRIALS
+    if many.any():
+        raise of_trials.cell_error(
+            many,
+            f"at most {MOST_TRIALS} trials",
+            "Each trial is drawn by itself; so many fix a rate so well that it can be the value: "
+            "`type: positive` with a transform, or `type: real`.",
+        )
     return np.where(trials > 0.0, hits, np.nan), np.nan_to_num(trials), ()
+
+
+def _counted(source: Source, what: str) -> Array:
+    """Return a column of hits or trials (n,), NaN where it is empty.
+
+    Raises
+    ------
+    TableError
+        A cell is no whole number from 0.
+    """
+    plain = replace(source.column, type=ColumnType.REAL, trials=None, role=Role.FEATURE)
+    x = encode_numbers(replace(source, column=plain))[0]
+    bad = ~np.isnan(x) & ((x < 0.0) | (x != np.floor(x)))
+    if bad.any():
+        raise source.cell_error(
+            bad,
+            f"a whole number of {what}, from 0",
+            "If it stands for a gap, list it under the column's `missing:` in the types file.",
+        )
+    return x
 
 
 def _twice(
