@@ -11,7 +11,10 @@ from scipy import stats
 
 from glfm_cli import GlfmError, impute_matrix
 from glfm_cli.encoding import encode_triplets
+from glfm_cli.latent.latent import Entries
 from glfm_cli.links.binomial import BinomialLink
+from glfm_cli.matrices import missingness
+from glfm_cli.matrices.missingness import missingness_features
 from glfm_cli.matrices.pairs import unobserved
 from glfm_cli.schema import Schema
 
@@ -227,3 +230,61 @@ def test_a_seed_fixes_the_predictions_whatever_the_threads(seed: int) -> None:
     one = impute_matrix(table, RATINGS, **few)[0]
     two = impute_matrix(table, RATINGS, **{**few, "threads": 2})[0]
     assert one.equals(two)
+
+
+# The pattern of observed cells ---------------------------------------------------------------
+
+
+@given(st.integers(2, 9), st.integers(2, 7), st.integers(0, 2**32 - 1))
+def test_missingness_features_span_the_leading_singular_vectors(
+    n_rows: int, n_columns: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    mask = rng.random((n_rows, n_columns)) < 0.5
+    mask[0, 0] = True
+    row, column = np.nonzero(mask)
+    entries = Entries(row.astype(np.int32), column.astype(np.int32), mask.shape)
+    wanted = min(3, n_rows, n_columns)
+    found = missingness_features(entries, wanted)
+    left, size, right = np.linalg.svd(mask.astype(float), full_matrices=False)
+    n = int(np.sum(size[:wanted] > 1e-6 * size[0]))
+    for features, vectors in zip(found, (left[:, :n], right[:n].T), strict=True):
+        assert features.shape[1] <= wanted
+        np.testing.assert_allclose(features.mean(axis=0), 0.0, atol=1e-9)
+        np.testing.assert_allclose(features.std(axis=0), 1.0)
+        if n == size.size or size[n - 1] - size[n] > 1e-6 * size[0]:  # else not unique
+            centred = vectors - vectors.mean(axis=0)
+            rank = np.linalg.matrix_rank(centred, tol=1e-6)
+            both = np.concatenate([features, centred], axis=1)
+            assert np.linalg.matrix_rank(both, tol=1e-5) == rank
+
+
+def test_long_matrices_get_the_same_missingness_features_as_short_ones(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mask = np.random.default_rng(seed).random((60, 40)) < np.linspace(0.05, 0.9, 40)
+    row, column = np.nonzero(mask)
+    entries = Entries(row.astype(np.int32), column.astype(np.int32), mask.shape)
+    whole = missingness_features(entries, 2)
+    monkeypatch.setattr(missingness, "DENSE", 1)
+    for one, other in zip(whole, missingness_features(entries, 2), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_covariates_tell_who_is_observed_with_whom(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    alike = np.repeat([0, 1], 30)[:, None] == np.repeat([0, 1], 15)[None, :]
+    row, column = np.nonzero(rng.random(alike.shape) < np.where(alike, 0.45, 0.1))
+    values = alike[row, column] + 0.5 * rng.normal(size=row.size)
+    table = pa.table({"u": row, "i": column, "r": values})
+    found, completion = impute_matrix(table, RATINGS, missingness_features=2, **FEW)
+    kind = np.repeat([-1.0, 1.0], 30)
+    features = completion.task.problem.row_features
+    assert features.shape == (60, 2)
+    assert np.max(np.abs(features.T @ kind)) / 60 > 0.8
+    assert found.num_rows == alike.size - row.size
+
+
+def test_more_missingness_features_than_there_can_be_are_refused() -> None:
+    with pytest.raises(GlfmError, match="--missingness-features, found 3, expected a whole number"):
+        impute_matrix(ratings(), RATINGS, missingness_features=3)

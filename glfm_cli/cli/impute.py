@@ -132,6 +132,16 @@ ColumnTypes = Annotated[
     Path | None,
     typer.Option("--column-types", metavar="FILE", help="The types file of --column-features."),
 ]
+MissingnessFeatures = Annotated[
+    int | None,
+    typer.Option(
+        "--missingness-features",
+        min=1,
+        metavar="N",
+        help="Of triplets: let N leading singular vectors of the pattern of observed cells be "
+        "covariates of rows and columns.",
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
 ]
@@ -180,6 +190,7 @@ def run(
     row_types: RowTypes = None,
     column_features: ColumnFeatures = None,
     column_types: ColumnTypes = None,
+    missingness_features: MissingnessFeatures = None,
     strict: Strict = False,
     as_json: Json = False,
     dry_run: DryRun = False,
@@ -241,7 +252,12 @@ def run(
     if matrix.is_asked(ctx, schema):
         assert schema is not None
         sources = matrix.Sources(
-            data, pairs, all_pairs, (row_features, column_features), (row_types, column_types)
+            data,
+            pairs,
+            all_pairs,
+            (row_features, column_features),
+            (row_types, column_types),
+            missingness_features,
         )
         asked_of = matrix.Asked(chosen, interval, output, workers, time_limit, strict, as_json)
         return matrix.complete(console, sources, schema, wanted, asked_of, dry_run)

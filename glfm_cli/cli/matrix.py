@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OF_MATRICES = (
     *("pairs", "all_pairs", "row_features", "row_types", "column_features", "column_types"),
+    "missingness_features",
 )
 OF_TABLES = (
     *("cells", "probabilities", "plot", "record", "flags", "multiple", "draws_to", "traces_to"),
@@ -36,6 +37,7 @@ class Sources:
     all_pairs: bool
     features: tuple[Path | None, Path | None]
     types: tuple[Path | None, Path | None]
+    missingness: int | None
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def complete(
         **vars(wanted),
         row_features=rows,
         column_features=columns,
+        missingness_features=sources.missingness,
         file=file,
         feature_files=(row_file, column_file),
     )

@@ -24,6 +24,7 @@ from glfm_cli.latent import MODELS
 from glfm_cli.latent.latent import Array, Entries
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.link import Link, LinkConfig, make_link
+from glfm_cli.matrices.missingness import missingness_features as of_gaps
 from glfm_cli.matrices.pairs import (
     Pairs,
     in_parts,
@@ -103,6 +104,7 @@ def plan_matrix(
     settings: Mapping[str, object] | None = None,
     row_features: tuple[pa.Table, Schema] | None = None,
     column_features: tuple[pa.Table, Schema] | None = None,
+    missingness_features: int | None = None,
     file: str | None = None,
     feature_files: tuple[str | None, str | None] = (None, None),
 ) -> MatrixTask:
@@ -134,13 +136,17 @@ def plan_matrix(
     link, x = _link(triplets, configs["links"])
     rows, of_rows = _with_side(triplets.rows, row_features, feature_files[0])
     columns, of_columns = _with_side(triplets.columns, column_features, feature_files[1])
+    entries = Entries(triplets.row, triplets.column, (len(rows), len(columns)))
+    if missingness_features is not None:
+        by_row, by_column = of_gaps(entries, missingness_features)
+        of_rows, of_columns = _beside(of_rows, by_row), _beside(of_columns, by_column)
     problem = Problem(
         latent,
         configs["model"],
         (link,),
         (x,),
         configs["links"],
-        Entries(triplets.row, triplets.column, (len(rows), len(columns))),
+        entries,
         of_rows,
         of_columns,
     )
@@ -152,6 +158,12 @@ def _with_side(
 ) -> tuple[Ids, Array | None]:
     """Return the ids of a side, those known from their features alone at the end, and these."""
     return (ids, None) if given is None else read_side(*given, file=file).of(ids, file)
+
+
+def _beside(features: Array | None, more: Array) -> Array:
+    """Return covariates with some more at their right."""
+    parts = [more] if features is None else [features, more]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def _check_names(triplets: Triplets) -> None:
@@ -293,6 +305,7 @@ def impute_matrix(
     all_pairs: bool = False,
     row_features: tuple[Any, Any] | None = None,
     column_features: tuple[Any, Any] | None = None,
+    missingness_features: int | None = None,
     chains: int | None = None,
     warmup: int | None = None,
     draws: int | None = None,
@@ -317,6 +330,9 @@ def impute_matrix(
         Whether these may be more than ten million.
     row_features, column_features : (table, types), optional
         What is known of rows and of columns, a row each, with one column of role id.
+    missingness_features : int, optional
+        So many leading singular vectors of the pattern of observed cells are covariates of rows
+        and columns, too.
     chains, warmup, draws, thin, seed, threads, time_limit, settings, interval, observer
         As in `impute`.
     estimate : {"auto", "mean", "median", "mode"}
@@ -342,6 +358,7 @@ def impute_matrix(
         settings=settings,
         row_features=sides[0],
         column_features=sides[1],
+        missingness_features=missingness_features,
     )
     which = task.pairs(None if pairs is None else _table(pairs), all_pairs)
     workers = threads or available_threads()

@@ -55,6 +55,7 @@ def test_features_of_both_sides_are_read(matrix: Any) -> None:
     matrix.put("items.yaml", "columns: {item: id, year: count}\n")
     given = ["--row-features", "users.csv", "--row-types", "users.yaml"]
     given += ["--column-features", "items.csv", "--column-types", "items.yaml"]
+    given += ["--missingness-features", "2"]
     rows = rows_of(matrix.complete(*given)[1])
     assert sum(row["user"] == "u8" for row in rows) == 6  # known from its features alone
 
@@ -73,6 +74,7 @@ def test_a_dry_run_says_what_would_be_done(matrix: Any) -> None:
         (["--multiple", "3"], "--multiple is about tables, and the types file describes triplets"),
         (["--estimate", "draw"], "--estimate draw is about tables"),
         (["--row-features", "table.csv"], "--row-features needs --row-types FILE"),
+        (["--missingness-features", "7"], "--missingness-features, found 7, expected a whole"),
         (["--column-types", "t.yaml"], "--column-types needs --column-features FILE"),
         (["--pairs", "pairs.csv"], "pairs.csv, column 'user', row 2: found 'new', expected an id"),
     ],

@@ -70,7 +70,7 @@ def test_empty_rows_and_columns_are_completed_from_the_prior(desk: Any) -> None:
     cells = "\n".join(f"u{i},{j},{i + j}" for i in range(6) for j in range(5))
     desk.put("table.csv", f"u,i,r\n{cells}\nempty,0,\nu0,empty,\n")
     desk.put("types.yaml", REAL)
-    said, text = desk.complete("--warmup", "30", "--draws", "30")
+    text = desk.complete("--warmup", "30", "--draws", "30")[1]
     found = {(row["u"], row["i"]): row for row in csv.DictReader(io.StringIO(text))}
     assert len(found) == 6 + 5 + 1
     for row in found.values():
