@@ -2,6 +2,8 @@
 
     python benchmarks/explore_planted.py            # all 50 tables, about half an hour on 2 cores
     python benchmarks/explore_planted.py 0 1 40     # some of them, by number
+    python benchmarks/explore_planted.py --results FILE    # a line a table is kept in FILE; those
+                                                    # that have one already are not explored again
 
 The generator is `planted`: five binary features on 5, 16, 28, 39 and 50 % of 2,000 rows, each of
 which moves 8 of 20 columns (four of each type) up or down by 0.5, 1 or 2 standard deviations of the
@@ -11,8 +13,11 @@ noise; a tenth of the cells is missing. Tables 0-13 have effect 2, 14-26 effect 
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,7 +125,7 @@ def judge(number: int, truth: Planted, found: Exploration) -> Outcome:
         told = _directions(feature)
         named += len(told)
         signs = np.sign(truth.weights[k]) * np.sign(phi[k])
-        right += sum(signs[d] == direction for d, direction in told)
+        right += sum(bool(signs[d] == direction) for d, direction in told)
     stability = np.array([feature.stability for feature in found.features])
     return Outcome(number, truth.effect, accuracy, named, right, stability, real, found.seconds)
 
@@ -152,34 +157,67 @@ def run(number: int, **options: Any) -> Outcome:
     return judge(number, truth, explore(truth.table, truth.types, seed=number, **options))
 
 
-def main(numbers: list[int]) -> None:
-    """Print a line a table, and the summary."""
-    outcomes = []
-    for number in numbers:
-        one = run(number)
-        outcomes.append(one)
-        print(
-            f"table {number:2d} effect {one.effect:3.1f}: accuracy {np.round(one.accuracy, 3)}, "
-            f"words {one.right}/{one.named}, stability {np.round(one.stability, 2)} "
-            f"of which real {one.real.astype(int)}, {one.seconds:.0f} s",
-            flush=True,
-        )
+def line(one: Outcome) -> str:
+    """Return how one table came out, as text."""
+    return (
+        f"table {one.number:2d} effect {one.effect:3.1f}: accuracy {np.round(one.accuracy, 3)}, "
+        f"words {one.right}/{one.named}, stability {np.round(one.stability, 2)} "
+        f"of which real {one.real.astype(int)}, {one.seconds:.0f} s"
+    )
+
+
+def summary(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a line an effect, and the area under the ROC curve of stability."""
+    said = []
     for effect in (2.0, 1.0, 0.5, 0.0):
         some = [one for one in outcomes if one.effect == effect]
         if not some:
             continue
         accuracy = np.concatenate([one.accuracy for one in some])
         stable = max(float(one.stability.max(initial=0.0)) for one in some)
-        mean = f"{accuracy.mean():.3f}" if accuracy.size else "-"
-        print(
-            f"effect {effect}: {len(some)} tables, mean accuracy {mean}, words right "
+        spread = f"{accuracy.mean():.3f}, least {accuracy.min():.3f}" if accuracy.size else "-"
+        said.append(
+            f"effect {effect}: {len(some)} tables, accuracy {spread}, words right "
             f"{sum(o.right for o in some)}/{sum(o.named for o in some)}, "
             f"largest stability {stable:.2f}"
         )
     score = np.concatenate([one.stability for one in outcomes])
     real = np.concatenate([one.real for one in outcomes])
-    print(f"area under the ROC curve of stability: {area_under_curve(score, real):.3f}")
+    said.append(f"area under the ROC curve of stability: {area_under_curve(score, real):.3f}")
+    return said
+
+
+def kept(path: Path) -> dict[int, Outcome]:
+    """Return the outcomes that a file of results holds, by the number of their table."""
+    found = {}
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        said = json.loads(text)
+        arrays = {key: np.array(said[key]) for key in ("accuracy", "stability")}
+        one = Outcome(**{**said, **arrays, "real": np.array(said["real"], dtype=bool)})
+        found[one.number] = one
+    return found
+
+
+def main(numbers: Sequence[int], results: Path | None) -> None:
+    """Print a line a table, and the summary."""
+    before = {} if results is None else kept(results)
+    outcomes = []
+    for number in numbers:
+        one = before.get(number) or run(number)
+        outcomes.append(one)
+        print(line(one), flush=True)
+        if results is not None and number not in before:
+            said = {
+                k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in asdict(one).items()
+            }
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(said) + "\n")
+    print("\n".join(summary(outcomes)))
 
 
 if __name__ == "__main__":
-    main([int(text) for text in sys.argv[1:]] or list(range(N_TABLES)))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("numbers", nargs="*", type=int, metavar="TABLE")
+    parser.add_argument("--results", type=Path, metavar="FILE")
+    asked = parser.parse_args()
+    main(asked.numbers or range(N_TABLES), asked.results)

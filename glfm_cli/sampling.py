@@ -205,7 +205,7 @@ def _usable(ended: Sequence[_Ended], plan: Plan) -> tuple[list[_Ended], list[str
     farthest = [chain for chain in ended if 2 * chain.sweeps > most]
     return farthest, [
         f"no chain finished its warm-up (the farthest made {most} of {plan.warmup} sweeps), "
-        "so the completed cells are rough"
+        "so the result is rough"
     ]
 
 

@@ -225,8 +225,7 @@ def test_of_chains_that_only_warmed_up_the_farthest_count(problem: Problem) -> N
     run = sample(problem, Plan(3, 50, 3, 1, 0), observer=Listener(press_ctrl_c_at(0, 9)))
     assert [len(chain) for chain in run.posterior.chains] == [1]
     assert run.warnings == (
-        "no chain finished its warm-up (the farthest made 9 of 50 sweeps), "
-        "so the completed cells are rough",
+        "no chain finished its warm-up (the farthest made 9 of 50 sweeps), so the result is rough",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +10,11 @@ import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.cli.explore_files import Outputs
+from glfm_cli.cli.report import counted
 
 if TYPE_CHECKING:
     from glfm_cli.exploration import Exploration, Job, Request
-    from glfm_cli.sampling import Run
 
 EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --html pbc.html"
 TOP = 5
@@ -83,9 +83,6 @@ Plot = Annotated[
         "--plot", metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
     ),
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
@@ -103,6 +100,10 @@ def run(
     threads: options.Threads = None,
     time_limit: options.TimeLimit = None,
     settings: options.Settings = None,
+    save: options.Save = None,
+    resume: options.Resume = None,
+    no_data: options.NoData = False,
+    checkpoint: options.Checkpoint = options.CHECKPOINT,
     bias: Bias = None,
     sample: Sample = "consensus",
     top: Top = TOP,
@@ -113,8 +114,11 @@ def run(
     html: Html = None,
     plot: Plot = None,
     file_format: Format = "csv",
-    strict: Strict = False,
+    record: options.Record = None,
+    traces_to: options.TracesTo = None,
+    strict: options.Strict = False,
     as_json: Json = False,
+    dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find out what structure is in a table.
@@ -124,35 +128,14 @@ def run(
     draws and chains find them again.
     """
     from glfm_cli.completion import check_request
-    from glfm_cli.exploration import (
-        check_folder,
-        check_format,
-        describe_run,
-        is_saved_fit,
-        make_request,
-        open_fit,
-        write_files,
-    )
-    from glfm_cli.io.files import check_writable
-    from glfm_cli.settings import parse_assignments
+    from glfm_cli.executors import available_threads
+    from glfm_cli.exploration import describe_run, is_saved_fit, make_request, open_fit
 
     console: Console = ctx.obj
     console.quiet = quiet
     check_request("auto", 0.5, threads, time_limit)
-    chosen: dict[str, object] = dict(parse_assignments(settings or []))
-    if bias is not None:
-        chosen["bias"] = bias
-    outputs = {"--html": html, "--plot": plot, "--output": output}
-    _check_outputs(data, types, outputs)
-    check_format(file_format)
-    if output is not None:
-        check_folder(output)
-    if html is not None:
-        check_writable(html)
-    if plot is not None:
-        from glfm_cli.plots import check_figure
-
-        check_figure(plot)
+    outputs = Outputs(output, file_format, html, plot, record, traces_to)
+    outputs.check(data, types)
     request = make_request(
         sample=sample,
         top=top,
@@ -164,118 +147,74 @@ def run(
     if data != "-" and is_saved_fit(data):
         _check_nothing_to_sample(ctx)
         done, job = open_fit(data, request)
-    else:
-        said = {"model": model, "chains": chains, "warmup": warmup, "draws": draws, "thin": thin}
-        said |= {"seed": seed, "settings": chosen}
-        done, job = _fit(console, data, types, request, said, threads, time_limit)
-    found = describe_run(done, job, request)
-    name = "standard input" if data == "-" else Path(data).name
-    if output is not None:
-        write_files(found, output, file_format)
-        _draw_all(found, output)
-        _write_page(found, output / "report.html", name)
-    if html is not None:
-        _write_page(found, html, name)
-    if plot is not None:
-        found.plot_overview(plot)
-    _show(console, found, as_json)
-    return _report(console, found, strict)
+        if dry_run:
+            _show_fit(console, job, done.posterior.n_draws, as_json)
+            return ExitStatus.OK
+        found = describe_run(done, job, request)
+        outputs.write(found)
+        _show(console, found, as_json)
+        return _report(console, found, strict)
+    keeping = (save, resume, outputs.partial(save, resume), not no_data, checkpoint)
+    job = _prepare(ctx, request, keeping)
+    assert job.session is not None
+    workers = threads or available_threads()
+    if dry_run:
+        from glfm_cli.cli.plan_text import show_plan
+
+        show_plan(console, job.session, workers, as_json, explored=job.data)
+        return ExitStatus.OK
+    from glfm_cli.cli.kept import Kept
+
+    with Kept(console, job.session) as kept:
+        done = kept.sample(workers, time_limit, task="exploring", forecasts=False)
+        found = describe_run(done, job, request)
+        outputs.write(found)
+        if record is not None:
+            outputs.write_record(job.session, done, found, time_limit)
+        _show(console, found, as_json)
+        return _report(console, found, strict)
 
 
 _SAMPLING = ("types", "model", "chains", "warmup", "draws", "thin", "seed", "threads")
-_UNSAMPLED = (*_SAMPLING, "time_limit", "settings", "bias")
+_KEEPING = ("save", "resume", "no_data", "checkpoint", "record")
+_UNSAMPLED = (*_SAMPLING, "time_limit", "settings", "bias", *_KEEPING)
 
 
 def _check_nothing_to_sample(ctx: typer.Context) -> None:
     """Raise UsageError when options of sampling come with a saved fit."""
-    from glfm_cli.errors import UsageError
+    from glfm_cli.exploration import check_nothing_to_sample
 
-    for name in options.given(ctx, _UNSAMPLED):
-        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        raise UsageError(
-            f"{option} says how to sample, but a saved fit has been sampled",
-            hint="Leave it out, or give the table itself.",
-        )
+    check_nothing_to_sample(options.given(ctx, _UNSAMPLED))
 
 
-def _fit(
-    console: Console,
-    data: str,
-    types: Path | None,
-    request: Request,
-    said: dict[str, Any],
-    threads: int | None,
-    time_limit: float | None,
-) -> tuple[Run, Job]:
-    """Read a table, and sample."""
-    from glfm_cli.cli.progress import Progress
-    from glfm_cli.errors import UsageError
-    from glfm_cli.executors import available_threads
+def _prepare(ctx: typer.Context, request: Request, keeping: tuple[Any, ...]) -> Job:
+    """Read a table and check everything; nothing is sampled or written yet."""
+    from glfm_cli.completion import Keeping, Wanted, as_schema
     from glfm_cli.exploration import prepare_exploration
     from glfm_cli.io import read_table
-    from glfm_cli.sampling import sample
+    from glfm_cli.settings import parse_assignments
 
-    table = read_table(data)
-    if types is None:
-        raise UsageError(
-            "--types is missing: a table needs to be told what its columns mean",
-            hint=f"`glfm types {data} -o types.yaml` writes a first types file.",
-        )
+    data, types = ctx.params["data"], ctx.params["types"]
+    settings: dict[str, object] = dict(parse_assignments(ctx.params["settings"] or []))
+    if ctx.params["bias"] is not None:
+        settings["bias"] = ctx.params["bias"]
+    said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
+    wanted, where = Wanted(**said, settings=settings), Keeping(*keeping)
+    schema = None if types is None else as_schema(types)
     file = "standard input" if data == "-" else data
-    job = prepare_exploration(table, types, request, **said, file=file)
-    with Progress(console, job.plan) as progress:
-        done = sample(
-            job.problem,
-            job.plan,
-            threads=threads or available_threads(),
-            time_limit=time_limit,
-            observer=progress,
-        )
-    if done.stopped == "interrupted":
-        console.note("Interrupted; exploring the draws so far.")
-    return done, job
+    return prepare_exploration(read_table(data), schema, request, wanted, where, file=file)
 
 
-def _check_outputs(data: str, types: Path | None, outputs: dict[str, Path | None]) -> None:
-    """Raise a GlfmError when an output cannot be written, or is an input or another output."""
-    from glfm_cli.errors import UsageError
-    from glfm_cli.io import same_file
-
-    seen: list[tuple[str, Path]] = []
-    for name, path in outputs.items():
-        if path is None:
-            continue
-        if str(path) == "-":
-            raise UsageError(f"{name} needs a name, not standard output")
-        for what, other in (("the table itself", data), ("the types file", types)):
-            if other is not None and same_file(path, other):
-                raise UsageError(
-                    f"{name} is {what}", file=str(path), hint="Choose another name for the output."
-                )
-        for other_name, other_path in seen:
-            if same_file(path, other_path):
-                raise UsageError(f"{name} and {other_name} name the same file", file=str(path))
-        seen.append((name, path))
-
-
-def _draw_all(found: Exploration, folder: Path) -> None:
-    """Draw every figure that the exploration has content for, as PNG files."""
-    found.plot_overview(folder / "overview.png")
-    found.plot_columns(folder / "columns.png")
-    found.plot_traces(folder / "traces.png")
-    found.plot_fit(folder / "fit.png")
-    if found.dependence is not None:
-        found.plot_dependence(folder / "dependence.png")
-    for scale in found.columns:
-        if len(scale.encoded.levels) > 1 and scale.encoded.observed.any():
-            name = re.sub(r"[^\w.-]+", "_", scale.name)
-            found.plot_shares(scale.name, folder / f"shares_{scale.d + 1}_{name}.png")
-
-
-def _write_page(found: Exploration, path: Path, name: str) -> None:
-    from glfm_cli.report import write_exploration
-
-    write_exploration(found, path, name=name)
+def _show_fit(console: Console, job: Job, n_draws: int, as_json: bool) -> None:
+    """Say what would be done with a saved fit."""
+    said = {"rows": job.data.n_rows, "modelled_columns": len(job.data.columns), "draws": n_draws}
+    if as_json:
+        console.result(json.dumps(said) + "\n")
+        return
+    console.result(
+        f"{counted(said['rows'], 'row')}, {counted(said['modelled_columns'], 'modelled column')}\n"
+        f"nothing to sample: the fit has {counted(n_draws, 'draw')}\n"
+    )
 
 
 def _show(console: Console, found: Exploration, as_json: bool) -> None:

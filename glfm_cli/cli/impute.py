@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
-from glfm_cli.cli.report import counted, report
-
-if TYPE_CHECKING:
-    from glfm_cli.completion import Session
+from glfm_cli.cli.plan_text import show_plan
+from glfm_cli.cli.report import report
 
 # Options that shape a fit, and so have no place beside one that was made before.
 FITTING = (
@@ -56,14 +52,6 @@ Plot = Annotated[
         help="Also draw what was put in beside what was observed (.png, .svg or .pdf).",
     ),
 ]
-Record = Annotated[
-    Path | None,
-    typer.Option(
-        "--record",
-        metavar="FILE",
-        help="Also write a run record (JSON): versions, options, seed, hashes, diagnostics.",
-    ),
-]
 Interval = Annotated[
     float,
     typer.Option("--interval", metavar="P", help="Probability of the intervals in --cells."),
@@ -87,14 +75,6 @@ DrawsTo = Annotated[
         "--draws-to",
         metavar="FILE",
         help="Also write every kept draw of every completed cell, best as .parquet.",
-    ),
-]
-TracesTo = Annotated[
-    Path | None,
-    typer.Option(
-        "--traces-to",
-        metavar="FILE",
-        help="Also write the traces of the chains as NetCDF (.nc), for ArviZ.",
     ),
 ]
 Pairs = Annotated[
@@ -142,15 +122,8 @@ MissingnessFeatures = Annotated[
         "covariates of rows and columns.",
     ),
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
-]
 Json = Annotated[
     bool, typer.Option("--json", help="Print a summary as one JSON object; needs --output.")
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Check everything and say what would be done; write nothing."),
 ]
 
 
@@ -178,12 +151,12 @@ def run(
     cells: Cells = None,
     probabilities: Probabilities = None,
     plot: Plot = None,
-    record: Record = None,
+    record: options.Record = None,
     interval: Interval = 0.95,
     flags: Flags = False,
     multiple: Multiple = None,
     draws_to: DrawsTo = None,
-    traces_to: TracesTo = None,
+    traces_to: options.TracesTo = None,
     pairs: Pairs = None,
     all_pairs: AllPairs = False,
     row_features: RowFeatures = None,
@@ -191,9 +164,9 @@ def run(
     column_features: ColumnFeatures = None,
     column_types: ColumnTypes = None,
     missingness_features: MissingnessFeatures = None,
-    strict: Strict = False,
+    strict: options.Strict = False,
     as_json: Json = False,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Complete a table with missing values.
@@ -202,7 +175,7 @@ def run(
     distribution, averaged over the draws of all chains. Observed cells, rows, columns, their
     order and names come out as they went in.
     """
-    from glfm_cli.cli.outputs import check_outputs
+    from glfm_cli.cli.outputs import check_outputs, partial_of
     from glfm_cli.completion import (
         Files,
         Keeping,
@@ -243,7 +216,7 @@ def run(
         own_seed = options.given(ctx, ("seed",)).get("seed")
         asked = Asked(chosen, interval, files, plot, unseen, own_seed, strict, as_json, dry_run)
         return complete_with_fit(console, data, fit, asked, workers)
-    keeping = Keeping(save, resume, _partial_of(output, save, resume), not no_data, checkpoint)
+    keeping = Keeping(save, resume, partial_of(output, save, resume), not no_data, checkpoint)
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
     wanted = Wanted(**said, settings=parse_assignments(settings or []))
     schema = None if types is None else as_schema(types)
@@ -273,12 +246,12 @@ def run(
     if record is not None:
         check_writable(record)
     if dry_run:
-        _show_plan(console, session, workers, as_json)
+        show_plan(console, session, workers, as_json)
         return ExitStatus.OK
     from glfm_cli.cli.kept import Kept
 
     with Kept(console, session) as kept:
-        run = kept.sample(workers, time_limit)
+        run = kept.sample(workers, time_limit, task="completing the table from")
         completion = complete(
             run,
             session.data,
@@ -297,39 +270,6 @@ def run(
             request: dict[str, Any] = {"estimate": chosen, "interval": interval}
             request |= {"flags": flags, "time_limit": time_limit, "multiple": multiple}
             written = {name: path for name, path in outputs.items() if path and path != record}
-            write_record(run_record(session, completion, request, written), record)
+            said_of = (completion.diagnostics, completion.warnings)
+            write_record(run_record(session, run, *said_of, request, written), record)
         return report(console, completion, versions, strict, as_json)
-
-
-def _partial_of(output: Path | None, save: Path | None, resume: Path | None) -> Path | None:
-    """Return the output beside which partial work is kept, None when there is no such place."""
-    from glfm_cli.io import is_device
-
-    kept = save is not None or resume is not None
-    return None if kept or output is None or str(output) == "-" or is_device(output) else output
-
-
-def _show_plan(console: Console, session: Session, workers: int, as_json: bool) -> None:
-    """Say what would be done, with the time measured on a few sweeps and the memory needed."""
-    from glfm_cli.completion import foresee
-
-    plan = session.plan
-    forecast = foresee(session.problem, session.data, plan, workers)
-    if as_json:
-        console.result(json.dumps(forecast) + os.linesep)
-        return
-    lines = [
-        f"{counted(forecast['rows'], 'row')}, "
-        f"{counted(forecast['modelled_columns'], 'modelled column')}, "
-        f"{counted(forecast['latent_columns'], 'latent column')}",
-        f"{counted(forecast['cells_to_complete'], 'cell')} to complete",
-        *(f"  {name}: {count}" for name, count in forecast["gaps"].items() if count),
-        f"{counted(plan.chains, 'chain')} of {counted(plan.sweeps, 'sweep')}, "
-        f"{counted(plan.draws, 'draw')} kept from each, "
-        f"{workers} at a time",
-        f"about {forecast['seconds']:.0f} s and {forecast['megabytes']:.0f} MB",
-    ]
-    for line in lines:
-        console.result(line + "\n")
-    for text in (*session.data.notes, *session.notes):
-        console.warn(text)

@@ -22,8 +22,13 @@ class Kept:
         self._console, self._session = console, session
         self._stopped: str | None = None
 
-    def sample(self, workers: int, time_limit: float | None) -> Run:
-        """Run the chains, showing their progress."""
+    def sample(
+        self, workers: int, time_limit: float | None, *, task: str, forecasts: bool = True
+    ) -> Run:
+        """Run the chains, showing their progress.
+
+        task : what is done next, even after Ctrl-C;  forecasts : as for `Session.sample`
+        """
         from glfm_cli.cli.progress import Progress
 
         console = self._console
@@ -31,10 +36,12 @@ class Kept:
         for text in session.notes:
             console.warn(text)
         with Progress(console, session.plan, session.done) as progress:
-            run = session.sample(threads=workers, time_limit=time_limit, observer=progress)
+            run = session.sample(
+                threads=workers, time_limit=time_limit, observer=progress, forecasts=forecasts
+            )
         self._stopped = run.stopped
         if run.stopped == "interrupted":
-            console.note("Interrupted; completing the table from the draws so far.")
+            console.note(f"Interrupted; {task} the draws so far.")
         return run
 
     def __enter__(self) -> Kept:

@@ -88,6 +88,29 @@ Checkpoint = Annotated[
         help="Time between two saved states of a chain; more where saving takes long.",
     ),
 ]
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="FILE",
+        help="Also write a run record (JSON): versions, options, seed, hashes, diagnostics.",
+    ),
+]
+TracesTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--traces-to",
+        metavar="FILE",
+        help="Also write the traces of the chains as NetCDF (.nc), for ArviZ.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Check everything and say what would be done; write nothing."),
+]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Say nothing but warnings and errors."),

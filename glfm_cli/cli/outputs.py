@@ -44,3 +44,11 @@ def check_outputs(
             if same_file(path, other_path):
                 raise UsageError(f"{name} and {other_name} name the same file", file=str(path))
         seen.append((name, path))
+
+
+def partial_of(output: Path | None, save: Path | None, resume: Path | None) -> Path | None:
+    """Return the output beside which partial work is kept, None when there is no such place."""
+    from glfm_cli.io import is_device
+
+    kept = save is not None or resume is not None
+    return None if kept or output is None or str(output) == "-" or is_device(output) else output

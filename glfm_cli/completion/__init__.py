@@ -25,6 +25,7 @@ from glfm_cli.completion.session import (
     partial_folder,
     plan_session,
 )
+from glfm_cli.completion.traces import check_traces, write_traces
 
 __all__ = [
     "CHAINS",
@@ -44,6 +45,7 @@ __all__ = [
     "as_schema",
     "check_multiple",
     "check_request",
+    "check_traces",
     "check_with_fit",
     "complete",
     "foresee",
@@ -53,4 +55,5 @@ __all__ = [
     "prepare",
     "run_record",
     "write_record",
+    "write_traces",
 ]

@@ -88,7 +88,10 @@ class Files:
         if self.draws is not None:
             write_parts(completion.draws(), self.draws)
         if self.traces is not None:
-            write_traces(completion, self.traces)
+            model = completion.posterior.model.name
+            write_traces(
+                self.traces, completion.traces, completion.data, model=model, seed=completion.seed
+            )
         if self.multiple is not None:
             versions = completion.multiple(self.multiple)
             write_parts(versions.parts(flags=self.flags), self.table, like=source)

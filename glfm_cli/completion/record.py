@@ -1,4 +1,4 @@
-"""A run record: everything needed to make a completed table again, as one JSON object."""
+"""A run record: everything needed to make a result again, as one JSON object."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from glfm_cli.completion.result import Completion
 from glfm_cli.completion.session import Session
+from glfm_cli.diagnostics import Diagnostics
 from glfm_cli.io import atomic_write
+from glfm_cli.sampling import Run
 from glfm_cli.store import versions
 
 FORMAT = 1
@@ -22,7 +23,9 @@ _CHUNK = 1 << 20
 
 def run_record(
     session: Session,
-    completion: Completion,
+    run: Run,
+    diagnostics: Diagnostics,
+    warnings: Sequence[str],
     request: Mapping[str, Any],
     outputs: Mapping[str, str | os.PathLike[str]],
 ) -> dict[str, Any]:
@@ -32,15 +35,16 @@ def run_record(
     ----------
     session : Session
         What was sampled, from which table, with which options.
-    completion : Completion
-        What came of it.
+    run : Run
+        How that went.
+    diagnostics, warnings : Diagnostics, sequence of str
+        What is said of the result.
     request : mapping of str to plain value
         The other options: what fills a gap, the width of intervals, a time limit.
     outputs : mapping of str to path
         The files that were written, by the option that names each; they are hashed.
     """
     header = session.header
-    run = completion.run
     return {
         "glfm_record": FORMAT,
         "versions": {**versions(), "platform": platform.platform()},
@@ -56,11 +60,11 @@ def run_record(
         "settings": {**asdict(header.model_config), **asdict(header.link_config)},
         "plan": asdict(session.plan),
         "request": dict(request),
-        "draws_of_chains": [len(chain) for chain in completion.posterior.chains],
+        "draws_of_chains": [len(chain) for chain in run.posterior.chains],
         "stopped": run.stopped,
         "seconds": round(header.seconds + run.seconds, 3),
-        "diagnostics": completion.diagnostics.to_dict(),
-        "warnings": list(completion.warnings),
+        "diagnostics": diagnostics.to_dict(),
+        "warnings": list(warnings),
         "outputs": {
             name: {"file": str(path), "sha256": _hash_of_file(str(path))}
             for name, path in outputs.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -189,8 +190,13 @@ class Session:
         threads: int = 1,
         time_limit: float | None = None,
         observer: Observer | None = None,
+        forecasts: bool = True,
     ) -> Run:
-        """Run the chains, or what is left of them, and let go of the folder."""
+        """Run the chains, or what is left of them, and let go of the folder.
+
+        Without `forecasts` they are recalibrated only where the fit is kept, for those to come.
+        """
+        recalibrated = forecasts or (self.store is not None and not self.partial)
         with nullcontext() if self.store is None else self.store:
             run = sample(
                 self.problem,
@@ -200,7 +206,9 @@ class Session:
                 observer=observer,
                 keeper=self.store,
             )
-            run = replace(run, posterior=recalibrate(run.posterior, self.problem, threads=threads))
+            if recalibrated:
+                posterior = recalibrate(run.posterior, self.problem, threads=threads)
+                run = replace(run, posterior=posterior)
             if self.store is not None:
                 self.store.finish(run.seconds, run.posterior.recalibration)
         return run
@@ -224,12 +232,13 @@ def plan_session(
     if keeping.resume is not None:
         return _going_on(table, schema, wanted, keeping, keeping.resume, file)
     if schema is None:
+        data = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
         raise UsageError(
-            "--types FILE is missing", hint="`glfm types DATA -o types.yaml` writes a first one."
+            "--types FILE is missing", hint=f"`glfm types {data} -o types.yaml` writes a first one."
         )
-    problem, data, plan = prepare(table, schema, **wanted.filled(), file=file)
-    header = _header(problem, data, plan, schema, table, keeping.with_data, file)
-    return Session(problem, data, plan, keeping, header)
+    problem, encoded, plan = prepare(table, schema, **wanted.filled(), file=file)
+    header = _header(problem, encoded, plan, schema, table, keeping.with_data, file)
+    return Session(problem, encoded, plan, keeping, header)
 
 
 def partial_folder(output: Path) -> Path:

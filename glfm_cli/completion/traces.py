@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from glfm_cli import __version__
+from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.io import atomic_write, check_writable
-
-if TYPE_CHECKING:
-    from glfm_cli.completion.result import Completion
+from glfm_cli.latent.latent import Array
 
 SUFFIX = ".nc"
 GROUP = "posterior"  # where ArviZ looks for draws of parameters
@@ -46,39 +46,52 @@ def check_traces(path: Path | str) -> None:
     check_writable(path)
 
 
-def write_traces(completion: Completion, path: Path | str) -> None:
+def write_traces(
+    path: Path | str, traces: Mapping[str, Array], data: Data, *, model: str, seed: int
+) -> None:
     """Write every traced quantity as (chain, draw) to the group `posterior` of a NetCDF file.
 
     Chains and draws count from 1. Attributes name the column, and the data row, of a quantity.
+
+    Parameters
+    ----------
+    path : path
+        A name that `check_traces` has passed.
+    traces : mapping of str to (chains, draws) float64
+        As `Posterior.traces` and `trace_cells` name them.
+    data : Data
+        Its columns lend their names.
+    model, seed : str, int
+        Attributes of the file.
     """
     with tempfile.TemporaryDirectory(prefix="glfm-") as folder:  # HDF5 writes to a name only
         file = os.path.join(folder, "traces.nc")
-        _dataset(completion).to_netcdf(file, group=GROUP, engine="h5netcdf")
+        _dataset(traces, data, model, seed).to_netcdf(file, group=GROUP, engine="h5netcdf")
         with atomic_write(path) as out:
             out.write(Path(file).read_bytes())
 
 
-def _dataset(completion: Completion) -> Any:
+def _dataset(traces: Mapping[str, Array], data: Data, model: str, seed: int) -> Any:
     """Return the traces as an `xarray.Dataset`."""
     import xarray
 
     variables = {}
-    for name, trace in completion.traces.items():
+    for name, trace in traces.items():
         about: dict[str, Any] = {}
         found = _OF_COLUMN.fullmatch(name)
         if found:
-            about["column"] = completion.data.columns[int(found["column"])].column.name
+            about["column"] = data.columns[int(found["column"])].column.name
             if found["row"]:
                 about["row"] = int(found["row"])
         variables[name] = (("chain", "draw"), trace, about)
-    n_chains, n_draws = next(iter(completion.traces.values())).shape
+    n_chains, n_draws = next(iter(traces.values())).shape
     return xarray.Dataset(
         variables,
         coords={"chain": np.arange(1, n_chains + 1), "draw": np.arange(1, n_draws + 1)},
         attrs={
             "inference_library": "glfm",
             "inference_library_version": __version__,
-            "model": completion.posterior.model.name,
-            "seed": completion.seed,
+            "model": model,
+            "seed": seed,
         },
     )

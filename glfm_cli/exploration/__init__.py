@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from glfm_cli.exploration.explore import (
-    Job,
-    describe_run,
-    explore,
-    hide,
-    is_saved_fit,
-    open_fit,
-    prepare_exploration,
-)
+from glfm_cli.exploration.explore import check_nothing_to_sample, describe_run, explore
 from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.files import check_folder, check_format, write_files
+from glfm_cli.exploration.job import Job, hide, is_saved_fit, open_fit, prepare_exploration
 from glfm_cli.exploration.lines import remainder_line, sample_line
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.request import TOP, Request, make_request
@@ -28,6 +21,7 @@ __all__ = [
     "Request",
     "check_folder",
     "check_format",
+    "check_nothing_to_sample",
     "describe_run",
     "explore",
     "hide",

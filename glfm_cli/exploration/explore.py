@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.chain import Problem
-from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, check_request, prepare
+from glfm_cli.completion import Keeping, Wanted, as_schema, check_request
 from glfm_cli.diagnostics import diagnose
-from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.executors import available_threads
-from glfm_cli.exploration.choice import Hidden, choose
+from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.dependence import dependence as depend
 from glfm_cli.exploration.explanation import Explanation, explain, feature_model
 from glfm_cli.exploration.features import (
@@ -27,48 +25,46 @@ from glfm_cli.exploration.features import (
     rank,
     weights_elsewhere,
 )
+from glfm_cli.exploration.job import Job, is_saved_fit, open_fit, prepare_exploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
-from glfm_cli.exploration.request import Request, make_request
+from glfm_cli.exploration.request import TOP, Request, make_request
 from glfm_cli.exploration.result import Exploration, Remainder
 from glfm_cli.exploration.rows import similar as alike
 from glfm_cli.exploration.rows import surprising as least_expected
 from glfm_cli.exploration.scales import Scale, scale_of
 from glfm_cli.exploration.stability import Matches, match_features, membership_probability
 from glfm_cli.io import read_table
-from glfm_cli.latent import MODELS
 from glfm_cli.latent.latent import Array
 from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Observer, Plan, Run, sample
+from glfm_cli.sampling import Observer, Run
 from glfm_cli.schema import Schema
-from glfm_cli.store import load_fit
-from glfm_cli.streams import CELLS, Streams
-
-HELD_OUT = 0.1
-# Chains that explore start from few features and add what the table calls for; those that impute
-# start from many, which predicts a little better and reads much worse.
-FEW = {"initial_features": 2, "initial_share": 0.2}
+from glfm_cli.store import EVERY
 
 
 def explore(
     table: pa.Table | str | os.PathLike[str],
     types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     *,
-    model: str = "glfm",
-    chains: int = CHAINS,
-    warmup: int = WARMUP,
-    draws: int = DRAWS,
-    thin: int = THIN,
-    seed: int = 0,
+    model: str | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    thin: int | None = None,
+    seed: int | None = None,
     threads: int | None = None,
     time_limit: float | None = None,
     settings: Mapping[str, object] | None = None,
     sample: str = "consensus",
-    top: int = 5,
+    top: int = TOP,
     columns: Sequence[str] | None = None,
     surprising: int = 0,
     similar: int | None = None,
     dependence: bool = False,
+    save: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    no_data: bool = False,
+    checkpoint: float = EVERY,
     observer: Observer | None = None,
 ) -> Exploration:
     """Find out what structure is in a table.
@@ -77,8 +73,9 @@ def explore(
     ----------
     table : pyarrow.Table or path
         The table, or a folder `NAME.glfm` with a saved fit of it, which is not sampled again: then
-        `types` and the options of sampling are those of that fit.
+        `types` and the options of sampling are those of that fit, and giving others is an error.
     types, model, chains, warmup, draws, thin, seed, threads, time_limit, settings, observer
+    save, resume, no_data, checkpoint
         As in `impute`, except that chains start from few features (`initial_features` 2 and
         `initial_share` 0.2, unless `settings` say otherwise).
     sample : {"consensus", "best", "held-out"}
@@ -114,144 +111,52 @@ def explore(
         similar=similar,
         dependence=dependence,
     )
+    wanted = Wanted(model, chains, warmup, draws, thin, seed, settings)
+    keeping = Keeping(
+        None if save is None else Path(save),
+        None if resume is None else Path(resume),
+        with_data=not no_data,
+        every=checkpoint,
+    )
     file = None
     if not isinstance(table, pa.Table):
         if is_saved_fit(table):
+            said = {**vars(wanted), "types": types, "time_limit": time_limit}
+            check_nothing_to_sample({**said, "save": save, "resume": resume})
             run, job = open_fit(table, request)
             return describe_run(run, job, request)
         file, table = str(table), read_table(table)
-    if types is None:
-        raise UsageError("a table needs its types", hint="Give a types file, or guess one first.")
-    job = prepare_exploration(
-        table,
-        types,
-        request,
-        model=model,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        thin=thin,
-        seed=seed,
-        settings=settings,
-        file=file,
-    )
-    run = _sample(job, threads, time_limit, observer)
-    return describe_run(run, job, request)
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """A table ready to be fitted for exploration.
-
-    data : with every observed cell;  hidden : those that the fit does not see
-    """
-
-    problem: Problem
-    plan: Plan
-    data: Data
-    ids: pa.Table
-    hidden: Hidden | None
-    settings: dict[str, object]
-    source: str | None  # the table's or the saved fit's name
-
-
-def prepare_exploration(
-    table: pa.Table,
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
-    request: Request,
-    *,
-    model: str,
-    chains: int,
-    warmup: int,
-    draws: int,
-    thin: int,
-    seed: int,
-    settings: Mapping[str, object] | None,
-    file: str | None = None,
-) -> Job:
-    """Check everything, encode the table and calibrate the links; nothing is sampled yet."""
-    chosen = dict(settings or {})
-    if model in MODELS:
-        feature_model(MODELS[model])
-        known = {field.name for field in dataclasses.fields(MODELS[model].Config)}  # type: ignore[arg-type]
-        chosen = {name: v for name, v in FEW.items() if name in known} | chosen
-    options: dict[str, Any] = {"model": model, "chains": chains, "warmup": warmup, "draws": draws}
-    options |= {"thin": thin, "seed": seed, "settings": chosen, "file": file}
-    problem, data, plan = prepare(table, types, **options)
-    request.check_rows(data.n_rows)
-    request.check_columns([encoded.column.name for encoded in data.columns])
-    hidden = None
-    if request.sample == "held-out":
-        seen, hidden = hide(data, Streams(seed, 0).get(CELLS))
-        problem, _, plan = prepare(table, types, **options, data=seen)
-    ids = table.select(list(data.ids))
-    return Job(problem, plan, data, ids, hidden, chosen, file)
-
-
-def is_saved_fit(path: str | os.PathLike[str]) -> bool:
-    """Return True for a folder, or what is called like one of a saved fit."""
-    return os.path.isdir(path) or os.fspath(path).rstrip("/").endswith(".glfm")
-
-
-def open_fit(path: str | os.PathLike[str], request: Request) -> tuple[Run, Job]:
-    """Return a saved fit as a run that has been made, and its job.
-
-    Raises
-    ------
-    StoreError
-        It is no saved fit, or a broken one.
-    UsageError
-        It was saved without its table, its model has no features, or the request does not fit.
-    """
-    fit = load_fit(path)
-    feature_model(fit.model)
-    if fit.data is None:
-        raise UsageError(
-            "the table was left out of this saved fit, and an exploration compares with it",
-            file=str(path),
-            hint="Save a fit without --no-data, or give the table and its types.",
-        )
-    request.check_rows(fit.data.n_rows)
-    request.check_columns([encoded.column.name for encoded in fit.data.columns])
-    problem = Problem(
-        fit.model,
-        fit.config,
-        fit.links,
-        tuple(encoded.x for encoded in fit.data.columns),
-        fit.link_config,
-    )
-    run = Run(fit.posterior, None, fit.header.seconds, fit.notes)
-    return run, Job(problem, fit.plan, fit.data, pa.table({}), None, {}, str(path))
-
-
-def hide(data: Data, rng: np.random.Generator, share: float = HELD_OUT) -> tuple[Data, Hidden]:
-    """Return the data with a share of its observed cells hidden, and those cells."""
-    columns, rows, values = [], {}, {}
-    for d, encoded in enumerate(data.columns):
-        drawn = encoded.observed & (rng.random(encoded.x.size) < share)
-        rows[d] = np.flatnonzero(drawn)
-        values[d] = encoded.x[drawn]
-        x = np.where(drawn, np.nan, encoded.x)
-        columns.append(dataclasses.replace(encoded, x=x, observed=encoded.observed & ~drawn))
-    return dataclasses.replace(data, columns=tuple(columns)), Hidden(rows, values)
-
-
-def _sample(
-    job: Job, threads: int | None, time_limit: float | None, observer: Observer | None
-) -> Run:
-    return sample(
-        job.problem,
-        job.plan,
+    schema = None if types is None else as_schema(types)
+    job = prepare_exploration(table, schema, request, wanted, keeping, file=file)
+    assert job.session is not None
+    run = job.session.begun().sample(
         threads=threads or available_threads(),
         time_limit=time_limit,
         observer=observer,
+        forecasts=False,
     )
+    return describe_run(run, job, request)
+
+
+def check_nothing_to_sample(said: Mapping[str, object]) -> None:
+    """Raise UsageError when options of sampling come with a saved fit.
+
+    said : options by parameter name; None or empty where nothing was said
+    """
+    for name, value in said.items():
+        if value is None or value == {}:
+            continue
+        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+        raise UsageError(
+            f"{option} is about sampling, but a saved fit has been sampled",
+            hint="Leave it out, or give the table itself.",
+        )
 
 
 def describe_run(run: Run, job: Job, request: Request) -> Exploration:
     """Return what the draws of a run say of the structure of the table."""
     posterior, data = run.posterior, job.data
-    bias = bool(getattr(job.problem.config, "bias", False))
+    bias = job.bias
     scales = tuple(
         scale_of(d, encoded, posterior.links[d], posterior.spans[d])
         for d, encoded in enumerate(data.columns)
@@ -378,7 +283,7 @@ def _options(job: Job, request: Request) -> dict[str, Any]:
     """Return what makes the run reproducible, ready for JSON."""
     return {
         "source": job.source,
-        "model": job.problem.model.name,
+        "model": job.model.name,
         "chains": job.plan.chains,
         "warmup": job.plan.warmup,
         "draws": job.plan.draws,
@@ -386,5 +291,9 @@ def _options(job: Job, request: Request) -> dict[str, Any]:
         "seed": job.plan.seed,
         "sample": request.sample,
         "top": request.top,
+        "columns": None if request.columns is None else list(request.columns),
+        "surprising": request.surprising,
+        "similar": request.similar,
+        "dependence": request.dependence,
         "settings": {name: str(value) for name, value in job.settings.items()},
     }

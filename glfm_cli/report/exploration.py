@@ -291,6 +291,13 @@ def command(found: Exploration) -> str:
         for name, value in settings.items():
             words += ["--set", f"{name}={value}"]
     words += ["--sample", str(said["sample"]), "--top", str(said["top"])]
+    for name in said["columns"] or ():
+        words += ["--columns", name]
+    if said["surprising"]:
+        words += ["--surprising", str(said["surprising"])]
+    if said["similar"] is not None:
+        words += ["--similar", str(said["similar"])]
+    words += ["--dependence"] if said["dependence"] else []
     return " ".join(map(shlex.quote, words))
 
 

@@ -118,7 +118,7 @@ def test_a_saved_fit_is_explored_without_its_table(table: Any, here: Callable[..
     said = here("explore", "run.glfm", "--chains", "2")
     assert said.status == 2
     assert said.lines("Error") == [
-        "Error: --chains says how to sample, but a saved fit has been sampled"
+        "Error: --chains is about sampling, but a saved fit has been sampled"
     ]
 
 
@@ -267,6 +267,7 @@ def test_the_document_explains_every_option_key_and_column(
 
 def test_defaults_of_command_and_library_are_the_same() -> None:
     python = explore.__kwdefaults__
-    assert (python["chains"], python["warmup"]) == (options.CHAINS, options.WARMUP)
-    assert (python["draws"], python["thin"]) == (options.DRAWS, options.THIN)
+    for name in ("model", "chains", "warmup", "draws", "thin", "seed"):
+        assert python[name] is None  # those of every run: `DEFAULTS`
+    assert (python["checkpoint"], python["no_data"]) == (options.CHECKPOINT, False)
     assert python["top"] == command.TOP == TOP

@@ -1,0 +1,136 @@
+"""The files that `glfm explore` writes: checked before the work, written after it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from glfm_cli.completion import Session
+    from glfm_cli.exploration import Exploration
+    from glfm_cli.sampling import Run
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where the parts of an exploration go; None for those that nobody asked for.
+
+    folder : gets every table in `file_format`, every figure, the page and `exploration.json`
+    """
+
+    folder: Path | None
+    file_format: str
+    html: Path | None
+    plot: Path | None
+    record: Path | None
+    traces: Path | None
+
+    def by_option(self) -> dict[str, Path | None]:
+        """Return every output by the option that names it."""
+        return {
+            "--output": self.folder,
+            "--html": self.html,
+            "--plot": self.plot,
+            "--record": self.record,
+            "--traces-to": self.traces,
+        }
+
+    def check(self, data: str, types: Path | None) -> None:
+        """Raise now what writing would raise after the work.
+
+        Raises
+        ------
+        UsageError
+            A name does not tell a format, or an output is an input or another output.
+        OutputError
+            A folder is missing or not writable.
+        """
+        from glfm_cli.cli.outputs import check_outputs
+        from glfm_cli.errors import UsageError
+        from glfm_cli.exploration import check_folder, check_format
+        from glfm_cli.io import check_writable
+
+        for name, path in self.by_option().items():
+            if str(path) == "-":
+                raise UsageError(f"{name} needs a name, not standard output")
+        check_outputs({"the table itself": data, "the types file": types}, self.by_option())
+        check_format(self.file_format)
+        if self.folder is not None:
+            check_folder(self.folder)
+        for path in (self.html, self.record):
+            if path is not None:
+                check_writable(path)
+        if self.plot is not None:
+            from glfm_cli.plots import check_figure
+
+            check_figure(self.plot)
+        if self.traces is not None:
+            from glfm_cli.completion import check_traces
+
+            check_traces(self.traces)
+
+    def partial(self, save: Path | None, resume: Path | None) -> Path | None:
+        """Return the output beside which partial work is kept, None when there is no such place."""
+        from glfm_cli.cli.outputs import partial_of
+
+        files = (self.folder, self.html, self.plot)
+        first = next((path for path in files if path is not None), None)
+        return partial_of(first, save, resume)
+
+    def write(self, found: Exploration) -> None:
+        """Write every part but the record."""
+        source = found.options["source"]
+        name = source if source == "standard input" else Path(source).name
+        if self.folder is not None:
+            from glfm_cli.exploration import write_files
+
+            write_files(found, self.folder, self.file_format)
+            _draw_all(found, self.folder)
+            _write_page(found, self.folder / "report.html", name)
+        if self.html is not None:
+            _write_page(found, self.html, name)
+        if self.plot is not None:
+            found.plot_overview(self.plot)
+        if self.traces is not None:
+            from glfm_cli.completion import write_traces
+
+            posterior, seed = found.posterior, found.options["seed"]
+            traces, model = posterior.traces(), posterior.model.name
+            write_traces(self.traces, traces, found.data, model=model, seed=seed)
+
+    def write_record(
+        self, session: Session, run: Run, found: Exploration, time_limit: float | None
+    ) -> None:
+        """Write what makes the run again, with hashes of the files written; a folder has none."""
+        from glfm_cli.completion import run_record, write_record
+
+        assert self.record is not None
+        kept = ("sample", "top", "columns", "surprising", "similar", "dependence")
+        request = {name: found.options[name] for name in kept} | {"time_limit": time_limit}
+        written = {
+            name: path for name, path in self.by_option().items() if path and path != self.record
+        }
+        said = run_record(session, run, found.diagnostics, found.warnings, request, written)
+        write_record(said, self.record)
+
+
+def _draw_all(found: Exploration, folder: Path) -> None:
+    """Draw every figure that the exploration has content for, as PNG files."""
+    found.plot_overview(folder / "overview.png")
+    found.plot_columns(folder / "columns.png")
+    found.plot_traces(folder / "traces.png")
+    found.plot_fit(folder / "fit.png")
+    if found.dependence is not None:
+        found.plot_dependence(folder / "dependence.png")
+    for scale in found.columns:
+        if len(scale.encoded.levels) > 1 and scale.encoded.observed.any():
+            name = re.sub(r"[^\w.-]+", "_", scale.name)
+            found.plot_shares(scale.name, folder / f"shares_{scale.d + 1}_{name}.png")
+
+
+def _write_page(found: Exploration, path: Path, name: str) -> None:
+    from glfm_cli.report import write_exploration
+
+    write_exploration(found, path, name=name)
