@@ -31,8 +31,8 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.chain import Problem, start_chain
 from glfm_cli.completion import prepare
+from glfm_cli.sampling import Problem, start_chain
 from glfm_cli.schema import Schema
 from glfm_cli.streams import Streams
 
@@ -158,7 +158,7 @@ def line_of(cost: Cost) -> str:
     """Return one row of the printed table."""
     return (
         f"{cost.rows:>9,} {cost.columns:>7} {cost.latent:>6} {cost.features:>8.1f} "
-        f"{cost.sweep:>9.4f} {cost.fill:>9.4f} {cost.ratio:>6.1f} {cost.nanoseconds:>6.2f} "
+        f"{cost.sweep:>9.3g} {cost.fill:>9.3g} {cost.ratio:>6.1f} {cost.nanoseconds:>6.2f} "
         f"{cost.bytes_a_cell:>6.1f}"
     )
 
@@ -174,14 +174,19 @@ def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure every size and print."""
+def options() -> argparse.ArgumentParser:
+    """Return what the command line takes."""
     parser = argparse.ArgumentParser(description="Measure what a sweep costs.")
     parser.add_argument("--rows", type=numbers, default=[100_000])
     parser.add_argument("--columns", type=numbers, default=[50])
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--sweeps", type=int, default=5)
-    chosen = parser.parse_args(arguments)
+    return parser
+
+
+def main() -> None:
+    """Measure every size and print."""
+    chosen = options().parse_args()
     print("     rows columns latent features   sweep s    fill s  ratio     ns  bytes")
     spawn = multiprocessing.get_context("spawn")
 
