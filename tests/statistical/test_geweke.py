@@ -24,6 +24,10 @@ CASES = {
     "free thresholds, unscaled weights": (False, 0.0, "independent"),
 }
 
+# Where a mutant shows, if not in the usual run. The bits are drawn anew given the weights, which
+# nearly mends what is wrong with singletons.
+SEEN_IN = {"singletons dropped first": ("bias, unscaled weights", LONG)}
+
 
 def run(case: str, n_sweeps: int, seed: int) -> Comparison:
     # Seeds of their own: cases that shared simulated draws would share their chance deviations.
@@ -51,7 +55,7 @@ def test_mutants_are_caught(
     mutant: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(glfm, "_glfm", compile_mutant(mutant, tmp_path))
-    comparison = run("free thresholds, link noise", MIDDLE, seed)
+    comparison = run(*SEEN_IN.get(mutant, ("free thresholds, link noise", MIDDLE)), seed)
     print(comparison)
     assert not comparison.passes, str(comparison)
 
