@@ -82,7 +82,7 @@ def stale_kernels(repository: Path) -> list[str]:
     for extension in build["tool"]["setuptools"]["ext-modules"]:
         sources = [repository / source for source in extension["sources"]]
         folder = sources[0].parent
-        shared = [path for pattern in ("*.pxd", "*.h") for path in folder.glob(pattern)]
+        shared = [path for pattern in ("*.pxd", "*.pxi", "*.h") for path in folder.glob(pattern)]
         compiled = repository / (extension["name"].replace(".", "/") + suffix)
         if not compiled.exists():
             found.append(f"{extension['name']} is not compiled")

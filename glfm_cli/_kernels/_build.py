@@ -40,7 +40,7 @@ class build_ext(_build_ext):
             extension.libraries.append("npyrandom")
             extension.define_macros.append(("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"))
             extension.depends += [
-                str(path) for pattern in ("*.pxd", "*.h") for path in HERE.glob(pattern)
+                str(path) for pattern in ("*.pxd", "*.pxi", "*.h") for path in HERE.glob(pattern)
             ]
             if sys.platform != "win32":
                 extension.libraries.append("m")

@@ -2,26 +2,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
-_Slots = NDArray[np.intp]
 
 def sum_log_interval(x: _Floats, eta: _Floats, cuts: _Floats) -> float: ...
 def fill_between_cuts(
     x: _Floats, eta: _Floats, sd: float, cuts: _Floats, rng: np.random.Generator, y: _Floats
 ) -> None: ...
 def fill_between(x: _Floats, cuts: _Floats, lower: _Floats, upper: _Floats) -> None: ...
-def fill_categorical(
-    x: _Floats, eta: _Floats, slot: _Slots, rng: np.random.Generator, y: _Floats
-) -> tuple[int, float]: ...
-def fill_below_winner(
-    x: _Floats,
-    y: _Floats,
-    slot: _Slots,
-    rng: np.random.Generator,
-    lower: _Floats,
-    upper: _Floats,
-) -> None: ...
-def fill_probabilities(eta: _Floats, var: _Floats, slot: _Slots, out: _Floats) -> None: ...
-def fill_log_probability(
-    x: _Floats, eta: _Floats, var: _Floats, slot: _Slots, out: _Floats
-) -> None: ...
 def normal_cdf(x: _Floats, out: _Floats) -> None: ...

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from glfm_cli._kernels._links import (
+from glfm_cli._kernels._categories import (
     fill_below_winner,
     fill_categorical,
     fill_log_probability,

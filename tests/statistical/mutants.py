@@ -58,22 +58,28 @@ setup(
 """
 
 
-def mutated(name: str) -> tuple[str, str]:
-    """Return the name of a mutant's kernel, and its source with the one line replaced."""
+def mutated(name: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a mutant's kernel, and its sources by file, with one line replaced."""
     kernel = "_bits" if name in BITS_MUTANTS else "_glfm"
     right, wrong = (BITS_MUTANTS | MUTANTS)[name]
-    source = (KERNELS / f"{kernel}.pyx").read_text(encoding="utf-8")
-    assert source.count(right) == 1, f"the line of mutant '{name}' is not in the source just once"
-    return kernel, source.replace(right, wrong)
+    sources = {
+        path.name: path.read_text(encoding="utf-8")
+        for suffix in (".pyx", ".pxi")
+        for path in KERNELS.glob(f"{kernel}*{suffix}")
+    }
+    times = sum(text.count(right) for text in sources.values())
+    assert times == 1, f"the line of mutant '{name}' is {times} times in the source, expected once"
+    return kernel, {file: text.replace(right, wrong) for file, text in sources.items()}
 
 
 def compile_mutant(name: str, folder: Path) -> ModuleType:
     """Return the kernel module with one line replaced, compiled in `folder`."""
-    kernel, source = mutated(name)
+    kernel, sources = mutated(name)
     for shared in _SOURCES[kernel]:
         for suffix in (".h", ".c"):
             shutil.copy(KERNELS / (shared + suffix), folder)
-    (folder / f"{kernel}.pyx").write_text(source, encoding="utf-8")
+    for file, text in sources.items():
+        (folder / file).write_text(text, encoding="utf-8")
     (folder / "setup.py").write_text(_SETUP, encoding="utf-8")
     built = subprocess.run(
         [sys.executable, "setup.py", kernel, f"{kernel}.pyx"]

@@ -1,0 +1,237 @@
+# The model's state in work space, and its sufficient statistics. Part of `_glfm.pyx`.
+
+cdef struct Script:
+    # Replays and records the random decisions of one row update (tests only).
+    const int* choices
+    int n_choices
+    int n_made
+    int capacity
+    int width
+    int* made
+    double* probabilities  # (capacity, width), filled with -1 past the options of a decision
+
+
+cdef struct Model:
+    int N, D, S, G, C, K, bias, max_features, n_segments, n_active, stale
+    int width_S, width_C  # rows of M and L, of A and ZZ, padded with zeros
+    double alpha
+    double* y
+    const uint8_t* observed
+    const int* column
+    const int* segments
+    const double* tau
+    const double* bias_var
+    const double* sd
+    uint8_t* Z
+    # work space
+    double* A
+    double* M
+    double* L
+    double* ZZ
+    double* chol
+    double* v
+    double* z
+    double* inv_sd
+    double* row
+    double* seen
+    double* r
+    double* mean
+    double* q
+    double* R2
+    double* scaled  # R2 / v of the row's current bits
+    double* n_seen
+    double* c
+    double* g
+    double* new_weight
+    double* new_prior  # log Poisson(k; alpha / N), but for a constant
+    double* evidence  # of the row's current bits
+    double* prior  # prior log odds of a bit by the count of its feature in other rows
+    int* active
+    int* order
+    bitgen_t* bitgen
+    Script* script
+
+
+cdef inline int padded(int n) noexcept nogil:
+    return (n + GLFM_LANES - 1) // GLFM_LANES * GLFM_LANES
+
+
+def work_sizes(int N, int C, int S, int G):
+    """Return the lengths of the float and integer work arrays."""
+    cdef int width_C = padded(C), width_S = padded(S)
+    floats = (G * C * width_C + 2 * C * width_S + C * width_C + C * C + (G + 1) * width_C
+              + 5 * width_S + 6 * G + 2 * (MAX_NEW + 1) + 1 + N)
+    return floats, 2 * C
+
+
+cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
+    m.width_C = padded(m.C)
+    m.width_S = padded(m.S)
+    m.A = work; work += m.G * m.C * m.width_C
+    m.M = work; work += m.C * m.width_S
+    m.L = work; work += m.C * m.width_S
+    m.ZZ = work; work += m.C * m.width_C
+    m.chol = work; work += m.C * m.C
+    m.v = work; work += m.G * m.width_C
+    m.z = work; work += m.width_C
+    m.inv_sd = work; work += m.width_S
+    m.row = work; work += m.width_S
+    m.seen = work; work += m.width_S
+    m.r = work; work += m.width_S
+    m.mean = work; work += m.width_S
+    m.q = work; work += m.G
+    m.R2 = work; work += m.G
+    m.scaled = work; work += m.G
+    m.n_seen = work; work += m.G
+    m.c = work; work += m.G
+    m.g = work; work += m.G
+    m.new_weight = work; work += MAX_NEW + 1
+    m.new_prior = work; work += MAX_NEW + 1
+    m.evidence = work; work += 1
+    m.prior = work
+    m.active = iwork
+    m.order = iwork + m.C
+
+
+cdef inline int segment_end(const Model* m, int segment) noexcept nogil:
+    """Return where a segment ends; a single one runs over the padding, for whole vectors."""
+    return m.width_S if m.n_segments == 1 else m.segments[3 * segment + 1]
+
+
+cdef void load_row(Model* m, int n) noexcept nogil:
+    """Fill row = ytil_n, seen = 1 where observed, z and the list of active features."""
+    cdef int s, k, S = m.S, K = m.K
+    cdef const double* y = m.y + <size_t> n * S
+    cdef const uint8_t* observed = m.observed + <size_t> n * m.D
+    cdef const uint8_t* bits = m.Z + <size_t> n * m.C
+    cdef const int* column = m.column
+    cdef const double* inv_sd = m.inv_sd
+    cdef double* row = m.row
+    cdef double* seen = m.seen
+    cdef double* z = m.z
+    for s in range(S):
+        row[s] = y[s] * inv_sd[s]
+        seen[s] = observed[column[s]]
+    for k in range(K):
+        z[k] = bits[k]
+    list_active(m)
+
+
+cdef void list_active(Model* m) noexcept nogil:
+    cdef int k, n = 0, K = m.K
+    cdef const double* z = m.z
+    cdef int* active = m.active
+    for k in range(K):
+        active[n] = k
+        n += z[k] != 0.0
+    m.n_active = n
+
+
+cdef void add_statistics(Model* m, double sign) noexcept nogil:
+    """ZZ += sign z'z,  L += sign z'ytil for the loaded row."""
+    glfm_add_to_rows(m.n_active, m.active, m.width_S, sign, m.row, m.width_S, m.L)
+    glfm_add_to_rows(m.n_active, m.active, padded(m.K), sign, m.z, m.width_C, m.ZZ)
+
+
+cdef void accumulate(Model* m) noexcept nogil:
+    """Compute ZZ and L from all rows. O(N S mean active features)."""
+    cdef int n
+    memset(m.ZZ, 0, <size_t> m.C * m.width_C * sizeof(double))
+    memset(m.L, 0, <size_t> m.C * m.width_S * sizeof(double))
+    for n in range(m.N):
+        load_row(m, n)
+        add_statistics(m, 1.0)
+
+
+cdef int factorise(Model* m, int group) noexcept nogil:
+    """chol = Cholesky factor of P of a group, row-major lower triangle. 0 when it succeeded."""
+    cdef int i, j, info
+    cdef char uplo = b'U'
+    for i in range(m.K):
+        for j in range(m.K):
+            m.chol[i * m.C + j] = m.ZZ[i * m.width_C + j]
+        m.chol[i * m.C + i] += 1.0 / (m.bias_var[group] if m.bias and i == 0 else m.tau[group])
+    if m.K == 0:
+        return 0
+    dpotrf(&uplo, &m.K, m.chol, &m.C, &info)
+    return info
+
+
+cdef inline double* inverse(Model* m, int group) noexcept nogil:
+    return m.A + <size_t> group * m.C * m.width_C
+
+
+cdef int rebuild(Model* m) noexcept nogil:
+    """A = P^-1 and M = A L from ZZ and L. O(G K^3 + K^2 S)."""
+    cdef int group, i, j, info, segment, start, length
+    cdef char uplo = b'U', no = b'N'
+    cdef double one = 1.0, zero = 0.0
+    cdef double* A
+    if m.K == 0:
+        return 0
+    for group in range(m.G):
+        info = factorise(m, group)
+        if info != 0:
+            return info
+        dpotri(&uplo, &m.K, m.chol, &m.C, &info)
+        if info != 0:
+            return info
+        A = inverse(m, group)
+        memset(A, 0, <size_t> m.C * m.width_C * sizeof(double))
+        for i in range(m.K):
+            for j in range(i + 1):
+                # column-major upper triangle = row-major lower triangle
+                A[i * m.width_C + j] = m.chol[i * m.C + j]
+                A[j * m.width_C + i] = m.chol[i * m.C + j]
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        length = m.segments[3 * segment + 1] - start
+        group = m.segments[3 * segment + 2]
+        if length > 0:
+            dgemm(&no, &no, &length, &m.K, &m.K, &one, m.L + start, &m.width_S,
+                  inverse(m, group), &m.width_C, &zero, m.M + start, &m.width_S)
+    return 0
+
+
+cdef void multiply_features(Model* m) noexcept nogil:
+    """v = A z and q = z A z' of every group for the current z."""
+    cdef int group, i
+    cdef double* v
+    cdef double q
+    for group in range(m.G):
+        v = m.v + group * m.width_C
+        glfm_sum_rows(m.n_active, m.active, padded(m.K), inverse(m, group), m.width_C, v)
+        q = 0.0
+        for i in range(m.n_active):
+            q += v[m.active[i]]
+        m.q[group] = q
+
+
+cdef void predict_row(Model* m) noexcept nogil:
+    """mean = z M and r = ytil - mean for the current z."""
+    cdef int s, S = m.S
+    cdef const double* row = m.row
+    cdef const double* mean = m.mean
+    cdef double* r = m.r
+    glfm_sum_rows(m.n_active, m.active, m.width_S, m.M, m.width_S, m.mean)
+    for s in range(S):
+        r[s] = row[s] - mean[s]
+
+
+cdef void shift_inverse(Model* m, double sign) noexcept nogil:
+    """Rank-one change of A and M when the loaded row enters (sign = 1) or leaves (-1).
+
+    A -= sign v v' / (1 + sign q),  M += sign v r / (1 + sign q),  r = ytil - z M.
+    """
+    cdef int group, segment, start
+    cdef double* v
+    for group in range(m.G):
+        v = m.v + group * m.width_C
+        glfm_rank_one(m.K, padded(m.K), -sign / (1.0 + sign * m.q[group]), v, v, m.width_C,
+                      inverse(m, group))
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        group = m.segments[3 * segment + 2]
+        glfm_rank_one(m.K, segment_end(m, segment) - start,
+                      sign / (1.0 + sign * m.q[group]), m.v + group * m.width_C, m.r + start,
+                      m.width_S, m.M + start)

@@ -1,0 +1,332 @@
+# One row: its bits with the weights integrated out, its new features, its missing cells.
+# Part of `_glfm.pyx`.
+
+# ---------------------------------------------------------------- random decisions
+
+cdef int scripted(Script* script, const double* p, int n) noexcept nogil:
+    cdef int i, at = script.n_made, pick = 0
+    if at < script.n_choices:
+        pick = script.choices[at]
+    if at < script.capacity:
+        script.made[at] = pick
+        for i in range(n):
+            script.probabilities[at * script.width + i] = p[i]
+    script.n_made += 1
+    return pick
+
+
+cdef void shuffle(bitgen_t* bitgen, int n, int* order) noexcept nogil:
+    """Permute uniformly: Fisher and Yates, several steps from one 32-bit word.
+
+    A word times the number of options has the option in its upper half, and in the lower one the
+    word for the next step. The few words that favour some options are drawn again [Lemire 2019];
+    the product of the steps' options takes the place of their number.
+    """
+    cdef int i = n, j, steps, k, held
+    cdef int[8] options
+    cdef uint32_t word, product, surplus
+    cdef uint64_t wide
+    while i > 1:
+        product = 1
+        steps = 0
+        while steps < 8 and i - steps > 1 and <uint64_t> product * <uint32_t> (i - steps) < 1 << 24:
+            product *= <uint32_t> (i - steps)
+            steps += 1
+        surplus = (<uint32_t> 0 - product) % product  # 2^32 modulo product
+        while True:
+            word = bitgen.next_uint32(bitgen.state)
+            for k in range(steps):
+                wide = <uint64_t> word * <uint32_t> (i - k)
+                options[k] = <int> (wide >> 32)
+                word = <uint32_t> wide
+            if word >= surplus:
+                break
+        for k in range(steps):
+            i -= 1
+            j = options[k]
+            held = order[i]
+            order[i] = order[j]
+            order[j] = held
+
+
+cdef void scripted_shuffle(Model* m, int n) noexcept nogil:
+    """The same, each step a decision of its own."""
+    cdef int i, j, k, held
+    for i in range(n - 1, 0, -1):
+        for k in range(i + 1):
+            m.chol[k] = 1.0 / (i + 1)
+        j = scripted(m.script, m.chol, i + 1)
+        held = m.order[i]
+        m.order[i] = m.order[j]
+        m.order[j] = held
+
+
+cdef bint choose_flip(Model* m, double p, double u) noexcept nogil:
+    """Return true with probability p; u is uniform."""
+    cdef double[2] both
+    if m.script == NULL:
+        return u < p
+    both[0] = 1.0 - p
+    both[1] = p
+    return scripted(m.script, both, 2) == 1
+
+
+cdef int choose_weighted(Model* m, double* p, int n) noexcept nogil:
+    """Choose one of 0..n-1 with probabilities p (summing to 1)."""
+    cdef int i
+    cdef double u, total = 0.0
+    if m.script != NULL:
+        return scripted(m.script, p, n)
+    u = random_standard_uniform(m.bitgen)
+    for i in range(n - 1):
+        total += p[i]
+        if u < total:
+            return i
+    return n - 1
+
+
+# ---------------------------------------------------------------- one row
+
+cdef void move_feature(double* x, int width, int n, int k, int last, bint square) noexcept nogil:
+    """Let row (and column, when square) `last` of x take the place of k; clear it."""
+    cdef int i
+    if k != last:
+        for i in range(n):
+            x[k * width + i] = x[last * width + i]
+        if square:
+            for i in range(n):
+                x[i * width + k] = x[i * width + last]
+    for i in range(n):
+        x[last * width + i] = 0.0
+    if square:
+        for i in range(n):
+            x[i * width + last] = 0.0
+
+
+cdef void drop_column(Model* m, int k) noexcept nogil:
+    """Remove feature k, which no row uses; the last column takes its place. O(N + K + S)."""
+    cdef int last = m.K - 1, group
+    cdef size_t n
+    if k != last:
+        for n in range(<size_t> m.N):
+            m.Z[n * m.C + k] = m.Z[n * m.C + last]
+    for n in range(<size_t> m.N):
+        m.Z[n * m.C + last] = 0
+    move_feature(m.M, m.width_S, m.S, k, last, False)
+    move_feature(m.L, m.width_S, m.S, k, last, False)
+    move_feature(m.ZZ, m.width_C, m.K, k, last, True)
+    for group in range(m.G):
+        move_feature(inverse(m, group), m.width_C, m.K, k, last, True)
+        m.v[group * m.width_C + last] = 0.0
+    m.z[k] = m.z[last]
+    m.z[last] = 0.0
+    m.K = last
+
+
+cdef void add_column(Model* m) noexcept nogil:
+    """Append a feature that only the current row uses: A gains tau on its diagonal, M zeros.
+
+    v = A z gains tau z, and q = z A z' gains tau.
+    """
+    cdef int k = m.K, group
+    for group in range(m.G):
+        inverse(m, group)[k * m.width_C + k] = m.tau[group]
+        m.v[group * m.width_C + k] = m.tau[group]
+        m.q[group] += m.tau[group]
+    m.z[k] = 1.0
+    m.K += 1
+
+
+cdef int remove_row(Model* m) noexcept nogil:
+    """Take the loaded row out; drop the features that only it used and return their number.
+
+    Leaves v = A z, q = z A z' and r = ytil - z M of the row without the dropped features.
+    """
+    cdef int k, group, n_single = 0
+    m.stale = 0
+    multiply_features(m)
+    predict_row(m)
+    add_statistics(m, -1.0)
+    for group in range(m.G):
+        if not 1.0 - m.q[group] > SINGULAR:
+            m.stale = 1
+    if not m.stale:
+        shift_inverse(m, -1.0)
+    for k in range(m.K - 1, m.bias - 1, -1):
+        if m.ZZ[k * m.width_C + k] < 0.5:
+            drop_column(m, k)
+            n_single += 1
+    if n_single > 0:
+        list_active(m)
+    if m.stale and rebuild(m) != 0:
+        return -1
+    multiply_features(m)
+    predict_row(m)
+    return n_single
+
+
+cdef double log_evidence(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
+    """-S_obs/2 log v - R2/(2 v),  v = 1 + q + n_extra tau: row n given all others, weights out."""
+    cdef double v = 1.0 + q + n_extra * m.tau[group]
+    return -0.5 * m.n_seen[group] * log(v) - 0.5 * R2 / v
+
+
+cdef void start_evidence(Model* m, int n_single) noexcept nogil:
+    """Fill the square R2 of the observed residual and the number seen per group; log evidence."""
+    cdef int s, segment, start, end, group
+    cdef const double* seen = m.seen
+    cdef double n_seen
+    for group in range(m.G):
+        m.R2[group] = 0.0
+        m.n_seen[group] = 0.0
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        end = segment_end(m, segment)
+        group = m.segments[3 * segment + 2]
+        m.R2[group] += glfm_weighted_square(end - start, m.seen + start, m.r + start)
+        n_seen = 0.0
+        for s in range(start, end):
+            n_seen += seen[s]
+        m.n_seen[group] += n_seen
+    m.evidence[0] = 0.0
+    for group in range(m.G):
+        m.scaled[group] = m.R2[group] / (1.0 + m.q[group] + n_single * m.tau[group])
+        m.evidence[0] += log_evidence(m, group, m.q[group], m.R2[group], n_single)
+
+
+cdef inline double most_gained(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
+    """An upper bound of log_evidence less that of the current bits, without a logarithm."""
+    cdef double after = 1.0 + q + n_extra * m.tau[group]
+    # log(after / now) >= 1 - now / after
+    return 0.5 * (m.scaled[group] - (m.n_seen[group] * (q - m.q[group]) + R2) / after)
+
+
+cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
+    """Draw bit k of the loaded row from its conditional, the row's singletons kept in v.
+
+    Flip when log odds > log(u / (1 - u)), u uniform, which is at least log(u); a bound of the
+    log odds is enough for most.
+    """
+    cdef double d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
+    cdef double log_odds = d * m.prior[<int> m.ZZ[k * m.width_C + k]]
+    cdef double most = log_odds, after = 0.0, u = 1.0
+    cdef double cs, gs
+    cdef double* M = m.M + <size_t> k * m.width_S
+    cdef int segment, start, group, exponent, G = m.G
+    for group in range(G):
+        m.c[group] = m.q[group] + (2.0 * d * m.v[group * m.width_C + k]
+                                   + inverse(m, group)[k * m.width_C + k])
+        m.g[group] = m.R2[group]
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        glfm_dots(segment_end(m, segment) - start, M + start, m.r + start, m.seen + start,
+                  &cs, &gs)
+        m.g[m.segments[3 * segment + 2]] += gs - 2.0 * d * cs
+    for group in range(m.G):
+        m.g[group] = max(m.g[group], 0.0)
+    if m.script == NULL:
+        for group in range(m.G):
+            most += most_gained(m, group, m.c[group], m.g[group], n_single)
+        if most < NEVER:
+            return
+        u = random_standard_uniform(m.bitgen)
+        frexp(u, &exponent)
+        if most < LOG_2 * (exponent - 1):
+            return
+    for group in range(m.G):
+        after += log_evidence(m, group, m.c[group], m.g[group], n_single)
+    log_odds += after - m.evidence[0]
+    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0, u):
+        return
+    m.z[k] += d
+    m.evidence[0] = after
+    for group in range(m.G):
+        glfm_axpy(padded(m.K), d, inverse(m, group) + <size_t> k * m.width_C,
+                  m.v + group * m.width_C)
+        m.q[group] = m.c[group]
+        m.R2[group] = m.g[group]
+        m.scaled[group] = m.R2[group] / (1.0 + m.q[group] + n_single * m.tau[group])
+    glfm_axpy(m.width_S, -d, M, m.r)
+
+
+cdef void update_bits(Model* m, int n_single) noexcept nogil:
+    """Visit the row's features in a fresh uniformly random order (a fixed one is biased)."""
+    cdef int i, n = m.K - m.bias
+    for i in range(n):
+        m.order[i] = m.bias + i
+    if m.script == NULL:
+        shuffle(m.bitgen, n, m.order)
+    else:
+        scripted_shuffle(m, n)
+    start_evidence(m, n_single)
+    for i in range(n):
+        update_bit(m, m.order[i], n_single)
+
+
+cdef int choose_new_features(Model* m) noexcept nogil:
+    """Draw the row's number of singletons:  p(k) ~ Poisson(k; alpha/N) evidence(k)."""
+    cdef int k, group, n, largest = m.max_features - (m.K - m.bias)
+    cdef double best, total
+    if largest > MAX_NEW:
+        largest = MAX_NEW
+    if largest <= 0 or not m.alpha > 0.0:
+        return 0
+    n = largest + 1
+    best = -1e308
+    for k in range(n):
+        m.new_weight[k] = m.new_prior[k]
+        for group in range(m.G):
+            m.new_weight[k] += log_evidence(m, group, m.q[group], m.R2[group], k)
+        if m.new_weight[k] > best:
+            best = m.new_weight[k]
+        elif m.new_weight[k] < best - 40.0 and m.script == NULL:
+            n = k + 1  # the rest is below 1e-17 of the largest
+            break
+    total = 0.0
+    for k in range(n):
+        m.new_weight[k] = exp(m.new_weight[k] - best)
+        total += m.new_weight[k]
+    for k in range(n):
+        m.new_weight[k] /= total
+    return choose_weighted(m, m.new_weight, n)
+
+
+cdef void redraw_missing(Model* m, int n, int n_new) noexcept nogil:
+    """y_ns ~ N(z M_s, sd_s^2 (1 + q + n_new tau)) at the row's missing cells."""
+    cdef int s, segment, group
+    cdef double scale
+    cdef double* y = m.y + <size_t> n * m.S
+    cdef const double* seen = m.seen
+    cdef double* row = m.row
+    cdef double* r = m.r
+    for segment in range(m.n_segments):
+        group = m.segments[3 * segment + 2]
+        scale = sqrt(1.0 + m.q[group] + n_new * m.tau[group])
+        for s in range(m.segments[3 * segment], m.segments[3 * segment + 1]):
+            if seen[s] == 0.0:
+                row[s] -= r[s]
+                r[s] = scale * random_standard_normal(m.bitgen)
+                row[s] += r[s]
+                y[s] = row[s] * m.sd[s]
+
+
+cdef int update_row(Model* m, int n) noexcept nogil:
+    """One exact transition of row n: bits, new features, missing pseudo-observations."""
+    cdef int k, n_single, n_new
+    cdef uint8_t* bits = m.Z + <size_t> n * m.C
+    load_row(m, n)
+    n_single = remove_row(m)
+    if n_single < 0:
+        return 1
+    update_bits(m, n_single)
+    n_new = choose_new_features(m)
+    if m.bitgen != NULL:
+        redraw_missing(m, n, n_new)
+    for k in range(n_new):
+        add_column(m)
+    for k in range(m.K):
+        bits[k] = <uint8_t> m.z[k]
+    list_active(m)
+    add_statistics(m, 1.0)
+    shift_inverse(m, 1.0)
+    return 0
