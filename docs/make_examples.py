@@ -41,6 +41,7 @@ DOCUMENTS = (
     "docs/python.md",
     "docs/saving.md",
     "docs/diagnose.md",
+    "docs/suggest.md",
 )
 
 NOT_RUN = ("git", "pip", "python", "python3", "source", "cd", "ruff", "mypy", ".ci/run")

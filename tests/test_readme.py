@@ -39,6 +39,7 @@ _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 SHORT_OPTIONS = {
     "impute": _OPTIONS,
     "explore": _OPTIONS,
+    "suggest": _OPTIONS,
     "evaluate": f"{_OPTIONS} --repeats 2 --rates 0.1,0.3",
 }
 

@@ -19,7 +19,7 @@ import typer
 from typer.main import get_command
 
 from glfm_cli import __version__
-from glfm_cli.cli import diagnose, evaluate, explore, impute, types
+from glfm_cli.cli import diagnose, evaluate, explore, impute, suggest, types
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.errors import GlfmError
 
@@ -28,6 +28,7 @@ COMMANDS: dict[str, ModuleType] = {
     "evaluate": evaluate,
     "explore": explore,
     "impute": impute,
+    "suggest": suggest,
     "types": types,
 }
 

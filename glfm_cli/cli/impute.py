@@ -77,51 +77,6 @@ DrawsTo = Annotated[
         help="Also write every kept draw of every completed cell, best as .parquet.",
     ),
 ]
-Pairs = Annotated[
-    Path | None,
-    typer.Option(
-        "--pairs",
-        metavar="FILE",
-        help="Of triplets: predict the pairs of row and column listed in this table, not all that "
-        "have no value.",
-    ),
-]
-AllPairs = Annotated[
-    bool,
-    typer.Option("--all-pairs", help="Of triplets: predict more than ten million pairs, too."),
-]
-RowFeatures = Annotated[
-    Path | None,
-    typer.Option(
-        "--row-features", metavar="FILE", help="Of triplets: a table of what is known of the rows."
-    ),
-]
-RowTypes = Annotated[
-    Path | None,
-    typer.Option("--row-types", metavar="FILE", help="The types file of --row-features."),
-]
-ColumnFeatures = Annotated[
-    Path | None,
-    typer.Option(
-        "--column-features",
-        metavar="FILE",
-        help="Of triplets: a table of what is known of the columns.",
-    ),
-]
-ColumnTypes = Annotated[
-    Path | None,
-    typer.Option("--column-types", metavar="FILE", help="The types file of --column-features."),
-]
-MissingnessFeatures = Annotated[
-    int | None,
-    typer.Option(
-        "--missingness-features",
-        min=1,
-        metavar="N",
-        help="Of triplets: let N leading singular vectors of the pattern of observed cells be "
-        "covariates of rows and columns.",
-    ),
-]
 Json = Annotated[
     bool, typer.Option("--json", help="Print a summary as one JSON object; needs --output.")
 ]
@@ -157,13 +112,13 @@ def run(
     multiple: Multiple = None,
     draws_to: DrawsTo = None,
     traces_to: options.TracesTo = None,
-    pairs: Pairs = None,
-    all_pairs: AllPairs = False,
-    row_features: RowFeatures = None,
-    row_types: RowTypes = None,
-    column_features: ColumnFeatures = None,
-    column_types: ColumnTypes = None,
-    missingness_features: MissingnessFeatures = None,
+    pairs: options.Pairs = None,
+    all_pairs: options.AllPairs = False,
+    row_features: options.RowFeatures = None,
+    row_types: options.RowTypes = None,
+    column_features: options.ColumnFeatures = None,
+    column_types: options.ColumnTypes = None,
+    missingness_features: options.MissingnessFeatures = None,
     strict: options.Strict = False,
     as_json: Json = False,
     dry_run: options.DryRun = False,

@@ -16,6 +16,7 @@ from glfm_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from glfm_cli.completion import Wanted
+    from glfm_cli.matrices import MatrixTask
     from glfm_cli.schema import Schema
 
 OF_MATRICES = (
@@ -58,7 +59,8 @@ def is_asked(ctx: typer.Context, schema: Schema | None) -> bool:
     from glfm_cli.encoding import is_triplets
 
     triplets = schema is not None and is_triplets(schema)
-    for name in options.given(ctx, OF_TABLES if triplets else OF_MATRICES):
+    of_others = [name for name in (OF_TABLES if triplets else OF_MATRICES) if name in ctx.params]
+    for name in options.given(ctx, of_others):
         option = f"--{name.replace('_', '-')}"
         if triplets:
             raise UsageError(
@@ -83,25 +85,14 @@ def complete(
     """Predict the cells and return the exit status."""
     from glfm_cli.cli.progress import Progress
     from glfm_cli.io import check_target, read_table, write_parts
-    from glfm_cli.matrices import MatrixCompletion, plan_matrix
+    from glfm_cli.matrices import MatrixCompletion
 
     if asked.estimate == "draw":
         raise UsageError(
             "--estimate draw is about tables, and the types file describes triplets",
             hint="Take auto, mean, median or mode.",
         )
-    (rows, row_file), (columns, column_file) = _sides(sources)
-    file = "standard input" if sources.data == "-" else sources.data
-    task = plan_matrix(
-        read_table(sources.data),
-        schema,
-        **vars(wanted),
-        row_features=rows,
-        column_features=columns,
-        missingness_features=sources.missingness,
-        file=file,
-        feature_files=(row_file, column_file),
-    )
+    task = plan(sources, schema, vars(wanted))
     listed = None if sources.pairs is None else read_table(sources.pairs)
     which = task.pairs(listed, sources.all_pairs, file=str(sources.pairs))
     target = asked.output or "-"
@@ -114,6 +105,27 @@ def complete(
     completion = MatrixCompletion.of(task, run, asked.interval)
     write_parts(completion.parts(which, asked.estimate), target)
     return _report(console, completion, asked)
+
+
+def plan(sources: Sources, schema: Schema, wanted: dict[str, Any]) -> MatrixTask:
+    """Read the triplets and what is known of rows and columns; everything is checked.
+
+    `wanted` are the options that fix a run's draws, as `plan_matrix` takes them.
+    """
+    from glfm_cli.io import read_table
+    from glfm_cli.matrices import plan_matrix
+
+    (rows, row_file), (columns, column_file) = _sides(sources)
+    return plan_matrix(
+        read_table(sources.data),
+        schema,
+        **wanted,
+        row_features=rows,
+        column_features=columns,
+        missingness_features=sources.missingness,
+        file="standard input" if sources.data == "-" else sources.data,
+        feature_files=(row_file, column_file),
+    )
 
 
 def _sides(sources: Sources) -> list[tuple[Any, str | None]]:

@@ -152,6 +152,51 @@ Settings = Annotated[
         help="Set a field of the model's configuration; may be repeated.",
     ),
 ]
+Pairs = Annotated[
+    Path | None,
+    typer.Option(
+        "--pairs",
+        metavar="FILE",
+        help="Of triplets: only the pairs of row and column listed in this table, not all that "
+        "have no value.",
+    ),
+]
+AllPairs = Annotated[
+    bool,
+    typer.Option("--all-pairs", help="Of triplets: more than ten million pairs, too."),
+]
+RowFeatures = Annotated[
+    Path | None,
+    typer.Option(
+        "--row-features", metavar="FILE", help="Of triplets: a table of what is known of the rows."
+    ),
+]
+RowTypes = Annotated[
+    Path | None,
+    typer.Option("--row-types", metavar="FILE", help="The types file of --row-features."),
+]
+ColumnFeatures = Annotated[
+    Path | None,
+    typer.Option(
+        "--column-features",
+        metavar="FILE",
+        help="Of triplets: a table of what is known of the columns.",
+    ),
+]
+ColumnTypes = Annotated[
+    Path | None,
+    typer.Option("--column-types", metavar="FILE", help="The types file of --column-features."),
+]
+MissingnessFeatures = Annotated[
+    int | None,
+    typer.Option(
+        "--missingness-features",
+        min=1,
+        metavar="N",
+        help="Of triplets: let N leading singular vectors of the pattern of observed cells be "
+        "covariates of rows and columns.",
+    ),
+]
 
 
 def given(ctx: typer.Context, names: Iterable[str]) -> dict[str, Any]:

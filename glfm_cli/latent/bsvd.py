@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,6 +64,17 @@ class BsvdDraw:
     n_row_covariates: int
     tau: Array
     n_rows: int
+
+
+class Parts(NamedTuple):
+    """U (I, K) and s V (J, K) of the components that are on; R, G_R, G_C and C, see above."""
+
+    U: Array
+    sV: Array
+    R: Array
+    G_R: Array
+    G_C: Array
+    C: Array
 
 
 class Bsvd:
@@ -203,6 +215,19 @@ class Bsvd:
         """Return x of some rows of a table, a point: one component without variance."""
         mean = (draw.left[rows] @ draw.right.T)[:, None, :]
         return EtaLaw(np.ones(mean.shape[:2]), mean, None)
+
+    def parts(self, draw: BsvdDraw) -> Parts:
+        """Return what x = U (s V)' + R G_R' + G_C C' is made of, under one draw."""
+        k, p = draw.n_components, draw.n_row_covariates
+        left, right = draw.left, draw.right
+        return Parts(
+            left[:, :k],
+            right[:, :k],
+            left[:, k : k + p],
+            right[:, k : k + p],
+            left[:, k + p :],
+            right[:, k + p :],
+        )
 
     def eta_at(self, draw: BsvdDraw, row: Array, column: Array) -> Array:
         """Return x (n,) of the cells (row, column) of a matrix under one draw."""

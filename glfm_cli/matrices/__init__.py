@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glfm_cli.matrices.matrix import MatrixCompletion, MatrixTask, impute_matrix, plan_matrix
-from glfm_cli.matrices.pairs import ALL, MOST_PAIRS, Pairs
+from glfm_cli.matrices.pairs import ALL, MOST_PAIRS, Pairs, predict_pairs
 
 __all__ = [
     "ALL",
@@ -13,4 +13,5 @@ __all__ = [
     "Pairs",
     "impute_matrix",
     "plan_matrix",
+    "predict_pairs",
 ]

@@ -49,6 +49,7 @@ class MatrixTask:
     """A matrix that is ready to be sampled.
 
     rows, columns : every id, those at the end known from their features alone
+    covariates : names of the covariates of rows, and of columns, without the intercepts
     """
 
     problem: Problem
@@ -56,6 +57,7 @@ class MatrixTask:
     triplets: Triplets
     rows: Ids
     columns: Ids
+    covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def sample(
         self,
@@ -134,12 +136,14 @@ def plan_matrix(
     triplets = encode_triplets(table, schema, file=file)
     _check_names(triplets)
     link, x = _link(triplets, configs["links"])
-    rows, of_rows = _with_side(triplets.rows, row_features, feature_files[0])
-    columns, of_columns = _with_side(triplets.columns, column_features, feature_files[1])
+    rows, of_rows, row_names = _with_side(triplets.rows, row_features, feature_files[0])
+    columns, of_columns, names = _with_side(triplets.columns, column_features, feature_files[1])
     entries = Entries(triplets.row, triplets.column, (len(rows), len(columns)))
     if missingness_features is not None:
         by_row, by_column = of_gaps(entries, missingness_features)
         of_rows, of_columns = _beside(of_rows, by_row), _beside(of_columns, by_column)
+        row_names = (*row_names, *(f"missingness {i + 1}" for i in range(by_row.shape[1])))
+        names = (*names, *(f"missingness {i + 1}" for i in range(by_column.shape[1])))
     problem = Problem(
         latent,
         configs["model"],
@@ -150,14 +154,20 @@ def plan_matrix(
         of_rows,
         of_columns,
     )
-    return MatrixTask(problem, plan, triplets, rows, columns)
+    return MatrixTask(problem, plan, triplets, rows, columns, (row_names, names))
 
 
 def _with_side(
     ids: Ids, given: tuple[pa.Table, Schema] | None, file: str | None
-) -> tuple[Ids, Array | None]:
-    """Return the ids of a side, those known from their features alone at the end, and these."""
-    return (ids, None) if given is None else read_side(*given, file=file).of(ids, file)
+) -> tuple[Ids, Array | None, tuple[str, ...]]:
+    """Return the ids of a side, those known from their features alone at the end; features; names.
+
+    `file` is that of the features, for messages.
+    """
+    if given is None:
+        return ids, None, ()
+    side = read_side(*given, file=file)
+    return *side.of(ids, file), side.names
 
 
 def _beside(features: Array | None, more: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What the pattern of observed cells says of rows and columns  [BSVD, section 5.4.2].
+"""What the pattern of observed cells says of rows and columns  [BSVD, section 5.4.1].
 
 People rate what they expect to like, and get asked what they may know: which cells are there can
 say something of their values. The leading singular vectors of the 0/1 matrix of observed cells

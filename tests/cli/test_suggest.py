@@ -1,0 +1,149 @@
+"""`glfm suggest` as a user runs it: tables, triplets, saved fits, costs, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glfm_cli import acquisition
+from glfm_cli.cli import suggest as command
+from tests.cli.conftest import SHORT, Said, run_here
+
+TYPES = "columns: {id: id, a: real, b: real, kind: categorical}\n"
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture
+def table(desk: Any, seed: int) -> Any:
+    """A desk with a mixed table of 20 rows in which every fourth cell is a gap."""
+    rng = np.random.default_rng(seed)
+    lines = ["id,a,b,kind"]
+    for i in range(20):
+        u = rng.normal()
+        cells = [f"{u:.3f}", f"{2 * u + 0.1 * rng.normal():.3f}", "xy"[int(u > 0)]]
+        lines.append(
+            ",".join([f"r{i}", *("" if (3 * i + j) % 4 == 0 else c for j, c in enumerate(cells))])
+        )
+    desk.put("table.csv", "\n".join(lines) + "\n")
+    desk.put("types.yaml", TYPES)
+    return desk
+
+
+def ask(*options: str, source: tuple[str, ...] = ("table.csv", "--types", "types.yaml")) -> Said:
+    return run_here("suggest", *source, *(SHORT if len(source) > 1 else ()), *options)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("model", ["glfm", "bsvd"])
+def test_gaps_are_listed_the_most_useful_first(table: Any, model: str) -> None:
+    said = ask("--model", model, "--count", "6")
+    assert said.status == 0, said.stderr
+    rows = rows_of(said.stdout)
+    assert list(rows[0]) == ["number", "id", "row", "column", "gain", "alone"]
+    given = rows_of((table.folder / "table.csv").read_text())
+    assert all(given[int(row["row"]) - 1][row["column"]] == "" for row in rows)
+    gains = [float(row["gain"]) for row in rows]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_json_has_the_content_of_python(table: Any) -> None:
+    said = ask("--json", "--count", "3", "--rule", "uncertainty", "--columns", "a,kind")
+    shown = json.loads(said.stdout)
+    python = acquisition.suggest(
+        "table.csv", "types.yaml", count=3, rule="uncertainty", columns=["a", "kind"],
+        chains=1, warmup=5, draws=5, threads=1,
+    ).to_dict()  # fmt: skip
+    shown.pop("seconds")
+    python.pop("seconds")
+    assert shown == json.loads(json.dumps(python))
+    document = (REPOSITORY / "docs" / "suggest.md").read_text().partition("\n## JSON")[2]
+    assert [key for key in python if f"`{key}`" not in document] == []
+
+
+def test_a_saved_fit_is_not_sampled_again(table: Any) -> None:
+    assert table.impute("--model", "bsvd", "--save", "fit.glfm", "-o", "out.csv").status == 0
+    kept = ask("--count", "4", source=("fit.glfm",))
+    fresh = ask("--count", "4", "--model", "bsvd")
+    assert kept.status == fresh.status == 0, kept.stderr
+    wanted = ("number", "row", "column", "gain", "alone")
+    assert rows_of(kept.stdout) == [{n: row[n] for n in wanted} for row in rows_of(fresh.stdout)]
+    refused = ask("--draws", "9", source=("fit.glfm",))
+    assert refused.status == 2
+    assert "--draws says how to sample, but a saved fit has been sampled" in refused.stderr
+
+
+def test_costs_are_read_and_written_beside_the_cells(table: Any) -> None:
+    table.put("cost.csv", "column,cost\na,1\nb,50\nkind,50\n")
+    said = ask("--cost", "cost.csv", "--count", "2", "-o", "cells.csv")
+    assert said.status == 0, said.stderr
+    assert said.stdout == ""
+    rows = rows_of((table.folder / "cells.csv").read_text())
+    assert [(row["column"], row["cost"]) for row in rows] == [("a", "1")] * 2
+
+
+def test_triplets_give_pairs(desk: Any) -> None:
+    cells = "".join(f"u{i},{j},{i * j}\n" for i in range(6) for j in range(5) if (i + j) % 2)
+    desk.put("table.csv", "u,i,r\n" + cells)
+    desk.put("types.yaml", "columns:\n  u: row\n  i: column\n  r: {type: real, role: value}\n")
+    desk.put("pairs.csv", "u,i\nu0,0\nu2,2\nu4,4\n")
+    said = ask("--pairs", "pairs.csv", "--count", "2", "--missingness-features", "1")
+    assert said.status == 0, said.stderr
+    rows = rows_of(said.stdout)
+    assert list(rows[0]) == ["number", "u", "i", "gain", "alone"]
+    assert {(row["u"], row["i"]) for row in rows} < {("u0", "0"), ("u2", "2"), ("u4", "4")}
+    desk.put("pairs.csv", "u,i\nu0,0\nu0,1\n")
+    refused = ask("--pairs", "pairs.csv")
+    assert refused.lines("Error") == [
+        "Error: pairs.csv, row 2: this pair has a value already, "
+        "expected pairs without one to choose from"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--count", "0"], "Invalid value for '--count'"),
+        (["--rule", "best"], "--rule, found best, expected joint or uncertainty"),
+        (["--columns", "A"], "--columns names no modelled column, found 'A'"),
+        (["--pairs", "table.csv"], "--pairs is about triplets"),
+        (["--model", "bsdv"], "--model, found bsdv, expected glfm or bsvd"),
+        (["--cost", "costs.csv"], "costs.csv: says nothing of column 'b'"),
+        (["--cost", "wrong.csv"], "wrong.csv, column 'column': 'c' is no modelled column"),
+        (["-o", "table.csv"], "--output is the table itself"),
+    ],
+)
+def test_what_does_not_fit_is_refused(table: Any, options: list[str], error: str) -> None:
+    table.put("costs.csv", "column,cost\na,1\n")
+    table.put("wrong.csv", "column,cost\na,1\nb,1\nkind,1\nc,2\n")
+    said = ask(*options)
+    assert said.status == 2
+    (line,) = said.lines("Error")
+    assert error in line
+
+
+def test_asking_for_more_cells_than_there_are_gives_all_and_warns(table: Any) -> None:
+    said = ask("--count", "500")
+    n = len(rows_of(said.stdout))
+    assert said.lines("Warning") == [
+        f"Warning: there is no more than {n} cells to choose from; 500 were asked for"
+    ]
+
+
+def test_defaults_and_documentation_agree_with_the_command() -> None:
+    assert command.COUNT == acquisition.COUNT
+    printed = run_here("suggest", "--help").stdout
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", printed))
+    document = (REPOSITORY / "docs" / "suggest.md").read_text()
+    own = {"--count", "--rule", "--cost", "--columns", "--json", "--pairs", "--output", "--strict"}
+    assert own <= options
+    assert [name for name in sorted(own) if f"`{name}" not in document] == []
