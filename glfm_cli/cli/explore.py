@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glfm_cli.cli import options
+from glfm_cli.cli import matrix, options
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.cli.explore_files import Outputs
 from glfm_cli.cli.report import counted
@@ -111,6 +111,11 @@ def run(
     surprising: Surprising = 0,
     similar: Similar = None,
     dependence: Dependence = False,
+    row_features: options.RowFeatures = None,
+    row_types: options.RowTypes = None,
+    column_features: options.ColumnFeatures = None,
+    column_types: options.ColumnTypes = None,
+    missingness_features: options.MissingnessFeatures = None,
     html: Html = None,
     plot: Plot = None,
     file_format: Format = "csv",
@@ -125,7 +130,8 @@ def run(
 
     Shows which groups of rows a table has, what marks each, and how sure that is: the features
     that a latent feature model finds, the patterns in which they occur, and how often other
-    draws and chains find them again.
+    draws and chains find them again. With --model bsvd, of triplets, or of a saved fit of that
+    model: its rank, and the rows and columns that its components tell apart.
     """
     from glfm_cli.completion import check_request
     from glfm_cli.executors import available_threads
@@ -136,6 +142,19 @@ def run(
     check_request("auto", 0.5, threads, time_limit)
     outputs = Outputs(output, file_format, html, plot, record, traces_to)
     outputs.check(data, types)
+    from glfm_cli.cli import explore_matrix
+
+    if explore_matrix.is_meant(ctx):
+        sources = matrix.Sources(
+            data,
+            None,
+            False,
+            (row_features, column_features),
+            (row_types, column_types),
+            missingness_features,
+        )
+        asked = explore_matrix.Asked(top, threads, time_limit, output, file_format, strict, as_json)
+        return explore_matrix.run(ctx, sources, asked)
     request = make_request(
         sample=sample,
         top=top,

@@ -13,8 +13,6 @@ from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.cli.report import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from glfm_cli.acquisition import Suggestion
     from glfm_cli.acquisition.suggest import Job, Wish
     from glfm_cli.sampling import Run
@@ -154,7 +152,7 @@ def _table_job(
     schema: Any,
     wish: Wish,
     said: tuple[dict[str, Any], list[str] | None],
-    costs: tuple[pa.Table | None, Path | None],
+    costs: tuple[Any, Path | None],
 ) -> Job:
     from glfm_cli.acquisition import plan_table_cells
     from glfm_cli.errors import UsageError
@@ -179,7 +177,7 @@ def _matrix_job(
     schema: Any,
     wish: Wish,
     said: tuple[dict[str, Any], list[str] | None],
-    costs: tuple[pa.Table | None, Path | None],
+    costs: tuple[Any, Path | None],
 ) -> Job:
     from glfm_cli.acquisition import plan_matrix_cells
     from glfm_cli.io import read_table

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from glfm_cli.errors import OutputError, UsageError
+from glfm_cli.exploration.matrix_result import MatrixExploration
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.io import atomic_write, write_table
 from glfm_cli.io.files import check_writable
@@ -33,7 +34,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def write_files(
-    found: Exploration, folder: str | os.PathLike[str], format: str = "csv"
+    found: Exploration | MatrixExploration, folder: str | os.PathLike[str], format: str = "csv"
 ) -> list[Path]:
     """Write every table and `exploration.json` into a folder, which is made when missing.
 

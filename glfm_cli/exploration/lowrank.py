@@ -1,0 +1,228 @@
+"""What the draws of a low-rank model say of a matrix: its rank, its components, its covariates.
+
+Components of a draw have no order and no sign, and those of two draws need not match. What can be
+averaged is the matrix itself: the components shown are the singular vectors of the mean over draws
+of its low-rank part,
+
+    M = mean of U (s V)' = sum over c of size_c sqrt(I J) u_c v_c'
+
+and what a draw says of component c is its own part along u_c and v_c: the size u_c' X_t v_c,
+scores X_t v_c of rows and X_t' u_c of columns. Scores are scaled so that their mean square over
+rows, or columns, is 1; sizes are root mean squares over the whole matrix, on the latent scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm_cli.latent.bsvd import Bsvd, Parts
+from glfm_cli.latent.latent import Array
+from glfm_cli.posterior import Posterior
+
+MOST_VECTORS = 600  # of all draws together, from which the mean matrix is decomposed
+TAIL = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Component:
+    """One component of the mean of the low-rank part.
+
+    size : root mean square of its cells;  size_sd : over draws
+    share : of the mean square of the mean low-rank part
+    rows, columns : (I,) and (J,) scores, mean square 1;  rows_sd, columns_sd : over draws
+    """
+
+    name: str
+    size: float
+    size_sd: float
+    share: float
+    rows: Array
+    rows_sd: Array
+    columns: Array
+    columns_sd: Array
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A quantity over draws: its mean, and where the middle 95 % of the draws lie."""
+
+    name: str
+    mean: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, name: str, values: Array) -> Amount:
+        """Return the summary of the draws (T,) of a quantity."""
+        return cls(name, float(values.mean()), *(float(q) for q in np.quantile(values, TAIL)))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one unit (a standard deviation) of a covariate does to x.
+
+    side : "row" or "column", whose covariate it is
+    mean : over the units of the other side;  spread : standard deviation over these
+    """
+
+    side: str
+    name: str
+    mean: Amount
+    spread: Amount
+
+
+def model_parts(posterior: Posterior) -> list[Parts]:
+    """Return the parts of every draw, chain by chain."""
+    model = posterior.model
+    assert isinstance(model, Bsvd)
+    return [model.parts(draw.latent) for draw in posterior.draws()]
+
+
+def ranks(posterior: Posterior) -> list[Array]:
+    """Return the number of components of every draw, an array for each chain."""
+    model = posterior.model
+    assert isinstance(model, Bsvd)
+    return [
+        np.array([model.parts(draw.latent).U.shape[1] for draw in chain])
+        for chain in posterior.chains
+    ]
+
+
+def components(
+    draws: Sequence[Parts], most: int, direction: Array | None = None
+) -> list[Component]:
+    """Return the largest components of the mean of the low-rank part.
+
+    `direction` (J,), of +1 and -1, turns columns whose latent scale runs against their values.
+    O((I + J) n^2) for n vectors of the draws that are used, at most 600.
+    """
+    kept = _thinned(draws)
+    left = np.concatenate([part.U for part in kept], axis=1)
+    right = np.concatenate([part.sV for part in kept], axis=1) / len(kept)
+    if left.shape[1] == 0:
+        return []
+    (q_left, r_left), (q_right, r_right) = np.linalg.qr(left), np.linalg.qr(right)
+    a, values, b = np.linalg.svd(r_left @ r_right.T)
+    n_rows, n_columns = left.shape[0], right.shape[0]
+    total = float(np.sum(values**2))
+    upward = np.ones(n_columns) if direction is None else direction
+    found = []
+    for c in range(min(most, int(np.sum(values > 1e-9 * values[0])))):
+        u, v = q_left @ a[:, c], q_right @ b[c]
+        largest = int(np.argmax(np.abs(v)))
+        if upward[largest] * v[largest] < 0.0:
+            u, v = -u, -v
+        rows, columns, sizes = _scores(kept, u, v, float(values[c]))
+        found.append(
+            Component(
+                name=f"C{c + 1}",
+                size=float(values[c]) / np.sqrt(n_rows * n_columns),
+                size_sd=float(sizes.std()) / np.sqrt(n_rows * n_columns),
+                share=float(values[c]) ** 2 / total,
+                rows=u * np.sqrt(n_rows),
+                rows_sd=rows * np.sqrt(n_rows),
+                columns=upward * v * np.sqrt(n_columns),
+                columns_sd=columns * np.sqrt(n_columns),
+            )
+        )
+    return found
+
+
+def _thinned(draws: Sequence[Parts]) -> list[Parts]:
+    """Return evenly spaced draws whose components are at most 600 in all, but one at least."""
+    total = sum(part.U.shape[1] for part in draws)
+    n = max(1, min(len(draws), int(len(draws) * MOST_VECTORS / max(total, 1))))
+    return [draws[i] for i in np.linspace(0, len(draws) - 1, n).round().astype(int)]
+
+
+def _scores(draws: Sequence[Parts], u: Array, v: Array, value: float) -> tuple[Array, Array, Array]:
+    """Return the sd over draws of X_t v / value (I,), of X_t' u / value (J,), and u' X_t v (T,)."""
+    first, second = np.zeros((2, u.size)), np.zeros((2, v.size))
+    sizes = np.empty(len(draws))
+    for t, part in enumerate(draws):
+        row = part.U @ (part.sV.T @ v) / value - u
+        column = part.sV @ (part.U.T @ u) / value - v
+        first += [row, row**2]
+        second += [column, column**2]
+        sizes[t] = value * (1.0 + u @ row)
+    sds = [
+        np.sqrt(np.maximum(s[1] / len(draws) - (s[0] / len(draws)) ** 2, 0.0))
+        for s in (first, second)
+    ]
+    return sds[0], sds[1], sizes
+
+
+def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[Amount]:
+    """Return the parts of the variance of a matrix's pseudo-observations, as shares of their sum.
+
+    Each part counts with the mean square over all cells, observed or not, of what it adds to x.
+    """
+    first = int(bias)
+    found: dict[str, list[float]] = {}
+    model = posterior.model
+    for part, draw in zip(draws, posterior.draws(), strict=True):
+        n_cells = part.U.shape[0] * part.sV.shape[0]
+        said = {
+            "components": _square(part.U, part.sV) / n_cells,
+            "intercepts of columns": float(np.var(part.G_R[:, 0])) if bias else 0.0,
+            "intercepts of rows": float(np.var(part.G_C[:, 0])) if bias else 0.0,
+            "features of rows": _square(part.R[:, first:], part.G_R[:, first:]) / n_cells,
+            "features of columns": _square(part.G_C[:, first:], part.C[:, first:]) / n_cells,
+            "noise": float(np.mean(model.draw_noise(draw.latent))),
+        }
+        total = sum(said.values())
+        for name, value in said.items():
+            found.setdefault(name, []).append(value / total)
+    return [
+        Amount.of(name, np.array(shares))
+        for name, shares in found.items()
+        if name in ("components", "noise") or max(shares) > 0.0
+    ]
+
+
+def _square(a: Array, b: Array) -> float:
+    """Return the sum of squares of a b'."""
+    return float(np.sum((a.T @ a) * (b.T @ b)))
+
+
+def explained(posterior: Posterior, draws: Sequence[Parts]) -> list[tuple[float, float, float]]:
+    """Return, of every latent column of a table, the share of variance that components explain.
+
+    Mean and middle 95 % over draws: the variance over rows of x, over itself and the noise.
+    """
+    owner = np.concatenate(
+        [np.full(end - start, d) for d, (start, end) in enumerate(posterior.spans)]
+    )
+    shares = []
+    for part, draw in zip(draws, posterior.draws(), strict=True):
+        cov = np.atleast_2d(np.cov(part.U, rowvar=False, bias=True)) if part.U.size else None
+        n_columns = part.sV.shape[0]
+        of_x = (
+            np.zeros(n_columns) if cov is None else np.einsum("jk,kl,jl->j", part.sV, cov, part.sV)
+        )
+        noise = posterior.model.draw_noise(draw.latent)[owner.astype(np.intp)]
+        shares.append(of_x / (of_x + noise))
+    every = np.array(shares)
+    lower, upper = np.quantile(every, TAIL, axis=0)
+    return [
+        (float(mean), float(low), float(high))
+        for mean, low, high in zip(every.mean(axis=0), lower, upper, strict=True)
+    ]
+
+
+def effects(
+    draws: Sequence[Parts], covariates: tuple[tuple[str, ...], tuple[str, ...]], bias: bool
+) -> list[Effect]:
+    """Return what the covariates of rows and of columns do, the intercepts left out."""
+    found = []
+    for side, names in zip(("row", "column"), covariates, strict=True):
+        for i, name in enumerate(names):
+            place = i + int(bias)
+            of = [(part.G_R if side == "row" else part.G_C)[:, place] for part in draws]
+            mean = np.array([g.mean() for g in of])
+            spread = np.array([g.std() for g in of])
+            found.append(Effect(side, name, Amount.of("mean", mean), Amount.of("spread", spread)))
+    return found

@@ -1,0 +1,182 @@
+"""The low-rank model explored: planted components are found, parts and shares are what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import GlfmError, explore_matrix, impute
+from glfm_cli.exploration.lowrank import components, effects, explained, variance
+from glfm_cli.latent.bsvd import Bsvd, BsvdDraw, Parts
+from glfm_cli.posterior import Draw, Posterior
+
+RATINGS = {"columns": {"u": "row", "i": "column", "r": {"type": "real", "role": "value"}}}
+FEW = {"chains": 2, "warmup": 40, "draws": 15, "threads": 1}
+
+
+def random_parts(rng: np.random.Generator, n_rows: int = 9, n_columns: int = 6) -> Parts:
+    k = int(rng.integers(0, 4))
+    return Parts(
+        rng.normal(size=(n_rows, k)),
+        rng.normal(size=(n_columns, k)),
+        np.column_stack([np.ones(n_rows), rng.normal(size=n_rows)]),
+        rng.normal(size=(n_columns, 2)),
+        rng.normal(size=(n_rows, 2)),
+        np.column_stack([np.ones(n_columns), rng.normal(size=n_columns)]),
+    )
+
+
+def posterior_of(draws: list[Parts], noise: float) -> Posterior:
+    kept = []
+    for part in draws:
+        left = np.concatenate([part.U, part.R, part.G_C], axis=1)
+        right = np.concatenate([part.sV, part.G_R, part.C], axis=1)
+        latent = BsvdDraw(
+            left, right, np.array([noise]), part.U.shape[1], part.R.shape[1], np.ones(4), 9
+        )
+        kept.append(Draw(latent, ({},), {}))
+    return Posterior(Bsvd(), (), ((0, 1),), (tuple(kept),))
+
+
+def test_components_are_the_singular_vectors_of_the_mean_matrix(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = [random_parts(rng) for _ in range(12)]
+    every = np.array([part.U @ part.sV.T for part in draws])
+    u, s, v = np.linalg.svd(every.mean(axis=0))
+    root = np.sqrt(9 * 6)
+    for c, found in enumerate(components(draws, 3)):
+        assert found.size == pytest.approx(s[c] / root)
+        assert found.share == pytest.approx(s[c] ** 2 / np.sum(s**2))
+        assert abs(found.rows @ u[:, c]) / 3 == pytest.approx(1.0)
+        assert abs(found.columns @ v[c]) / np.sqrt(6) == pytest.approx(1.0)
+        assert found.columns[np.argmax(np.abs(found.columns))] > 0
+        own, other = found.rows / 3, found.columns / np.sqrt(6)
+        np.testing.assert_allclose(found.rows_sd, 3 * (every @ other / s[c]).std(axis=0))
+        sizes = np.einsum("i,tij,j->t", own, every, other)
+        assert found.size_sd == pytest.approx(sizes.std() / root)
+
+
+def test_columns_on_a_scale_turned_around_are_turned_back(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = [random_parts(rng) for _ in range(4)]
+    direction = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    (plain, *_), (turned, *_) = components(draws, 1), components(draws, 1, direction)
+    sign = np.sign(plain.rows @ turned.rows)
+    np.testing.assert_allclose(turned.columns, sign * direction * plain.columns)
+    assert turned.columns[np.argmax(np.abs(turned.columns))] > 0
+
+
+def test_variance_is_shared_out_by_the_mean_squares_of_the_parts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = [random_parts(rng) for _ in range(5)]
+    found = {part.name: part.mean for part in variance(posterior_of(draws, 0.3), draws, bias=True)}
+    assert sum(found.values()) == pytest.approx(1.0)
+    shares = []
+    for part in draws:
+        pieces = {
+            "components": np.mean((part.U @ part.sV.T) ** 2),
+            "features of rows": np.mean(np.outer(part.R[:, 1], part.G_R[:, 1]) ** 2),
+            "features of columns": np.mean(np.outer(part.G_C[:, 1], part.C[:, 1]) ** 2),
+            "intercepts of columns": np.var(part.G_R[:, 0]),
+            "intercepts of rows": np.var(part.G_C[:, 0]),
+            "noise": 0.3,
+        }
+        shares.append({name: value / sum(pieces.values()) for name, value in pieces.items()})
+    for name, value in found.items():
+        assert value == pytest.approx(np.mean([one[name] for one in shares])), name
+
+
+def test_effects_are_those_of_the_covariates_behind_the_intercept(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = [random_parts(rng) for _ in range(6)]
+    row, column = effects(draws, (("age",), ("year",)), bias=True)
+    assert (row.side, row.name, column.side, column.name) == ("row", "age", "column", "year")
+    assert row.mean.mean == pytest.approx(np.mean([part.G_R[:, 1].mean() for part in draws]))
+    assert column.spread.mean == pytest.approx(np.mean([part.G_C[:, 1].std() for part in draws]))
+
+
+def test_a_column_is_explained_as_far_as_its_means_vary(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = [random_parts(rng, n_columns=1) for _ in range(5)]
+    ((mean, low, high),) = explained(posterior_of(draws, 0.5), draws)
+    of_x = np.array([np.var(part.U @ part.sV.T) for part in draws])
+    assert mean == pytest.approx(np.mean(of_x / (of_x + 0.5)))
+    assert low <= mean <= high
+
+
+def test_a_planted_component_and_covariate_are_found(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    u, v = np.repeat([-1.0, 1.0], 20), np.repeat([1.0, -1.0], 12)
+    age = rng.normal(size=40)
+    X = 1.5 * np.outer(u, v) + 0.8 * age[:, None]
+    row, column = np.nonzero(rng.random(X.shape) < 0.6)
+    values = X[row, column] + 0.4 * rng.normal(size=row.size)
+    table = pa.table({"u": row, "i": column, "r": values})
+    people = pa.table({"id": np.arange(40), "age": age})
+    types = {"columns": {"id": "id", "age": {"type": "real", "transform": "none"}}}
+    found = explore_matrix(table, RATINGS, row_features=(people, types), top=3, **FEW)
+    first = found.components[0]
+    assert first.share > 0.8
+    assert abs(np.corrcoef(first.rows, u)[0, 1]) > 0.95
+    places = {int(i): j for j, i in enumerate(found.columns["i"].to_pylist())}
+    order = [places[j] for j in range(24)]
+    assert abs(np.corrcoef(first.columns[order], v)[0, 1]) > 0.95
+    (effect,) = found.effects
+    assert effect.mean.lower > 0
+    said = found.to_dict()
+    assert said["rank"]["lower"] <= said["rank"]["mean"] <= said["rank"]["upper"] + 1
+    tables = found.tables()
+    assert tables["rank"]["probability"].to_numpy().sum() == pytest.approx(1.0)
+    assert tables["rank_trace"].num_rows == 30
+    assert tables["rows"].num_rows == 40 * len(found.components)
+
+
+TYPES = {
+    "columns": {
+        "id": "id",
+        "a": "real",
+        "b": {"type": "positive", "transform": "log", "reflect": 50},
+        "c": {"type": "categorical", "levels": ["x", "y", "z"]},
+    }
+}
+
+
+def mixed(seed: int, n: int = 60) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=n)
+    return pa.table(
+        {
+            "id": [f"r{i}" for i in range(n)],
+            "a": u + 0.2 * rng.normal(size=n),
+            "b": 50 - np.exp(1.0 + 0.5 * u + 0.1 * rng.normal(size=n)),
+            "c": np.where(u > 0.3, "y", np.where(u < -0.3, "x", "z")),
+        }
+    )
+
+
+def test_columns_that_fall_together_have_opposite_scores(seed: int) -> None:
+    found = explore_matrix(mixed(seed), TYPES, **FEW)
+    assert found.rows.column_names == ["id", "row"]
+    columns = found.columns.to_pylist()
+    assert [row["column"] for row in columns] == ["a", "b", "c", "c"]
+    score = found.components[0].columns
+    assert score[0] * score[1] < 0  # b falls where a rises
+    assert len(found.explained) == 4
+    assert found.explained[0][0] > 0.5
+
+
+def test_a_saved_fit_gives_the_same_as_its_table(seed: int, tmp_path: object) -> None:
+    few = {**FEW, "warmup": 5}
+    impute(mixed(seed), TYPES, model="bsvd", save=tmp_path / "fit.glfm", **few)
+    kept = explore_matrix(tmp_path / "fit.glfm")
+    fresh = explore_matrix(mixed(seed), TYPES, **few)
+    for one, other in zip(kept.components, fresh.components, strict=True):
+        np.testing.assert_array_equal(one.rows, other.rows)
+    assert kept.rank_table().equals(fresh.rank_table())
+
+
+def test_a_fit_of_another_model_is_refused(seed: int, tmp_path: object) -> None:
+    impute(mixed(seed), TYPES, save=tmp_path / "fit.glfm", chains=1, warmup=1, draws=1, threads=1)
+    with pytest.raises(GlfmError, match="is a fit of the model 'glfm', expected one of bsvd"):
+        explore_matrix(tmp_path / "fit.glfm")
