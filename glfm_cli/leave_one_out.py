@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit
 
 from glfm_cli.chain import Problem
 from glfm_cli.executors import run_jobs
@@ -24,6 +25,7 @@ from glfm_cli.recalibration import (
     Recalibration,
     log_mass,
     polynomials,
+    tilt_covariance,
     tilt_moments,
 )
 
@@ -34,6 +36,9 @@ LARGEST_WEIGHT = 1e6  # of a level's probability of 1, and of a density at its m
 TIED = 0.6  # share of one value from which a column of numbers has no density to speak of
 EXPONENT_SD, TILT_SD = 0.3, 0.1  # of normal priors around no correction; the first of log a
 EXPONENT_RANGE = 1.0  # of log a
+# Prior probability that a column's numbers need no correction: forecasts by importance weights are
+# off by a few percent in coverage themselves, so that weak evidence is no reason to correct.
+NO_TILT = 0.9
 
 
 def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> Posterior:
@@ -116,15 +121,21 @@ def fit_exponent(p: Array, codes: Array) -> float:
 
 
 def fit_tilt(u: Array) -> Array:
-    """Return the b under which the forecasts' distribution functions u (n,) are likeliest."""
+    """Return the b that the forecasts' distribution functions u (n,) at the true values call for.
+
+    Its posterior mean when b is 0 with probability `NO_TILT`, else normal: the mode of the normal
+    part times that part's posterior probability, by Laplace's method.
+    """
     total, n = polynomials(np.clip(u, 0.0, 1.0)).sum(axis=1), u.size
 
     def loss(b: Array) -> tuple[float, Array]:
         value = n * log_mass(b) - float(b @ total) + 0.5 * float(np.sum((b / TILT_SD) ** 2))
         return value, n * tilt_moments(b) - total + b / TILT_SD**2
 
-    out: Array = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
-    return out
+    mode: Array = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
+    bend = n * tilt_covariance(mode) + np.eye(2) / TILT_SD**2
+    log_odds = -loss(mode)[0] - 2.0 * np.log(TILT_SD) - 0.5 * np.linalg.slogdet(bend)[1]
+    return mode * expit(log_odds + np.log1p(-NO_TILT) - np.log(NO_TILT))
 
 
 @dataclass(frozen=True)

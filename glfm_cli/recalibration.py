@@ -88,3 +88,11 @@ def tilt_moments(b: Array) -> Array:
     """Return the means of f_1 and f_2 under g."""
     out: Array = np.mean(_ON_GRID * np.exp(log_tilt(b, _ON_GRID)), axis=1)
     return out
+
+
+def tilt_covariance(b: Array) -> Array:
+    """Return the covariance (2, 2) of f_1 and f_2 under g: the bend of `log_mass`."""
+    g = np.exp(log_tilt(b, _ON_GRID)) / GRID.size
+    off = _ON_GRID - tilt_moments(b)[:, None]
+    out: Array = (g * off) @ off.T
+    return out

@@ -21,7 +21,14 @@ from glfm_cli.leave_one_out import fit_exponent, fit_tilt, leave_one_out, recali
 from glfm_cli.links.link import LinkConfig
 from glfm_cli.posterior import Posterior
 from glfm_cli.predictive import log_scores, predict
-from glfm_cli.recalibration import GRID, Recalibration, log_tilt, polynomials
+from glfm_cli.recalibration import (
+    GRID,
+    Recalibration,
+    log_tilt,
+    polynomials,
+    tilt_covariance,
+    tilt_moments,
+)
 from glfm_cli.sampling import sample
 from glfm_cli.schema import Schema
 
@@ -105,6 +112,20 @@ def test_the_tilt_of_distribution_functions_is_found(b: tuple[float, float]) -> 
 def test_few_cells_hardly_correct() -> None:
     assert np.abs(fit_tilt(np.array([0.4, 0.5, 0.6]))).max() < 0.05
     assert fit_exponent(np.array([[0.6, 0.4]] * 3), np.array([0, 0, 0])) < 1.2
+
+
+def test_weak_evidence_is_no_reason_to_correct() -> None:
+    found = [fit_tilt(np.random.default_rng(seed).random(400)) for seed in range(9)]
+    assert np.median(np.abs(found)) < 0.01
+    narrow = 0.25 + 0.5 * np.random.default_rng(1).random(400)
+    assert fit_tilt(narrow)[1] < -0.5
+
+
+@given(tilts)
+def test_the_covariance_of_a_tilt_is_the_slope_of_its_means(b: np.ndarray) -> None:
+    step = 1e-5 * np.eye(2)
+    slope = [(tilt_moments(b + e) - tilt_moments(b - e)) / 2e-5 for e in step]
+    np.testing.assert_allclose(tilt_covariance(b), slope, atol=1e-6)
 
 
 def test_weighted_forecasts_are_those_of_refits_without_the_cell() -> None:
