@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
@@ -72,6 +72,17 @@ def run_jobs(
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def team(threads: int) -> Iterator[ThreadPoolExecutor | None]:
+    """Lend a pool of threads for small jobs, None for one thread; BLAS is held to one thread."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        if threads == 1:
+            yield None
+            return
+        with ThreadPoolExecutor(max_workers=threads) as pool:
+            yield pool
 
 
 # ------------------------------------------------------------------------------ processes

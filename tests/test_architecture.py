@@ -63,7 +63,7 @@ HOMES = {
     "threadpoolctl": {"executors"},
     "pyarrow": {"io", "guess", "encoding", "posterior", "store", *TASKS},
     "xarray": {"completion"},
-    "sklearn": {"evaluation", "estimators"},
+    "sklearn": {"classification", "evaluation", "estimators"},
 }
 DISTRIBUTION_OF = {"sklearn": "scikit-learn", "yaml": "PyYAML"}  # where names differ
 # Extras whose packages a function may import when it is asked for what they are for.

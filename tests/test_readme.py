@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import glfm_cli
-from glfm_cli import evaluate, impute, read_schema
+from glfm_cli import classify, evaluate, impute, read_schema
 from glfm_cli.cli.app import run
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.completion.result import PROBABILITIES, cells_schema
@@ -41,6 +41,7 @@ SHORT_OPTIONS = {
     "explore": _OPTIONS,
     "suggest": _OPTIONS,
     "evaluate": f"{_OPTIONS} --repeats 2 --rates 0.1,0.3",
+    "classify": "--chains 1 --set iterations=3",
 }
 
 
@@ -111,6 +112,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         for name, value in SHORT.items():
             for function in (impute, evaluate):
                 patch.setitem(function.__kwdefaults__, name, value)
+        patch.setitem(classify.__kwdefaults__, "settings", {"iterations": 3})
         yield Ran(request.param, tmp_path_factory.mktemp("examples"))
 
 

@@ -19,11 +19,12 @@ import typer
 from typer.main import get_command
 
 from glfm_cli import __version__
-from glfm_cli.cli import diagnose, evaluate, explore, impute, suggest, types
+from glfm_cli.cli import classify, diagnose, evaluate, explore, impute, suggest, types
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.errors import GlfmError
 
 COMMANDS: dict[str, ModuleType] = {
+    "classify": classify,
     "diagnose": diagnose,
     "evaluate": evaluate,
     "explore": explore,

@@ -53,6 +53,18 @@ def _chunks(series: Any) -> list[pa.Array]:
     return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
 
 
+def table_of_numbers(matrix: Any) -> pa.Table:
+    """Return a matrix of numbers (n, p) as a table of columns x0, x1, ...; NaN becomes null."""
+    numbers = matrix.astype("float64")
+    columns = [pa.array(column, from_pandas=True) for column in numbers.T]
+    return pa.table(columns, names=[f"x{i}" for i in range(len(columns))])
+
+
+def with_texts(table: pa.Table, name: str, texts: Any) -> pa.Table:
+    """Return a table with one more column, of texts and None."""
+    return table.append_column(name, pa.array(texts, pa.string()))
+
+
 def frame_like(table: pa.Table, frame: Any, changed: Collection[str]) -> Any:
     """Return a copy of a data frame with some columns taken from a table, in their dtypes.
 

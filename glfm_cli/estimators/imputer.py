@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping
 from typing import Any, Self
@@ -23,6 +22,7 @@ from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.impute import INTERVAL
 from glfm_cli.completion.new_rows import Unseen
 from glfm_cli.errors import UsageError
+from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.executors import available_threads
 from glfm_cli.guess import guess_schema
 from glfm_cli.io.frames import frame_like, is_frame, table_of
@@ -31,7 +31,7 @@ from glfm_cli.schema import Schema
 Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
 
-class GlfmImputer:
+class GlfmImputer(WithParameters):
     """Fills gaps of tables, and of new rows with what the fitted table has taught.
 
     Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes a pandas `DataFrame` or a
@@ -138,27 +138,6 @@ class GlfmImputer:
             raise UsageError("this GlfmImputer is not fitted yet", hint="Call `fit` first.")
         return self.feature_names_in_.copy()
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor; none has parameters of its own."""
-        return {name: getattr(self, name) for name in self._parameters()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor.
-
-        Raises
-        ------
-        UsageError
-            There is no such argument.
-        """
-        for name, value in params.items():
-            if name not in self._parameters():
-                known = ", ".join(self._parameters())
-                raise UsageError(
-                    f"GlfmImputer has no parameter '{name}'", expected=f"one of {known}"
-                )
-            setattr(self, name, value)
-        return self
-
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `transform` gives back: what it was given ("default"), or "pandas"."""
         if transform not in (None, "default", "pandas"):
@@ -166,10 +145,6 @@ class GlfmImputer:
         if transform is not None:
             self._as_pandas = transform == "pandas"
         return self
-
-    def __repr__(self) -> str:
-        said = {k: v for k, v in self.get_params().items() if v != self._parameters()[k].default}
-        return f"GlfmImputer({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "completion_")
@@ -183,12 +158,6 @@ class GlfmImputer:
             transformer_tags=TransformerTags(),
             input_tags=InputTags(allow_nan=True, string=True, categorical=True),
         )
-
-    @classmethod
-    def _parameters(cls) -> dict[str, inspect.Parameter]:
-        """Return the constructor's parameters by name."""
-        signature = inspect.signature(cls.__init__).parameters
-        return {name: one for name, one in signature.items() if name != "self"}
 
     def _workers(self) -> int:
         return self.threads or available_threads()

@@ -1,0 +1,28 @@
+"""Classification: predict a label when features, and some labels, are missing."""
+
+from __future__ import annotations
+
+from glfm_cli.classification.classifier import Classifier
+from glfm_cli.classification.classify import CHAINS, SEED, classify, classify_rows
+from glfm_cli.classification.folds import CrossValidation, cross_validate
+from glfm_cli.classification.kept import load_trained, save_trained
+from glfm_cli.classification.result import Classification, Predictions
+from glfm_cli.classification.scores import SCORES, all_scores
+from glfm_cli.classification.trained import Trained
+
+__all__ = [
+    "CHAINS",
+    "SCORES",
+    "SEED",
+    "Classification",
+    "Classifier",
+    "CrossValidation",
+    "Predictions",
+    "Trained",
+    "all_scores",
+    "classify",
+    "classify_rows",
+    "cross_validate",
+    "load_trained",
+    "save_trained",
+]

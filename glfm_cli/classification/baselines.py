@@ -1,0 +1,84 @@
+"""Logistic regression on completed features, beside which cross-validation shows the model.
+
+Needs scikit-learn, an optional extra. Features are seen as the model sees them, on their latent
+scale, and gaps are filled with the mean, or with the conditional mean given the other features.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.classification.features import calibrate, is_constant
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.links.link import LinkConfig
+
+Array = NDArray[Any]
+
+NAMES = ("logistic, mean", "logistic, conditional mean")
+
+
+def available() -> bool:
+    """Return whether scikit-learn is installed."""
+    return find_spec("sklearn") is not None
+
+
+def baseline_probabilities(
+    train: Sequence[EncodedColumn],
+    code: Array,
+    test: Sequence[EncodedColumn],
+    n_levels: int,
+    links: LinkConfig,
+    seed: int,
+) -> dict[str, Array]:
+    """Return (n, R) probabilities of test rows by each of `NAMES`, fitted to labelled rows."""
+    from sklearn.linear_model import LogisticRegression
+
+    at, there = _matrices(train, test, links)
+    labelled = ~np.isnan(code)
+    out = {}
+    for name, conditional in zip(NAMES, (False, True), strict=True):
+        filled, new = _fill(at, there, conditional, seed)
+        model = LogisticRegression(max_iter=2000)
+        model.fit(filled[labelled], code[labelled].astype(int))
+        p = np.zeros((len(new), n_levels))
+        p[:, model.classes_] = model.predict_proba(new)
+        out[name] = p
+    return out
+
+
+def _matrices(
+    train: Sequence[EncodedColumn], test: Sequence[EncodedColumn], links: LinkConfig
+) -> tuple[Array, Array]:
+    """Return the features of both as numbers, NaN where missing."""
+    parts: tuple[list[Array], list[Array]] = ([], [])
+    for e, other in zip(train, test, strict=True):
+        if is_constant(e):
+            continue
+        feature = calibrate(e, links)
+        for x, part in zip((e.x, other.x), parts, strict=True):
+            part.append(np.where(np.isnan(x)[:, None], np.nan, feature.latent(x)))
+    width = (np.empty((train[0].x.size, 0)), np.empty((test[0].x.size, 0)))
+    at, there = (np.hstack([w, *part]) for w, part in zip(width, parts, strict=True))
+    return at, there
+
+
+def _fill(at: Array, there: Array, conditional: bool, seed: int) -> tuple[Array, Array]:
+    """Return both matrices with their gaps filled by what the first teaches."""
+    if not conditional or at.shape[1] < 2:
+        mean = np.nanmean(at, axis=0) if at.size else np.empty(0)
+        return np.where(np.isnan(at), mean, at), np.where(np.isnan(there), mean, there)
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    with warnings.catch_warnings():
+        # Ten rounds are its default, and what its users get, converged or not.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        imputer = IterativeImputer(random_state=seed)
+        return imputer.fit_transform(at), imputer.transform(there)

@@ -1,0 +1,300 @@
+"""Predict a label when features, and some labels, are missing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from glfm_cli.classification.classifier import fit_classifier
+from glfm_cli.classification.folds import cross_validate
+from glfm_cli.classification.kept import load_trained, save_trained
+from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
+from glfm_cli.classification.scores import all_scores
+from glfm_cli.classification.task import Task, make_task
+from glfm_cli.classification.trained import Trained, read_new_rows
+from glfm_cli.completion import as_schema
+from glfm_cli.completion.new_rows import Unseen, check_unseen
+from glfm_cli.errors import TableError, UsageError
+from glfm_cli.executors import available_threads, team
+from glfm_cli.io import read_table
+from glfm_cli.latent.iqgme import IqgmeConfig
+from glfm_cli.links.link import LinkConfig
+from glfm_cli.schema import Schema
+from glfm_cli.settings import apply_settings
+from glfm_cli.store import check_free
+
+Array = NDArray[Any]
+
+CHAINS = 8
+SEED = 0
+FEW_LABELS = 10  # of one level, below which a fit is warned about
+
+Watch = Callable[[int, int, float], None]
+
+
+def classify(
+    table: pa.Table | str | os.PathLike[str],
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    predict: pa.Table | str | os.PathLike[str] | None = None,
+    cv: int | None = None,
+    unseen: Unseen = "error",
+    chains: int = CHAINS,
+    seed: int = SEED,
+    threads: int | None = None,
+    time_limit: float | None = None,
+    settings: Mapping[str, object] | None = None,
+    save: str | os.PathLike[str] | None = None,
+    watch: Watch | None = None,
+) -> Classification:
+    """Predict a label from features that may be missing.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or path
+        The training rows. Rows without a label help to learn where rows lie, and are predicted
+        unless `predict` or `cv` asks for something else.
+    types : Schema, mapping or path
+        What the columns mean.
+    target : str, optional
+        The column to predict, categorical or ordinal (whose order is not used); that of role
+        target if left out.
+    predict : pyarrow.Table or path, optional
+        Rows to predict. Labels that they have are not looked at but to score the predictions.
+    cv : int, optional
+        Cross-validate with so many folds instead.
+    unseen : {"error", "missing"}
+        What a level is, in `predict`, that the training rows do not have; as "missing" it tells
+        nothing.
+    chains, seed : int
+        Starts of the fit, of which the best is kept, and what they are drawn from.
+    threads : int, optional
+        By default as many as there are processors; the result does not depend on it.
+    time_limit : float, optional
+        Seconds after which the fit ends where it is.
+    settings : mapping, optional
+        Fields of the model's and the links' configuration, by name.
+    save : path, optional
+        A new folder NAME.glfm to keep the fit in; `classify_rows` takes it.
+    watch : callable, optional
+        Told start, iteration and bound after every iteration.
+
+    Returns
+    -------
+    Classification
+
+    Raises
+    ------
+    GlfmError
+        The tables, the types or an option are wrong; the error says where and what to do.
+    """
+    _check(predict, cv, chains, seed, threads, time_limit)
+    missing = check_unseen(unseen) == "missing"
+    configs = apply_settings({"model": IqgmeConfig(), "links": LinkConfig()}, dict(settings or {}))
+    file = None if isinstance(table, pa.Table) else str(table)
+    table = table if isinstance(table, pa.Table) else read_table(table)
+    task = make_task(table, as_schema(types), target, file)
+    new = None
+    if predict is not None:
+        other = None if isinstance(predict, pa.Table) else str(predict)
+        source = predict if isinstance(predict, pa.Table) else read_table(predict)
+        new = read_new_rows(task, source, missing, other)
+    if cv is not None:
+        _check_folds(task, cv)
+    elif new is None and save is None and not np.isnan(task.code).any():
+        raise nothing_to_predict()
+    if save is not None:
+        _check_save(save, cv)
+    began = time.monotonic()
+    stop = _Deadline(None if time_limit is None else began + time_limit)
+    said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop, "watch": watch}
+    levels = len(task.levels)
+    trained = predictions = validated = None
+    with team(threads or available_threads()) as pool:
+        if cv is not None:
+            validated = cross_validate(
+                task.features, task.code, levels, configs["model"], configs["links"],
+                n_folds=cv, pool=pool, **said,
+            )  # fmt: skip
+            p = validated.p["iqgme"]
+            predictions = _predictions(task, table, validated.rows, p, task.code, validated.fold)
+        else:
+            classifier = fit_classifier(
+                task.features, task.code, levels, configs["model"], configs["links"],
+                pool=pool, **said,
+            )  # fmt: skip
+            trained = Trained.of(task, table, classifier, seed)
+            if save is not None:
+                save_trained(trained, save)
+            if new is not None:
+                p = classifier.probabilities(new.features, pool)
+                rows = np.arange(new.data.n_rows)
+                predictions = _predictions(task, new.table, rows, p, new.code)
+            elif np.isnan(task.code).any():
+                p = classifier.probabilities(task.features, pool)
+                rows = np.flatnonzero(np.isnan(task.code))
+                predictions = _predictions(task, table, rows, p[rows], task.code)
+    return Classification(
+        target=task.name,
+        levels=task.levels,
+        n_rows=task.data.n_rows,
+        n_labelled=int(np.sum(~np.isnan(task.code))),
+        n_features=len(task.features),
+        trained=trained,
+        predictions=predictions,
+        scores=_scores(predictions) if new is not None else None,
+        cross_validation=validated,
+        seed=seed,
+        seconds=time.monotonic() - began,
+        stopped=stop.reason,
+        warnings=(*task.notes, *_few(task), *(new.data.notes if new is not None else ())),
+    )
+
+
+def classify_rows(
+    table: pa.Table | str | os.PathLike[str],
+    fit: Trained | str | os.PathLike[str],
+    *,
+    unseen: Unseen = "error",
+    threads: int | None = None,
+) -> Classification:
+    """Predict labels with a classifier that was fitted before.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or path
+        Rows to predict, as `predict` of `classify`.
+    fit : Trained or path
+        `Classification.trained`, or the folder that `save` named.
+    unseen, threads
+        As for `classify`.
+
+    Raises
+    ------
+    GlfmError
+        The table is not like the one of the fit, or the folder is damaged.
+    """
+    missing = check_unseen(unseen) == "missing"
+    began = time.monotonic()
+    trained = fit if isinstance(fit, Trained) else load_trained(fit)
+    file = None if isinstance(table, pa.Table) else str(table)
+    table = table if isinstance(table, pa.Table) else read_table(table)
+    new = trained.read(table, unseen_is_missing=missing, file=file)
+    with team(threads or available_threads()) as pool:
+        p = trained.probabilities(new.features, pool)
+    name = trained.target.column.name
+    ids = table.select(list(new.data.ids))
+    rows = np.arange(new.data.n_rows)
+    predictions = Predictions(name, trained.levels, rows, p, new.code, ids)
+    return Classification(
+        target=name,
+        levels=trained.levels,
+        n_rows=trained.n_rows,
+        n_labelled=trained.n_labelled,
+        n_features=len(trained.features),
+        trained=trained,
+        predictions=predictions,
+        scores=_scores(predictions),
+        cross_validation=None,
+        seed=trained.seed,
+        seconds=time.monotonic() - began,
+        stopped=None,
+        warnings=new.data.notes,
+    )
+
+
+def _check_save(save: str | os.PathLike[str], cv: int | None) -> None:
+    if cv is not None:
+        raise UsageError(
+            "--cv and --save cannot be used together: --cv makes a fit for each fold",
+            hint="Run the command twice.",
+        )
+    check_free(Path(save))
+
+
+def _predictions(
+    task: Task, table: pa.Table, rows: Array, p: Array, code: Array, fold: Array | None = None
+) -> Predictions:
+    """Return the predictions of some rows of a table, p being theirs and `code` the table's."""
+    ids = [name for name in task.data.ids if name in table.column_names]
+    there = table.select(ids).take(pa.array(rows))
+    return Predictions(task.name, task.levels, rows, p, code[rows], there, fold)
+
+
+def _scores(predictions: Predictions | None) -> dict[str, float] | None:
+    """Return the scores of the predictions whose labels are known, None when there are none."""
+    if predictions is None:
+        return None
+    known = ~np.isnan(predictions.code)
+    return all_scores(predictions.code[known], predictions.p[known]) if known.any() else None
+
+
+def _few(task: Task) -> list[str]:
+    count = np.bincount(task.code[~np.isnan(task.code)].astype(np.intp))
+    few = [
+        f"'{level}' ({n})" for level, n in zip(task.levels, count, strict=True) if n < FEW_LABELS
+    ]
+    if not few:
+        return []
+    return [f"column '{task.name}': few rows are labelled {', '.join(few[:5])}"]
+
+
+class _Deadline:
+    """Asked whether to end; remembers that it said so."""
+
+    def __init__(self, at: float | None) -> None:
+        self.at = at
+        self.reason: str | None = None
+
+    def __call__(self) -> bool:
+        if self.at is not None and time.monotonic() >= self.at:
+            self.reason = "time limit"
+        return self.reason is not None
+
+
+def _check(
+    predict: object,
+    cv: int | None,
+    chains: int,
+    seed: int,
+    threads: int | None,
+    time_limit: float | None,
+) -> None:
+    """Raise UsageError when options are out of range or do not fit together."""
+    whole = {"--chains": (chains, 1), "--seed": (seed, 0)}
+    whole |= {} if threads is None else {"--threads": (threads, 1)}
+    whole |= {} if cv is None else {"--cv": (cv, 2)}
+    for name, (value, least) in whole.items():
+        if not isinstance(value, Integral) or value < least:
+            raise UsageError(name, value=value, expected=f"a whole number from {least}")
+    if time_limit is not None and not 0 < time_limit < float("inf"):
+        raise UsageError("--time-limit", value=time_limit, expected="seconds above 0")
+    if cv is not None and predict is not None:
+        raise UsageError(
+            "--cv and --predict cannot be used together: --cv makes a fit for each fold",
+            hint="Run the command twice.",
+        )
+
+
+def _check_folds(task: Task, cv: int) -> None:
+    """Raise when a fold would leave training rows without a label of each level."""
+    code = task.code[~np.isnan(task.code)].astype(np.intp)
+    if cv > code.size:
+        raise UsageError("--cv", value=cv, expected=f"at most {code.size}, the labelled rows")
+    count = np.bincount(code)
+    rare = int(np.argmin(count))
+    if count[rare] < 2:
+        raise TableError(
+            f"only one row is labelled '{task.levels[rare]}', and --cv holds it out",
+            column=task.name,
+            expected="at least two rows of each label",
+        )

@@ -1,0 +1,256 @@
+"""A classifier kept in a folder NAME.glfm: `run.json`, `types.yaml` and the numbers `fit.arrow`.
+
+Numbers and text only, checked before they are trusted, as every saved fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.classification.classifier import Classifier
+from glfm_cli.classification.features import Choice, Feature, Number, Steps
+from glfm_cli.classification.trained import Trained
+from glfm_cli.encoding import LearntColumn
+from glfm_cli.errors import GlfmError, StoreError
+from glfm_cli.latent.iqgme import Experts, Fitted
+from glfm_cli.latent.latent import take
+from glfm_cli.links.constants import constants_of, link_from
+from glfm_cli.links.link import LinkConfig, of_numbers
+from glfm_cli.schema import Column, ColumnType, Schema
+from glfm_cli.store import check_folder, check_free, versions
+from glfm_cli.store.arrays import read_one, to_stream
+from glfm_cli.store.folder import HEADER, TYPES, map_file, read_small, replace_file
+
+Array = NDArray[Any]
+
+FORMAT = 1
+NUMBERS = "fit.arrow"
+MOST_BYTES = 64 * 2**20
+KEY = "glfm_classifier"
+
+
+def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
+    """Keep a fitted classifier in a new folder.
+
+    Raises
+    ------
+    OutputError
+        The folder is there already, or cannot be written.
+    """
+    path = Path(folder)
+    check_free(path)
+    path.mkdir()
+    numbers = to_stream(_numbers_out(trained))
+    types = trained.schema.to_yaml().encode()
+    used = set(trained.classifier.columns)
+    content = {
+        KEY: FORMAT,
+        "versions": versions(),
+        "table": list(trained.columns),
+        "features": [_column_out(known) | {"used": known.column.name in used}
+                     for known in trained.features],
+        "target": _column_out(trained.target),
+        "rows": trained.n_rows,
+        "labelled": trained.n_labelled,
+        "seed": trained.seed,
+        "converged": trained.classifier.fitted.converged,
+        "types_sha256": hashlib.sha256(types).hexdigest(),
+        "numbers_sha256": hashlib.sha256(numbers).hexdigest(),
+    }  # fmt: skip
+    replace_file(path, TYPES, [types])
+    replace_file(path, NUMBERS, [numbers])
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(path, HEADER, [text.encode()])
+
+
+def load_trained(folder: str | os.PathLike[str]) -> Trained:
+    """Return a classifier that was kept.
+
+    Raises
+    ------
+    StoreError
+        It is no such folder, or a file of it is damaged or was changed.
+    """
+    path = Path(folder)
+    check_folder(path)
+    content = _read_header(path)
+    types = _read_hashed(path, TYPES, content.get("types_sha256"))
+    try:
+        schema = Schema.from_yaml(types.decode("utf-8"), file=str(path / TYPES))
+        numbers = _read_numbers(path, content.get("numbers_sha256"))
+        return _trained(content, schema, numbers)
+    except StoreError:
+        raise
+    except (GlfmError, ValueError, KeyError, TypeError, np.linalg.LinAlgError) as error:
+        raise StoreError(f"cannot be used: {error}", file=str(path)) from None
+
+
+# ----------------------------------------------------------------------------------- writing
+
+
+def _column_out(known: LearntColumn) -> dict[str, Any]:
+    column = known.column
+    return {"name": column.name, "type": str(column.type), "levels": list(known.levels)}
+
+
+def _numbers_out(trained: Trained) -> dict[str, Array]:
+    classifier = trained.classifier
+    out: dict[str, Array] = {}
+    place = {known.column.name: d for d, known in enumerate(trained.features)}
+    for name, feature in zip(classifier.columns, classifier.features, strict=True):
+        for key, value in _feature_out(feature).items():
+            out[f"{place[name]}.{key}"] = value
+    for known in trained.features:
+        if not known.levels:
+            ends = np.quantile(known.sample, [0.0, 0.5, 1.0], method="nearest")
+            out[f"{place[known.column.name]}.sample"] = ends
+    for field in _expert_fields():
+        value = getattr(classifier.fitted.experts, field)
+        out[f"experts.{field}"] = np.asarray(value, dtype=np.float64)
+    out["bounds"] = classifier.fitted.bounds
+    out["reference"] = np.array(classifier.reference, dtype=np.int64)
+    return out
+
+
+def _feature_out(feature: Feature) -> dict[str, Array]:
+    if isinstance(feature, Number):
+        scale = {"mean": np.array(feature.mean), "sd": np.array(feature.sd)}
+        return scale | {f"link.{k}": v for k, v in constants_of(feature.link).items()}
+    if isinstance(feature, Steps):
+        return {"cuts": feature.cuts}
+    assert isinstance(feature, Choice)
+    return {"reference": np.array(feature.reference, dtype=np.int64)}
+
+
+def _expert_fields() -> list[str]:
+    return [field.name for field in fields(Experts) if field.init]
+
+
+# ----------------------------------------------------------------------------------- reading
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    file = str(path / HEADER)
+    try:
+        content = json.loads(read_small(path, HEADER, MOST_BYTES).decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise StoreError("is not JSON text", file=file) from None
+    if not isinstance(content, dict) or KEY not in content:
+        raise StoreError(
+            "does not describe a classifier",
+            file=file,
+            hint="`glfm classify ... --save DIR.glfm` makes such a folder.",
+        )
+    if content[KEY] != FORMAT:
+        raise StoreError(
+            "this version of the format is not known",
+            file=file,
+            value=f"{KEY}: {content[KEY]}",
+            expected=f"{KEY}: {FORMAT}",
+        )
+    return content
+
+
+def _read_hashed(path: Path, name: str, expected: object) -> bytes:
+    found = read_small(path, name, MOST_BYTES)
+    if hashlib.sha256(found).hexdigest() != expected:
+        raise StoreError("is not what was written: its hash is another", file=str(path / name))
+    return found
+
+
+def _read_numbers(path: Path, expected: object) -> dict[str, Array]:
+    buffer = map_file(path, NUMBERS)
+    if hashlib.sha256(memoryview(buffer)).hexdigest() != expected:
+        raise StoreError("is not what was written: its hash is another", file=str(path / NUMBERS))
+    return read_one(buffer)
+
+
+def _trained(content: dict[str, Any], schema: Schema, numbers: dict[str, Array]) -> Trained:
+    names = [str(name) for name in content["table"]]
+    resolved = {column.name: column for column in schema.resolve(names)}
+    learnt, used, features = [], [], []
+    for d, said in enumerate(content["features"]):
+        part = _under(numbers, f"{d}.")
+        known = _column_in(said, resolved, part)
+        learnt.append(known)
+        if said["used"]:
+            used.append(known.column.name)
+            features.append(_feature_in(known, part))
+    target = _column_in(content["target"], resolved, {})
+    n_latent = sum(feature.n_latent for feature in features)
+    experts = _experts_in(_under(numbers, "experts."), n_latent, len(target.levels))
+    bounds = take(numbers, "bounds", np.float64, (None,))
+    fitted = Fitted(
+        experts, np.empty((experts.H, 0)), bounds, bounds[-1:], content["converged"] is True
+    )
+    reference = int(take(numbers, "reference", np.int64, ()))
+    if not 0 <= reference < len(target.levels):
+        raise ValueError(f"'reference' is {reference}")
+    classifier = Classifier(tuple(used), tuple(features), len(target.levels), reference, fitted)
+    counts = (int(content["rows"]), int(content["labelled"]), int(content["seed"]))
+    return Trained(schema, tuple(names), tuple(learnt), target, classifier, *counts)
+
+
+def _under(numbers: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {k.removeprefix(prefix): v for k, v in numbers.items() if k.startswith(prefix)}
+
+
+def _column_in(
+    said: Mapping[str, Any], resolved: Mapping[str, Column], part: Mapping[str, Array]
+) -> LearntColumn:
+    column = replace(resolved[str(said["name"])], type=ColumnType(said["type"]))
+    levels = tuple(str(level) for level in said["levels"])
+    sample = np.empty(0) if levels else take(part, "sample", np.float64, (3,))
+    return LearntColumn(column, levels, sample)
+
+
+def _feature_in(known: LearntColumn, part: Mapping[str, Array]) -> Feature:
+    column, n_levels = known.column, len(known.levels)
+    if not n_levels:
+        constants = _under(part, "link.")
+        link = of_numbers(link_from(column, 0, constants, LinkConfig()))
+        mean, sd = (float(take(part, name, np.float64, ())) for name in ("mean", "sd"))
+        if not sd > 0:
+            raise ValueError(f"column '{column.name}': 'sd' is {sd:g}")
+        return Number(link, mean, sd)
+    if n_levels == 2 or column.type is ColumnType.ORDINAL:
+        cuts = np.asarray(part["cuts"])
+        if cuts.shape != (n_levels + 1,) or not np.all(np.diff(cuts) > 0):
+            raise ValueError(f"column '{column.name}': 'cuts' does not fit")
+        return Steps(cuts)
+    reference = int(take(part, "reference", np.int64, ()))
+    if not 0 <= reference < n_levels:
+        raise ValueError(f"column '{column.name}': 'reference' is {reference}")
+    return Choice(n_levels, reference)
+
+
+def _experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:
+    H = int(take(part, "u", np.float64, (None,)).size)
+    K = n_levels - 1
+    shapes: dict[str, tuple[int | None, ...]] = {
+        "v1": (H - 1,),
+        "v2": (H - 1,),
+        "m": (H, P),
+        "u": (H,),
+        "nu": (H,),
+        "B_inv": (H, P, P),
+        "mw": (H, K, P + 1),
+        "Sw": (H, P + 1, P + 1),
+        "phi": (K, P + 1),
+        "b": (P + 1,),
+    }
+    values: dict[str, Any] = {}
+    for name in _expert_fields():
+        shape = shapes.get(name, ())
+        array = take(part, name, np.float64, shape)
+        values[name] = np.array(array) if shape else float(array)
+    return Experts(**values)

@@ -1,0 +1,146 @@
+"""A table split into its target and its features, everything about the labels checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from glfm_cli.encoding import Data, EncodedColumn, encode
+from glfm_cli.errors import SchemaError, TableError, UsageError
+from glfm_cli.schema import LEVELLED, Role, Schema
+
+Array = NDArray[Any]
+
+MOST_LEVELS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be predicted, and from what.
+
+    target : the encoded target, its levels those of the types file or learnt
+    levels : (R,) the levels that occur, R from 2
+    code : (n,) float64, place of each row's level in `levels`; NaN where missing
+    features : the other modelled columns
+    """
+
+    schema: Schema
+    data: Data
+    target: EncodedColumn
+    levels: tuple[str, ...]
+    code: Array
+    features: tuple[EncodedColumn, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the target's name."""
+        return self.target.column.name
+
+
+def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | None) -> Task:
+    """Return the task that a table and its types pose.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    schema : Schema
+    target : str, optional
+        The column to predict; the one of role target if left out.
+    file : str, optional
+        The table's name in errors.
+
+    Raises
+    ------
+    GlfmError
+        The cells, the types or the target are wrong; the error says where.
+    """
+    name = _target_name(table, schema, target)
+    data = encode(table, schema, file=file)
+    encoded = next((e for e in data.columns if e.column.name == name), None)
+    if encoded is None:
+        role = next(c.role for c in schema.resolve(table.column_names) if c.name == name)
+        raise SchemaError(
+            f"the target has role {role}, so it has no levels",
+            file=schema.file,
+            column=name,
+            hint=f"Give '{name}' the type categorical in the types file.",
+        )
+    if encoded.column.type not in LEVELLED:
+        raise SchemaError(
+            f"the target has type {encoded.column.type}",
+            file=schema.file,
+            column=name,
+            expected="type categorical or ordinal",
+            hint="Numbers are completed, with their uncertainty, by `glfm impute`.",
+        )
+    levels, code, notes = _labels(encoded, file)
+    features = tuple(e for e in data.columns if e is not encoded)
+    if not features:
+        raise SchemaError(
+            "no column is left to predict the target from",
+            file=schema.file,
+            column=name,
+            expected="at least one more column with a type",
+        )
+    return Task(schema, data, encoded, levels, code, features, (*data.notes, *notes))
+
+
+def _target_name(table: pa.Table, schema: Schema, target: str | None) -> str:
+    if target is not None:
+        if target not in table.column_names:
+            near = get_close_matches(target, table.column_names, n=1)
+            raise UsageError(
+                "--target: the table has no such column",
+                value=f"'{target}'",
+                hint=f"Did you mean '{near[0]}'?" if near else None,
+            )
+        return target
+    columns = schema.resolve(table.column_names)
+    found = [column.name for column in columns if column.role is Role.TARGET]
+    if not found:
+        raise UsageError(
+            "no target is named", hint="Add --target COLUMN, or `role: target` in the types file."
+        )
+    return found[0]
+
+
+def _labels(encoded: EncodedColumn, file: str | None) -> tuple[tuple[str, ...], Array, list[str]]:
+    """Return the levels that occur, the codes among them, and notes."""
+    name = encoded.column.name
+    seen = encoded.x[encoded.observed].astype(np.intp)
+    count = np.bincount(seen, minlength=len(encoded.levels))
+    there = np.flatnonzero(count)
+    if there.size < 2:
+        raise TableError(
+            f"every observed label is '{encoded.levels[int(there[0])]}'",
+            file=file,
+            column=name,
+            expected="at least two different labels",
+        )
+    if there.size > MOST_LEVELS:
+        raise TableError(
+            f"has {there.size} different labels",
+            file=file,
+            column=name,
+            expected=f"at most {MOST_LEVELS}",
+            hint="Join rare labels, or take a column of fewer levels.",
+        )
+    place = np.full(len(encoded.levels), np.nan)
+    place[there] = np.arange(there.size)
+    code = np.full(encoded.x.size, np.nan)
+    code[encoded.observed] = place[seen]
+    absent = [f"'{level}'" for level, n in zip(encoded.levels, count, strict=True) if not n]
+    notes = []
+    if absent:
+        notes.append(
+            f"column '{name}': no row is labelled {', '.join(absent[:5])}"
+            + (", ..." if len(absent) > 5 else "")
+            + "; such labels are never predicted"
+        )
+    return tuple(encoded.levels[int(i)] for i in there), code, notes

@@ -1,0 +1,8 @@
+"""The models as estimators of scikit-learn, which is not needed to use them."""
+
+from __future__ import annotations
+
+from glfm_cli.estimators.classifier import GlfmClassifier
+from glfm_cli.estimators.imputer import GlfmImputer
+
+__all__ = ["GlfmClassifier", "GlfmImputer"]

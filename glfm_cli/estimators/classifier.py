@@ -1,0 +1,163 @@
+"""The mixture of experts as a classifier of scikit-learn that accepts gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.classification import Classification, classify, classify_rows
+from glfm_cli.completion import as_schema
+from glfm_cli.completion.new_rows import Unseen
+from glfm_cli.errors import UsageError
+from glfm_cli.estimators.imputer import Types
+from glfm_cli.estimators.parameters import WithParameters
+from glfm_cli.guess import guess_schema
+from glfm_cli.io.frames import table_of, table_of_numbers, with_texts
+from glfm_cli.schema import Column, ColumnType, Role, Schema
+
+Array = NDArray[Any]
+
+TARGET = "y"
+
+
+class GlfmClassifier(WithParameters):
+    """Predicts labels of rows with gaps; labels may be missing, too.
+
+    Works in scikit-learn's `Pipeline`, `cross_val_score` and the rest. Takes a pandas `DataFrame`
+    or a `pyarrow.Table`, or a matrix of numbers with NaN at gaps.
+
+    Parameters
+    ----------
+    types : Schema, mapping or path, optional
+        What the columns of X mean; guessed from them if left out. A column that it calls the
+        target is not looked at.
+    chains, seed, threads, settings
+        As for `classify`, with its defaults.
+    unseen : {"error", "missing"}
+        What a level is, in new rows, that the fitted rows did not have.
+
+    Attributes
+    ----------
+    classes_ : (R,) the labels, sorted, of the type they have in y
+    classification_ : Classification
+        The fit.
+    feature_names_in_ : (n_features_in_,) object
+    n_features_in_ : int
+    """
+
+    classes_: Array
+    classification_: Classification
+    feature_names_in_: Array
+    n_features_in_: int
+    _estimator_type = "classifier"
+
+    def __init__(
+        self,
+        types: Types | None = None,
+        *,
+        chains: int = 8,
+        seed: int = 0,
+        threads: int | None = None,
+        settings: Mapping[str, object] | None = None,
+        unseen: Unseen = "error",
+    ) -> None:
+        self.types = types
+        self.chains = chains
+        self.seed = seed
+        self.threads = threads
+        self.settings = settings
+        self.unseen = unseen
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the mixture to rows X (n, p) and their labels y (n,), None or NaN where missing.
+
+        Raises
+        ------
+        GlfmError
+            The labels are all alike, or a column does not fit its type.
+        """
+        table = _table(X)
+        labels = np.asarray(y, dtype=object)
+        if labels.shape != (table.num_rows,):
+            raise UsageError("y", value=f"shape {labels.shape}", expected=f"({table.num_rows},)")
+        there = np.array([label is not None and label == label for label in labels], dtype=bool)
+        kinds = np.array(list(labels[there])) if there.any() else np.empty(0)
+        self.classes_, code = np.unique(kinds, return_inverse=True)
+        texts = np.full(labels.size, None, dtype=object)
+        texts[there] = [str(c) for c in code]
+        name = TARGET
+        while name in table.column_names:
+            name += "_"
+        whole = with_texts(table, name, texts)
+        schema = _with_target(self._schema(table), table, name, self.classes_.size)
+        self.classification_ = classify(
+            whole,
+            schema,
+            target=name,
+            predict=whole,
+            chains=self.chains,
+            seed=self.seed,
+            threads=self.threads,
+            settings=self.settings,
+        )
+        self.feature_names_in_ = np.array(table.column_names, dtype=object)
+        self.n_features_in_ = table.num_columns
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return (n, R) the probabilities of `classes_`."""
+        if not self.__sklearn_is_fitted__():
+            raise UsageError("this GlfmClassifier is not fitted yet", hint="Call `fit` first.")
+        trained = self.classification_.trained
+        assert trained is not None
+        found = classify_rows(_table(X), trained, unseen=self.unseen, threads=self.threads)
+        assert found.predictions is not None
+        return found.predictions.p
+
+    def predict(self, X: Any) -> Array:
+        """Return (n,) the most probable label of each row."""
+        p = self.predict_proba(X)
+        return self.classes_[p.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the share of rows whose predicted label is right."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classification_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(allow_nan=True, string=True, categorical=True),
+        )
+
+    def _schema(self, table: Any) -> Schema:
+        return guess_schema(table).schema if self.types is None else as_schema(self.types)
+
+
+def _table(X: Any) -> Any:
+    """Return a matrix of numbers as a table of columns x0, x1, ..., anything else by `table_of`."""
+    if isinstance(X, np.ndarray) and X.ndim == 2 and np.issubdtype(X.dtype, np.number):
+        return table_of_numbers(X)
+    return table_of(X)
+
+
+def _with_target(schema: Schema, table: Any, name: str, n_levels: int) -> Schema:
+    """Return a schema with the target as one more column, and no other target."""
+    others = tuple(column for column in schema.columns if column.role is not Role.TARGET)
+    dropped = tuple(
+        Column(column.name, role=Role.IGNORE)
+        for column in schema.columns
+        if column.role is Role.TARGET and column.name in table.column_names
+    )
+    levels = tuple(str(c) for c in range(n_levels))
+    target = Column(name, Role.TARGET, ColumnType.CATEGORICAL, levels or None)
+    return Schema((*others, *dropped, target), schema.rest, schema.missing, schema.file)

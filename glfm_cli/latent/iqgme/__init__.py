@@ -1,0 +1,48 @@
+"""The infinite quadratically gated mixture of experts (iQGME), fitted by variational inference.
+
+Rows fall into experts. Expert h says where its rows lie, x ~ N(mu_h, Lam_h^-1), and how their
+label depends on where they are, by a probit with weights w_h. Which expert is responsible for a row
+is thereby a quadratic function of x, and the label a nonlinear one. Missing features are
+integrated out under each expert, together with the label.  [iQGME chapter 3]
+
+    n rows, P features, K latent label columns, H experts
+    z_n ~ sticks(alpha);  x_n | z = h ~ N(mu_h, Lam_h^-1);  t_n | z = h ~ N(w_h [x_n, 1], I_K)
+    (mu, Lam)_h normal-Wishart;  w_hkp ~ N(zeta_kp, 1 / lam_p);  (zeta, lam)_p normal-gamma
+
+A label is what is known of t (`Between`: its sign; `Largest`: which is the largest); a discrete
+feature, likewise, is what is known of x plus unit noise. The approximation keeps everything that
+belongs to a row together with its expert:
+
+    q = prod_n q(z_n) q(x_n missing | z_n) q(t_n | z_n) q(y_n | z_n)
+        prod_h q(V_h) q(mu_h, Lam_h) q(w_h)  prod_p q(zeta_p, lam_p)  q(alpha)
+
+rows.py      what a table is to the model: rows grouped by which features are known
+prior.py     configuration and prior
+experts.py   q of everything that rows share; its updates and its part of the bound
+local.py     q of the rows given the experts, and the statistics that the updates need
+fit.py       starts, iterations, convergence
+gates.py     new rows: which expert, which label, which missing features
+"""
+
+from __future__ import annotations
+
+from glfm_cli.latent.iqgme.experts import Experts
+from glfm_cli.latent.iqgme.fit import Fitted, fit_experts
+from glfm_cli.latent.iqgme.gates import LabelLaw, label_law
+from glfm_cli.latent.iqgme.prior import IqgmeConfig
+from glfm_cli.latent.iqgme.rows import Half, Rows
+from glfm_cli.latent.iqgme.truncation import Between, Largest, Truncation
+
+__all__ = [
+    "Between",
+    "Experts",
+    "Fitted",
+    "Half",
+    "IqgmeConfig",
+    "LabelLaw",
+    "Largest",
+    "Rows",
+    "Truncation",
+    "fit_experts",
+    "label_law",
+]

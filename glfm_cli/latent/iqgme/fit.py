@@ -1,0 +1,228 @@
+"""Starts, iterations and convergence of the variational fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.errors import NumericalError
+from glfm_cli.latent.iqgme.experts import Experts, Statistics, stick_evidence
+from glfm_cli.latent.iqgme.local import Completed, Local, local_step, sum_group
+from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
+from glfm_cli.latent.iqgme.rows import Rows
+
+Array = NDArray[Any]
+
+CERTAIN = 0.9  # responsibility of the expert of a row's cluster, at the start
+LLOYD = 15  # iterations of k-means, which only starts the fit
+EMPTY = 1e-4  # rows of an expert that has none
+FALL = 1e-8  # relative fall of the bound that is more than rounding
+
+Stop = Callable[[], bool]
+Watch = Callable[[int, int, float], None]  # start, iteration, bound
+
+
+@dataclass(eq=False)
+class Start:
+    """One start under way; q of the rows is always renewed for its experts."""
+
+    experts: Experts
+    local: Local
+    sums: Statistics | None = None
+    bounds: list[float] = field(default_factory=list)
+    quiet: int = 0  # iterations, twice running, that hardly raised the bound
+
+    @property
+    def converged(self) -> bool:
+        """Return whether the bound has stopped rising."""
+        return self.quiet >= 2
+
+    def run(
+        self,
+        rows: Rows,
+        prior: Prior,
+        config: IqgmeConfig,
+        iterations: int,
+        pool: ThreadPoolExecutor | None = None,
+        stop: Stop | None = None,
+        watch: Callable[[int, float], None] | None = None,
+    ) -> None:
+        """Iterate until so many iterations are made in all, it has converged, or `stop` says so."""
+        while not self.converged and len(self.bounds) < iterations:
+            if self.sums is not None:
+                if stop is not None and stop():
+                    return
+                self._update(prior, self.sums)
+            self.sums = local_step(rows, self.experts, self.local, pool)
+            bound = self.sums.log_norm + self.experts.bound(prior)
+            rise = _rise(self.bounds, bound)
+            self.bounds.append(bound)
+            self.quiet = self.quiet + 1 if rise < config.tolerance * abs(bound) else 0
+            if watch is not None:
+                watch(len(self.bounds), bound)
+
+    def _update(self, prior: Prior, s: Statistics) -> None:
+        """Update the experts, in the order of their sizes if that raises the bound."""
+        alpha = self.experts.alpha
+        order = np.argsort(-s.n, kind="stable")
+        if stick_evidence(s.n[order], alpha) > stick_evidence(s.n, alpha):
+            s, self.local = s.ordered(order), self.local.ordered(order)
+            self.experts = self.experts.ordered(order)
+        # Empty experts but one cost time and, for the uncertainty of what they might be, bound.
+        kept = int(np.max(np.flatnonzero(s.n > EMPTY), initial=0)) + 2
+        if kept < s.n.size:
+            first = np.arange(kept)
+            s, self.local = s.ordered(first), self.local.ordered(first)
+            self.experts = self.experts.ordered(first)
+        self.experts.update(prior, s)
+
+
+def _rise(bounds: list[float], bound: float) -> float:
+    """Return how much the bound rose; NumericalError when it is no number or it fell."""
+    if not np.isfinite(bound):
+        raise NumericalError("the bound of the mixture of experts is not a finite number")
+    if not bounds:
+        return np.inf
+    rise = bound - bounds[-1]
+    if rise < -FALL * abs(bound):
+        raise NumericalError(
+            f"the bound of the mixture of experts fell from {bounds[-1]:.10g} to {bound:.10g}"
+        )
+    return rise
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The best of several starts.
+
+    experts : q of what rows share;  rho : (H, n) responsibilities of the rows it was fitted to
+    bounds : the bound after every iteration of the best start
+    ends : the bound that each start reached; NaN where it was not made
+    converged : whether the best met the tolerance
+    """
+
+    experts: Experts
+    rho: Array
+    bounds: Array
+    ends: Array
+    converged: bool
+
+
+def fit_experts(
+    rows: Rows,
+    config: IqgmeConfig,
+    streams: list[np.random.Generator],
+    *,
+    pool: ThreadPoolExecutor | None = None,
+    stop: Stop | None = None,
+    watch: Watch | None = None,
+) -> Fitted:
+    """Return the mixture with the best bound among starts, one from each random stream.
+
+    Every start makes `config.short` iterations; the better half goes on for twice as many, and so
+    on, and the last until it has converged.
+
+    Parameters
+    ----------
+    rows : Rows
+    config : IqgmeConfig
+    streams : list of Generator
+    pool : ThreadPoolExecutor, optional
+        Works on batches of rows; the result does not depend on it.
+    stop : callable, optional
+        Asked after every iteration whether to end early; the first start always makes one.
+    watch : callable, optional
+        Told start, iteration and bound after every iteration.
+
+    Raises
+    ------
+    NumericalError
+        The numbers broke down.
+    """
+    prior = Prior.of(config, rows.n_features)
+    ends = np.full(len(streams), np.nan)
+    alive: list[tuple[int, Start]] = []
+
+    def run(i: int, start: Start, iterations: int) -> None:
+        told = None if watch is None else partial(watch, i)
+        start.run(rows, prior, config, min(iterations, config.iterations), pool, stop, told)
+        ends[i] = start.bounds[-1]
+
+    for i, rng in enumerate(streams):
+        if alive and stop is not None and stop():
+            break
+        alive.append((i, begin(rows, prior, config, rng, i)))
+        run(*alive[-1], config.short)
+    budget = config.short
+    while len(alive) > 1:
+        alive = sorted(alive, key=lambda one: -one[1].bounds[-1])[: (len(alive) + 1) // 2]
+        budget *= 2
+        for i, start in alive[: len(alive) if len(alive) > 1 else 0]:
+            run(i, start, budget)
+    run(*alive[0], config.iterations)
+    best = alive[0][1]
+    return Fitted(best.experts, best.local.rho, np.array(best.bounds), ends, best.converged)
+
+
+# ------------------------------------------------------------------------------------ starts
+
+
+def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generator, i: int) -> Start:
+    """Return start number `i`: experts on clusters of the rows, gaps at the mean.
+
+    Starts differ in their random centres and in the number of clusters: all, a half, a quarter,
+    an eighth of the experts, in turn.
+    """
+    n, P = rows.x.shape
+    k = max(1, min(config.experts >> (i % 4), n))
+    H, K = min(k + 1, config.experts), rows.n_label  # one that may stay empty
+    cluster = k_means(rows.x, k, rng)
+    rho = np.full((H, n), (1.0 - CERTAIN) / H)
+    rho[cluster, np.arange(n)] += CERTAIN
+    any_half = bool(rows.halves)
+    local = Local(rho, np.zeros((H, n, K)), np.zeros((H, n if any_half else 0, P)))
+    q = Experts.from_prior(prior, H, K)
+    total = Statistics.zero(H, P, K)
+    for batch in rows.batches:
+        for group in batch:
+            x = np.broadcast_to(rows.x[group.rows], (H, group.rows.size, P))
+            if group.labelled and rows.label is not None:
+                at = np.zeros((1, group.rows.size, K))
+                local.t[:, group.rows] = rows.label.expect(group.rows, at)[0]
+            if any_half:
+                local.y[:, group.rows] = rows.x[group.rows]
+            cov = np.broadcast_to(np.eye(group.gaps.size), (H, group.gaps.size, group.gaps.size))
+            done = Completed(x, cov, np.empty(0))
+            sum_group(total, group, done, rho[:, group.rows], local.t[:, group.rows])
+    q.update(prior, total)
+    return Start(q, local)
+
+
+def k_means(x: Array, k: int, rng: np.random.Generator) -> Array:
+    """Return a cluster (n,) for each row, from far-apart random centres; O(n k P) a round."""
+    n = len(x)
+    centers = x[[int(rng.integers(n))]]
+    nearest = ((x - centers[0]) ** 2).sum(axis=1)
+    for _ in range(1, k):
+        total = float(nearest.sum())
+        p = nearest / total if total > 0 else None
+        centers = np.vstack([centers, x[int(rng.choice(n, p=p))]])
+        nearest = np.minimum(nearest, ((x - centers[-1]) ** 2).sum(axis=1))
+    cluster = np.zeros(n, dtype=np.intp)
+    for _ in range(LLOYD):
+        distance = (centers**2).sum(axis=1) - 2.0 * x @ centers.T
+        new = distance.argmin(axis=1)
+        if np.array_equal(new, cluster):
+            break
+        cluster = new
+        count = np.bincount(cluster, minlength=k)
+        sums = np.zeros_like(centers)
+        np.add.at(sums, cluster, x)
+        centers = np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], centers)
+    return cluster

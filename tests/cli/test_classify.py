@@ -1,0 +1,347 @@
+"""`glfm classify`: probabilities of labels, for rows with gaps."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glfm_cli.latent.iqgme import IqgmeConfig
+
+TYPES = """\
+columns:
+  id: id
+  a: real
+  b: real
+  step: {type: ordinal, levels: [low, mid, high]}
+  kind: {type: categorical, levels: [x, "y", z]}
+  sick: {type: categorical, levels: ["no", "yes"]}
+"""
+FAST = ("--chains", "2", "--set", "experts=4", "--set", "iterations=30", "--set", "short=5")
+
+
+def table(n: int, seed: int, gaps: float = 0.2, unlabelled: float = 0.1) -> str:
+    """Return a CSV table whose label depends on where a row lies."""
+    rng = np.random.default_rng(seed)
+    lines = ["id,a,b,step,kind,sick"]
+    for i in range(n):
+        group = rng.integers(2)
+        a, b = rng.normal(4.0 * group, 1.0), rng.normal(0.0, 1.0)
+        sick = (b > 0) == (group == 1)
+        step = ["low", "mid", "high"][int(np.digitize(a, [0.5, 3.5]))]
+        kind = rng.choice(["x", "y", "z"], p=[0.7, 0.2, 0.1] if group else [0.1, 0.2, 0.7])
+        cells = [f"{a:.3f}", f"{b:.3f}", step, str(kind)]
+        cells = ["" if rng.random() < gaps else cell for cell in cells]
+        label = "" if rng.random() < unlabelled else "yes" if sick else "no"
+        lines.append(",".join([f"r{i}", *cells, label]))
+    return "\n".join(lines) + "\n"
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def classify(desk: Any, here: Callable[..., Any]) -> Callable[..., Any]:
+    """Run `glfm classify` on train.csv, whose target is `sick`, with a short fit."""
+    desk.put("train.csv", table(80, 1))
+    desk.put("types.yaml", TYPES)
+
+    def run(*options: str, target: str = "sick", train: str = "train.csv") -> Any:
+        return here("classify", train, "--types", "types.yaml", "--target", target, *FAST, *options)
+
+    return run
+
+
+# Results -------------------------------------------------------------------------------------
+
+
+def test_rows_without_a_label_are_predicted(classify: Any) -> None:
+    said = classify()
+    assert said.status == 0, said.stderr
+    training = rows_of(table(80, 1))
+    unlabelled = [row["id"] for row in training if not row["sick"]]
+    found = rows_of(said.stdout)
+    assert list(found[0]) == ["row", "id", "predicted", "p_no", "p_yes"]
+    assert [row["id"] for row in found] == unlabelled
+    assert [training[int(row["row"]) - 1]["id"] for row in found] == unlabelled
+    for row in found:
+        p = {level: float(row[f"p_{level}"]) for level in ("no", "yes")}
+        assert sum(p.values()) == pytest.approx(1.0)
+        assert row["predicted"] == max(p, key=p.__getitem__)
+    assert "labelled rows of 80, 4 features" in said.stderr
+
+
+def test_new_rows_are_predicted_better_than_by_chance(classify: Any, desk: Any) -> None:
+    new = table(100, 2, gaps=0.0, unlabelled=0.0)
+    desk.put("new.csv", new)
+    said = classify("--predict", "new.csv", "-o", "out.csv", "--json")
+    assert said.status == 0, said.stderr
+    found = rows_of((desk.folder / "out.csv").read_text())
+    assert [row["sick"] for row in found] == [row["sick"] for row in rows_of(new)]
+    scores = json.loads(said.stdout)["scores"]
+    right = np.mean([row["sick"] == row["predicted"] for row in found])
+    assert scores["accuracy"] == pytest.approx(right)
+    assert scores["auc"] > 0.8
+
+
+def test_new_rows_need_no_label(classify: Any, desk: Any) -> None:
+    lines = table(5, 3).splitlines()
+    desk.put("new.csv", "\n".join(line.rpartition(",")[0] for line in lines) + "\n")
+    said = classify("--predict", "new.csv")
+    assert said.status == 0, said.stderr
+    assert [row["id"] for row in rows_of(said.stdout)] == [f"r{i}" for i in range(5)]
+    assert "sick" not in rows_of(said.stdout)[0]
+
+
+def test_what_is_predicted_does_not_depend_on_labels_that_are_there(
+    classify: Any, desk: Any
+) -> None:
+    lines = table(5, 3, unlabelled=0.0).splitlines()
+    desk.put("with.csv", "\n".join(lines) + "\n")
+    desk.put("without.csv", "\n".join([lines[0], *(r.rpartition(",")[0] + "," for r in lines[1:])]))
+    found = [rows_of(classify("--predict", f"{name}.csv").stdout) for name in ("with", "without")]
+    assert [row["p_yes"] for row in found[0]] == [row["p_yes"] for row in found[1]]
+
+
+def test_more_than_two_labels(classify: Any) -> None:
+    said = classify(target="kind")
+    assert said.status == 0, said.stderr
+    for row in rows_of(said.stdout):
+        assert sum(float(row[f"p_{level}"]) for level in "xyz") == pytest.approx(1.0)
+
+
+def test_threads_and_repetition_change_nothing(classify: Any) -> None:
+    first = classify("--threads", "1").stdout
+    assert classify("--threads", "3").stdout == first
+    assert classify("--threads", "1").stdout == first
+
+
+def test_a_row_without_features_gets_the_overall_shares(classify: Any, desk: Any) -> None:
+    desk.put("new.csv", "id,a,b,step,kind\nnone,,,,\n")
+    (row,) = rows_of(classify("--predict", "new.csv").stdout)
+    labels = [row["sick"] for row in rows_of(table(80, 1)) if row["sick"]]
+    assert float(row["p_yes"]) == pytest.approx(labels.count("yes") / len(labels), abs=0.15)
+
+
+def test_a_constant_feature_changes_nothing(classify: Any, desk: Any) -> None:
+    before = classify().stdout
+    lines = table(80, 1).splitlines()
+    desk.put("more.csv", "\n".join([f"{lines[0]},same", *(f"{line},7" for line in lines[1:])]))
+    desk.put("types.yaml", TYPES + "  same: real\n")
+    said = classify(train="more.csv")
+    assert said.status == 0, said.stderr
+    assert said.stdout == before
+
+
+def test_a_role_names_the_target(classify: Any, desk: Any, here: Callable[..., Any]) -> None:
+    types = TYPES.replace(
+        '{type: categorical, levels: ["no"', '{type: categorical, role: target, levels: ["no"'
+    )
+    desk.put("roles.yaml", types)
+    said = here("classify", "train.csv", "--types", "roles.yaml", *FAST)
+    assert said.stdout == classify().stdout
+
+
+# Cross-validation ----------------------------------------------------------------------------
+
+
+def test_cross_validation_scores_the_predictions_it_writes(classify: Any, desk: Any) -> None:
+    pytest.importorskip("sklearn")
+    said = classify("--cv", "3", "-o", "out.csv")
+    assert said.status == 0, said.stderr
+    lines = said.stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines[3:]] == [
+        *("iqgme", "logistic, mean", "logistic, conditional mean")
+    ]
+    found = rows_of((desk.folder / "out.csv").read_text())
+    assert len(found) == sum(bool(row["sick"]) for row in rows_of(table(80, 1)))
+    assert {row["fold"] for row in found} == {"1", "2", "3"}
+    accuracy = np.mean([row["sick"] == row["predicted"] for row in found])
+    assert f"{accuracy:.3f}" in lines[3]
+
+
+def test_cross_validation_as_json(classify: Any, desk: Any) -> None:
+    said = classify("--cv", "2", "-o", "out.csv", "--json")
+    found = json.loads(said.stdout)["cross_validation"]
+    assert found["folds"] == 2
+    assert set(found["scores"]["iqgme"]) == {
+        *("auc", "accuracy", "log_score", "brier", "calibration_error")
+    }
+
+
+# A fit that is kept --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["sick", "kind"])
+def test_a_kept_fit_predicts_as_it_did(
+    classify: Any, desk: Any, here: Callable[..., Any], target: str
+) -> None:
+    desk.put("new.csv", table(30, 5))
+    said = classify("--predict", "new.csv", "--save", "sick.glfm", target=target)
+    assert said.status == 0, said.stderr
+    again = here("classify", "new.csv", "--fit", "sick.glfm")
+    assert again.status == 0, again.stderr
+    assert again.stdout == said.stdout
+
+
+def test_a_fit_can_be_kept_without_predicting(classify: Any, desk: Any) -> None:
+    desk.put("train.csv", table(40, 1, unlabelled=0.0))
+    said = classify("--save", "sick.glfm")
+    assert (said.status, said.stdout) == (0, ""), said.stderr
+    assert (desk.folder / "sick.glfm" / "run.json").exists()
+
+
+def test_what_shapes_a_fit_has_no_place_beside_one(classify: Any, here: Callable[..., Any]) -> None:
+    classify("--save", "sick.glfm")
+    rejected(
+        here("classify", "train.csv", "--fit", "sick.glfm", "--chains", "2"),
+        "--chains and --fit cannot be used together",
+    )
+    rejected(classify("--save", "sick.glfm"), "sick.glfm: is already there")
+    rejected(classify("--save", "b.glfm", "--cv", "2"), "--cv and --save cannot be used together")
+
+
+@pytest.mark.parametrize("name", ["types.yaml", "fit.arrow"])
+def test_a_changed_fit_is_not_used(
+    classify: Any, desk: Any, here: Callable[..., Any], name: str
+) -> None:
+    classify("--save", "sick.glfm")
+    path = desk.folder / "sick.glfm" / name
+    path.write_bytes(path.read_bytes() + b" ")
+    error = f"sick.glfm/{name}: is not what was written: its hash is another"
+    rejected(here("classify", "train.csv", "--fit", "sick.glfm"), error)
+
+
+def test_a_folder_of_another_kind_is_no_classifier(desk: Any, here: Callable[..., Any]) -> None:
+    desk.put("train.csv", table(5, 1))
+    (desk.folder / "other.glfm").mkdir()
+    desk.put("other.glfm/run.json", '{"glfm_fit": 1}')
+    said = here("classify", "train.csv", "--fit", "other.glfm")
+    rejected(said, "other.glfm/run.json: does not describe a classifier")
+
+
+# Bad input -----------------------------------------------------------------------------------
+
+
+def rejected(said: Any, error: str) -> None:
+    assert (said.status, said.output) == (2, b""), said.stderr
+    (line,) = said.lines("Error")
+    assert line.startswith(f"Error: {error}"), line
+    assert len(said.lines("Hint")) <= 1
+    assert "Traceback" not in said.stderr
+
+
+def test_one_label_is_not_enough(classify: Any, desk: Any) -> None:
+    lines = [line for line in table(80, 1).splitlines() if not line.endswith("yes")]
+    desk.put("train.csv", "\n".join(lines))
+    rejected(classify(), "train.csv, column 'sick': every observed label is 'no', expected at")
+
+
+def test_a_new_row_with_a_label_never_seen(classify: Any, desk: Any) -> None:
+    desk.put("new.csv", "id,a,b,step,kind,sick\n1,1,1,low,x,perhaps\n")
+    error = "new.csv, column 'sick', row 1: found 'perhaps', expected a level"
+    rejected(classify("--predict", "new.csv"), error)
+
+
+def test_an_unseen_level_may_be_taken_as_missing(classify: Any, desk: Any) -> None:
+    desk.put("new.csv", "id,a,b,step,kind,sick\n1,1,1,low,w,perhaps\n")
+    desk.put("gap.csv", "id,a,b,step,kind,sick\n1,1,1,low,,\n")
+    said = classify("--predict", "new.csv", "--unseen", "missing")
+    assert said.stdout == classify("--predict", "gap.csv").stdout
+    rejected(classify("--unseen", "maybe"), "--unseen, found maybe, expected error or missing")
+
+
+def test_too_many_labels(classify: Any, desk: Any) -> None:
+    desk.put("train.csv", "a,c\n" + "".join(f"{i},l{i}\n" for i in range(51)))
+    desk.put("types.yaml", "columns: {a: real, c: categorical}\n")
+    rejected(classify(target="c"), "train.csv, column 'c': has 51 different labels, expected at")
+
+
+def test_a_target_that_is_not_there(classify: Any) -> None:
+    said = classify(target="sik")
+    rejected(said, "--target: the table has no such column, found 'sik'")
+    assert said.lines("Hint") == ["Hint: Did you mean 'sick'?"]
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        ("a", "types.yaml, column 'a': the target has type real, expected type categorical"),
+        ("id", "types.yaml, column 'id': the target has role id, so it has no levels"),
+    ],
+)
+def test_a_target_without_levels(classify: Any, target: str, error: str) -> None:
+    rejected(classify(target=target), error)
+
+
+def test_no_target_at_all(classify: Any, here: Callable[..., Any]) -> None:
+    rejected(here("classify", "train.csv", "--types", "types.yaml"), "no target is named")
+
+
+def test_nothing_to_predict(classify: Any, desk: Any) -> None:
+    desk.put("train.csv", table(40, 1, unlabelled=0.0))
+    rejected(classify(), "there is nothing to predict: every row has a label")
+
+
+def test_nothing_to_predict_from(classify: Any, desk: Any) -> None:
+    desk.put("train.csv", "c\nx\ny\n")
+    desk.put("types.yaml", "columns: {c: categorical}\n")
+    rejected(classify(target="c"), "types.yaml, column 'c': no column is left to predict")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--cv", "1"), "--cv, found 1, expected a whole number from 2"),
+        (("--cv", "81"), "--cv, found 81, expected at most 72"),
+        (("--cv", "2", "--predict", "train.csv"), "--cv and --predict cannot be used together"),
+        (("--time-limit", "0"), "--time-limit, found 0.0, expected seconds above 0"),
+        (("-o", "train.csv"), "train.csv: --output is the table itself"),
+        (("-o", "out.docx"), "out.docx: "),
+        (("--json",), "--json and the table both go to standard output"),
+        (("--set", "experts=0"), "--set experts, found 0, expected a whole number from 1"),
+        (("--set", "expert=3"), "--set expert: no such setting"),
+    ],
+)
+def test_options_that_cannot_be(classify: Any, options: tuple[str, ...], error: str) -> None:
+    rejected(classify(*options), error)
+
+
+def test_a_label_of_one_row_cannot_be_held_out(classify: Any, desk: Any) -> None:
+    lines = [line for line in table(60, 1).splitlines() if not line.endswith("yes")]
+    desk.put("train.csv", "\n".join([*lines, "one,1,1,low,x,yes"]))
+    rejected(classify("--cv", "2"), "column 'sick': only one row is labelled 'yes'")
+
+
+def test_a_time_limit_still_answers(classify: Any) -> None:
+    said = classify("--time-limit", "1e-9")
+    assert said.status == 0
+    assert any("ended early (time limit)" in line for line in said.lines("Warning"))
+
+
+def test_strict_wants_a_converged_fit(classify: Any) -> None:
+    assert classify("--strict", "--set", "iterations=2").status == 3
+    assert classify("--strict", "--set", "tolerance=0.01").status == 0
+
+
+def test_every_option_and_key_is_explained(
+    classify: Any, repository: Any, here: Callable[..., Any]
+) -> None:
+    document = (repository / "docs" / "classify.md").read_text(encoding="utf-8")
+    found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", here("classify", "--help").stdout))
+    assert [one for one in sorted(found - {"--help"}) if f"`{one}" not in document] == []
+    fields = {field.name for field in dataclasses.fields(IqgmeConfig)}
+    assert [name for name in sorted(fields) if f"`{name}`" not in document] == []
+    for options in (("--predict", "train.csv"), ("--cv", "2")):
+        said = json.loads(classify(*options, "--json", "-o", "out.csv").stdout)
+        keys = set(said) | set(said.get("fit", {})) | set(said.get("cross_validation", {}))
+        keys |= set(said.get("scores", {}))
+        assert [key for key in sorted(keys) if f"`{key}`" not in document] == []

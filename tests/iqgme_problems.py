@@ -1,0 +1,138 @@
+"""Small problems for the mixture of experts, and its bound written out term by term."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln, log_ndtr, multigammaln
+
+from glfm_cli.latent.iqgme import Between, Experts, Largest, Rows
+from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.rows import Half
+
+Array = np.ndarray[Any, Any]
+
+
+def signs(positive: Array) -> Between:
+    """What a binary label says of its variable."""
+    lower = np.where(positive, 0.0, -np.inf)
+    return Between(lower[:, None], np.where(positive, np.inf, 0.0)[:, None])
+
+
+def problem(
+    seed: int,
+    n: int = 40,
+    P: int = 3,
+    *,
+    gaps: float = 0.3,
+    unlabelled: float = 0.1,
+    levels: int = 2,
+    discrete: bool = False,
+) -> Rows:
+    """Return correlated features, a label that depends on them, and gaps in both."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, P)) @ rng.standard_normal((P, P))
+    x += 3.0 * rng.standard_normal(P) * rng.integers(0, 2, n)[:, None]
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    known = rng.random((n, P)) >= gaps
+    score = x @ rng.standard_normal((P, levels - 1)) + rng.standard_normal((n, levels - 1))
+    code = np.column_stack([score, np.zeros(n)]).argmax(axis=1)
+    label = signs(code == 0) if levels == 2 else Largest(code, levels, levels - 1)
+    halves = ()
+    if discrete:  # the first feature, in three steps
+        cuts = np.array([-np.inf, -0.5, 0.7, np.inf])
+        step = np.searchsorted(cuts[1:-1], x[:, 0])
+        ends = Between(cuts[step][:, None], cuts[step + 1][:, None])
+        halves = (Half(np.array([0]), known[:, 0].copy(), ends),)
+        known[:, 0] = False
+    labelled = rng.random(n) >= unlabelled
+    return Rows(np.where(known, x, 0.0), known, label, labelled, halves)
+
+
+def three_gaussians(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return the data of the thesis' section 3.5.1: features (n, 2), and labels (n,) bool."""
+    means = np.array([[-3.0, 0.0], [1.0, 0.0], [5.0, 0.0]])
+    outer = np.array([[0.52, -0.36], [-0.36, 0.73]])
+    covs = [outer, np.array([[0.47, 0.19], [0.19, 0.7]]), outer]
+    slope, height = np.array([0.75, -0.58, 0.75]), np.array([2.25, 0.58, -3.75])
+    z = rng.integers(0, 3, n)
+    x = np.stack([rng.multivariate_normal(means[k], covs[k]) for k in z])
+    return x, x[:, 1] > slope[z] * x[:, 0] + height[z]
+
+
+# ------------------------------------------------------------------ the bound, term by term
+
+
+def gamma_terms(a0: float, b0: float, a: float, b: float) -> float:
+    """E[log p] + entropy of a gamma variable."""
+    log_x, x = digamma(a) - np.log(b), a / b
+    prior = a0 * np.log(b0) - gammaln(a0) + (a0 - 1) * log_x - b0 * x
+    return float(prior + a - np.log(b) + gammaln(a) + (1 - a) * digamma(a))
+
+
+def log_wishart(B: Array, nu: float) -> float:
+    P = len(B)
+    out = -0.5 * nu * np.linalg.slogdet(B)[1] - 0.5 * nu * P * np.log(2)
+    return float(out - multigammaln(0.5 * nu, P))
+
+
+def plain_bound(
+    prior: Prior, q: Experts, positive: Array, rho: Array, x: Array, cov: Array, m_t: Array
+) -> float:
+    """Return the bound of a binary problem, all rows labelled.
+
+    rho (H, n); x (H, n, P) means and cov (H, n, P, P) covariances of the features, 0 at known
+    ones; m_t (H, n) locations of the scores.
+    """
+    H, n, P = x.shape
+    y = np.where(positive, 1.0, -1.0)
+    log_v, log_rest = digamma(q.v1), digamma(q.v2)
+    log_v, log_rest = log_v - digamma(q.v1 + q.v2), log_rest - digamma(q.v1 + q.v2)
+    log_alpha, alpha = digamma(q.tau1) - np.log(q.tau2), q.tau1 / q.tau2
+    lam, log_lam = q.a / q.b, digamma(q.a) - np.log(q.b)
+    total = gamma_terms(prior.t1, prior.t2, q.tau1, q.tau2)
+    for p in range(P + 1):
+        phi = q.phi[0, p]
+        total += 0.5 * (np.log(prior.g0) - prior.g0 * (lam[p] * phi**2 + 1 / q.g))
+        total += gamma_terms(prior.a0, prior.b0, q.a, q.b[p]) - 0.5 * (np.log(q.g) - 1)
+    for h in range(H - 1):
+        v1, v2 = q.v1[h], q.v2[h]
+        total += log_alpha + (alpha - 1) * log_rest[h] + betaln(v1, v2)
+        total += (v1 + v2 - 2) * digamma(v1 + v2) - (v1 - 1) * digamma(v1) - (v2 - 1) * digamma(v2)
+    B0 = np.linalg.inv(prior.B0_inv)
+    for h in range(H):
+        B = np.linalg.inv(q.B_inv[h])
+        nB = q.nu[h] * B
+        log_Lam = digamma(0.5 * (q.nu[h] + 1 - np.arange(1, P + 1))).sum() + P * np.log(2)
+        log_Lam += np.linalg.slogdet(B)[1]
+        d = q.m[h] - prior.m0
+        total += 0.5 * (P * np.log(prior.u0) - P * prior.u0 / q.u[h] - prior.u0 * d @ nB @ d)
+        total += log_wishart(B0, prior.nu0) + 0.5 * (prior.nu0 - P - 1) * log_Lam
+        total -= 0.5 * np.trace(prior.B0_inv @ nB) + 0.5 * (P * np.log(q.u[h]) - P)
+        total -= log_wishart(B, q.nu[h]) + 0.5 * (q.nu[h] - P - 1) * log_Lam - 0.5 * q.nu[h] * P
+        w, S = q.mw[h, 0], q.Sw[h]
+        ww = S + np.outer(w, w)
+        near = np.diag(ww) - 2 * w * q.phi[0] + q.phi[0] ** 2
+        total += 0.5 * np.sum(log_lam - lam * near - 1 / q.g) + 0.5 * np.linalg.slogdet(S)[1]
+        total += 0.5 * (P + 1)
+        log_pi = (log_v[h] if h < H - 1 else 0.0) + log_rest[:h].sum()
+        for i in range(n):
+            xb = np.append(x[h, i], 1.0)
+            pad = np.pad(cov[h, i], (0, 1))
+            ratio = np.exp(-0.5 * m_t[h, i] ** 2 - log_ndtr(y[i] * m_t[h, i])) / np.sqrt(2 * np.pi)
+            t = m_t[h, i] + y[i] * ratio
+            tt = 1 + m_t[h, i] * t
+            ell = -0.5 * np.log(2 * np.pi)
+            ell -= 0.5 * (tt - 2 * t * w @ xb + np.trace(ww @ (np.outer(xb, xb) + pad)))
+            away = x[h, i] - q.m[h]
+            ell += 0.5 * (log_Lam - P * np.log(2 * np.pi) - away @ nB @ away)
+            ell -= 0.5 * (P / q.u[h] + np.trace(nB @ cov[h, i]))
+            gap = np.flatnonzero(np.diag(cov[h, i]))
+            entropy = 0.5 * np.linalg.slogdet(cov[h, i][np.ix_(gap, gap)])[1]
+            entropy += 0.5 * gap.size * (1 + np.log(2 * np.pi))
+            entropy += 0.5 * np.log(2 * np.pi) + log_ndtr(y[i] * m_t[h, i])
+            entropy += 0.5 * (tt - 2 * m_t[h, i] * t + m_t[h, i] ** 2)
+            if rho[h, i] > 0:
+                total += rho[h, i] * (ell + entropy + log_pi - np.log(rho[h, i]))
+    return float(total)

@@ -1,0 +1,90 @@
+"""GlfmClassifier: frames and matrices with gaps in, labels of their own type out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from glfm_cli import GlfmClassifier, GlfmError
+
+FAST: dict[str, Any] = {
+    "chains": 2,
+    "threads": 1,
+    "settings": {"experts": 4, "short": 5, "iterations": 20},
+}
+
+
+def moons(n: int, seed: int, gaps: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    """Return points with gaps, whose label flips from one cluster to the other."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=n)
+    x = rng.standard_normal((n, 2)) + 5.0 * np.column_stack([group, np.zeros(n)])
+    y = np.where((x[:, 1] > 0) == (group == 1), "up", "down")
+    x[rng.random(x.shape) < gaps] = np.nan
+    return x, y
+
+
+@pytest.fixture(scope="module")
+def fitted() -> GlfmClassifier:
+    return GlfmClassifier(**FAST).fit(*moons(120, 1))
+
+
+def test_a_matrix_with_gaps_is_learnt_and_predicted(fitted: GlfmClassifier) -> None:
+    x, y = moons(200, 2, gaps=0.0)
+    assert list(fitted.classes_) == ["down", "up"]
+    p = fitted.predict_proba(x)
+    assert p.shape == (200, 2)
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert set(fitted.predict(x)) <= {"down", "up"}
+    assert fitted.score(x, y) > 0.85
+
+
+def test_classes_keep_their_type_and_order() -> None:
+    x, y = moons(60, 1)
+    model = GlfmClassifier(**FAST).fit(x, np.where(y == "up", 11, 2))
+    assert model.classes_.tolist() == [2, 11]
+    assert set(model.predict(x)) <= {2, 11}
+
+
+def test_missing_labels_are_no_class(fitted: GlfmClassifier) -> None:
+    x, y = moons(120, 1)
+    some = y.astype(object)
+    some[::5] = None
+    model = GlfmClassifier(**FAST).fit(x, some)
+    assert list(model.classes_) == ["down", "up"]
+    assert model.classification_.n_labelled == 96
+
+
+def test_a_frame_of_mixed_columns() -> None:
+    x, y = moons(80, 3)
+    frame = pd.DataFrame({"y": x[:, 0], "b": x[:, 1], "kind": np.where(x[:, 0] > 2, "far", "near")})
+    types = {"columns": {"y": "real", "b": "real", "kind": "categorical"}}
+    model = GlfmClassifier(types, **FAST).fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["y", "b", "kind"]
+    assert model.predict_proba(frame[["kind", "b", "y"]]).shape == (80, 2)
+
+
+def test_the_ways_of_scikit_learn() -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone, is_classifier
+    from sklearn.model_selection import cross_val_score
+
+    model = GlfmClassifier(**FAST)
+    assert is_classifier(model)
+    assert clone(model).get_params() == model.get_params()
+    assert cross_val_score(model, *moons(60, 1), cv=2).shape == (2,)
+
+
+def test_what_is_wrong_is_said(fitted: GlfmClassifier) -> None:
+    x, y = moons(30, 1)
+    with pytest.raises(GlfmError, match="not fitted yet"):
+        GlfmClassifier().predict(x)
+    with pytest.raises(GlfmError, match="every observed label"):
+        GlfmClassifier(**FAST).fit(x, np.full(30, "up"))
+    with pytest.raises(GlfmError, match="expected \\(30,\\)"):
+        GlfmClassifier(**FAST).fit(x, y[:20])
+    with pytest.raises(GlfmError, match="no parameter 'depth'"):
+        GlfmClassifier().set_params(depth=3)

@@ -1,0 +1,313 @@
+"""The variational mixture of experts: its bound, its updates, and what it says of new rows."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from iqgme_problems import Array, plain_bound, problem, signs, three_gaussians
+from scipy.integrate import trapezoid
+from scipy.stats import norm, truncnorm, wishart
+
+from glfm_cli.errors import NumericalError
+from glfm_cli.latent.iqgme import (
+    Between,
+    Experts,
+    Fitted,
+    IqgmeConfig,
+    Largest,
+    Rows,
+    fit_experts,
+    label_law,
+)
+from glfm_cli.latent.iqgme.fit import _rise, begin
+from glfm_cli.latent.iqgme.local import Terms, complete_group, local_step
+from glfm_cli.latent.iqgme.prior import Prior
+
+EVERY_RISE = IqgmeConfig(experts=5, iterations=25, short=25, tolerance=1e-14)
+
+
+def fitted(rows: Rows, config: IqgmeConfig = EVERY_RISE, starts: int = 1) -> Fitted:
+    return fit_experts(rows, config, [np.random.default_rng(s) for s in range(starts)])
+
+
+# The bound -----------------------------------------------------------------------------------
+
+KINDS = [
+    {},
+    {"gaps": 0.0},
+    {"gaps": 0.6},
+    {"discrete": True},
+    {"levels": 3},
+    {"levels": 4, "discrete": True, "gaps": 0.2},
+    {"unlabelled": 1.0},
+]
+
+
+def assert_bound_never_falls(seed: int, kind: dict[str, Any]) -> None:
+    bounds = fitted(problem(seed, **kind)).bounds
+    assert np.all(np.diff(bounds) >= -1e-8 * np.abs(bounds[1:]))
+    assert bounds[-1] > bounds[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_never_falls(kind: dict[str, Any], seed: int) -> None:
+    assert_bound_never_falls(seed, kind)
+
+
+@pytest.mark.slow
+def test_the_bound_never_falls_on_200_problems(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for i in range(200):
+        kind = KINDS[i % len(KINDS)] | {"gaps": float(rng.uniform(0.0, 0.6))}
+        assert_bound_never_falls(seed + i, {**kind, "P": int(rng.integers(1, 7))})
+
+
+def test_a_falling_bound_is_an_error() -> None:
+    with pytest.raises(NumericalError, match="fell"):
+        _rise([-100.0], -100.1)
+
+
+class Frozen:
+    """q of the rows of a small binary problem, held still."""
+
+    def __init__(self, seed: int) -> None:
+        self.positive = np.random.default_rng(seed).random(25) < 0.5
+        base = problem(seed, n=25, unlabelled=0.0)
+        self.rows = Rows(base.x, base.known, signs(self.positive), np.ones(25, dtype=bool))
+        config = IqgmeConfig(experts=3)
+        self.prior = Prior.of(config, 3)
+        start = begin(self.rows, self.prior, config, np.random.default_rng(seed), 0)
+        start.run(self.rows, self.prior, config, 5)
+        self.q, self.local = start.experts, start.local
+        before = copy.deepcopy(self.local)
+        self.statistics = local_step(self.rows, self.q, self.local)
+        self.value = self.statistics.log_norm + self.q.bound(self.prior)
+        shape = (3, 25, 3)
+        self.x, self.cov, self.m_t = np.empty(shape), np.zeros((*shape, 3)), np.empty(shape[:2])
+        for batch in self.rows.batches:
+            for group in batch:
+                done = complete_group(self.rows, group, self.q, Terms.of(self.q), before)
+                self.x[:, group.rows] = done.x
+                for i in group.rows:
+                    self.cov[(slice(None), i, *np.ix_(group.gaps, group.gaps))] = done.cov
+        self.m_t = np.einsum("hnp,hp->hn", self.x, self.q.mw[:, 0, :-1]) + self.q.mw[:, :, -1]
+
+    def bound(self, q: Experts, **other: Array) -> float:
+        said = {"rho": self.local.rho, "x": self.x, "cov": self.cov, "m_t": self.m_t, **other}
+        return plain_bound(self.prior, q, self.positive, **said)
+
+
+@pytest.fixture(scope="module")
+def frozen(seed: int) -> Frozen:
+    return Frozen(seed)
+
+
+def test_the_bound_is_that_of_the_model_written_out(frozen: Frozen) -> None:
+    assert frozen.value == pytest.approx(frozen.bound(frozen.q), rel=1e-12)
+
+
+def slope(function: Any, at: Array, index: tuple[int, ...], step: float) -> float:
+    """Return the central difference of a function in one entry of an array, changed in place."""
+    kept = at[index]
+    values = []
+    for sign in (1.0, -1.0):
+        at[index] = kept + sign * step
+        values.append(function())
+    at[index] = kept
+    return (values[0] - values[1]) / (2.0 * step)
+
+
+def test_each_update_of_the_experts_is_stationary(frozen: Frozen) -> None:
+    q = copy.deepcopy(frozen.q)
+    for _ in range(4000):  # with the rows held still, the coordinates meet at their joint optimum
+        before = q.b.copy()
+        q.update(frozen.prior, frozen.statistics)
+        if np.allclose(before, q.b, rtol=1e-12, atol=0.0):
+            break
+    for name in ("v1", "v2", "m", "u", "nu", "mw", "phi", "b"):
+        values = getattr(q, name)
+        for index in list(np.ndindex(values.shape))[:4]:
+            found = slope(lambda: frozen.bound(q), values, index, 1e-5 * max(1, values[index]))
+            assert abs(found) < 1e-3, (name, index, found)
+    for name in ("B_inv", "Sw"):
+        values = getattr(q, name)
+        found = slope(lambda: frozen.bound(q), values, (0, 1, 1), 1e-5 * values[0, 1, 1])
+        assert abs(found) < 1e-3, (name, found)
+    for name in ("tau1", "tau2", "a", "g"):
+        at = getattr(q, name)
+        ends = []
+        for sign in (1.0, -1.0):
+            setattr(q, name, at * (1 + sign * 1e-5))
+            ends.append(frozen.bound(q))
+        setattr(q, name, at)
+        assert abs(ends[0] - ends[1]) / (2e-5 * at) < 1e-3, name
+
+
+def test_each_update_of_the_rows_is_stationary(frozen: Frozen) -> None:
+    # The responsibilities are the best given the rest, within their simplex.
+    rho = frozen.local.rho.copy()
+    for i in range(5):
+        best = frozen.bound(frozen.q)
+        for move in (1e-3, -1e-3):
+            other = rho.copy()
+            other[0, i] *= 1 + move
+            other[:, i] /= other[:, i].sum()
+            assert frozen.bound(frozen.q, rho=other) <= best + 1e-12
+    # So are the locations of the scores, given the features.
+    for index in [(0, 1), (1, 2), (2, 3)]:
+        found = slope(lambda: frozen.bound(frozen.q), frozen.m_t, index, 1e-4)
+        assert abs(found) < 1e-6
+
+
+def test_a_missing_feature_is_completed_at_the_best_place(frozen: Frozen) -> None:
+    """Once x and t have settled, both are stationary."""
+    local = copy.deepcopy(frozen.local)
+    terms = Terms.of(frozen.q)
+    x = frozen.x.copy()
+    for _ in range(300):
+        for batch in frozen.rows.batches:
+            for group in batch:
+                x[:, group.rows] = complete_group(frozen.rows, group, frozen.q, terms, local).x
+    m_t = np.einsum("hnp,hp->hn", x, frozen.q.mw[:, 0, :-1]) + frozen.q.mw[:, :, -1]
+    cov = frozen.cov.copy()
+    h, i, p = (int(k[0]) for k in np.nonzero(frozen.cov.diagonal(axis1=2, axis2=3)))
+
+    def value() -> float:
+        return frozen.bound(frozen.q, x=x, m_t=m_t, cov=cov)
+
+    assert abs(slope(value, x, (h, i, p), 1e-4)) < 1e-6
+    assert abs(slope(value, cov, (h, i, p, p), 1e-5)) < 1e-5
+
+
+# Fits ----------------------------------------------------------------------------------------
+
+
+def test_the_number_of_threads_does_not_change_the_result(monkeypatch: Any) -> None:
+    monkeypatch.setattr("glfm_cli.latent.iqgme.rows.BATCH", 4)
+    rows = problem(3)
+    streams = [np.random.default_rng(0)]
+    alone = fit_experts(rows, EVERY_RISE, streams)
+    with ThreadPoolExecutor(3) as pool:
+        together = fit_experts(rows, EVERY_RISE, [np.random.default_rng(0)], pool=pool)
+    assert len(rows.batches) > 3
+    assert np.array_equal(alone.experts.B_inv, together.experts.B_inv)
+    assert np.array_equal(alone.rho, together.rho)
+
+
+def test_a_missing_feature_widens_the_label_by_what_it_may_be(seed: int) -> None:
+    """Mean and variance of a score are those of simulated features and weights."""
+    rows = problem(seed, gaps=0.0, unlabelled=0.0)
+    q = fitted(rows).experts
+    hidden = Rows(rows.x * [1, 1, 0], rows.known & [True, True, False])
+    law = label_law(hidden, q, features=True)
+    rng = np.random.default_rng(seed)
+    h, i, n = 0, 4, 200_000
+    x = rows.x[i, :2]
+    d = np.linalg.inv(q.nB[h])
+    regression = np.linalg.solve(d[:2, :2], d[:2, 2])
+    mean = q.m[h, 2] + regression @ (x - q.m[h, :2])
+    var = d[2, 2] - regression @ d[:2, 2]
+    assert law.x[h, i] == pytest.approx([*x, mean])
+    assert law.x_var[h, i] == pytest.approx([0.0, 0.0, var])
+    third = mean + np.sqrt(var) * rng.standard_normal(n)
+    w = rng.multivariate_normal(q.mw[h, 0], q.Sw[h], n)
+    score = w[:, :2] @ x + w[:, 2] * third + w[:, 3] + rng.standard_normal(n)
+    assert law.mean[h, i, 0] == pytest.approx(score.mean(), abs=5 * score.std() / n**0.5)
+    assert law.var[h, i, 0] == pytest.approx(score.var(), rel=0.03)
+
+
+def test_gates_are_student_densities(seed: int) -> None:
+    """Whatever is missing, the known features have the t density of a simulated expert."""
+    rows = problem(seed, gaps=0.0, unlabelled=0.0)
+    q = fitted(rows).experts
+    hidden = Rows(rows.x[:1] * [1, 0, 1], np.array([[True, False, True]]))
+    rng = np.random.default_rng(seed)
+    density = []
+    for h in range(q.H):
+        lam = wishart(q.nu[h], np.linalg.inv(q.B_inv[h])).rvs(20000, random_state=rng)
+        cov = np.linalg.inv(lam)[:, [0, 2]][:, :, [0, 2]]
+        cov = cov * (1 + 1 / q.u[h])  # the centre's own spread
+        away = rows.x[0, [0, 2]] - q.m[h, [0, 2]]
+        square = np.einsum("p,npq,q->n", away, np.linalg.inv(cov), away)
+        density.append(np.mean(np.exp(-0.5 * square) / np.sqrt(np.linalg.det(cov))))
+    expected = q.pi * density / np.sum(q.pi * density)
+    assert np.allclose(label_law(hidden, q).gate[:, 0], expected, atol=0.02)
+
+
+def test_three_gaussians_give_three_experts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = three_gaussians(300, rng)
+    mean, sd = x.mean(axis=0), x.std(axis=0)
+    rows = Rows((x - mean) / sd, np.ones(x.shape, dtype=bool), signs(y), np.ones(300, dtype=bool))
+    fit = fitted(rows, IqgmeConfig(experts=10), starts=4)
+    assert int(np.sum(fit.experts.pi > 0.05)) == 3
+    centers = np.sort((fit.experts.m * sd + mean)[fit.experts.pi > 0.05, 0])
+    assert np.allclose(centers, [-3.0, 1.0, 5.0], atol=0.5)
+    x, y = three_gaussians(500, rng)
+    p = label_law(Rows((x - mean) / sd, np.ones(x.shape, dtype=bool)), fit.experts)
+    assert np.mean((p.probability_above() > 0.5) == y) > 0.95
+
+
+def test_a_row_without_features_gets_the_weights_of_the_experts(seed: int) -> None:
+    q = fitted(problem(seed)).experts
+    law = label_law(Rows(np.zeros((1, 3)), np.zeros((1, 3), dtype=bool)), q)
+    assert np.allclose(law.gate[:, 0], q.pi)
+
+
+def test_probabilities_of_levels_add_up_and_agree_with_simulation(seed: int) -> None:
+    rows = problem(seed, levels=4, discrete=True)
+    law = label_law(rows, fitted(rows).experts)
+    p = law.probabilities(3)
+    assert np.allclose(p.sum(axis=1), 1.0)
+    rng = np.random.default_rng(seed)
+    i = 0
+    h = rng.choice(law.gate.shape[0], 40000, p=law.gate[:, i] / law.gate[:, i].sum())
+    u = law.mean[h, i] + np.sqrt(law.var[h, i]) * rng.standard_normal((40000, 3))
+    won = np.column_stack([u, rng.standard_normal(40000)]).argmax(axis=1)
+    assert np.allclose(np.bincount(won, minlength=4) / 40000, p[i], atol=0.012)
+
+
+# Truncated variables -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high"), [(-np.inf, 0.3), (1.0, np.inf), (-0.2, 0.9), (4.0, 4.5)])
+def test_moments_between_two_ends(low: float, high: float) -> None:
+    ends = np.array([[low]]), np.array([[high]])
+    for eta in (-3.0, 0.0, 2.0):
+        mean, log_z = Between(*ends).expect(np.array([0]), np.array([[[eta]]]))
+        law = truncnorm(low - eta, high - eta)
+        assert mean[0, 0, 0] == pytest.approx(eta + law.mean(), abs=1e-7)
+        width = norm.sf(low - eta) - norm.sf(high - eta)  # keeps its digits in the upper tail
+        assert log_z[0, 0] == pytest.approx(np.log(width))
+
+
+def test_moments_far_in_the_tails_are_finite_and_inside() -> None:
+    ends = Between(np.array([[0.0], [0.0]]), np.array([[np.inf], [0.1]]))
+    mean, log_z = ends.expect(np.arange(2), np.full((1, 2, 1), -60.0))
+    assert np.all((mean > 0) & (mean < 0.1))
+    assert np.all(np.isfinite(log_z))
+
+
+@pytest.mark.parametrize("behind", [0.0, -4.0, -12.0])
+def test_moments_of_the_largest_utility(behind: float) -> None:
+    eta = np.array([behind, 0.5, -0.3])  # and the reference at 0
+    utility = np.append(eta, 0.0)
+    u = np.linspace(-22.0, 22.0, 20001)
+    for won in range(4):
+        others = np.delete(utility, won)
+        density = norm.pdf(u - utility[won]) * np.prod(norm.cdf(u[:, None] - others), axis=1)
+        z, first = trapezoid(density, u), trapezoid(u * density, u)
+        mean, log_z = Largest(np.array([won]), 4, 3).expect(np.array([0]), eta[None, None])
+        assert log_z[0, 0] == pytest.approx(np.log(z), abs=1e-8)
+        if won < 3:
+            assert mean[0, 0, won] == pytest.approx(first / z, abs=1e-7)
+        for c in range(3):  # one that did not win lies below the winner
+            if c != won:
+                rest = np.prod(norm.cdf(u[:, None] - np.delete(utility, [won, c])), axis=1)
+                below = utility[c] * norm.cdf(u - utility[c]) - norm.pdf(u - utility[c])
+                expected = trapezoid(norm.pdf(u - utility[won]) * rest * below, u) / z
+                assert mean[0, 0, c] == pytest.approx(expected, abs=1e-7)
