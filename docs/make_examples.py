@@ -33,6 +33,7 @@ IMAGES = REPOSITORY / "docs" / "images"
 DOCUMENTS = (
     "README.md",
     "docs/bsvd.md",
+    "docs/classify.md",
     "docs/evaluate.md",
     "docs/explore.md",
     "docs/impute.md",

@@ -350,7 +350,9 @@ def component(
     eta = _columns(law.mean[index, c], link, span)
     if law.var is None:
         return eta, noise
-    return eta, _columns(law.var[index, c], link, span) + noise
+    var = _columns(law.var[index, c], link, span)
+    # Links of several columns take one variance a row.
+    return eta, (var if var.ndim == 1 else var.mean(axis=1)) + noise
 
 
 def _columns(eta: Array, link: Link, span: tuple[int, int]) -> Array:

@@ -1,0 +1,121 @@
+"""The sampled mixture: its kernel against plain formulas, its states and draws as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from iqgme_problems import Array
+from scipy.stats import multivariate_normal
+
+from glfm_cli._kernels._iqgme import place_rows
+from glfm_cli.chain import Problem, start_chain
+from glfm_cli.errors import UsageError
+from glfm_cli.latent.iqgme.mixture import Iqgme, MixtureConfig, MixtureDraw, _law
+from glfm_cli.latent.latent import Sizes
+from glfm_cli.streams import Streams
+
+
+def components(rng: np.random.Generator, H: int, S: int) -> tuple[Array, Array]:
+    root = rng.standard_normal((H, S, S))
+    return rng.standard_normal((H, S)), root @ np.swapaxes(root, 1, 2) + np.eye(S)
+
+
+def place(
+    y: Array, seen: Array, mu: Array, Sigma: Array, noise: Array, pi: Array, seed: int
+) -> Any:
+    """Draw z and eta of rows by the kernel."""
+    rng = np.random.default_rng(seed)
+    (N, S), H = y.shape, len(pi)
+    z, eta = np.empty(N, dtype=np.int32), np.empty((N, S))
+    normal = rng.standard_normal((2, N, S))
+    bad = place_rows(
+        0, N, y, seen, np.log(pi), mu, Sigma, np.linalg.cholesky(Sigma), noise, rng.random(N),
+        normal[0], normal[1], z, eta, np.empty(H), np.empty((S, S)), np.empty(S),
+        np.empty(S, dtype=np.intp),
+    )  # fmt: skip
+    assert bad == -1
+    return z, eta
+
+
+@pytest.mark.parametrize("pattern", [[1, 1, 1], [1, 0, 1], [0, 1, 0], [0, 0, 0]])
+def test_rows_are_placed_by_their_conditional_law(pattern: list[int], seed: int) -> None:
+    """Shares of components, and mean and covariance of eta, are those of the joint normal."""
+    rng = np.random.default_rng(seed)
+    n, S, pi = 40_000, 3, np.array([0.5, 0.3, 0.2])
+    mu, Sigma = components(rng, 3, S)
+    noise = np.array([0.5, 1.0, 0.2])
+    y = np.tile(rng.standard_normal(S), (n, 1))
+    seen = np.tile(np.array(pattern, dtype=np.uint8), (n, 1))
+    z, eta = place(y, seen, mu, Sigma, noise, pi, seed)
+    o = np.flatnonzero(pattern)
+    log_p = np.log(pi)
+    for h in range(3):
+        if o.size:
+            A = Sigma[h][np.ix_(o, o)] + np.diag(noise[o])
+            log_p[h] += multivariate_normal(mu[h, o], A).logpdf(y[0, o])
+    p = np.exp(log_p - np.logaddexp.reduce(log_p))
+    assert np.allclose(np.bincount(z, minlength=3) / n, p, atol=0.012)
+    h = int(np.argmax(p))
+    mean, cov = mu[h], Sigma[h]
+    if o.size:
+        gain = np.linalg.solve(Sigma[h][np.ix_(o, o)] + np.diag(noise[o]), Sigma[h][o]).T
+        mean, cov = mu[h] + gain @ (y[0, o] - mu[h, o]), Sigma[h] - gain @ Sigma[h][o]
+    mine = eta[z == h]
+    assert np.allclose(mine.mean(axis=0), mean, atol=6 * np.sqrt(np.diag(cov).max() / len(mine)))
+    assert np.allclose(np.cov(mine.T), cov, atol=0.06 * np.abs(cov).max() + 0.02)
+
+
+def test_the_law_of_missing_eta_is_normal_given_the_others(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mu, Sigma = components(rng, 2, 3)
+    eta = rng.standard_normal((2, 3))
+    seen = np.array([[1, 0, 1], [0, 0, 0]], dtype=np.uint8)
+    z = np.array([1, 0], dtype=np.int32)
+    draw = MixtureDraw(
+        eta, z, seen, np.ones(3, np.uint8), np.log([0.5, 0.5]), mu, Sigma, np.ones(3)
+    )
+    mean, var = _law(draw, slice(None))
+    o = [0, 2]
+    gain = np.linalg.solve(Sigma[1][np.ix_(o, o)], Sigma[1][o, 1])
+    assert mean[0] == pytest.approx(
+        [eta[0, 0], mu[1, 1] + gain @ (eta[0, o] - mu[1, o]), eta[0, 2]]
+    )
+    assert var[0] == pytest.approx([0.0, Sigma[1, 1, 1] - gain @ Sigma[1][o, 1], 0.0])
+    assert np.allclose(mean[1], mu[0])
+    assert np.allclose(var[1], np.diag(Sigma[0]))
+
+
+def chain_of(seed: int) -> Any:
+    """A chain of a small table of two numbers, after a few sweeps."""
+    from glfm_cli.schema import ColumnType
+    from tests.statistical.bsvd_prior import make_links
+
+    rng = np.random.default_rng(seed)
+    links = make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL)
+    xs = (rng.normal(3, 2, 30), rng.integers(4, size=30) * 1.0, rng.integers(3, size=30) * 1.0)
+    for x in xs:
+        x[rng.random(30) < 0.2] = np.nan
+    chain = start_chain(Problem(Iqgme(), MixtureConfig(experts=4), links, xs), Streams(seed, 0))
+    for _ in range(5):
+        chain.sweep(adapt=True)
+    return chain
+
+
+def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
+    chain = chain_of(seed)
+    model, draw = Iqgme(), Iqgme().draw(chain.state)
+    N, S = draw.eta.shape
+    again = model.unpack(model.pack(draw), Sizes(N, S, 3))
+    for name, value in vars(draw).items():
+        assert np.array_equal(value, getattr(again, name)), name
+    for name, wrong in (("noise", -draw.noise), ("z", draw.z + 9), ("Sigma", -draw.Sigma)):
+        with pytest.raises(ValueError, match=name):
+            model.unpack({**model.pack(draw), name: wrong}, Sizes(N, S, 3))
+
+
+def test_settings_out_of_range_are_said() -> None:
+    for name, value in (("experts", 0), ("noise_rate", 0.0), ("expert_degrees", 1.0)):
+        with pytest.raises(UsageError, match=name):
+            MixtureConfig(**{name: value})
