@@ -1,0 +1,127 @@
+"""What a sweep of the low-rank model costs: processor time and memory by observed cells.
+
+    python benchmarks/matrix_speed.py [--cells 100000,300000,1000000] [--rows 6000] [--columns 4000]
+                                      [--components 32] [--sweeps 5]
+
+Made-up ratings of rank `components`, that many components held on (`max_components`, all of them
+on from the start), one thread. Printed: seconds a sweep, seconds a million cells, and bytes a cell
+beyond the factors; at the end the exponent of seconds in cells. Where the package `smurff` is
+installed, the seconds of its sweep at as many latent dimensions on the same cells stand beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+import tracemalloc
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from glfm_cli.chain import start_chain
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.latent.bsvd import Bsvd
+from glfm_cli.latent.latent import Entries
+from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.sampling import Problem
+from glfm_cli.schema import Column, ColumnType
+from glfm_cli.streams import Streams
+
+Array = np.ndarray
+
+
+def make(m: int, shape: tuple[int, int], rank: int) -> tuple[Array, Array, Array]:
+    """Return row, column and value of m distinct cells."""
+    rng = np.random.default_rng(m)
+    flat = np.sort(rng.choice(shape[0] * shape[1], m, replace=False))
+    row, column = np.divmod(flat, shape[1])
+    U, V = (rng.normal(size=(n, rank)) for n in shape)
+    x = np.einsum("nk,nk->n", U[row], V[column]) / np.sqrt(rank)
+    return row.astype(np.int32), column.astype(np.int32), x + 0.5 * rng.normal(size=m)
+
+
+def ours(
+    cells: tuple[Array, Array, Array], shape: tuple[int, int], K: int, sweeps: int
+) -> tuple[float, float, float]:
+    """Return seconds a sweep, bytes a cell besides the factors, and the mean rank."""
+    row, column, values = cells
+    n = values.size
+    encoded = EncodedColumn(
+        Column("x", type=ColumnType.REAL, transform="none"),
+        0,
+        values,
+        np.ones(n, dtype=bool),
+        np.zeros(n, dtype=bool),
+    )
+    link = make_link(encoded, LinkConfig())
+    config = BsvdConfig(max_components=K, initial_components=K)
+    entries = Entries(row, column, shape)
+    problem = Problem(Bsvd(), config, (link,), (values,), LinkConfig(), entries)
+    tracemalloc.start()
+    chain = start_chain(problem, Streams(1, 0))
+    chain.sweep(adapt=True)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    factors = 8 * sum(shape) * (K + 2)
+    ranks, start = [], time.process_time()
+    for _ in range(sweeps):
+        chain.sweep(adapt=False)
+        ranks.append(int(chain.state.on.sum()))
+    return (time.process_time() - start) / sweeps, (held - factors) / n, float(np.mean(ranks))
+
+
+def theirs(cells: tuple[Array, Array, Array], shape: tuple[int, int], K: int, sweeps: int) -> float:
+    """Return the seconds of a sweep of smurff's BPMF."""
+    import smurff
+    from scipy import sparse
+
+    row, column, values = cells
+    matrix = sparse.coo_matrix((values, (row, column)), shape=shape)
+    times = []
+    for n in (1, 1 + sweeps):  # the difference leaves the start-up out
+        session = smurff.TrainSession(
+            priors=["normal", "normal"],
+            num_latent=K,
+            burnin=0,
+            nsamples=n,
+            num_threads=1,
+            verbose=0,
+        )
+        session.addTrainAndTest(matrix)
+        start = time.process_time()
+        session.run()
+        times.append(time.process_time() - start)
+    return (times[1] - times[0]) / sweeps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--cells", default="100000,300000,1000000")
+    parser.add_argument("--rows", type=int, default=6000)
+    parser.add_argument("--columns", type=int, default=4000)
+    parser.add_argument("--components", type=int, default=32)
+    parser.add_argument("--sweeps", type=int, default=5)
+    asked = parser.parse_args()
+    shape = (asked.rows, asked.columns)
+    beside = importlib.util.find_spec("smurff") is not None
+    print("    cells  s/sweep  s/million  bytes/cell  rank" + ("   smurff" if beside else ""))
+    sizes, seconds = [], []
+    with threadpool_limits(limits=1):
+        for m in map(int, asked.cells.split(",")):
+            cells = make(m, shape, asked.components)
+            one, held, rank = ours(cells, shape, asked.components, asked.sweeps)
+            line = f"{m:9}  {one:7.3f}  {1e6 * one / m:9.3f}  {held:10.1f}  {rank:4.1f}"
+            if beside:
+                line += f"  {theirs(cells, shape, asked.components, asked.sweeps):7.3f}"
+            print(line, flush=True)
+            sizes.append(m)
+            seconds.append(one)
+    if len(sizes) > 1:
+        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+        print(f"seconds grow with the power {slope:.2f} of the cells")
+
+
+if __name__ == "__main__":
+    main()

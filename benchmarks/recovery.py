@@ -1,0 +1,175 @@
+"""Figures 5.2, 5.4 and 5.5 of the thesis [BSVD]: which matrices are recovered, from which cells.
+
+    python benchmarks/recovery.py grid [--ranks 1,5,10,15] [--cells 500,750,...] [--trials 20]
+    python benchmarks/recovery.py active [--ranks 1,5,10] [--noise inf,20,10] [--trials 5]
+
+`grid`: U V' of 50 x 50, both factors normal, m cells of it seen without noise. A trial is a success
+when the relative error of the completed matrix is below 1e-3. Beside the low-rank model stands
+nuclear-norm minimisation: soft-impute [Mazumder, Hastie and Tibshirani 2010] along a path of
+penalties down to almost zero, each step from the one before.
+
+`active`: starts with few cells and asks for 50 more a step; printed is the relative error after
+each step when cells are taken at random, by the standard deviation of their means (uncertainty),
+and jointly (what `glfm suggest` does), at noise of so many decibels below the matrix.
+
+Settings of the model as in the thesis (a = b = 1), apart from vague priors of noise and scales,
+which noise-free cells call for: `--set noise_rate=1e-8` and the like of `glfm impute`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from glfm_cli.acquisition.cells import PairCells, gains_alone
+from glfm_cli.acquisition.greedy import choose
+from glfm_cli.encoding import EncodedColumn, Ids
+from glfm_cli.latent.bsvd import Bsvd
+from glfm_cli.latent.latent import Entries
+from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.matrices import Pairs
+from glfm_cli.posterior import Posterior
+from glfm_cli.sampling import Plan, Problem, sample
+from glfm_cli.schema import Column, ColumnType
+
+Array = np.ndarray
+SIZE = 50
+SUCCESS = 1e-3
+BATCH = 50
+
+
+def complete(X: Array, seen: Array, plan: Plan, noise_free: bool) -> tuple[Array, Posterior]:
+    """Return the mean of the completed matrix over draws, and the draws."""
+    row, column = np.nonzero(seen)
+    values = X[row, column]
+    n = values.size
+    encoded = EncodedColumn(
+        Column("x", type=ColumnType.REAL, transform="none"),
+        0,
+        values,
+        np.ones(n, dtype=bool),
+        np.zeros(n, dtype=bool),
+    )
+    link = make_link(encoded, LinkConfig())
+    tiny = {"noise_shape": 1e-3, "noise_rate": 1e-9} if noise_free else {"noise_rate": 1e-3}
+    config = BsvdConfig(bias=False, max_components=SIZE, initial_components=20, **tiny)
+    entries = Entries(row.astype(np.int32), column.astype(np.int32), X.shape)
+    problem = Problem(Bsvd(), config, (link,), (values,), LinkConfig(), entries)
+    posterior = sample(problem, plan).posterior
+    mean = np.mean([d.latent.left @ d.latent.right.T for d in posterior.draws()], axis=0)
+    low, high = link.value(np.array([0.0, 1.0]))
+    return low + (high - low) * mean, posterior
+
+
+def soft_impute(X: Array, seen: Array, steps: int = 60, inner: int = 60) -> Array:
+    """Return the completed matrix of least nuclear norm, nearly: penalties down to 1e-6."""
+    Z = np.zeros_like(X)
+    largest = np.linalg.svd(np.where(seen, X, 0.0), compute_uv=False)[0]
+    for penalty in largest * np.geomspace(0.5, 1e-6, steps):
+        for _ in range(inner):
+            before = Z
+            u, s, v = np.linalg.svd(np.where(seen, X, Z), full_matrices=False)
+            Z = (u * np.maximum(s - penalty, 0.0)) @ v
+            if np.linalg.norm(Z - before) <= 1e-6 * max(np.linalg.norm(Z), 1e-12):
+                break
+    return Z
+
+
+def error(found: Array, X: Array) -> float:
+    """Return the relative error of a matrix."""
+    return float(np.linalg.norm(found - X) / np.linalg.norm(X))
+
+
+def grid(ranks: list[int], sizes: list[int], trials: int, plan: Plan) -> None:
+    """Print the recovery rates of both methods for every rank and number of cells."""
+    print("rank cells  low-rank model  nuclear norm   seconds")
+    for rank in ranks:
+        for m in sizes:
+            wins, start = np.zeros(2), time.process_time()
+            for trial in range(trials):
+                rng = np.random.default_rng([rank, m, trial])
+                X = rng.normal(size=(SIZE, rank)) @ rng.normal(size=(rank, SIZE))
+                seen = np.zeros(SIZE * SIZE, dtype=bool)
+                seen[rng.choice(SIZE * SIZE, m, replace=False)] = True
+                seen = seen.reshape(SIZE, SIZE)
+                wins[0] += error(complete(X, seen, plan, noise_free=True)[0], X) < SUCCESS
+                wins[1] += error(soft_impute(X, seen), X) < SUCCESS
+            rates, seconds = wins / trials, time.process_time() - start
+            print(f"{rank:4} {m:5}  {rates[0]:14.2f}  {rates[1]:12.2f}  {seconds:8.0f}", flush=True)
+
+
+def next_cells(posterior: Posterior, seen: Array, rule: str, rng: np.random.Generator) -> Array:
+    """Return the flat numbers of the cells to ask for."""
+    free = np.flatnonzero(~seen)
+    if rule == "random":
+        return rng.choice(free, BATCH, replace=False)
+    ids = Ids("id", tuple(map(str, range(SIZE))), None)  # names are not asked for
+    cells = PairCells(Pairs(*np.divmod(free, SIZE)), ids, ids)
+    alone, most = gains_alone(cells, posterior)
+    if rule == "uncertainty":
+        return free[np.argsort(-alone, kind="stable")[:BATCH]]
+    chosen = choose(lambda i: cells.features(posterior, i), alone, most, np.ones(free.size), BATCH)
+    return free[chosen.index]
+
+
+def active(ranks: list[int], noises: list[float], trials: int, steps: int, plan: Plan) -> None:
+    """Print the median relative error after each step, for every rule."""
+    for rank in ranks:
+        for decibel in noises:
+            first = max(100, 2 * rank * (2 * SIZE - rank) // 3)
+            print(f"rank {rank}, {decibel:g} dB, from {first} cells, {BATCH} more a step")
+            for rule in ("random", "uncertainty", "joint"):
+                errors = np.empty((trials, steps + 1))
+                for trial in range(trials):
+                    rng = np.random.default_rng([rank, trial])
+                    X = rng.normal(size=(SIZE, rank)) @ rng.normal(size=(rank, SIZE))
+                    Y = X + X.std() * 10 ** (-decibel / 20) * rng.normal(size=X.shape)
+                    seen = np.zeros(X.size, dtype=bool)
+                    seen[rng.choice(X.size, first, replace=False)] = True
+                    for step in range(steps + 1):
+                        known = seen.reshape(X.shape)
+                        found, posterior = complete(Y, known, plan, np.isinf(decibel))
+                        errors[trial, step] = error(found, X)
+                        seen[next_cells(posterior, seen, rule, rng)] = True
+                shown = " ".join(f"{value:.2e}" for value in np.median(errors, axis=0))
+                print(f"  {rule:12} {shown}", flush=True)
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers that commas part."""
+    return [float(part) for part in text.split(",")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=("grid", "active"))
+    parser.add_argument("--ranks", type=numbers, default=None)
+    parser.add_argument(
+        "--cells", type=numbers, default=numbers("500,750,1000,1250,1500,1750,2000")
+    )
+    parser.add_argument("--noise", type=numbers, default=[np.inf, 20.0, 10.0])
+    parser.add_argument("--trials", type=int, default=None)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--chains", type=int, default=1)
+    parser.add_argument("--warmup", type=int, default=300)
+    parser.add_argument("--draws", type=int, default=50)
+    asked = parser.parse_args()
+    plan = Plan(asked.chains, asked.warmup, asked.draws, 1, 1)
+    of_grid = asked.what == "grid"
+    ranks = [
+        int(r) for r in asked.ranks or ([1, 2, 4, 6, 8, 10, 12, 15] if of_grid else [1, 5, 10])
+    ]
+    with threadpool_limits(limits=1):
+        if of_grid:
+            grid(ranks, [int(m) for m in asked.cells], asked.trials or 20, plan)
+        else:
+            active(ranks, asked.noise, asked.trials or 5, asked.steps, plan)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
