@@ -96,7 +96,7 @@ class Workplace:
         Empty; gets `sample_data/` and the command `glfm` of this checkout.
     extra : mapping of command to options
         Added to every such command, last, so that they win over those of the example; but not
-        beside `--fit`, where nothing is sampled.
+        beside `--fit` or a saved fit, where nothing is sampled.
     """
 
     def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
@@ -109,6 +109,8 @@ class Workplace:
             f'case "$*" in *--fit*) ;; {name}*) set -- "$@" {options};; esac\n'
             for name, options in (extra or {}).items()
         )
+        if lengthen:  # a saved fit has been sampled
+            lengthen = f'case "$2" in *.glfm) ;; *)\n{lengthen};; esac\n'
         script.write_text(
             f'#!/bin/sh\n{lengthen}exec "{sys.executable}" -m glfm_cli "$@"\n', encoding="utf-8"
         )

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import glfm_cli
-from glfm_cli import classify, evaluate, impute, read_schema
+from glfm_cli import classify, evaluate, explore, impute, read_schema
 from glfm_cli.cli.app import run
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.completion.result import PROBABILITIES, cells_schema
@@ -110,7 +110,7 @@ class Ran:
 def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SHORT.items():
-            for function in (impute, evaluate):
+            for function in (impute, evaluate, explore):
                 patch.setitem(function.__kwdefaults__, name, value)
         patch.setitem(classify.__kwdefaults__, "settings", {"iterations": 3})
         yield Ran(request.param, tmp_path_factory.mktemp("examples"))

@@ -18,6 +18,7 @@ from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.dependence import dependence as depend
 from glfm_cli.exploration.explanation import Explanation, explain, feature_model
 from glfm_cli.exploration.features import (
+    STABLE,
     Feature,
     alone_in,
     effects,
@@ -243,6 +244,7 @@ def _features(
         largest=float(shares.max(initial=0.0)),
         explained=float(parts[others].sum()),
         stability=float(stability[others].max(initial=0.0)),
+        stable=int(np.sum(stability[others] >= STABLE)),
     )
     return found, parts[order], remainder
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.completion import Keeping, Session, Wanted, plan_session, prepare
-from glfm_cli.encoding import Data
+from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Hidden
 from glfm_cli.exploration.explanation import feature_model
@@ -76,6 +76,11 @@ def prepare_exploration(
         raise UsageError(
             "--sample held-out fits the table without some of its cells: no fit of it to keep",
             hint="Leave out --save and --resume, or take --sample consensus.",
+        )
+    if schema is not None and is_triplets(schema):
+        raise UsageError(
+            "the types file describes triplets, and only tables are explored",
+            hint="`glfm impute` predicts the cells of a matrix that comes as triplets.",
         )
     if keeping.resume is None:
         wanted = _from_few(wanted)

@@ -26,10 +26,17 @@ def remainder_line(found: Exploration) -> str | None:
     rest = found.remainder
     if rest.number == 0:
         return None
-    others = "1 more feature is" if rest.number == 1 else f"{rest.number} more features are"
-    where = "of the draws of other chains" if len(found.posterior.chains) > 1 else "of the draws"
+    where = "draws of the other chains" if len(found.posterior.chains) > 1 else "draws"
+    part = f"{percent(rest.explained)} of what all features explain"
+    share = percent(rest.largest)
+    if rest.number == 1:
+        sure = f"found again in {percent(rest.stability)} of the {where}"
+        return f"1 more feature is not shown: in {share} of the rows, {sure}; it explains {part}."
+    if rest.stable:
+        sure = f"{rest.stable} of them found again in most {where}"
+    else:
+        sure = f"found again in at most {percent(rest.stability)} of the {where}"
     return (
-        f"{others} not shown: in at most {percent(rest.largest)} of the rows, found again in at "
-        f"most {percent(rest.stability)} {where}; "
-        f"they explain {percent(rest.explained)} of what all features explain."
+        f"{rest.number} more features are not shown: in at most {share} of the rows, {sure}; "
+        f"they explain {part}."
     )

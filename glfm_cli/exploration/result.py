@@ -32,13 +32,14 @@ class Remainder:
 
     number : how many;  largest : the largest share of rows that has one
     explained : what they explain, as a part of what all features explain
-    stability : the largest of theirs
+    stability : the largest of theirs;  stable : how many of them most draws of other chains contain
     """
 
     number: int
     largest: float
     explained: float
     stability: float
+    stable: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -310,6 +310,7 @@ def summary(found: Exploration) -> dict[str, Any]:
             "largest_share": found.remainder.largest,
             "explained": found.remainder.explained,
             "largest_stability": found.remainder.stability,
+            "stable": found.remainder.stable,
         },
         "pattern_features": [feature.name for feature in found.main],
         "patterns": _records(patterns(found).slice(0, found.top)),

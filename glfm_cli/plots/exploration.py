@@ -12,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.errors import UsageError
@@ -75,7 +77,7 @@ def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
         partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
         *(partial(draw_column, found=found, scale=scale) for scale in columns),
     ]
-    return _drawn(draw, path, found)
+    return _drawn(draw, path, legend_of(found))
 
 
 def plot_columns(
@@ -87,7 +89,7 @@ def plot_columns(
     """
     scales = _most_moved(found, MAX_COLUMNS) if columns is None else _named(found, columns)
     draw = [partial(draw_column, found=found, scale=scale) for scale in scales[:MAX_COLUMNS]]
-    return _drawn(list(draw), path, found)
+    return _drawn(list(draw), path, legend_of(found))
 
 
 def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Figure:
@@ -130,7 +132,9 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         axes.xaxis.set_major_formatter(FuncFormatter(percent))
         axes.tick_params(axis="y", length=0)
         head(axes, scale, ": share of its rows with each pattern", width=420.0)
-        _legend(figure, found, other="any other pattern")
+        others, *keys = legend_of(found, bars=True)
+        others.set_label("any other pattern")
+        _legend(figure, [*keys, others])
         if path is not None:
             save(figure, path)
     return figure
@@ -146,7 +150,7 @@ def plot_traces(found: Exploration, path: Path | None = None) -> Figure:
         partial(_draw_trace, found=found, name="features", title="Number of features"),
         partial(_draw_n_features, found=found),
     ]
-    return _drawn(draw, path, None)
+    return _drawn(draw, path)
 
 
 def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
@@ -157,7 +161,11 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
     """
     numeric = [scale for scale in found.columns if not scale.encoded.levels][:MAX_COLUMNS]
     draw = [partial(_draw_fit, found=found, scale=scale) for scale in numeric]
-    return _drawn(list(draw), path, None, nothing="There is no numeric column.")
+    keys = [
+        Patch(facecolor=OBSERVED, label="observed cells, on the scale of the model"),
+        Line2D([], [], color=PREDICTED, linewidth=2, label="the density fitted to them"),
+    ]
+    return _drawn(list(draw), path, keys if draw else (), nothing="There is no numeric column.")
 
 
 def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
@@ -332,10 +340,10 @@ def _new(size: tuple[float, float]) -> Figure:
 def _drawn(
     draw: Sequence[Callable[[Axes], None]],
     path: Path | None,
-    found: Exploration | None,
+    keys: Sequence[Patch | Line2D] = (),
     nothing: str = "",
 ) -> Figure:
-    """Return a figure with a panel for each of `draw`; with the legend of patterns for `found`."""
+    """Return a figure with a panel for each of `draw`, and a legend of `keys`."""
     if path is not None:
         check_figure(path)
     n_wide = min(max(len(draw), 1), _WIDE)
@@ -346,23 +354,22 @@ def _drawn(
             figure.text(0.5, 0.5, nothing, ha="center", color=TEXT)
         for i, one in enumerate(draw):
             one(figure.add_subplot(n_high, n_wide, i + 1))
-        if found is not None:
-            _legend(figure, found)
+        _legend(figure, keys)
         if path is not None:
             save(figure, path)
     return figure
 
 
-def _legend(figure: Figure, found: Exploration, other: str | None = None) -> None:
-    keys = legend_of(found, bars=other is not None)
-    if other:
-        keys[0].set_label(other)
-        keys = [*keys[1:], keys[0]]
+def _legend(figure: Figure, keys: Sequence[Patch | Line2D]) -> None:
+    if not keys:
+        return
     width = figure.get_size_inches()[0]
+    longest = max(len(str(key.get_label())) for key in keys)
+    wide = 2.3 if longest <= 36 else 3.3  # inches
     figure.legend(
         handles=keys,
         loc="outside upper left",
-        ncols=max(1, min(len(keys), int(width // 2.3))),
+        ncols=max(1, min(len(keys), int(width // wide))),
         frameon=False,
         prop=SMALL,
         handlelength=2.6,

@@ -206,36 +206,6 @@ def test_a_table_needs_its_types(table: Any, here: Callable[..., Any]) -> None:
     assert "glfm types table.csv" in said.lines("Hint")[0]
 
 
-def test_a_folder_of_another_schema_is_refused(table: Any, here: Callable[..., Any]) -> None:
-    Path("other.glfm").mkdir()
-    Path("other.glfm/run.json").write_text('{"format": "another"}', encoding="utf-8")
-    said = here("explore", "other.glfm")
-    assert said.status == 2
-    assert len(said.lines("Error")) == 1
-
-
-def test_no_features_at_all_is_said_in_a_line(table: Any, explored: Callable[..., Any]) -> None:
-    said = explored("--set", "max_features=0")
-    assert said.status == 0
-    assert "No feature: nothing in this table sets a group of rows apart." in said.stdout
-
-
-def test_forty_columns_with_fifty_levels_stay_readable(
-    desk: Any, seed: int, here: Callable[..., Any]
-) -> None:
-    rng = np.random.default_rng(seed)
-    names = [f"a_rather_long_name_of_column_{d}" for d in range(40)]
-    rows = [",".join(f"level_{v}" for v in rng.integers(50, size=40)) for _ in range(60)]
-    desk.put("table.csv", "\n".join([",".join(names), *rows]) + "\n")
-    desk.put("types.yaml", "rest: categorical\n")
-    said = here(
-        "explore", "table.csv", "--types", "types.yaml",
-        "--chains", "2", "--warmup", "1", "--draws", "2", "--dependence",
-    )  # fmt: skip
-    assert said.status == 0, said.stderr
-    assert max(map(len, said.stdout.splitlines())) <= 100
-
-
 def keys_of(value: Any) -> Iterator[str]:
     """Yield the keys of an object for JSON, but those that are names of the table's own."""
     if isinstance(value, dict):
