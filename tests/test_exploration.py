@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -18,7 +19,9 @@ from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
 from glfm_cli.exploration.patterns import best_overlap
 from glfm_cli.exploration.stability import correlations
-from glfm_cli.exploration.words import number, percent
+from glfm_cli.exploration.lines import remainder_line
+from glfm_cli.exploration.result import Remainder
+from glfm_cli.exploration.words import number, percent, without_middle
 
 SHORT: dict[str, Any] = {"chains": 3, "warmup": 40, "draws": 6, "threads": 1}
 N_ROWS = 200
@@ -266,7 +269,42 @@ def test_columns_restrict_the_words_and_not_the_model(seed: int) -> None:
     assert error.value.hint == "Did you mean 'cold'?"
 
 
+@pytest.mark.parametrize(
+    ("remainder", "line"),
+    [
+        (Remainder(0, 0.0, 0.0, 0.0, 0), None),
+        (
+            Remainder(1, 0.04, 0.02, 0.25, 0),
+            "1 more feature is not shown: in 4 % of the rows, found again in 25 % of the draws of "
+            "the other chains; it explains 2 % of what all features explain.",
+        ),
+        (
+            Remainder(9, 0.04, 0.08, 0.14, 0),
+            "9 more features are not shown: in at most 4 % of the rows, found again in at most "
+            "14 % of the draws of the other chains; they explain 8 % of what all features explain.",
+        ),
+        (
+            Remainder(42, 0.23, 0.32, 1.0, 7),
+            "42 more features are not shown: in at most 23 % of the rows, 7 of them found again in "
+            "most draws of the other chains; they explain 32 % of what all features explain.",
+        ),
+    ],
+)
+def test_the_features_left_out_are_told_in_a_line(
+    planted: tuple[Exploration, np.ndarray], remainder: Remainder, line: str | None
+) -> None:
+    assert remainder_line(dataclasses.replace(planted[0], remainder=remainder)) == line
+
+
 # The parts -----------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=30), st.integers(3, 20))
+def test_long_names_keep_both_ends(name: str, letters: int) -> None:
+    said = without_middle(name, letters)
+    assert len(said) == min(len(name), letters)
+    assert (said[0:1], said[-1:]) == (name[0:1], name[-1:])
+
 
 memberships_of_some = nps.arrays(np.uint8, (30, 4), elements=st.integers(0, 1))
 

@@ -134,3 +134,42 @@ def test_dependence_must_have_been_asked_for(seed: int) -> None:
     plain = explore(table, types, chains=1, warmup=1, draws=1, threads=1)
     with pytest.raises(UsageError, match="not asked for"):
         plain.plot_dependence()
+
+
+def test_of_many_levels_those_are_drawn_in_which_patterns_differ_most(found: Exploration) -> None:
+    axes = found.plot_columns(columns=["state"]).axes[0]
+    assert axes.get_title(loc="left") == "state: 5 of 30 levels"
+    drawn = {label.get_text() for label in axes.get_yticklabels()}
+    scale = next(one for one in found.scales if one.name == "state")
+    assert len(drawn) == 5
+    assert drawn < set(scale.encoded.levels)
+
+
+def test_names_that_differ_at_their_ends_are_told_apart(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"a_rather_long_name_of_a_column_of_a_table_{d}" for d in range(14)]
+    table = pa.table({name: rng.normal(size=20) for name in names})
+    options: dict[str, Any] = {"chains": 1, "warmup": 1, "draws": 1, "threads": 1}
+    plain = explore(table, {"rest": "real"}, dependence=True, **options)
+    figure = plain.plot_dependence()
+    assert overlapping(figure) == []
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(set(labels)) == 14
+    assert all("…" in label for label in labels)
+
+
+def test_a_few_zeros_do_not_keep_a_long_tail_from_a_log_axis(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.exp(rng.normal(3, 2, 200))
+    options: dict[str, Any] = {"chains": 1, "warmup": 1, "draws": 1, "threads": 1}
+    for zeros, scale in ((6, "log"), (60, "linear")):
+        x[:zeros] = 0
+        plain = explore(pa.table({"x": x}), {"rest": "positive"}, **options)
+        assert plain.plot_columns().axes[0].get_xscale() == scale
+
+
+def test_the_dependence_of_a_single_column_is_a_sentence(seed: int) -> None:
+    table = pa.table({"x": np.random.default_rng(seed).normal(size=20)})
+    options: dict[str, Any] = {"chains": 1, "warmup": 1, "draws": 1, "threads": 1}
+    figure = explore(table, {"rest": "real"}, dependence=True, **options).plot_dependence()
+    assert [text.get_text() for text in figure.texts] == ["There is only one column."]

@@ -122,7 +122,7 @@ def _draw_all(found: Exploration, folder: Path) -> None:
     found.plot_columns(folder / "columns.png")
     found.plot_traces(folder / "traces.png")
     found.plot_fit(folder / "fit.png")
-    if found.dependence is not None:
+    if found.dependence is not None and len(found.scales) > 1:
         found.plot_dependence(folder / "dependence.png")
     for scale in found.columns:
         if len(scale.encoded.levels) > 1 and scale.encoded.observed.any():

@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from glfm_cli.exploration import remainder_line, sample_line, tables
-from glfm_cli.exploration.words import number, percent, typical
+from glfm_cli.exploration.words import number, percent, typical, without_middle
 
 if TYPE_CHECKING:
     from glfm_cli.exploration import Exploration
+    from glfm_cli.exploration.scales import Scale
 
 MOST_PATTERNS = 5  # side by side; more are in the files
 MOST_COLUMNS = 40
@@ -45,7 +46,7 @@ def _show(console: RichConsole, found: Exploration) -> None:
     if found.similar is not None:
         title = f"The rows most like row {found.similar.row + 1}"
         _listed(console, title, tables.similar(found))
-    if found.dependence is not None:
+    if found.dependence is not None and len(found.scales) > 1:
         table = tables.dependence(found)
         _listed(console, "Columns that tell most of each other", table.slice(0, 10))
         if table.num_rows > 10:
@@ -117,16 +118,15 @@ def _patterns(console: RichConsole, found: Exploration) -> None:
 def _typical(console: RichConsole, found: Exploration) -> None:
     patterns = found.top_patterns[:MOST_PATTERNS]
     table = _table(console, "Typical rows: the mean, or the likeliest level with its probability")
-    table.add_column("", no_wrap=True, max_width=LONGEST_NAME, overflow="ellipsis")
+    table.add_column("", no_wrap=True)
     table.add_column("all rows", justify="right")
     for pattern in patterns:
         table.add_column(pattern.name, justify="right")
     place = {scale.d: i for i, scale in enumerate(found.scales)}
     for scale in found.columns[:MOST_COLUMNS]:
         i = place[scale.d]
-        unit = scale.encoded.column.unit
         table.add_row(
-            Text(f"{scale.name} ({unit})" if unit else scale.name),
+            Text(_label(scale)),
             Text(typical(scale, found.baseline[i])),
             *(Text(typical(scale, pattern.profiles[i])) for pattern in patterns),
         )
@@ -134,6 +134,15 @@ def _typical(console: RichConsole, found: Exploration) -> None:
     left = len(found.columns) - MOST_COLUMNS
     if left > 0:
         console.print(Text(f"and {_counted(left, 'more column')}."))
+
+
+def _label(scale: Scale) -> str:
+    """Return name and unit, the unit cut, or the middle of a long name left out."""
+    unit = scale.encoded.column.unit
+    if len(scale.name) >= LONGEST_NAME - 4 or not unit:
+        return without_middle(scale.name, LONGEST_NAME)
+    label = f"{scale.name} ({unit})"
+    return label if len(label) <= LONGEST_NAME else f"{label[: LONGEST_NAME - 1]}…"
 
 
 def _listed(console: RichConsole, title: str, content: Any) -> None:

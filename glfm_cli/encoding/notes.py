@@ -10,6 +10,7 @@ from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.schema import ColumnType
 
 MANY_LEVELS = 100
+ONE_COLUMN = "only one column is modelled, so gaps follow its distribution alone"
 NO_GAPS = "no cell is to be completed: the table has no gap in the completed columns"
 
 
@@ -47,7 +48,7 @@ def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
         rows = f"row {first} has" if count == 1 else f"{count} rows (the first: row {first}) have"
         said.append(f"{rows} no observed value and can only follow the columns' distributions")
     if len(columns) == 1:
-        said.append("only one column is modelled, so gaps follow its distribution alone")
+        said.append(ONE_COLUMN)
     if not any(encoded.wanted.any() for encoded in columns):
         said.append(NO_GAPS)
     return said

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from glfm_cli.completion import Keeping, Wanted, as_schema, check_request
 from glfm_cli.diagnostics import diagnose
+from glfm_cli.encoding import Data
+from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
 from glfm_cli.errors import UsageError
 from glfm_cli.executors import available_threads
 from glfm_cli.exploration.choice import choose
@@ -197,7 +199,11 @@ def describe_run(run: Run, job: Job, request: Request) -> Exploration:
         else alike(posterior, request.similar - 1, bias=bias),
         dependence=depend(posterior, scales) if request.dependence else None,
         options=_options(job, request),
-        notes=(*data.notes, *run.warnings, *_cautions(posterior, found, patterns[: request.top])),
+        notes=(
+            *_notes_of(data),
+            *run.warnings,
+            *_cautions(posterior, found, patterns[: request.top]),
+        ),
     )
 
 
@@ -252,6 +258,13 @@ def _features(
 def _alone(lost: Array, scales: Sequence[Scale]) -> str | None:
     d = alone_in(lost)
     return None if d is None else scales[d].name
+
+
+def _notes_of(data: Data) -> list[str]:
+    """Return what is to be known of the table; gaps are no matter here."""
+    alone = "only one column is modelled, so features describe its shape, no bond between columns"
+    said = [alone if text == ONE_COLUMN else text for text in data.notes]
+    return [text for text in said if text != NO_GAPS]
 
 
 def _cautions(

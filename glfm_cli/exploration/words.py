@@ -78,3 +78,11 @@ def percent(share: float) -> str:
 def unit(column: Column) -> str:
     """Return the column's unit with a blank before it, or nothing."""
     return f" {column.unit}" if column.unit else ""
+
+
+def without_middle(text: str, letters: int) -> str:
+    """Return a text of so many letters at most, an ellipsis for its middle where it is longer."""
+    if len(text) <= letters:
+        return text
+    tail = (letters - 1) // 2
+    return f"{text[: letters - 1 - tail]}…{text[len(text) - tail :]}"

@@ -40,6 +40,7 @@ from glfm_cli.plots.style import (
     percent,
     save,
     short,
+    squeezed,
 )
 
 Path = str | os.PathLike[str]
@@ -180,12 +181,14 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
     if path is not None:
         check_figure(path)
     n = len(one.names)
+    if n < 2:
+        return _drawn([], path, nothing="There is only one column.")
     with drawing():
         side = max(1.8, 0.27 * n)
         figure = _new((2.6 + side, 1.9 + side))
         axes = figure.add_subplot()
         image = axes.imshow(np.ma.masked_invalid(one.strength), cmap="cividis", vmin=0, vmax=1)
-        names = [short(name, 110, SMALL) for name in one.names]
+        names = [squeezed(name, 110, SMALL) for name in one.names]
         axes.set_xticks(np.arange(n), names, rotation=90, fontproperties=SMALL)
         axes.set_yticks(np.arange(n), names, fontproperties=SMALL)
         axes.tick_params(length=0)
@@ -220,6 +223,9 @@ def _draw_features(axes: Axes, found: Exploration) -> None:
     axes.barh(at, share * stability, 0.72, color=PREDICTED)
     axes.set_yticks(at, names)
     _percent_axis(axes, share)
+    if not names:
+        axes.set_xticks([])
+        axes.text(0.5, 0.5, "There is none.", ha="center", transform=axes.transAxes, color=TEXT)
 
 
 def _draw_patterns(axes: Axes, found: Exploration) -> None:

@@ -36,6 +36,7 @@ DASHES: tuple[Any, ...] = (
 )
 
 _MAX_LEVELS = 5
+_LEAST_POSITIVE = 0.95  # the part of the cells from which a log axis may leave out the others
 _ROWS = 400  # of a pattern, whose distributions are averaged
 _SMOOTH = np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16  # over neighbouring bins
 _WIDTH = 190.0  # points, of the line above a panel
@@ -70,10 +71,10 @@ def draw_column(axes: Axes, found: Exploration, scale: Scale) -> None:
 
     Curves for real and positive columns, steps for counts, bars for levels.
     """
-    head(axes, scale)
     if scale.encoded.levels:
         _draw_levels(axes, found, scale)
     else:
+        head(axes, scale)
         _draw_numbers(axes, found, scale)
 
 
@@ -118,7 +119,10 @@ def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
     low, high = np.quantile(seen, [0.002, 0.998])
     seen = seen[(seen >= low) & (seen <= high)]
     whole = scale.encoded.column.type is ColumnType.COUNT
-    logarithmic = prefers_log(seen, seen, seen)
+    positive = seen[seen > 0]
+    logarithmic = positive.size >= _LEAST_POSITIVE * seen.size and prefers_log(positive)
+    if logarithmic:
+        seen = positive  # the few others have no place on such an axis
     edges = edges_of(seen, seen, seen, whole=whole, logarithmic=logarithmic)
     if logarithmic:
         axes.set_xscale("log")
@@ -150,7 +154,14 @@ def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
 def _draw_levels(axes: Axes, found: Exploration, scale: Scale) -> None:
     base = found.baseline[found.scales.index(scale)].mass
     shares = np.stack([base, *_masses(found, scale)])
-    labels, shares = fewer(scale.encoded.levels, shares, ordered=scale.ordered, most=_MAX_LEVELS)
+    levels, n_levels, tail = scale.encoded.levels, len(scale.encoded.levels), ""
+    if n_levels > _MAX_LEVELS and not scale.ordered:  # those in which the patterns differ most
+        order = np.argsort(-np.ptp(shares, axis=0), kind="stable")
+        kept = np.sort(order[:_MAX_LEVELS])
+        levels, shares = tuple(levels[r] for r in kept), shares[:, kept]
+        tail = f": {_MAX_LEVELS} of {n_levels} levels"
+    head(axes, scale, tail)
+    labels, shares = fewer(levels, shares, ordered=scale.ordered, most=_MAX_LEVELS)
     grouped_bars(axes, labels, shares)
 
 

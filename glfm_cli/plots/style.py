@@ -127,6 +127,19 @@ def short(text: str, width: float, font: FontProperties, tail: str = "") -> str:
     return f"{text}…{tail}"
 
 
+def squeezed(text: str, width: float, font: FontProperties) -> str:
+    """Return text on one line, letters of its middle left out where it is too wide.
+
+    Names often differ only at their ends. `width` is in points.
+    """
+    text = " ".join(text[:_LONGEST].split())
+    letters, said = len(text), text
+    while letters > 2 and _width(said, font) > width:
+        letters -= 1
+        said = f"{text[: letters - letters // 2]}…{text[-(letters // 2) :]}"
+    return said
+
+
 def in_two_lines(text: str, width: float, font: FontProperties) -> list[str]:
     """Return text in up to two lines, broken between words, each at most `width` points."""
     words = text[:_LONGEST].split()

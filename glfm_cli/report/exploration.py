@@ -203,7 +203,7 @@ def _rows(found: Exploration) -> list[str]:
 
 
 def _dependence(found: Exploration) -> list[str]:
-    if found.dependence is None:
+    if found.dependence is None or len(found.scales) < 2:
         return []
     drawn = embedded(plot_dependence(found), "png")
     return [

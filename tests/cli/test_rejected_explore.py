@@ -135,9 +135,14 @@ def test_a_table_with_one_column_is_explored(
     x = np.random.default_rng(seed).integers(1, 5, 40)
     desk.put("table.csv", "a\n" + "\n".join(map(str, x)) + "\n")
     desk.put("types.yaml", f"columns: {{a: {kind}}}\n")
-    text = check_explored(explored(*ALL, "-o", "out"))
+    said = explored(*ALL, "-o", "out")
+    text = check_explored(said)
     assert text.startswith("40 rows, 1 column, ")
     assert Path("out/report.html").exists()
+    assert "tell most of each other" not in text  # nothing but a title
+    assert not Path("out/dependence.png").exists()
+    assert "features describe its shape, no bond between columns" in said.stderr
+    assert "to be completed" not in said.stderr
 
 
 def test_a_table_with_one_row_is_explored(desk: Any, explored: Run) -> None:
