@@ -17,10 +17,10 @@ from glfm_cli import Exploration, explore
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
-from glfm_cli.exploration.patterns import best_overlap
-from glfm_cli.exploration.stability import correlations
 from glfm_cli.exploration.lines import remainder_line
+from glfm_cli.exploration.patterns import best_overlap
 from glfm_cli.exploration.result import Remainder
+from glfm_cli.exploration.stability import correlations
 from glfm_cli.exploration.words import number, percent, without_middle
 
 SHORT: dict[str, Any] = {"chains": 3, "warmup": 40, "draws": 6, "threads": 1}

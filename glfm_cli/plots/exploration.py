@@ -125,7 +125,7 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
             axes.barh(at, share, 0.78, left=left, linewidth=0.5, **look)
             left += share
         axes.barh(at, 1 - left, 0.78, left=left, color=OBSERVED, edgecolor="white", linewidth=0.5)
-        names = [short(levels[present[j]], 90, SMALL) for j in order]
+        names = [squeezed(levels[present[j]], 90, SMALL) for j in order]
         axes.set_yticks(at, names, fontproperties=SMALL)
         axes.set_ylim(-0.6, present.size - 0.4)
         axes.invert_yaxis()
@@ -185,7 +185,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         return _drawn([], path, nothing="There is only one column.")
     with drawing():
         side = max(1.8, 0.27 * n)
-        figure = _new((2.6 + side, 1.9 + side))
+        figure = _new((3.0 + side, 1.9 + side))
         axes = figure.add_subplot()
         image = axes.imshow(np.ma.masked_invalid(one.strength), cmap="cividis", vmin=0, vmax=1)
         names = [squeezed(name, 110, SMALL) for name in one.names]

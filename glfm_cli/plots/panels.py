@@ -11,7 +11,16 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.completion import ColumnCompletion
 from glfm_cli.latent.latent import Array
-from glfm_cli.plots.style import OBSERVED, PLAIN, PREDICTED, PUT_IN, percent, plain, short, spread
+from glfm_cli.plots.style import (
+    OBSERVED,
+    PLAIN,
+    PREDICTED,
+    PUT_IN,
+    percent,
+    plain,
+    spread,
+    squeezed,
+)
 from glfm_cli.schema import ColumnType
 
 MAX_LEVELS = 8  # bars of one panel
@@ -167,7 +176,7 @@ def fewer(
         Of n groups; the rarest levels are those of the first two.
     """
     n_levels = len(levels)
-    names = [short(level, _WIDTH_LEVEL, PLAIN) for level in levels]
+    names = [squeezed(level, _WIDTH_LEVEL, PLAIN) for level in levels]
     if n_levels <= most:
         return names, shares
     if ordered:
