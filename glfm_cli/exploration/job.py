@@ -79,8 +79,8 @@ def prepare_exploration(
         )
     if schema is not None and is_triplets(schema):
         raise UsageError(
-            "the types file describes triplets, and only tables are explored",
-            hint="`glfm impute` predicts the cells of a matrix that comes as triplets.",
+            "the types describe triplets, and features are those of a table's rows",
+            hint="`explore_matrix` explores triplets.",
         )
     if keeping.resume is None:
         wanted = _from_few(wanted)

@@ -162,11 +162,11 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
     """
     numeric = [scale for scale in found.columns if not scale.encoded.levels][:MAX_COLUMNS]
     draw = [partial(_draw_fit, found=found, scale=scale) for scale in numeric]
-    keys = [
+    keys: list[Patch | Line2D] = [
         Patch(facecolor=OBSERVED, label="observed cells, on the scale of the model"),
         Line2D([], [], color=PREDICTED, linewidth=2, label="the density fitted to them"),
     ]
-    return _drawn(list(draw), path, keys if draw else (), nothing="There is no numeric column.")
+    return _drawn(list(draw), path, keys if draw else [], nothing="There is no numeric column.")
 
 
 def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:

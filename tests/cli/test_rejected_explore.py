@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from test_rejected import OPTIONS, TABLE, TABLES, TYPES, TYPES_FILES
 
+from glfm_cli import explore
+from glfm_cli.errors import UsageError
+
 SHORT = ("--chains", "2", "--warmup", "5", "--draws", "3", "--threads", "1")
 OF_IMPUTE = ("--estimate", "--interval")
 Run = Callable[..., Any]
@@ -58,14 +61,12 @@ def test_a_bad_option_is_rejected(desk: Any, explored: Run, options: str) -> Non
     assert desk.files() == before
 
 
-def test_triplets_are_rejected(desk: Any, explored: Run) -> None:
+def test_triplets_have_no_features(desk: Any) -> None:
     desk.put("table.csv", "who,what,stars\na,x,1\nb,x,2\na,y,3\n")
-    desk.put("types.yaml", "columns: {who: row, what: column, stars: {role: value, type: real}}\n")
-    check_rejected(explored(), "the types file describes triplets, and only tables are explored")
-
-
-def test_a_model_without_features_is_rejected(explored: Run) -> None:
-    check_rejected(explored("--model", "bsvd"), "the model 'bsvd' has no features to explore")
+    types = {"who": "row", "what": "column", "stars": {"role": "value", "type": "real"}}
+    with pytest.raises(UsageError, match="triplets") as error:
+        explore("table.csv", {"columns": types})
+    assert error.value.hint == "`explore_matrix` explores triplets."
 
 
 # Folders -------------------------------------------------------------------------------------
@@ -97,14 +98,13 @@ def test_a_fit_of_other_types_is_not_gone_on_with(desk: Any, kept: Path, here: R
     check_rejected(said, "run.glfm: was made with other types than those given now")
 
 
-def test_a_fit_of_a_model_without_features_is_rejected(explored: Run, here: Run) -> None:
+def test_a_fit_of_a_model_without_features_is_not_gone_on_with(explored: Run, here: Run) -> None:
     done = here(
         "impute", "table.csv", "--types", "types.yaml", *SHORT,
         "--model", "bsvd", "-o", "x.csv", "--save", "low.glfm",
     )  # fmt: skip
     assert done.status == 0, done.stderr
     error = "the model 'bsvd' has no features to explore"
-    check_rejected(here("explore", "low.glfm"), error)
     check_rejected(here("explore", "table.csv", "--resume", "low.glfm"), error)
 
 
