@@ -35,6 +35,7 @@ from glfm_cli.matrices import MatrixCompletion, Pairs, plan_matrix, predict_pair
 from glfm_cli.matrices.pairs import seen_at
 from glfm_cli.predictive import log_scores
 from glfm_cli.schema import Schema
+from glfm_cli.settings import parse_assignments
 
 Array = np.ndarray
 SHRINKAGES = (1.0, 2.0, 4.0, 7.0, 12.0, 20.0)
@@ -187,10 +188,12 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--initial", type=int, default=2, help="components a chain starts with")
     parser.add_argument("--out", type=Path, help="append the figures here, as JSON lines")
+    parser.add_argument("--set", action="append", default=[], help="as `glfm impute` has it")
     asked = parser.parse_args()
     train, test = read(asked.file, asked.share, np.random.default_rng(0))
     options = {"chains": asked.chains, "warmup": asked.warmup, "draws": asked.draws, "thin": 2}
-    options |= {"seed": 1, "settings": {"initial_components": asked.initial}}
+    settings = {"initial_components": str(asked.initial), **parse_assignments(asked.set)}
+    options |= {"seed": 1, "settings": settings}
     run: dict[str, Callable[[], tuple[Array, float, float]]] = {
         "means": lambda: (means(train, test), np.nan, np.nan),
         "real": lambda: lowrank(train, test, "real", options),

@@ -26,6 +26,7 @@ from glfm_cli.executors import available_threads
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.matrices import MatrixCompletion, plan_matrix
 from glfm_cli.schema import Schema
+from glfm_cli.settings import parse_assignments
 
 Array = np.ndarray
 TEST = 2007
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=60)
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--share", type=float, default=1.0, help="of the batters, for a quick try")
+    parser.add_argument("--set", action="append", default=[], help="as `glfm impute` has it")
     asked = parser.parse_args()
     table = pq.read_table(asked.file)
     for name in ("batter", "pitcher"):
@@ -88,7 +90,7 @@ def main() -> None:
     chosen = pc.is_in(table["batter"], kept).to_numpy()
     table = table.select(["batter", "pitcher", "h", "pa"])
     options = {"chains": asked.chains, "warmup": asked.warmup, "draws": asked.draws, "thin": 1}
-    options |= {"seed": 1, "settings": {"initial_components": 2}}
+    options |= {"seed": 1, "settings": {"initial_components": "2", **parse_assignments(asked.set)}}
     for first in map(int, asked.first.split(",")):
         start, clock = time.process_time(), time.perf_counter()
         train = totals(table, chosen & (season >= first) & (season < TEST))
