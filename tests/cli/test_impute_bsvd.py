@@ -116,14 +116,6 @@ def test_evaluate_scores_it(here: Here, sample_data: Path) -> None:
     assert "bsvd" in said.stdout
 
 
-def test_it_has_no_binary_features_to_explore(here: Here, sample_data: Path) -> None:
-    data = sample_data / "airquality.csv"
-    types = data.with_suffix(".types.yaml")
-    said = here("explore", data, "--types", types, "--model", "bsvd")
-    assert said.status == 2
-    assert said.lines("Error") == ["Error: the model 'bsvd' has no features to explore"]
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
