@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from glfm_cli.classification.classifier import fit_classifier
+from glfm_cli.classification.complete import complete_features
 from glfm_cli.classification.folds import cross_validate
 from glfm_cli.classification.kept import load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
@@ -54,6 +55,7 @@ def classify(
     time_limit: float | None = None,
     settings: Mapping[str, object] | None = None,
     save: str | os.PathLike[str] | None = None,
+    complete: bool = False,
     watch: Watch | None = None,
 ) -> Classification:
     """Predict a label from features that may be missing.
@@ -85,6 +87,8 @@ def classify(
         Fields of the model's and the links' configuration, by name.
     save : path, optional
         A new folder NAME.glfm to keep the fit in; `classify_rows` takes it.
+    complete : bool
+        Also complete the features of `predict`, or else of `table`, and the target's gaps there.
     watch : callable, optional
         Told start, iteration and bound after every iteration.
 
@@ -110,7 +114,7 @@ def classify(
         new = read_new_rows(task, source, missing, other)
     if cv is not None:
         _check_folds(task, cv)
-    elif new is None and save is None and not np.isnan(task.code).any():
+    elif new is None and save is None and not complete and not np.isnan(task.code).any():
         raise nothing_to_predict()
     if save is not None:
         _check_save(save, cv)
@@ -118,7 +122,7 @@ def classify(
     stop = _Deadline(None if time_limit is None else began + time_limit)
     said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop, "watch": watch}
     levels = len(task.levels)
-    trained = predictions = validated = None
+    trained = predictions = validated = completed = None
     with team(threads or available_threads()) as pool:
         if cv is not None:
             validated = cross_validate(
@@ -139,10 +143,15 @@ def classify(
                 p = classifier.probabilities(new.features, pool)
                 rows = np.arange(new.data.n_rows)
                 predictions = _predictions(task, new.table, rows, p, new.code)
-            elif np.isnan(task.code).any():
+                if complete:
+                    completed = complete_features(trained, new.table, new.data, p, pool)
+            elif complete or np.isnan(task.code).any():
                 p = classifier.probabilities(task.features, pool)
                 rows = np.flatnonzero(np.isnan(task.code))
-                predictions = _predictions(task, table, rows, p[rows], task.code)
+                if rows.size:
+                    predictions = _predictions(task, table, rows, p[rows], task.code)
+                if complete:
+                    completed = complete_features(trained, table, task.data, p, pool)
     return Classification(
         target=task.name,
         levels=task.levels,
@@ -153,6 +162,7 @@ def classify(
         predictions=predictions,
         scores=_scores(predictions) if new is not None else None,
         cross_validation=validated,
+        completed=completed,
         seed=seed,
         seconds=time.monotonic() - began,
         stopped=stop.reason,
@@ -166,6 +176,7 @@ def classify_rows(
     *,
     unseen: Unseen = "error",
     threads: int | None = None,
+    complete: bool = False,
 ) -> Classification:
     """Predict labels with a classifier that was fitted before.
 
@@ -175,7 +186,7 @@ def classify_rows(
         Rows to predict, as `predict` of `classify`.
     fit : Trained or path
         `Classification.trained`, or the folder that `save` named.
-    unseen, threads
+    unseen, threads, complete
         As for `classify`.
 
     Raises
@@ -191,6 +202,7 @@ def classify_rows(
     new = trained.read(table, unseen_is_missing=missing, file=file)
     with team(threads or available_threads()) as pool:
         p = trained.probabilities(new.features, pool)
+        completed = complete_features(trained, table, new.data, p, pool) if complete else None
     name = trained.target.column.name
     ids = table.select(list(new.data.ids))
     rows = np.arange(new.data.n_rows)
@@ -205,6 +217,7 @@ def classify_rows(
         predictions=predictions,
         scores=_scores(predictions),
         cross_validation=None,
+        completed=completed,
         seed=trained.seed,
         seconds=time.monotonic() - began,
         stopped=None,

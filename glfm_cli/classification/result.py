@@ -82,6 +82,7 @@ class Classification:
     predictions : of new rows, of the rows without a label, or of the folds; None when none are
     scores : of the predictions, where their labels are known
     cross_validation : None unless asked for
+    completed : the table whose features were to be completed, None unless asked for
     stopped : why the fit ended early, None when it did not
     """
 
@@ -94,6 +95,7 @@ class Classification:
     predictions: Predictions | None
     scores: dict[str, float] | None
     cross_validation: CrossValidation | None
+    completed: pa.Table | None
     seed: int
     seconds: float
     stopped: str | None

@@ -71,6 +71,14 @@ WithFit = Annotated[
         help="Predict the rows of the table given first with the fit kept in this folder.",
     ),
 ]
+Complete = Annotated[
+    Path | None,
+    typer.Option(
+        "--complete",
+        metavar="FILE",
+        help="Also write NEW, or else TRAIN, with every gap filled, the target's among them.",
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with status 3 when the fit has not converged.")
 ]
@@ -95,6 +103,7 @@ def run(
     settings: options.Settings = None,
     save: options.Save = None,
     fit: WithFit = None,
+    complete: Complete = None,
     strict: Strict = False,
     as_json: Json = False,
     quiet: options.Quiet = False,
@@ -109,7 +118,7 @@ def run(
     from glfm_cli.cli.outputs import check_outputs
     from glfm_cli.completion.new_rows import check_unseen
     from glfm_cli.errors import UsageError
-    from glfm_cli.io import check_target, write_table
+    from glfm_cli.io import check_target, check_writable, write_table
     from glfm_cli.settings import parse_assignments
 
     console: Console = ctx.obj
@@ -119,15 +128,23 @@ def run(
     on_stdout = ["--json"] if as_json else []
     # Of a cross-validation the scores are what is asked for, and predictions only with -o.
     on_stdout += ["the table"] if output is None and cv is None else []
-    check_outputs(inputs, {"--output": output}, on_stdout)
+    check_outputs(inputs, {"--output": output, "--complete": complete}, on_stdout)
+    if complete is not None and cv is not None:
+        raise UsageError(
+            "--cv and --complete cannot be used together: --cv makes a fit for each fold",
+            hint="Run the command twice.",
+        )
     if predict == "-" and data == "-":
         raise UsageError("the training rows and --predict are both standard input")
     if output is not None:
         check_target(output, Predictions.example())
+    if complete is not None:
+        check_writable(complete)
     level = check_unseen(unseen)
     if fit is not None:
         _check_alone(ctx)
-        found = classify_rows(data, fit, unseen=level, threads=threads)
+        wanted = complete is not None
+        found = classify_rows(data, fit, unseen=level, threads=threads, complete=wanted)
     elif types is None:
         raise UsageError(
             "--types is missing: it says what the columns mean",
@@ -147,7 +164,10 @@ def run(
             time_limit=time_limit,
             settings=parse_assignments(settings or []),
             save=save,
+            complete=complete is not None,
         )
+    if complete is not None and found.completed is not None:
+        write_table(found.completed, complete)
     # Where nothing is to be predicted, the fit was to be kept.
     if found.predictions is not None and (cv is None or output is not None):
         write_table(found.to_table(), output or "-")

@@ -228,6 +228,36 @@ def test_a_folder_of_another_kind_is_no_classifier(desk: Any, here: Callable[...
     rejected(said, "other.glfm/run.json: does not describe a classifier")
 
 
+# Completed features --------------------------------------------------------------------------
+
+
+def test_features_and_labels_are_completed(
+    classify: Any, desk: Any, here: Callable[..., Any]
+) -> None:
+    new = table(40, 5)
+    desk.put("new.csv", new)
+    options = ("--predict", "new.csv", "--complete", "full.csv", "--save", "sick.glfm")
+    said = classify(*options)
+    assert said.status == 0, said.stderr
+    full = (desk.folder / "full.csv").read_text()
+    predicted = {row["id"]: row["predicted"] for row in rows_of(said.stdout)}
+    for before, after in zip(rows_of(new), rows_of(full), strict=True):
+        for name, was in before.items():
+            assert after[name] == was if was else after[name]
+        assert before["sick"] or after["sick"] == predicted[before["id"]]
+    again = here("classify", "new.csv", "--fit", "sick.glfm", "--complete", "again.csv")
+    assert again.status == 0, again.stderr
+    assert (desk.folder / "again.csv").read_text() == full
+
+
+def test_a_completed_number_follows_what_is_known_of_its_row(classify: Any, desk: Any) -> None:
+    """`step` is cut from `a`."""
+    desk.put("new.csv", "id,a,b,step,kind\n1,,0,low,z\n2,,0,high,x\n")
+    assert classify("--predict", "new.csv", "--complete", "full.csv").status == 0
+    low, high = rows_of((desk.folder / "full.csv").read_text())
+    assert float(low["a"]) < 1.0 < 3.0 < float(high["a"])
+
+
 # Bad input -----------------------------------------------------------------------------------
 
 

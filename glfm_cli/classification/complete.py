@@ -1,0 +1,130 @@
+"""The features of rows completed by what the mixture of experts says of them.
+
+The law of a row's missing features is a mixture of normals, one an expert, weighted by the gates;
+labels are not looked at. Estimates are those of completing tables: means of numbers, medians of
+ordered levels, the most probable of others.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from glfm_cli.chain import spans_of
+from glfm_cli.classification.features import Choice, Feature, Number, Steps, make_rows
+from glfm_cli.classification.trained import Trained
+from glfm_cli.completion.estimates import point
+from glfm_cli.encoding import Data, EncodedColumn, decode
+from glfm_cli.latent.iqgme import LabelLaw, label_law
+from glfm_cli.latent.latent import EtaLaw
+from glfm_cli.links.categorical import CategoricalLink
+from glfm_cli.links.link import Link, LinkConfig, Params
+from glfm_cli.links.ordinal import OrdinalLink
+from glfm_cli.posterior import Draw, Posterior
+from glfm_cli.predictive import predict
+
+Array = NDArray[Any]
+
+QUANTILES = (0.025, 0.5, 0.975)
+
+
+def complete_features(
+    trained: Trained, table: pa.Table, data: Data, p: Array, pool: ThreadPoolExecutor | None
+) -> pa.Table:
+    """Return a table with its gaps filled, and every other cell as it was.
+
+    Parameters
+    ----------
+    trained : Trained
+    table : pyarrow.Table
+    data : Data
+        The table as the classifier reads it.
+    p : (n, R) float64
+        Probabilities of the labels, of which the best fills the target's gaps.
+    pool : ThreadPoolExecutor, optional
+        Works on batches of rows.
+    """
+    by_name = {encoded.column.name: encoded for encoded in data.columns}
+    classifier = trained.classifier
+    used = [by_name[name] for name in classifier.columns]
+    rows = make_rows(classifier.features, [encoded.x for encoded in used], data.n_rows)
+    law = label_law(rows, classifier.fitted.experts, features=True, pool=pool)
+    posterior = _posterior(classifier.features, used, law)
+    gaps = {d: np.flatnonzero(encoded.wanted) for d, encoded in enumerate(used)}
+    gaps = {d: where for d, where in gaps.items() if where.size}
+    marginals = predict(posterior, gaps, QUANTILES, numeric_quantiles=False)
+    fills = {
+        used[d].column.name: point(posterior.links[d], marginal, "auto")
+        for d, marginal in marginals.items()
+    }
+    for known in trained.features:
+        encoded = by_name[known.column.name]
+        if known.column.name not in classifier.columns and encoded.wanted.any():  # it is constant
+            value = known.sample[0] if known.sample.size else float(_only_level(encoded))
+            fills[known.column.name] = np.full(int(encoded.wanted.sum()), value)
+    target = by_name.get(trained.target.column.name)
+    if target is not None and target.wanted.any():
+        code = np.array([target.levels.index(level) for level in trained.levels], dtype=np.float64)
+        fills[target.column.name] = code[p[target.wanted].argmax(axis=1)]
+    return decode(table, data, fills)
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The law of the features as the one draw of a posterior."""
+
+    scale: Array
+    shift: Array
+    noise: Array
+    name: str = "iqgme"
+
+    def eta_law(self, law: LabelLaw, rows: slice) -> EtaLaw:
+        """Return the mixture of some rows, numbers on the latent scale of their links."""
+        mean = np.swapaxes(law.x[:, rows], 0, 1) * self.scale + self.shift
+        var = np.swapaxes(law.x_var[:, rows], 0, 1) * self.scale**2
+        return EtaLaw(law.gate[:, rows].T, mean, var)
+
+    def draw_noise(self, law: LabelLaw) -> Array:
+        """Return the noise variances (D,)."""
+        return self.noise
+
+
+def _posterior(
+    features: tuple[Feature, ...], used: list[EncodedColumn], law: LabelLaw
+) -> Posterior:
+    """Return the law as a posterior of one draw, with the links that see it."""
+    links: list[Link] = []
+    params: list[Params] = []
+    scale, shift = [], []
+    for feature, encoded in zip(features, used, strict=True):
+        name, n_levels = encoded.column.name, len(encoded.levels)
+        if isinstance(feature, Number):
+            links.append(feature.link)
+            params.append({})
+            scale.append(feature.sd)
+            shift.append(feature.mean)
+            continue
+        if isinstance(feature, Choice):
+            slot = np.insert(np.arange(n_levels - 1), feature.reference, -1).astype(np.intp)
+            links.append(CategoricalLink(name, feature.reference, slot))
+            params.append({})
+        elif isinstance(feature, Steps):
+            links.append(OrdinalLink(name, n_levels, LinkConfig()))
+            params.append({"thresholds": feature.cuts[1:-1]})
+        scale += [1.0] * feature.n_latent
+        shift += [0.0] * feature.n_latent
+    noise = np.array([0.0 if feature.known else 1.0 for feature in features])
+    model: Any = _Features(np.array(scale), np.array(shift), noise)
+    draw = Draw(law, tuple(params), {})
+    return Posterior(model, tuple(links), spans_of(links), ((draw,),))
+
+
+def _only_level(encoded: EncodedColumn) -> int:
+    """Return the code of the one level that a constant column has."""
+    seen = encoded.x[encoded.observed]
+    return int(seen[0]) if seen.size else 0
