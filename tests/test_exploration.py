@@ -137,15 +137,16 @@ def test_an_absurd_cell_is_the_most_surprising(seed: int) -> None:
     assert found.to_dict()["surprising_cells"][0]["value"] == "90"
 
 
-def test_a_feature_of_one_column_says_so_and_makes_no_pattern(seed: int) -> None:
+def test_a_feature_of_one_column_s_shape_is_named_but_not_listed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = {name: rng.standard_normal(N_ROWS) for name in "abcd"}
     columns["a"] += 9.0 * (rng.random(N_ROWS) < 0.3)  # two humps, unrelated to the rest
     types = {name: {"type": "real", "transform": "none"} for name in columns}
     found = explore(pa.table(columns), {"columns": types}, seed=seed, **SHORT)
-    assert found.features[0].alone == "a"
-    assert "the shape of a alone" in found.in_words(found.features[0])
-    assert found.features[0] not in found.main
+    assert found.remainder.shapes == ("a",)
+    assert found.remainder.explained > 0.5
+    assert not any(found.in_words(feature).startswith("a ") for feature in found.features)
+    assert found.main == found.features
 
 
 def test_noise_has_no_stable_feature(seed: int) -> None:
@@ -272,21 +273,33 @@ def test_columns_restrict_the_words_and_not_the_model(seed: int) -> None:
 @pytest.mark.parametrize(
     ("remainder", "line"),
     [
-        (Remainder(0, 0.0, 0.0, 0.0, 0), None),
+        (Remainder(0, 0.0, 0.0, 0.0, 0, ()), None),
         (
-            Remainder(1, 0.04, 0.02, 0.25, 0),
+            Remainder(1, 0.04, 0.02, 0.25, 0, ()),
             "1 more feature is not shown: in 4 % of the rows, found again in 25 % of the draws of "
             "the other chains; it explains 2 % of what all features explain.",
         ),
         (
-            Remainder(9, 0.04, 0.08, 0.14, 0),
+            Remainder(9, 0.04, 0.08, 0.14, 0, ()),
             "9 more features are not shown: in at most 4 % of the rows, found again in at most "
             "14 % of the draws of the other chains; they explain 8 % of what all features explain.",
         ),
         (
-            Remainder(42, 0.23, 0.32, 1.0, 7),
+            Remainder(42, 0.23, 0.32, 1.0, 7, ()),
             "42 more features are not shown: in at most 23 % of the rows, 7 of them found again in "
             "most draws of the other chains; they explain 32 % of what all features explain.",
+        ),
+        (
+            Remainder(1, 0.07, 0.3, 0.82, 1, ("income",)),
+            "1 more feature is not shown: in 7 % of the rows, found again in 82 % of the draws of "
+            "the other chains; it explains 30 % of what all features explain. It only describes "
+            "the shape of income.",
+        ),
+        (
+            Remainder(3, 0.07, 0.3, 0.2, 0, ("income", "age")),
+            "3 more features are not shown: in at most 7 % of the rows, found again in at most "
+            "20 % of the draws of the other chains; they explain 30 % of what all features "
+            "explain. Some only describe the shape of one column: income, age.",
         ),
     ],
 )

@@ -219,7 +219,9 @@ def _features(
     by_column = explained(shown, scales)
     lost = by_column.sum(axis=1)
     stability, likeness = matches.stability(), matches.likeness()
-    order = rank(lost, likeness)
+    alone = [alone_in(one) for one in by_column]
+    order = rank(np.where([d is None for d in alone], lost, 0.0), likeness)
+    shaped = {alone[k] for k in rank(lost, likeness)}
     probability = membership_probability(posterior, shown, matches, order.tolist(), bias=bias)
     weights = [
         feature_model(posterior.model).weights(posterior.chains[int(c)][int(t)].latent)[int(bias) :]
@@ -237,7 +239,6 @@ def _features(
             effects=effects(
                 shown, k, scales, weights_elsewhere(posterior, shown, matches, k, weights)
             ),
-            alone=_alone(by_column[k], scales),
         )
         for place, k in enumerate(order)
     )
@@ -251,13 +252,9 @@ def _features(
         explained=float(parts[others].sum()),
         stability=float(stability[others].max(initial=0.0)),
         stable=int(np.sum(stability[others] >= STABLE)),
+        shapes=tuple(scale.name for d, scale in enumerate(scales) if d in shaped),
     )
     return found, parts[order], remainder
-
-
-def _alone(lost: Array, scales: Sequence[Scale]) -> str | None:
-    d = alone_in(lost)
-    return None if d is None else scales[d].name
 
 
 def _notes_of(data: Data) -> list[str]:

@@ -82,8 +82,6 @@ class Feature:
     likeness : the correlation of its best match in those draws, on average
     probability : (N,) share of the draws with the feature in which the row has it
     effects : one a column, the largest first
-    alone : the column that nearly all it explains is in: it describes the shape of that column's
-        distribution, such as a tail, and no bond between columns; None for other features
     """
 
     name: str
@@ -94,7 +92,6 @@ class Feature:
     likeness: float
     probability: Array
     effects: tuple[Effect, ...]
-    alone: str | None
 
     @property
     def stable(self) -> bool:
@@ -134,6 +131,9 @@ def _log_likelihood(eta: Array, rows: Array, shown: Explanation, scales: Sequenc
 
 def alone_in(lost: Array) -> int | None:
     """Return the column that holds nearly all of what a feature explains, None for no such.
+
+    Such a feature describes the shape of that column's distribution, say a tail, and no bond
+    between columns; it is not among those shown.
 
     lost : (D,) what it explains of each column
     """

@@ -55,9 +55,8 @@ class Pattern:
 
 def main_features(features: Sequence[Feature]) -> tuple[Feature, ...]:
     """Return the features that make up patterns, in the order shown."""
-    shared = [feature for feature in features if feature.alone is None]
-    stable = [feature.index for feature in shared if feature.stable]
-    others = [feature.index for feature in shared if not feature.stable]
+    stable = [feature.index for feature in features if feature.stable]
+    others = [feature.index for feature in features if not feature.stable]
     chosen = {*stable, *others[: max(0, LEAST_MAIN - len(stable))]}
     return tuple(feature for feature in features if feature.index in chosen)
 

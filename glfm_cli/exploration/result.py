@@ -33,6 +33,8 @@ class Remainder:
     number : how many;  largest : the largest share of rows that has one
     explained : what they explain, as a part of what all features explain
     stability : the largest of theirs;  stable : how many of them most draws of other chains contain
+    shapes : the columns that some describe the shape of, and nothing else, of those that would
+        be shown otherwise
     """
 
     number: int
@@ -40,6 +42,7 @@ class Remainder:
     explained: float
     stability: float
     stable: int
+    shapes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +106,7 @@ class Exploration:
     def in_words(self, feature: Feature) -> str:
         """Return what switching a feature on does to the columns asked for."""
         wanted = {scale.d for scale in self.columns}
-        said = describe(effect for effect in feature.effects if effect.scale.d in wanted)
-        return f"{said} (the shape of {feature.alone} alone)" if feature.alone else said
+        return describe(effect for effect in feature.effects if effect.scale.d in wanted)
 
     def features_on(self, pattern: Pattern) -> str:
         """Return the features of a pattern by name, or "none"."""

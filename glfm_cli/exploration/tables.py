@@ -27,7 +27,6 @@ def features(found: Exploration) -> pa.Table:
             "stability": feature.stability,
             "likeness": feature.likeness,
             "in_patterns": any(feature is one for one in found.main),
-            "alone": feature.alone,
             "words": found.in_words(feature),
         }
         for feature, part in zip(found.features, found.explained, strict=True)
@@ -43,7 +42,6 @@ def features(found: Exploration) -> pa.Table:
                 "stability": number,
                 "likeness": number,
                 "in_patterns": pa.bool_(),
-                "alone": pa.string(),
                 "words": pa.string(),
             }
         ),
@@ -311,6 +309,7 @@ def summary(found: Exploration) -> dict[str, Any]:
             "explained": found.remainder.explained,
             "largest_stability": found.remainder.stability,
             "stable": found.remainder.stable,
+            "shapes": list(found.remainder.shapes),
         },
         "pattern_features": [feature.name for feature in found.main],
         "patterns": _records(patterns(found).slice(0, found.top)),
@@ -354,7 +353,6 @@ def _feature(found: Exploration, feature: Feature, part: float) -> dict[str, Any
         "explained": part,
         "stability": feature.stability,
         "likeness": feature.likeness,
-        "alone": feature.alone,
         "words": found.in_words(feature),
         "effects": [
             {key: value for key, value in row.items() if key != "feature" and value is not None}
