@@ -201,7 +201,8 @@ def test_names_levels_and_labels_are_shown_as_they_are(name: str, tmp_path: Path
     start = " ".join(name.split())[:5]
     assert words(figure)[0].startswith(start)
     labels = [label.get_text() for label in panels(figure)[0].get_yticklabels()]
-    assert any(label.startswith(start) for label in labels)
+    heads = [label.partition("…")[0] for label in labels]  # long ones are cut in the middle
+    assert any(head and " ".join(name.split()).startswith(head) for head in heads)
 
 
 @pytest.mark.parametrize("letter", ["i", "e", "W", "日"])
