@@ -6,13 +6,14 @@ hypothesis included, to hunt for rare failures.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,34 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SEED_VARIABLE = "GLFM_TEST_SEED"
 DEFAULT_SEED = 20260101
 INSTALL = "pip install -e '.[dev]'"
+
+
+# Permissions ---------------------------------------------------------------------------------
+
+_CAPABILITIES_VERSION = 0x20080522
+_PAST_PERMISSIONS = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+
+
+@pytest.fixture
+def bound_by_permissions() -> Iterator[None]:
+    """Let the permissions of files bind this thread, root's too (Linux; capabilities(7))."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        yield
+        return
+    if not sys.platform.startswith("linux"):
+        pytest.skip("no permission binds root here")
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable, each of the two halves
+    assert libc.capget(header, sets) == 0
+    effective = sets[0]
+    sets[0] &= ~_PAST_PERMISSIONS
+    assert libc.capset(header, sets) == 0
+    try:
+        yield
+    finally:
+        sets[0] = effective
+        assert libc.capset(header, sets) == 0
 
 
 # Seeds ---------------------------------------------------------------------------------------

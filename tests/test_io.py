@@ -223,7 +223,7 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
         read_table(written(tmp_path, b"a\n1\n") / "in.csv")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="no file is closed to root")
+@pytest.mark.usefixtures("bound_by_permissions")
 def test_files_without_permission_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, b"a,b\n1,2\n")
     path.chmod(0)
@@ -469,7 +469,7 @@ def test_unwritable_places_are_said(tmp_path: Path) -> None:
         write_table(table, tmp_path / f"{'x' * 300}.csv")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="no folder is closed to root")
+@pytest.mark.usefixtures("bound_by_permissions")
 def test_folders_without_permission_are_said(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(OutputError, match="no permission"):

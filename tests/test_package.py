@@ -85,7 +85,7 @@ def test_no_source_is_ignored_by_git() -> None:
     sources = [source for module in SETUPTOOLS["ext-modules"] for source in module["sources"]]
     sources += [
         path.relative_to(REPOSITORY).as_posix()
-        for pattern in ("*.py", "*.pyi", "*.pxd", "*.h")
+        for pattern in ("*.py", "*.pyi", "*.pxd", "*.pxi", "*.h")
         for path in (REPOSITORY / "glfm_cli").rglob(pattern)
     ]
     ignored = subprocess.run(

@@ -69,6 +69,19 @@ class Desk:
         """Run `glfm impute` with a few sweeps of one chain."""
         return run_here("impute", table, "--types", types, *SHORT, *options)
 
+    def check_rejected(
+        self, error: str, run: Callable[..., Said], *arguments: str | Path, **names: str
+    ) -> Said:
+        """Run a command line; check that its one error line begins like `error`, and no more."""
+        before = self.files()
+        said = run(*arguments, **names)
+        lines = said.stderr.splitlines()
+        assert (said.status, said.output) == (2, b""), said.stderr
+        assert lines[0].startswith(f"Error: {error}")
+        assert [line.split(" ")[0] for line in lines[1:]] in ([], ["Hint:"])
+        assert self.files() == before
+        return said
+
     def complete(self, *options: str, **names: str) -> tuple[Said, str]:
         """Run `glfm impute`, which must succeed, and return the text of the completed table."""
         said = self.impute(*options, **names)

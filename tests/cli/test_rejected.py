@@ -21,19 +21,6 @@ def a_is(said: str) -> str:
     return f"columns: {{a: {said}, b: categorical}}\n"
 
 
-def check_rejected(desk: Any, error: str, *options: str, **names: str) -> Any:
-    """Run `glfm impute` and check how it fails; `error` is how the error line begins."""
-    before = desk.files()
-    said = desk.impute(*options, **names)
-    lines = said.stderr.splitlines()
-    assert (said.status, said.output) == (2, b""), said.stderr
-    assert lines[0].startswith(f"Error: {error}")
-    assert [line.split(" ")[0] for line in lines[1:]] in ([], ["Hint:"])
-    assert "Traceback" not in said.stderr
-    assert desk.files() == before
-    return said
-
-
 @pytest.fixture
 def desk(desk: Any) -> Any:
     """A desk with a good table, its types file, and outputs of an earlier run."""
@@ -101,56 +88,59 @@ TABLES: dict[str, tuple[str | bytes, str]] = {
 @pytest.mark.parametrize(("table", "error"), TABLES.values(), ids=TABLES)
 def test_a_bad_table_is_rejected(desk: Any, table: str | bytes, error: str) -> None:
     desk.put("table.csv", table)
-    check_rejected(desk, error, "-o", "out.csv")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv")
 
 
 def test_a_cut_gzip_file_is_rejected(desk: Any) -> None:
     desk.put("table.csv.gz", gzip.compress(TABLE.encode())[:-9])
-    check_rejected(
-        desk, "table.csv.gz: is damaged or cut off", "-o", "out.csv", table="table.csv.gz"
+    desk.check_rejected(
+        "table.csv.gz: is damaged or cut off", desk.impute, "-o", "out.csv", table="table.csv.gz"
     )
 
 
 def test_a_text_file_named_as_gzip_is_rejected(desk: Any) -> None:
     desk.put("table.csv.gz", TABLE)
-    check_rejected(desk, "table.csv.gz: is not gzip data", "-o", "out.csv", table="table.csv.gz")
+    desk.check_rejected(
+        "table.csv.gz: is not gzip data", desk.impute, "-o", "out.csv", table="table.csv.gz"
+    )
 
 
 def test_a_cut_parquet_file_is_rejected(desk: Any) -> None:
     pq.write_table(pa.table({"a": [1.0, None], "b": ["x", "y"]}), "whole.parquet")
     desk.put("table.parquet", (desk.folder / "whole.parquet").read_bytes()[:-20])
     error = "table.parquet: cannot be read as Parquet: it is damaged, cut off"
-    check_rejected(desk, error, "-o", "out.csv", table="table.parquet")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", table="table.parquet")
 
 
 def test_a_csv_file_named_as_parquet_is_rejected(desk: Any) -> None:
     desk.put("table.parquet", TABLE)
     error = "table.parquet: is not a Parquet file"
-    check_rejected(desk, error, "-o", "out.csv", table="table.parquet")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", table="table.parquet")
 
 
 def test_infinity_in_a_parquet_file_is_rejected(desk: Any) -> None:
     pq.write_table(pa.table({"a": [1.0, float("inf")], "b": ["x", "y"]}), "table.parquet")
     error = "table.parquet, column 'a', row 2: found inf, expected a finite number"
-    check_rejected(desk, error, "-o", "out.csv", table="table.parquet")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", table="table.parquet")
 
 
 def test_dates_as_numbers_are_rejected(desk: Any) -> None:
     days = pa.array([1, 2], pa.date32())
     pq.write_table(pa.table({"a": days, "b": ["x", "y"]}), "table.parquet")
     error = "table.parquet, column 'a': has type real, but the table holds dates or times"
-    check_rejected(desk, error, "-o", "out.csv", table="table.parquet")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", table="table.parquet")
 
 
 def test_a_missing_table_is_rejected(desk: Any) -> None:
     error = "none.csv: cannot be read: there is no such file"
-    check_rejected(desk, error, "-o", "out.csv", table="none.csv")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", table="none.csv")
 
 
 def test_a_name_that_tells_no_format_is_rejected(desk: Any) -> None:
     desk.put("table.xlsx", TABLE)
     error = f"table.xlsx: the name does not tell the table's format, {SUFFIXES}"
-    assert "Hint: Save the sheet as CSV." in check_rejected(desk, error, table="table.xlsx").stderr
+    said = desk.check_rejected(error, desk.impute, table="table.xlsx")
+    assert "Hint: Save the sheet as CSV." in said.stderr
 
 
 # The types file ------------------------------------------------------------------------------
@@ -263,12 +253,12 @@ TYPES_FILES: dict[str, tuple[str | bytes, str]] = {
 @pytest.mark.parametrize(("types", "error"), TYPES_FILES.values(), ids=TYPES_FILES)
 def test_a_bad_types_file_is_rejected(desk: Any, types: str | bytes, error: str) -> None:
     desk.put("types.yaml", types)
-    check_rejected(desk, error, "-o", "out.csv")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv")
 
 
 def test_a_missing_types_file_is_rejected(desk: Any) -> None:
     error = "none.yaml: cannot be read: No such file or directory"
-    check_rejected(desk, error, "-o", "out.csv", types="none.yaml")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", types="none.yaml")
 
 
 @pytest.mark.parametrize(
@@ -299,14 +289,14 @@ def test_a_value_outside_its_columns_support_is_rejected(
     desk.put("types.yaml", a_is(kind))
     desk.put("table.csv", f"a,b\n1,x\n,y\n{value},x\n")
     error = f"table.csv, column 'a', row 3: found '{value}', expected {expected}"
-    check_rejected(desk, error, "-o", "out.csv")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv")
 
 
 def test_only_zeros_in_a_positive_column_are_rejected(desk: Any) -> None:
     desk.put("types.yaml", a_is("positive"))
     desk.put("table.csv", "a,b\n0,x\n,y\n0,x\n")
     error = "table.csv, column 'a': has type positive, but every observed value is 0"
-    check_rejected(desk, error, "-o", "out.csv")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv")
 
 
 # Options -------------------------------------------------------------------------------------
@@ -345,11 +335,11 @@ OPTIONS: dict[str, str] = {
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_bad_option_is_rejected(desk: Any, options: str) -> None:
-    check_rejected(desk, OPTIONS[options], "-o", "out.csv", *options.split())
+    desk.check_rejected(OPTIONS[options], desk.impute, "-o", "out.csv", *options.split())
 
 
 def test_a_misspelled_setting_gets_a_suggestion(desk: Any) -> None:
-    said = check_rejected(desk, "--set", "--set", "max_feature=3")
+    said = desk.check_rejected("--set", desk.impute, "--set", "max_feature=3")
     assert said.lines("Hint")[0].startswith("Hint: Did you mean 'max_features'? Settings: alpha, ")
 
 
@@ -390,36 +380,36 @@ def test_a_bad_output_is_rejected_before_the_work(desk: Any, options: str) -> No
     (desk.folder / "link.csv").symlink_to(table)
     os.link(table, desk.folder / "hard.csv")
     (desk.folder / "folder.csv").mkdir()
-    check_rejected(desk, OUTPUTS[options], *options.split())
+    desk.check_rejected(OUTPUTS[options], desk.impute, *options.split())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+@pytest.mark.usefixtures("bound_by_permissions")
 def test_a_folder_without_permission_is_rejected(desk: Any) -> None:
     folder = desk.folder / "locked"
     folder.mkdir(mode=0o500)
     error = "locked/out.csv: cannot be written: no permission to write there"
-    check_rejected(desk, error, "-o", "locked/out.csv")
+    desk.check_rejected(error, desk.impute, "-o", "locked/out.csv")
 
 
 def test_a_folder_that_takes_no_files_is_rejected(desk: Any) -> None:
     if not Path("/proc/self").is_dir():
         pytest.skip("no folder that refuses files, even to root")
     error = "/proc/self/out.csv: cannot be written: "
-    check_rejected(desk, error, "-o", "/proc/self/out.csv")
+    desk.check_rejected(error, desk.impute, "-o", "/proc/self/out.csv")
 
 
 def test_flags_that_clash_with_a_column_are_rejected(desk: Any) -> None:
     desk.put("table.csv", "a,a_imp\n1,x\n,y\n")
     desk.put("types.yaml", "columns: {a: real}\nrest: categorical\n")
     error = "column 'a_imp': the table already has a column of the name that the flags need"
-    check_rejected(desk, error, "-o", "out.csv", "--flags")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", "--flags")
 
 
 def test_an_id_that_clashes_with_a_column_of_the_cells_is_rejected(desk: Any) -> None:
     desk.put("table.csv", "row,a\n1,2\n2,\n")
     desk.put("types.yaml", "columns: {row: id, a: real}")
     error = "column 'row': the list of completed cells has a column of this name"
-    check_rejected(desk, error, "-o", "out.csv", "--cells", "cells.csv")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", "--cells", "cells.csv")
 
 
 def test_lists_that_csv_cannot_hold_are_rejected_before_the_work(desk: Any) -> None:
@@ -427,5 +417,7 @@ def test_lists_that_csv_cannot_hold_are_rejected_before_the_work(desk: Any) -> N
     pq.write_table(table, "table.parquet")
     desk.put("types.yaml", "columns: {a: real, tags: id}")
     error = "column 'tags': CSV cannot hold values of type list<"
-    check_rejected(desk, error, "-o", "out.csv", table="table.parquet")
-    check_rejected(desk, error, "-o", "out.parquet", "--cells", "cells.csv", table="table.parquet")
+    desk.check_rejected(error, desk.impute, "-o", "out.csv", table="table.parquet")
+    desk.check_rejected(
+        error, desk.impute, "-o", "out.parquet", "--cells", "cells.csv", table="table.parquet"
+    )

@@ -28,20 +28,10 @@ def explored(desk: Any, here: Run) -> Run:
     return partial(here, "explore", "table.csv", "--types", "types.yaml", *SHORT)
 
 
-def check_rejected(said: Any, error: str) -> None:
-    """Check that a command failed with one line that begins like `error`, and a hint at most."""
-    lines = said.stderr.splitlines()
-    assert (said.status, said.output) == (2, b""), said.stderr
-    assert lines[0].startswith(f"Error: {error}")
-    assert [line.split(" ")[0] for line in lines[1:]] in ([], ["Hint:"])
-
-
 @pytest.mark.parametrize(("table", "error"), TABLES.values(), ids=TABLES)
 def test_a_bad_table_is_rejected(desk: Any, explored: Run, table: str | bytes, error: str) -> None:
     desk.put("table.csv", table)
-    before = desk.files()
-    check_rejected(explored("-o", "out"), error)
-    assert desk.files() == before
+    desk.check_rejected(error, explored, "-o", "out")
 
 
 @pytest.mark.parametrize(("types", "error"), TYPES_FILES.values(), ids=TYPES_FILES)
@@ -49,16 +39,12 @@ def test_a_bad_types_file_is_rejected(
     desk: Any, explored: Run, types: str | bytes, error: str
 ) -> None:
     desk.put("types.yaml", types)
-    before = desk.files()
-    check_rejected(explored("-o", "out"), error)
-    assert desk.files() == before
+    desk.check_rejected(error, explored, "-o", "out")
 
 
 @pytest.mark.parametrize("options", [one for one in OPTIONS if not one.startswith(OF_IMPUTE)])
 def test_a_bad_option_is_rejected(desk: Any, explored: Run, options: str) -> None:
-    before = desk.files()
-    check_rejected(explored("-o", "out", *options.split()), OPTIONS[options])
-    assert desk.files() == before
+    desk.check_rejected(OPTIONS[options], explored, "-o", "out", *options.split())
 
 
 def test_triplets_have_no_features(desk: Any) -> None:
@@ -83,36 +69,39 @@ def kept(explored: Run) -> Path:
 def test_a_folder_that_is_no_fit_is_rejected(desk: Any, here: Run) -> None:
     Path("folder").mkdir()
     desk.put("folder/notes.txt", "nothing")
-    check_rejected(here("explore", "folder"), "folder: ")
+    desk.check_rejected("folder: ", here, "explore", "folder")
 
 
-def test_a_fit_whose_types_were_changed_is_rejected(kept: Path, here: Run) -> None:
+def test_a_fit_whose_types_were_changed_is_rejected(desk: Any, kept: Path, here: Run) -> None:
     file = kept / "types.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("real", "count"), encoding="utf-8")
-    check_rejected(here("explore", kept), "run.glfm")
+    desk.check_rejected("run.glfm", here, "explore", kept)
 
 
 def test_a_fit_of_other_types_is_not_gone_on_with(desk: Any, kept: Path, here: Run) -> None:
     desk.put("other.yaml", "columns: {a: positive, b: categorical}\n")
-    said = here("explore", "table.csv", "--types", "other.yaml", "--resume", kept)
-    check_rejected(said, "run.glfm: was made with other types than those given now")
+    error = "run.glfm: was made with other types than those given now"
+    options = ("--types", "other.yaml", "--resume", kept)
+    desk.check_rejected(error, here, "explore", "table.csv", *options)
 
 
-def test_a_fit_of_a_model_without_features_is_not_gone_on_with(explored: Run, here: Run) -> None:
+def test_a_fit_of_a_model_without_features_is_not_gone_on_with(
+    desk: Any, explored: Run, here: Run
+) -> None:
     done = here(
         "impute", "table.csv", "--types", "types.yaml", *SHORT,
         "--model", "bsvd", "-o", "x.csv", "--save", "low.glfm",
     )  # fmt: skip
     assert done.status == 0, done.stderr
     error = "the model 'bsvd' has no features to explore"
-    check_rejected(here("explore", "table.csv", "--resume", "low.glfm"), error)
+    desk.check_rejected(error, here, "explore", "table.csv", "--resume", "low.glfm")
 
 
-def test_a_fit_with_a_chain_missing_is_rejected(kept: Path, here: Run) -> None:
+def test_a_fit_with_a_chain_missing_is_rejected(desk: Any, kept: Path, here: Run) -> None:
     (kept / "run.json").unlink()
-    check_rejected(here("explore", kept), "run.glfm")
+    desk.check_rejected("run.glfm", here, "explore", kept)
     shutil.rmtree(kept)
-    check_rejected(here("explore", kept), "run.glfm")
+    desk.check_rejected("run.glfm", here, "explore", kept)
 
 
 # Odd, but good -------------------------------------------------------------------------------
