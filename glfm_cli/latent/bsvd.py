@@ -3,6 +3,7 @@
     x_ij = sum_k s_k z_k U_ik V_jk + r_i . G_R[j] + G_C[i] . c_j        y_ij ~ N(x_ij, sd2_j / w_ij)
     U_ik ~ N(0, 1/I)   V_jk ~ N(0, 1/J)   s_k ~ N(0, 1/alpha) above 0   z_k ~ Bern(p0)
     alpha I J ~ Gamma   sd2 ~ InvGamma    G_R[j] ~ N(mu, 1/tau)         G_C[i] ~ N(0, 1/tau)
+    1/sqrt(tau) of intercepts ~ half-Cauchy, tau of covariates' weights ~ Gamma
 
     I, J     rows and columns of the matrix: of a table, its rows and its pseudo-columns
     p0       a / (a + b (K - 1)), pi_k ~ Beta(a/K, b(K-1)/K) integrated out
@@ -16,7 +17,8 @@ thesis, 2010, chapter 5.
 Departures, each because the printed sampler does not leave the posterior invariant or hardly
 mixes: z_k and U_k are drawn together, with U_k and pi_k integrated out; switched-off components are
 drawn anew from their prior; rows [U_i, G_C[i]] and columns [V_j, G_R[j]] are drawn as blocks; moves
-along the scales of s, U and V, and of columns with unit noise; intercepts and their priors.
+along the scales of s, U and V, of intercepts, and of columns with unit noise; intercepts and their
+priors.
 
 Cost of a sweep with m observed cells and K components switched on: O(m K^2 + (I + J) K^3), and
 some 5 ns a cell for each component that is looked at. Memory: 60 bytes a cell beside the factors.
@@ -30,6 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glfm_cli.latent.effects import draw_effect_precisions, move_intercepts
 from glfm_cli.latent.latent import Array, Cells, EtaLaw, Sizes, take
 from glfm_cli.latent.lowrank import (
     BsvdConfig,
@@ -129,6 +132,7 @@ class Bsvd:
         move_scales(state, streams.get(HYPER))
         fill_means(state, each)
         draw_noise(state, y, streams.get(HYPER))
+        move_intercepts(state, y, streams.get(HYPER), each)
 
     def refine(
         self, state: BsvdState, cells: Cells, eta: Array, streams: Streams, rows: slice
@@ -148,7 +152,7 @@ class Bsvd:
         return state.noise
 
     def finish(self, state: BsvdState, streams: Streams) -> None:
-        """Draw alpha given the scales that are on, and the precisions and mean of the effects."""
+        """Draw alpha given the scales that are on, and precisions and mean of the effects."""
         config, rng = state.config, streams.get(HYPER)
         n_rows, n_columns = state.matrix.shape
         s = state.s[state.on]
@@ -156,22 +160,7 @@ class Bsvd:
         # Scales of components that are off are integrated out.
         rate = config.scale_rate + 0.5 * float(s @ s) / cells
         state.alpha = rng.gamma(config.scale_shape + 0.5 * s.size) / rate / cells
-        first = int(state.design.bias)
-        if state.design.one_kind and first:
-            g = state.G_R[:, 0]
-            precision = state.tau[0] * g.size + 1.0 / config.bias_variance
-            state.mu = state.tau[0] * g.sum() / precision
-            state.mu += rng.standard_normal() / np.sqrt(precision)
-        of_rows = first if state.design.one_kind else 0
-        groups = (
-            state.G_R[:, :first] - state.mu,
-            state.G_R[:, first:],
-            state.G_C[:, :of_rows],
-            state.G_C[:, of_rows:],
-        )
-        for i, g in enumerate(groups):
-            shape = config.effect_shape + 0.5 * g.size
-            state.tau[i] = rng.gamma(shape) / (config.effect_rate + 0.5 * float(np.sum(g * g)))
+        draw_effect_precisions(state, rng)
 
     def trace(self, state: BsvdState) -> dict[str, float]:
         """Return the rank, the three largest singular values and alpha.

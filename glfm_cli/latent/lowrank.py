@@ -35,8 +35,8 @@ class BsvdConfig:
         count columns, whose pseudo-observations have variance about 1
     bias : give every column, and every row of a matrix of one kind, an intercept
     bias_variance : prior variance of the mean of the columns' intercepts, in a matrix of one kind
-    effect_shape, effect_rate : gamma prior of the precision of intercepts, and of the weights of
-        covariates
+    intercept_scale : of the half-Cauchy prior of the standard deviation of intercepts
+    effect_shape, effect_rate : gamma prior of the precision of the weights of covariates
     """
 
     max_components: int = 50
@@ -50,12 +50,14 @@ class BsvdConfig:
     noise_rate: float = 0.5
     bias: bool = True
     bias_variance: float = 10.0
+    intercept_scale: float = 1.0
     effect_shape: float = 1.0
     effect_rate: float = 1.0
 
     def __post_init__(self) -> None:
         positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate"
-        for name in (*positive.split(), "bias_variance", "effect_shape", "effect_rate"):
+        positive += " bias_variance intercept_scale effect_shape effect_rate"
+        for name in positive.split():
             value = getattr(self, name)
             require(SMALLEST <= value <= LARGEST, name, value, "a number from 1e-10 to 1e10")
         for name, least in (("max_components", 0), ("initial_components", 0), ("candidates", 1)):
@@ -166,7 +168,7 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
             state.s[k] = abs(rng.standard_normal()) / np.sqrt(state.alpha)
             state.U[:, k] = 0.0
         V, U, s = np.ascontiguousarray(state.V[:, k]), state.U[:, k], float(state.s[k])
-        R, Q = _scan(matrix, E, V, precision, each)
+        R, Q = scan(matrix, E, V, precision, each)
         R += s * U * Q  # the residuals without k
         log_evidence = 0.5 * (s * s * R * R / (n_rows + s * s * Q) - np.log1p(s * s * Q / n_rows))
         log_odds = _prior_log_odds(config, K) + float(np.sum(log_evidence))
@@ -179,11 +181,11 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
             U_new = s * R / spread + rng.standard_normal(n_rows) / np.sqrt(spread)
             p = state.alpha + float(U_new @ (U_new * Q))
             s_new = _positive_normal(float(U_new @ R) / p, 1.0 / np.sqrt(p), rng)
-        _shift(matrix, E, s * U - s_new * U_new, V, each)
+        shift(matrix, E, s * U - s_new * U_new, V, each)
         state.U[:, k], state.s[k], state.on[k] = U_new, s_new, on
 
 
-def _scan(matrix: Matrix, E: Array, V: Array, precision: Array, each: Each) -> tuple[Array, Array]:
+def scan(matrix: Matrix, E: Array, V: Array, precision: Array, each: Each) -> tuple[Array, Array]:
     """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,)."""
     R, Q = np.empty(matrix.shape[0]), np.empty(matrix.shape[0])
     v = np.stack([precision * V, precision * V * V], axis=1)
@@ -195,7 +197,7 @@ def _scan(matrix: Matrix, E: Array, V: Array, precision: Array, each: Each) -> t
     return R, Q
 
 
-def _shift(matrix: Matrix, E: Array, step: Array, V: Array, each: Each) -> None:
+def shift(matrix: Matrix, E: Array, step: Array, V: Array, each: Each) -> None:
     """E_ij += step_i V_j, in place."""
     rows = matrix.rows
     each(rows, lambda a, b: _bsvd.shift_residuals(a, b, rows.indptr, rows.index, step, V, E))

@@ -2,7 +2,8 @@
 
     alpha I J ~ Gamma      z_k ~ Bern(p0)      s_k ~ N(0, 1/alpha), s_k > 0
     U_ik ~ N(0, 1/I)       V_jk ~ N(0, 1/J)    sd2_d ~ InvGamma     mu ~ N(0, v)
-    G_R ~ N(mu or 0, 1/tau)    G_C ~ N(0, 1/tau)    tau ~ Gamma
+    G_R ~ N(mu or 0, 1/tau)    G_C ~ N(0, 1/tau)
+    tau of covariates ~ Gamma  1/sqrt(tau) of intercepts ~ half-Cauchy
 
 Components that are off have no s, U and V here: they are integrated out.
 """
@@ -101,6 +102,8 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     noise = config.noise_rate / rng.gamma(config.noise_shape, size=free.size)
     state.noise[:] = np.where(free, noise, 1.0)
     state.tau[:] = rng.gamma(config.effect_shape, size=4) / config.effect_rate
+    sd = config.intercept_scale * np.abs(np.tan(np.pi * (rng.random(2) - 0.5)))
+    state.tau[[0, 2]] = sd**-2.0
     state.mu = np.sqrt(config.bias_variance) * rng.normal() if setting.one_kind else 0.0
     constant = np.arange(state.G_R.shape[1]) == 0
     sd = 1.0 / np.sqrt(np.where(constant, state.tau[0], state.tau[1]))

@@ -32,6 +32,7 @@ CONFIG = BsvdConfig(
     noise_shape=3.0,
     noise_rate=2.0,
     bias_variance=1.0,
+    intercept_scale=0.7,
     effect_shape=3.0,
     effect_rate=2.0,
 )
