@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation import Evaluation
@@ -22,13 +22,16 @@ from glfm_cli.evaluation.scoring import ALL, COLUMN
 from glfm_cli.evaluation.summary import Line
 from glfm_cli.plots.style import FAINT, OBSERVED, SMALL, check_figure, drawing, plain, save, short
 
-MAX_COLUMNS = 40  # of one panel
+MAX_COLUMNS = 48  # of one panel
 
 # Okabe and Ito's, told apart with every kind of colour blindness; the form helps in print.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#000000")
 _FORMS = "os^DvP*X"
 _DPI = 150
 _DODGE = 0.012  # of the axis, between the whiskers of two methods
+BENT_FROM = -20.0  # lowest score from which on a scale is bent
+LINEAR_TO = 5.0  # how far from 0 it is straight
+_BENT_TICKS = (-10000, -3000, -1000, -300, -100, -30, -10, -5, -2.5)
 _WIDTH_NAME = 90.0  # points, of a column's name below a panel
 _TITLES = {
     "error": "Error (lower is better)",
@@ -87,7 +90,7 @@ def _figure(evaluation: Evaluation, kinds: Sequence[str]) -> Figure:
     if "reliability" in kinds:
         bands.append(["reliability"])
     figure = Figure(
-        figsize=(8.0 if len(bands) > 1 or len(narrow) > 1 or kinds[:1] == ["columns"] else 5.0,
+        figsize=(5.0 if kinds in (["error"], ["log_score"], ["reliability"]) else 8.0,
                  0.5 + 3.1 * max(len(bands), 1)),
         dpi=_DPI,
         layout="constrained",
@@ -105,7 +108,12 @@ def _figure(evaluation: Evaluation, kinds: Sequence[str]) -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(length=2.5, width=0.6)
         _DRAWN[kind](evaluation, axes)
-    shown = [m for m in evaluation.methods if any(x.method == m for x in evaluation.lines)]
+    scores = {_SCORES[kind] for kind in kinds}
+    shown = [
+        method
+        for method in evaluation.methods
+        if any(x.method == method and x.what.score in scores for x in evaluation.lines)
+    ]
     figure.legend(
         handles=[_handle(evaluation, method) for method in shown],
         loc="outside upper left",
@@ -166,8 +174,18 @@ def _curves(evaluation: Evaluation, axes: Axes | None, score: str) -> bool:
     axes.set_xlim(rates.min() - 0.1 * reach, rates.max() + 0.1 * reach)
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.yaxis.set_major_formatter(FuncFormatter(plain))
+    _bend(axes, [x.mean for x in lines])
     axes.set_xlabel(f"share of cells hidden ({evaluation.mechanism})", color=FAINT)
     return True
+
+
+def _bend(axes: Axes, values: Sequence[float]) -> None:
+    """Bend the scale of scores that run far below 0, so that those near it can be told apart."""
+    if min(values) < BENT_FROM:
+        axes.set_yscale("symlog", linthresh=LINEAR_TO)
+        axes.yaxis.set_major_locator(FixedLocator([*_BENT_TICKS, 0, 2.5, 5]))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(plain))
 
 
 def _columns(evaluation: Evaluation, axes: Axes | None, score: str) -> bool:
@@ -197,9 +215,14 @@ def _columns(evaluation: Evaluation, axes: Axes | None, score: str) -> bool:
     starts = [i for i, name in enumerate(names) if i and kinds[name] != kinds[names[i - 1]]]
     for i in starts:
         axes.axvline(i - 0.5, color=OBSERVED, linewidth=0.6)
+    taken = -1.0  # up to which column the last label reaches
     for i in [0, *starts]:
+        lower = i < taken
         axes.annotate(kinds[names[i]], (i - 0.4, 1.0), xycoords=("data", "axes fraction"),
+                      xytext=(0, -9 * lower), textcoords="offset points",
                       fontsize=7.5, color=FAINT, va="top")  # fmt: skip
+        if not lower:
+            taken = i + 0.11 * len(kinds[names[i]]) * max(len(names), 8) / 14
     levels = {e.column.name: len(e.levels) for e in evaluation.data.columns}
     labels = [
         short(name, _WIDTH_NAME, SMALL, tail=f" ({levels[name]})" if levels[name] else "")
@@ -209,8 +232,10 @@ def _columns(evaluation: Evaluation, axes: Axes | None, score: str) -> bool:
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.margins(y=0.12)
     axes.yaxis.set_major_formatter(FuncFormatter(plain))
+    _bend(axes, [x.mean for x in lines])
     if left_out > 0:
-        axes.set_xlabel(f"{left_out} more columns are not shown", color=FAINT)
+        more = "column is" if left_out == 1 else "columns are"
+        axes.set_xlabel(f"{left_out} more {more} not shown", color=FAINT)
     return True
 
 
@@ -248,6 +273,13 @@ def _tallies(evaluation: Evaluation, method: str, rate: float) -> np.ndarray:
     return (totals[1:, n > 0] / n[n > 0]) if n.any() else np.empty(0)
 
 
+_SCORES = {
+    "error": "error",
+    "log_score": "log_score",
+    "columns": "error",
+    "column_log_scores": "log_score",
+    "reliability": "forecast_1",
+}
 _DRAWN: dict[str, Callable[[Evaluation, Axes | None], bool]] = {
     "error": lambda evaluation, axes: _curves(evaluation, axes, "error"),
     "log_score": lambda evaluation, axes: _curves(evaluation, axes, "log_score"),
