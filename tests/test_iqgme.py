@@ -23,8 +23,9 @@ from glfm_cli.latent.iqgme import (
     fit_experts,
     label_law,
 )
-from glfm_cli.latent.iqgme.fit import _rise, begin
-from glfm_cli.latent.iqgme.local import Terms, complete_group, local_step
+from glfm_cli.latent.iqgme.fit import begin, rise_of
+from glfm_cli.latent.iqgme.gates import Placed
+from glfm_cli.latent.iqgme.local import Terms, complete_block, local_step
 from glfm_cli.latent.iqgme.prior import Prior
 
 EVERY_RISE = IqgmeConfig(experts=5, iterations=25, short=25, tolerance=1e-14)
@@ -68,7 +69,7 @@ def test_the_bound_never_falls_on_200_problems(seed: int) -> None:
 
 def test_a_falling_bound_is_an_error() -> None:
     with pytest.raises(NumericalError, match="fell"):
-        _rise([-100.0], -100.1)
+        rise_of([-100.0], -100.1)
 
 
 class Frozen:
@@ -88,12 +89,12 @@ class Frozen:
         self.value = self.statistics.log_norm + self.q.bound(self.prior)
         shape = (3, 25, 3)
         self.x, self.cov, self.m_t = np.empty(shape), np.zeros((*shape, 3)), np.empty(shape[:2])
-        for batch in self.rows.batches:
-            for group in batch:
-                done = complete_group(self.rows, group, self.q, Terms.of(self.q), before)
-                self.x[:, group.rows] = done.x
-                for i in group.rows:
-                    self.cov[(slice(None), i, *np.ix_(group.gaps, group.gaps))] = done.cov
+        for block in self.rows.blocks:
+            done = complete_block(self.rows, block, self.q, Terms.of(self.q), before)
+            self.x[:, block.rows] = done.x
+            for places, m, cov in Placed(done.log_rho, done.x, done.gaps).patterns(block):
+                for i in block.rows[places]:
+                    self.cov[(slice(None), i, *np.ix_(m, m))] = cov
         self.m_t = np.einsum("hnp,hp->hn", self.x, self.q.mw[:, 0, :-1]) + self.q.mw[:, :, -1]
 
     def bound(self, q: Experts, **other: Array) -> float:
@@ -169,9 +170,8 @@ def test_a_missing_feature_is_completed_at_the_best_place(frozen: Frozen) -> Non
     terms = Terms.of(frozen.q)
     x = frozen.x.copy()
     for _ in range(300):
-        for batch in frozen.rows.batches:
-            for group in batch:
-                x[:, group.rows] = complete_group(frozen.rows, group, frozen.q, terms, local).x
+        for block in frozen.rows.blocks:
+            x[:, block.rows] = complete_block(frozen.rows, block, frozen.q, terms, local).x
     m_t = np.einsum("hnp,hp->hn", x, frozen.q.mw[:, 0, :-1]) + frozen.q.mw[:, :, -1]
     cov = frozen.cov.copy()
     h, i, p = (int(k[0]) for k in np.nonzero(frozen.cov.diagonal(axis1=2, axis2=3)))
@@ -187,13 +187,13 @@ def test_a_missing_feature_is_completed_at_the_best_place(frozen: Frozen) -> Non
 
 
 def test_the_number_of_threads_does_not_change_the_result(monkeypatch: Any) -> None:
-    monkeypatch.setattr("glfm_cli.latent.iqgme.rows.BATCH", 4)
+    monkeypatch.setattr("glfm_cli.latent.iqgme.rows.BLOCK", 4)
     rows = problem(3)
     streams = [np.random.default_rng(0)]
     alone = fit_experts(rows, EVERY_RISE, streams)
     with ThreadPoolExecutor(3) as pool:
         together = fit_experts(rows, EVERY_RISE, [np.random.default_rng(0)], pool=pool)
-    assert len(rows.batches) > 3
+    assert len(rows.blocks) > 3
     assert np.array_equal(alone.experts.B_inv, together.experts.B_inv)
     assert np.array_equal(alone.rho, together.rho)
 

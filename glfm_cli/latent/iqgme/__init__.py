@@ -22,6 +22,8 @@ experts.py   q of everything that rows share; its updates and its part of the bo
 local.py     q of the rows given the experts, and the statistics that the updates need
 fit.py       starts, iterations, convergence
 gates.py     new rows: which expert, which label, which missing features
+usage.py     many tasks: which of the shared experts each uses
+tasks.py     many tasks: starts and iterations;  merges.py     which two experts could be one
 """
 
 from __future__ import annotations
@@ -31,18 +33,23 @@ from glfm_cli.latent.iqgme.fit import Fitted, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw, label_law
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Half, Rows
+from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
 from glfm_cli.latent.iqgme.truncation import Between, Largest, Truncation
+from glfm_cli.latent.iqgme.usage import Usage
 
 __all__ = [
     "Between",
     "Experts",
     "Fitted",
+    "FittedTasks",
     "Half",
     "IqgmeConfig",
     "LabelLaw",
     "Largest",
     "Rows",
     "Truncation",
+    "Usage",
     "fit_experts",
+    "fit_tasks",
     "label_law",
 ]

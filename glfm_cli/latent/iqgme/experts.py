@@ -162,9 +162,12 @@ class Experts:
 
     # ---------------------------------------------------------------------------- updates
 
-    def update(self, prior: Prior, s: Statistics) -> None:
-        """Update everything in turn, given the rows."""
-        self.update_sticks(prior, s)
+    def update(self, prior: Prior, s: Statistics, counts: Array | None = None) -> None:
+        """Update everything in turn, given the rows.
+
+        counts : (H,) how often each expert was taken from the sticks, where not once a row
+        """
+        self.update_sticks(prior, s.n if counts is None else counts)
         self.update_places(prior, s)
         if self.K:
             self.settle_weight_prior(prior, s)
@@ -172,10 +175,10 @@ class Experts:
             self.update_weight_prior(prior)
         self.refresh()
 
-    def update_sticks(self, prior: Prior, s: Statistics) -> None:
+    def update_sticks(self, prior: Prior, n: Array) -> None:
         """Update V, then alpha."""
-        after = np.append(np.cumsum(s.n[::-1])[::-1], 0.0)[1:]
-        self.v1 = 1.0 + s.n[:-1]
+        after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
+        self.v1 = 1.0 + n[:-1]
         self.v2 = self.alpha + after[:-1]
         self.tau1 = prior.t1 + self.H - 1
         self.tau2 = prior.t2 - float(self.log_rest.sum())
@@ -246,10 +249,8 @@ class Experts:
     def _sticks(self, prior: Prior) -> float:
         log_alpha = digamma(self.tau1) - np.log(self.tau2)
         v1, v2 = self.v1, self.v2
-        entropy = betaln(v1, v2) - (v1 - 1) * digamma(v1) - (v2 - 1) * digamma(v2)
-        entropy += (v1 + v2 - 2) * digamma(v1 + v2)
-        sticks = log_alpha + (self.alpha - 1.0) * self.log_rest + entropy
-        return float(sticks.sum()) + _gamma_part(prior.t1, prior.t2, self.tau1, self.tau2)
+        sticks = log_alpha + (self.alpha - 1.0) * self.log_rest + stick_entropy(v1, v2)
+        return float(sticks.sum()) + gamma_part(prior.t1, prior.t2, self.tau1, self.tau2)
 
     def _places(self, prior: Prior) -> float:
         P, u0, nu0 = self.P, prior.u0, prior.nu0
@@ -258,9 +259,9 @@ class Experts:
         trace = np.einsum("pq,hqp->h", prior.B0_inv, self.nB)
         log_B0 = -float(np.linalg.slogdet(prior.B0_inv)[1])
         center = P * np.log(u0 / self.u) - P * u0 / self.u - u0 * square + P
-        own = _log_wishart(self.log_B, self.nu, P)
+        own = log_wishart(self.log_B, self.nu, P)
         spread = (nu0 - self.nu) * self.log_Lam - trace + self.nu * P
-        out = 0.5 * center + 0.5 * spread + _log_wishart(log_B0, nu0, P) - own
+        out = 0.5 * center + 0.5 * spread + log_wishart(log_B0, nu0, P) - own
         return float(out.sum())
 
     def _weights(self, prior: Prior) -> float:
@@ -274,17 +275,23 @@ class Experts:
         entropy += 0.5 * K * H * (P + 1) * (1.0 + LOG_2PI)
         log_g = K * np.log(prior.g0 / self.g)
         center = log_g - prior.g0 * (self.lam * (self.phi**2).sum(axis=0) + K / self.g) + K
-        gammas = [_gamma_part(prior.a0, prior.b0, self.a, float(b)) for b in self.b]
+        gammas = [gamma_part(prior.a0, prior.b0, self.a, float(b)) for b in self.b]
         return float(prior_w.sum()) + entropy + 0.5 * float(center.sum()) + sum(gammas)
 
 
-def _gamma_part(a0: float, b0: float, a: float, b: float) -> float:
+def stick_entropy(v1: Array, v2: Array) -> Array:
+    """Return the entropies of Beta(v1, v2)."""
+    entropy = betaln(v1, v2) - (v1 - 1) * digamma(v1) - (v2 - 1) * digamma(v2)
+    return np.asarray(entropy + (v1 + v2 - 2) * digamma(v1 + v2))
+
+
+def gamma_part(a0: float, b0: float, a: float, b: float) -> float:
     """Return E_q[log Gamma(a0, b0)] plus the entropy of q = Gamma(a, b)."""
     expected = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * (digamma(a) - np.log(b)) - b0 * a / b
     return float(expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a))
 
 
-def _log_wishart(log_B: Any, nu: Any, P: int) -> Any:
+def log_wishart(log_B: Any, nu: Any, P: int) -> Any:
     """Return the log normaliser of a Wishart density."""
     gamma = np.array([multigammaln(0.5 * n, P) for n in np.atleast_1d(nu)])
     out = -0.5 * nu * log_B - 0.5 * nu * P * np.log(2.0) - gamma

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.experts import Experts, Statistics, stick_evidence
-from glfm_cli.latent.iqgme.local import Completed, Local, local_step, sum_group
+from glfm_cli.latent.iqgme.local import Completed, Gaps, Local, local_step, sum_block
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Rows
 
@@ -61,7 +61,7 @@ class Start:
                 self._update(prior, self.sums)
             self.sums = local_step(rows, self.experts, self.local, pool)
             bound = self.sums.log_norm + self.experts.bound(prior)
-            rise = _rise(self.bounds, bound)
+            rise = rise_of(self.bounds, bound)
             self.bounds.append(bound)
             self.quiet = self.quiet + 1 if rise < config.tolerance * abs(bound) else 0
             if watch is not None:
@@ -83,7 +83,7 @@ class Start:
         self.experts.update(prior, s)
 
 
-def _rise(bounds: list[float], bound: float) -> float:
+def rise_of(bounds: list[float], bound: float) -> float:
     """Return how much the bound rose; NumericalError when it is no number or it fell."""
     if not np.isfinite(bound):
         raise NumericalError("the bound of the mixture of experts is not a finite number")
@@ -125,9 +125,6 @@ def fit_experts(
 ) -> Fitted:
     """Return the mixture with the best bound among starts, one from each random stream.
 
-    Every start makes `config.short` iterations; the better half goes on for twice as many, and so
-    on, and the last until it has converged.
-
     Parameters
     ----------
     rows : Rows
@@ -146,28 +143,62 @@ def fit_experts(
         The numbers broke down.
     """
     prior = Prior.of(config, rows.n_features)
-    ends = np.full(len(streams), np.nan)
-    alive: list[tuple[int, Start]] = []
+    make = partial(begin, rows, prior, config)
+    run = partial(Start.run, rows=rows, prior=prior, config=config, pool=pool)
+    best, ends = race(make, run, config, streams, stop, watch)
+    return Fitted(best.experts, best.local.rho, np.array(best.bounds), ends, best.converged)
 
-    def run(i: int, start: Start, iterations: int) -> None:
+
+class Runs(Protocol):
+    """A start under way."""
+
+    bounds: list[float]
+
+
+OneStart = TypeVar("OneStart", bound=Runs)
+
+
+def race(
+    make: Callable[[np.random.Generator, int], OneStart],
+    run: Callable[..., None],
+    config: IqgmeConfig,
+    streams: list[np.random.Generator],
+    stop: Stop | None,
+    watch: Watch | None,
+) -> tuple[OneStart, Array]:
+    """Return the start with the best bound, and the bounds that all reached (NaN: not made).
+
+    Every start makes `config.short` iterations; the better half goes on for twice as many, and so
+    on, and the last until it has converged.
+
+    Parameters
+    ----------
+    make : callable
+        Given a random stream and its place, returns a start.
+    run : callable
+        Given a start and `iterations`, `stop` and `watch`, lets it go on.
+    """
+    ends = np.full(len(streams), np.nan)
+    alive: list[tuple[int, OneStart]] = []
+
+    def go_on(i: int, start: OneStart, iterations: int) -> None:
         told = None if watch is None else partial(watch, i)
-        start.run(rows, prior, config, min(iterations, config.iterations), pool, stop, told)
+        run(start, iterations=min(iterations, config.iterations), stop=stop, watch=told)
         ends[i] = start.bounds[-1]
 
     for i, rng in enumerate(streams):
         if alive and stop is not None and stop():
             break
-        alive.append((i, begin(rows, prior, config, rng, i)))
-        run(*alive[-1], config.short)
+        alive.append((i, make(rng, i)))
+        go_on(*alive[-1], config.short)
     budget = config.short
     while len(alive) > 1:
         alive = sorted(alive, key=lambda one: -one[1].bounds[-1])[: (len(alive) + 1) // 2]
         budget *= 2
         for i, start in alive[: len(alive) if len(alive) > 1 else 0]:
-            run(i, start, budget)
-    run(*alive[0], config.iterations)
-    best = alive[0][1]
-    return Fitted(best.experts, best.local.rho, np.array(best.bounds), ends, best.converged)
+            go_on(i, start, budget)
+    go_on(*alive[0], config.iterations)
+    return alive[0][1], ends
 
 
 # ------------------------------------------------------------------------------------ starts
@@ -179,29 +210,36 @@ def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generato
     Starts differ in their random centres and in the number of clusters: all, a half, a quarter,
     an eighth of the experts, in turn.
     """
-    n, P = rows.x.shape
+    n = len(rows.x)
     k = max(1, min(config.experts >> (i % 4), n))
-    H, K = min(k + 1, config.experts), rows.n_label  # one that may stay empty
+    H = min(k + 1, config.experts)  # one that may stay empty
     cluster = k_means(rows.x, k, rng)
     rho = np.full((H, n), (1.0 - CERTAIN) / H)
     rho[cluster, np.arange(n)] += CERTAIN
-    any_half = bool(rows.halves)
-    local = Local(rho, np.zeros((H, n, K)), np.zeros((H, n if any_half else 0, P)))
-    q = Experts.from_prior(prior, H, K)
-    total = Statistics.zero(H, P, K)
-    for batch in rows.batches:
-        for group in batch:
-            x = np.broadcast_to(rows.x[group.rows], (H, group.rows.size, P))
-            if group.labelled and rows.label is not None:
-                at = np.zeros((1, group.rows.size, K))
-                local.t[:, group.rows] = rows.label.expect(group.rows, at)[0]
-            if any_half:
-                local.y[:, group.rows] = rows.x[group.rows]
-            cov = np.broadcast_to(np.eye(group.gaps.size), (H, group.gaps.size, group.gaps.size))
-            done = Completed(x, cov, np.empty(0))
-            sum_group(total, group, done, rho[:, group.rows], local.t[:, group.rows])
+    local, total = first_q(rows, H, rho)
+    q = Experts.from_prior(prior, H, rows.n_label)
     q.update(prior, total)
     return Start(q, local)
+
+
+def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
+    """Return q of rows given their responsibilities (H, n), gaps at the mean, and its sums."""
+    (n, P), K, any_half = rows.x.shape, rows.n_label, bool(rows.halves)
+    local = Local(rho, np.zeros((H, n, K)), np.zeros((H, n if any_half else 0, P)))
+    total = Statistics.zero(H, P, K)
+    unit, nothing = np.tile(np.eye(P), (H, 1, 1)), np.zeros((H, P, P))
+    for block in rows.blocks:
+        x = np.broadcast_to(rows.x[block.rows], (H, block.rows.size, P))
+        labelled = block.rows[block.with_label]
+        if rows.label is not None and labelled.size:
+            local.t[:, labelled] = rows.label.expect(labelled, np.zeros((1, labelled.size, K)))[0]
+        if any_half:
+            local.y[:, block.rows] = rows.x[block.rows]
+        none = np.zeros_like(block.labelled)
+        gaps = Gaps.of(block, unit, nothing, none, np.zeros(block.gaps.size))
+        done = Completed(x, gaps, np.empty(0))
+        sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
+    return local, total
 
 
 def k_means(x: Array, k: int, rng: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ the expert's weights widens the probit.  [iQGME section 3.4.3, with both uncerta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
 
 from glfm_cli.latent.iqgme.experts import Experts
-from glfm_cli.latent.iqgme.local import over
-from glfm_cli.latent.iqgme.rows import Group, Rows
+from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
+from glfm_cli.latent.iqgme.rows import Block, Rows
 
 Array = NDArray[Any]
 
@@ -89,96 +90,119 @@ def label_law(
     x = np.empty((q.H, n if features else 0, q.P))
     x_var = np.zeros_like(x)
 
-    def work(batch: tuple[Group, ...]) -> None:
-        for group in batch:
-            log_gate, at, cov = _place(rows, group, q)
-            members = group.rows
-            gate[:, members] = np.exp(log_gate - logsumexp(log_gate, axis=0))
-            mean[:, members], var[:, members] = _label(group, q, at, cov)
-            if features:
-                x[:, members] = at
+    def work(block: Block) -> None:
+        placed = _place(rows, block, q)
+        members = block.rows
+        gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
+        mean[:, members], var[:, members] = _label(block, q, placed)
+        if features:
+            x[:, members] = placed.x
+            for places, m, cov in placed.patterns(block):
                 spread = np.diagonal(cov, axis1=1, axis2=2)
-                x_var[:, members[:, None], group.gaps] = spread[:, None, :]
+                x_var[:, members[places, None], m] = spread[:, None, :]
 
-    list(over(pool, work, rows.batches))
+    list(over(pool, work, rows.blocks))
     return LabelLaw(gate, mean, var, x, x_var)
 
 
-def _place(rows: Rows, group: Group, q: Experts) -> tuple[Array, Array, Array]:
-    """Return log gates (H, b), completed rows (H, b, P) and covariances of gaps (H, c, c)."""
-    o, m = group.known, group.gaps
-    x = np.broadcast_to(rows.x[group.rows], (q.H, group.rows.size, q.P)).copy()
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Rows of a block under every expert, their labels unknown.
+
+    log_gate : (H, b) not normalised;  x : (H, b, P) completed;  gaps : None where there are none
+    """
+
+    log_gate: Array
+    x: Array
+    gaps: Gaps | None
+
+    def patterns(self, block: Block) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield rows (their places in the block), gaps (c,) and covariances (H, c, c)."""
+        if self.gaps is None:
+            return
+        for g in range(block.labelled.size):
+            m = block.gaps[block.gap_start[g] : block.gap_start[g + 1]]
+            cov = self.gaps.cov[:, block.cov_start[g] : block.cov_start[g + 1]]
+            places = np.arange(block.start[g], block.start[g + 1])
+            yield places, m, cov.reshape(len(cov), m.size, m.size)
+
+
+def _place(rows: Rows, block: Block, q: Experts) -> Placed:
+    """Return the gates of a block's rows, and the rows completed."""
+    known = rows.seen(block)
+    x = np.broadcast_to(known, (q.H, *known.shape))
+    size, count = np.diff(block.start), np.diff(block.gap_start)
+    gaps, log_det = None, np.zeros((q.H, block.rows.size))
+    if block.gaps.size:
+        x = x.copy()
+        linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - known @ q.nB
+        nothing = np.zeros_like(block.labelled)
+        gaps = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, np.zeros(block.gaps.size))
+        gaps.fill(block, linear, x)
+        log_det = np.repeat(gaps.log_det, size, axis=1)
     with np.errstate(divide="ignore"):
-        log_gate = np.log(q.pi)[:, None] + _student(rows, group, q)
-    if not m.size:
-        return log_gate, x, np.zeros((q.H, 0, 0))
-    precision = q.nB[:, m[:, None], m]
-    cov = np.linalg.inv(precision)
-    center = np.repeat(q.m[:, None, m], group.rows.size, axis=1)
-    if o.size:
-        known = rows.x[np.ix_(group.rows, o)] - q.m[:, None, o]
-        center -= known @ np.swapaxes(cov @ q.nB[:, m[:, None], o], 1, 2)
-    if group.halves:
-        center, cov, log_p = _see_halves(rows, group, precision, cov, center)
+        log_gate = np.log(q.pi)[:, None] + _student(q, x, log_det, q.P - np.repeat(count, size))
+    if gaps is not None and any(at.size for at in block.halves):
+        x, gaps, log_p = _see_halves(rows, block, q, x, gaps, linear)
         log_gate = log_gate + log_p
-    x[:, :, m] = center
-    return log_gate, x, cov
+    return Placed(log_gate, x, gaps)
 
 
-def _student(rows: Rows, group: Group, q: Experts) -> Array:
-    """Return log densities (H, b) of the known features: t with nu + 1 - P degrees of freedom."""
-    o = group.known
-    if not o.size:
-        return np.zeros((q.H, group.rows.size))
+def _student(q: Experts, x: Array, log_det: Array, n_known: Array) -> Array:
+    """Return log densities (H, b) of the known features: t with nu + 1 - P degrees of freedom.
+
+    With gaps at their conditional means the quadratic form of a whole row is that of its known
+    part under the marginal law, whose determinant is |D| |E[Lam]_mm|, D = E[Lam]^-1.
+
+    Parameters
+    ----------
+    x : (H, b, P) completed rows;  log_det : (H, b) log|E[Lam]_mm|;  n_known : (b,)
+    """
     df = q.nu + 1.0 - q.P
-    scale = q.B_inv[:, o[:, None], o] * ((q.u + 1.0) / (q.u * df))[:, None, None]
-    chol = np.linalg.cholesky(scale)
-    log_det = 2.0 * np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(axis=1)
-    away = rows.x[np.ix_(group.rows, o)] - q.m[:, None, o]
-    z = np.linalg.solve(chol, np.swapaxes(away, 1, 2))
-    square = np.einsum("hob,hob->hb", z, z)
-    total = 0.5 * (df + o.size)
-    constant = gammaln(total) - gammaln(0.5 * df) - 0.5 * (o.size * np.log(df * np.pi) + log_det)
-    return constant[:, None] - total[:, None] * np.log1p(square / df[:, None])
+    scale = q.nu * (q.u + 1.0) / (q.u * df)  # of the t density, times D
+    away = np.matmul(x - q.m[:, None, :], q.root)
+    square = np.einsum("hbp,hbp->hb", away, away) / scale[:, None]
+    log_D = -(q.log_B + q.P * np.log(q.nu))
+    log_scale = log_D[:, None] + log_det + n_known * np.log(scale)[:, None]
+    total = 0.5 * (df[:, None] + n_known)
+    constant = gammaln(total) - gammaln(0.5 * df)[:, None]
+    constant -= 0.5 * (n_known * np.log(df * np.pi)[:, None] + log_scale)
+    return constant - total * np.log1p(square / df[:, None])
 
 
 def _see_halves(
-    rows: Rows, group: Group, precision: Array, cov: Array, center: Array
-) -> tuple[Array, Array, Array]:
-    """Condition gaps on what is half known; return means, covariance and the bound on its log p."""
-    c = group.gaps.size
-    place = np.full(rows.n_features, -1)
-    place[group.gaps] = np.arange(c)
-    seen = precision + np.diag(group.noisy)
-    new_cov = np.linalg.inv(seen)
-    prior_part = center @ precision
-    mean, y = center, np.zeros_like(center)
+    rows: Rows, block: Block, q: Experts, x: Array, gaps: Gaps, linear: Array
+) -> tuple[Array, Gaps, Array]:
+    """Condition gaps on what is half known; return rows, covariances and the bound on log p."""
+    assert block.noise is not None
+    nothing = np.zeros_like(block.labelled)
+    seen = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, block.noisy)
+    mean, y = x.copy(), np.zeros_like(x)
+    log_p = np.zeros(x.shape[:2])
     for _ in range(ROUNDS):
-        for i in group.halves:
-            at = place[rows.halves[i].at]
-            y[:, :, at], _ = rows.halves[i].what.expect(group.rows, mean[:, :, at])
-        before, mean = mean, (prior_part + y * group.noisy) @ new_cov
+        for half, at in zip(rows.halves, block.halves, strict=True):
+            places = at[:, None]
+            y[:, places, half.at], _ = half.what.expect(block.rows[at], mean[:, places, half.at])
+        before = mean.copy()
+        seen.fill(block, linear + y * block.noise, mean)
         if np.abs(mean - before).max() < SETTLED:
             break
-    log_p = np.zeros(center.shape[:2])
-    for i in group.halves:
-        half = rows.halves[i]
-        log_p += half.what.expect(group.rows, mean[:, :, place[half.at]])[1]
-    away = mean - center
-    log_p -= 0.5 * np.einsum("hbc,hbc->hb", away @ precision, away)
-    shrink = np.linalg.slogdet(new_cov)[1] - np.linalg.slogdet(cov)[1]
-    return mean, new_cov, log_p + 0.5 * shrink[:, None]
+    for half, at in zip(rows.halves, block.halves, strict=True):
+        log_p[:, at] += half.what.expect(block.rows[at], mean[:, at[:, None], half.at])[1]
+    away = np.matmul(mean - x, q.root)
+    log_p -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
+    log_p += 0.5 * np.repeat(gaps.log_det - seen.log_det, np.diff(block.start), axis=1)
+    return mean, seen, log_p
 
 
-def _label(group: Group, q: Experts, x: Array, cov: Array) -> tuple[Array, Array]:
+def _label(block: Block, q: Experts, placed: Placed) -> tuple[Array, Array]:
     """Return mean and variance (H, b, K) of the label's variables, noise included."""
-    P, m = q.P, group.gaps
+    P, x = q.P, placed.x
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]
-    xb = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
-    var = 1.0 + np.einsum("hbp,hbp->hb", xb @ q.Sw, xb)[:, :, None]
-    var = np.repeat(var, q.K, axis=2)
-    if m.size:
+    var = np.repeat(1.0 + weight_spread(q, x)[:, :, None], q.K, axis=2)
+    for places, m, cov in placed.patterns(block):
         w = q.mw[:, :, m]
-        var += np.einsum("hkc,hcd,hkd->hk", w, cov, w)[:, None, :]
-        var += np.einsum("hcd,hcd->h", q.Sw[:, m[:, None], m], cov)[:, None, None]
+        spread = np.einsum("hkc,hcd,hkd->hk", w, cov, w)
+        spread += np.einsum("hcd,hcd->h", q.Sw[:, m[:, None], m], cov)[:, None]
+        var[:, places] += spread[:, None, :]
     return mean, var

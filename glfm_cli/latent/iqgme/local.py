@@ -6,7 +6,7 @@ For a row with pattern (known o, gaps m) under expert h:
     E(x_m)   = Cov(x_m) (c_m - Q_mo x_o)
 
 Then t and y are renewed given x, then the responsibilities. One inverse for each pattern and
-expert; O(b H (P^2 + P c)) for b rows with c gaps. Arrays have the experts in front: (H, b, ...).
+expert; O(b H (P^2 + c^2)) for b rows with c gaps. Arrays have the experts in front: (H, b, ...).
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from glfm_cli._kernels._gaps import add_covariances, factor_gaps, fill_gaps
+from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.experts import LOG_2PI, Experts, Statistics
-from glfm_cli.latent.iqgme.rows import Group, Rows
+from glfm_cli.latent.iqgme.rows import Block, Rows
 
 Array = NDArray[Any]
 
@@ -45,14 +47,51 @@ class Local:
 
 
 @dataclass(frozen=True, eq=False)
-class Completed:
-    """Rows of one group under every expert.
+class Gaps:
+    """Second moments of the gaps of a block's patterns, under every expert.
 
-    x : (H, b, P) means;  cov : (H, c, c) covariance of the gaps;  log_rho : (H, b) unnormalised
+    cov : (H, sum of c^2) covariances (Q_mm)^-1, one pattern's after another's
+    log_det : (H, G) log|Q_mm|;  traces : three (H, G), of E[Lam] cov, of WW cov and of noise
+    """
+
+    cov: Array
+    log_det: Array
+    traces: tuple[Array, Array, Array]
+
+    @classmethod
+    def of(cls, block: Block, A: Array, B: Array, second: Array, diagonal: Array) -> Gaps:
+        """Return those of Q = A (+ B where `second`) + diagonal; NumericalError when singular."""
+        H, G = len(A), block.labelled.size
+        cov = np.empty((H, int(block.cov_start[-1])))
+        log_det, first, other, last = (np.empty((H, G)) for _ in range(4))
+        scratch = np.empty(max(block.largest**2, 1))
+        bad = factor_gaps(
+            block.gap_start, block.cov_start, block.gaps, second, diagonal, A, B,
+            cov, log_det, first, other, last, scratch,
+        )  # fmt: skip
+        if bad:
+            raise NumericalError("a precision of missing features is not positive definite")
+        return cls(cov, log_det, (first, other, last))
+
+    def fill(self, block: Block, linear: Array, x: Array) -> None:
+        """Put cov linear (H, b, P) into the gaps of x (H, b, P)."""
+        fill_gaps(block.start, block.gap_start, block.cov_start, block.gaps, self.cov, linear, x)
+
+    def add(self, block: Block, weight: Array, total: Array) -> None:
+        """Add covariances to total (H, P, P), weighted by the patterns (H, G)."""
+        add_covariances(block.gap_start, block.cov_start, block.gaps, self.cov, weight, total)
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """Rows of one block under every expert.
+
+    x : (H, b, P) means;  gaps : second moments, None where there are no gaps
+    log_rho : (H, b) unnormalised
     """
 
     x: Array
-    cov: Array
+    gaps: Gaps | None
     log_rho: Array
 
 
@@ -77,100 +116,96 @@ class Terms:
         return cls(WW, Qm, constant)
 
 
-def complete_group(rows: Rows, group: Group, q: Experts, terms: Terms, local: Local) -> Completed:
-    """Return q(x, z) of a group's rows and renew their t and y in place."""
-    P, c = q.P, group.gaps.size
-    K = q.K if group.labelled else 0
-    x = np.broadcast_to(rows.x[group.rows], (q.H, group.rows.size, P))
-    x = x.copy() if c else x
-    cov = np.zeros((q.H, c, c))
-    log_rho = np.repeat(terms.constant[:, None], group.rows.size, axis=1)
-    if c:
-        cov, log_det = _fill_gaps(rows, group, q, terms, local, x)
-        trace = np.einsum("hcd,hcd->h", q.nB[:, group.gaps[:, None], group.gaps], cov)
-        log_rho += 0.5 * (c * (1.0 + LOG_2PI) - log_det - trace)[:, None]
+def complete_block(rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Completed:
+    """Return q(x, z) of a block's rows and renew their t and y in place."""
+    log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
+    x = np.broadcast_to(rows.x[block.rows], (q.H, block.rows.size, q.P))
+    gaps = None
+    if block.gaps.size:
+        x = x.copy()
+        gaps = Gaps.of(block, q.nB, terms.WW, block.labelled, block.noisy)
+        gaps.fill(block, _linear(rows, block, q, terms, local), x)
+        sizes = np.diff(block.gap_start)
+        spread = sizes * (1.0 + LOG_2PI) - gaps.log_det - sum(gaps.traces)
+        log_rho += 0.5 * np.repeat(spread, np.diff(block.start), axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
     log_rho -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
-    if K:
-        log_rho += _label_terms(rows, group, q, terms, local, x, cov)
-    if group.halves:
-        log_rho += _half_terms(rows, group, local, x, cov)
-    return Completed(x, cov, log_rho)
+    if q.K and block.with_label.size:
+        at = _positions(block.with_label, block.rows.size)
+        log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, x[:, at])
+    for half, at in zip(rows.halves, block.halves, strict=True):
+        mean, log_z = half.what.expect(block.rows[at], x[:, at[:, None], half.at])
+        local.y[:, block.rows[at, None], half.at] = mean
+        log_rho[:, at] += log_z
+    return Completed(x, gaps, log_rho)
 
 
-def _fill_gaps(
-    rows: Rows, group: Group, q: Experts, terms: Terms, local: Local, x: Array
-) -> tuple[Array, Array]:
-    """Put E(x_m) into x; return Cov(x_m) (H, c, c) and log|Q_mm| (H,)."""
-    P, m, o = q.P, group.gaps, group.known
-    at = (slice(None), m[:, None], m)
-    Q_mm = q.nB[at].copy()
-    Q_mo = q.nB[:, m[:, None], o]
-    linear = np.repeat(terms.Qm[:, None, m], group.rows.size, axis=1)
-    if group.labelled and q.K:
-        Q_mm += terms.WW[at]
-        Q_mo = Q_mo + terms.WW[:, m[:, None], o]
-        linear += local.t[:, group.rows] @ q.mw[:, :, m] - terms.WW[:, None, m, P]
-    if group.halves:
-        Q_mm[:, np.arange(m.size), np.arange(m.size)] += group.noisy
-        linear += local.y[:, group.rows][:, :, m] * group.noisy
-    if o.size:
-        linear -= rows.x[np.ix_(group.rows, o)] @ np.swapaxes(Q_mo, 1, 2)
-    chol = np.linalg.cholesky(Q_mm)
-    log_det = 2.0 * np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(axis=1)
-    inverse = np.linalg.inv(chol)
-    cov = np.swapaxes(inverse, 1, 2) @ inverse
-    x[:, :, m] = linear @ cov
-    return cov, log_det
+def _positions(at: Array, n: int) -> Array | slice:
+    """Return a slice for all of n places, which copies nothing."""
+    return slice(None) if at.size == n else at
 
 
-def _label_terms(
-    rows: Rows, group: Group, q: Experts, terms: Terms, local: Local, x: Array, cov: Array
-) -> Array:
-    """Renew t at its new location; return E[log p(t | x)] plus the entropy of q(t), (H, b)."""
-    P, K, m = q.P, q.K, group.gaps
+def _linear(rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Array:
+    """Return c - Q x_known (H, b, P): of it the gaps' part, times Cov(x_m), is E(x_m)."""
+    P, known = q.P, rows.seen(block)
+    linear = terms.Qm[:, None, :] - known @ q.nB
+    if q.K and block.with_label.size:
+        at = _positions(block.with_label, block.rows.size)
+        linear[:, at] += local.t[:, block.rows[at]] @ q.mw[:, :, :P] - terms.WW[:, None, :P, P]
+        linear[:, at] -= known[at] @ terms.WW[:, :P, :P]
+    if block.noise is not None:
+        linear += local.y[:, block.rows] * block.noise
+    return linear
+
+
+def _label_terms(rows: Rows, which: Array, q: Experts, local: Local, x: Array) -> Array:
+    """Renew t at its new location; return E[log p(t | x)] plus the entropy of q(t), (H, b).
+
+    The part of the gaps' covariance is left out.
+    """
+    P = q.P
     assert rows.label is not None
     location = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]
-    local.t[:, group.rows], log_z = rows.label.expect(group.rows, location)
-    ones = np.ones((*x.shape[:2], 1))
-    xb = np.concatenate([x, ones], axis=2)
-    spread = K * np.einsum("hbp,hbp->hb", xb @ q.Sw, xb)
-    if m.size:
-        spread += np.einsum("hcd,hcd->h", terms.WW[:, m[:, None], m], cov)[:, None]
-    return log_z - 0.5 * spread
+    local.t[:, which], log_z = rows.label.expect(which, location)
+    return log_z - 0.5 * q.K * weight_spread(q, x)
 
 
-def _half_terms(rows: Rows, group: Group, local: Local, x: Array, cov: Array) -> Array:
-    """Renew y at its new location; return E[log p(y | x)] plus the entropy of q(y), (H, b)."""
-    out = np.zeros(x.shape[:2])
-    for i in group.halves:
-        half = rows.halves[i]
-        mean, log_z = half.what.expect(group.rows, x[:, :, half.at])
-        local.y[:, group.rows[:, None], half.at] = mean
-        out += log_z
-    return out - 0.5 * np.einsum("hcc,c->h", cov, group.noisy)[:, None]
+def weight_spread(q: Experts, x: Array) -> Array:
+    """Return [x, 1]' Sw [x, 1] (H, b) of rows x (H, b, P)."""
+    P = q.P
+    square = np.einsum("hbp,hbp->hb", x @ q.Sw[:, :P, :P], x)
+    cross = (x @ q.Sw[:, :P, P, None])[:, :, 0]
+    return square + 2.0 * cross + q.Sw[:, None, P, P]
 
 
 # ------------------------------------------------------------------------------- statistics
 
 
-def sum_group(s: Statistics, group: Group, done: Completed, rho: Array, t: Array) -> None:
-    """Add a group's rows to the sums; rho (H, b), t (H, b, K)."""
+def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array) -> None:
+    """Add a block's rows to the sums; rho (H, b), t (H, b, K)."""
     weighted = rho[:, :, None] * done.x
-    n, x, m = rho.sum(axis=1), weighted.sum(axis=1), group.gaps
-    xx = np.swapaxes(weighted, 1, 2) @ done.x
-    if m.size:
-        xx[:, m[:, None], m] += n[:, None, None] * done.cov
-    s.n += n
-    s.x += x
-    s.xx += xx
-    if group.labelled:
-        s.l_n += n
-        s.l_x += x
-        s.l_xx += xx
-        rt = rho[:, :, None] * t
-        s.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ done.x
-        s.tx[:, :, -1] += rt.sum(axis=1)
+    part = Statistics.zero(len(s.n), s.x.shape[1], s.tx.shape[1])
+    part.n += rho.sum(axis=1)
+    part.x += weighted.sum(axis=1)
+    part.xx += np.swapaxes(weighted, 1, 2) @ done.x
+    weight = np.add.reduceat(rho, block.start[:-1], axis=1)
+    if done.gaps is not None:
+        done.gaps.add(block, weight, part.xx)
+    if block.with_label.size == block.rows.size:
+        part.l_n, part.l_x, part.l_xx = part.n, part.x, part.xx
+    elif block.with_label.size:
+        at = block.with_label
+        part.l_n += rho[:, at].sum(axis=1)
+        part.l_x += weighted[:, at].sum(axis=1)
+        part.l_xx += np.swapaxes(weighted[:, at], 1, 2) @ done.x[:, at]
+        if done.gaps is not None:
+            done.gaps.add(block, weight * block.labelled, part.l_xx)
+    if block.with_label.size:
+        at = block.with_label
+        rt = rho[:, at, None] * t[:, at]
+        part.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ done.x[:, at]
+        part.tx[:, :, -1] += rt.sum(axis=1)
+    s.add(part)
 
 
 def local_step(
@@ -178,30 +213,27 @@ def local_step(
 ) -> Statistics:
     """Update q of all rows in place and return the sums that the experts' updates need.
 
-    Batches of rows are worked on by the pool's threads and summed in their order, so that the
+    Blocks of rows are worked on by the pool's threads and summed in their order, so that the
     result does not depend on their number.
     """
     terms = Terms.of(q)
 
-    def work(batch: Sequence[Group]) -> Statistics:
+    def work(block: Block) -> Statistics:
         s = Statistics.zero(q.H, q.P, q.K)
-        for group in batch:
-            done = complete_group(rows, group, q, terms, local)
-            norm = logsumexp(done.log_rho, axis=0)
-            rho = np.exp(done.log_rho - norm)
-            local.rho[:, group.rows] = rho
-            sum_group(s, group, done, rho, local.t[:, group.rows])
-            s.log_norm += float(norm.sum())
+        done = complete_block(rows, block, q, terms, local)
+        norm = logsumexp(done.log_rho, axis=0)
+        rho = np.exp(done.log_rho - norm)
+        local.rho[:, block.rows] = rho
+        sum_block(s, block, done, rho, local.t[:, block.rows])
+        s.log_norm += float(norm.sum())
         return s
 
     total = Statistics.zero(q.H, q.P, q.K)
-    for part in over(pool, work, rows.batches):
+    for part in over(pool, work, rows.blocks):
         total.add(part)
     return total
 
 
-def over(
-    pool: ThreadPoolExecutor | None, work: Callable[[Any], Any], batches: Sequence[Any]
-) -> Any:
-    """Return the results of `work` on every batch, in order."""
-    return map(work, batches) if pool is None else pool.map(work, batches)
+def over(pool: ThreadPoolExecutor | None, work: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:
+    """Return the results of `work` on every block, in order."""
+    return map(work, blocks) if pool is None else pool.map(work, blocks)

@@ -17,7 +17,9 @@ Array = NDArray[Any]
 class IqgmeConfig:
     """Choices of the model and of its fit. Features are on a scale of mean 0 and variance 1.
 
-    experts : H, the most experts there can be; those that the table does not need stay empty
+    experts : H, the most experts there can be, or that one of several tasks can have; those that
+        the table does not need stay empty
+    shared_experts : S, the most experts of all tasks together
     alpha_shape, alpha_rate : gamma prior of the stick-breaking parameter; 0.05 each in the thesis
     expert_variance : prior variance of a feature within an expert, in the feature's own
     expert_degrees : degrees of freedom of the Wishart prior beyond the number of features
@@ -30,6 +32,7 @@ class IqgmeConfig:
     """
 
     experts: int = 20
+    shared_experts: int = 50
     alpha_shape: float = 1.0
     alpha_rate: float = 1.0
     expert_variance: float = 1.0
@@ -43,7 +46,7 @@ class IqgmeConfig:
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
-        whole = {"experts": 1, "iterations": 1, "short": 1}
+        whole = {"experts": 1, "shared_experts": 1, "iterations": 1, "short": 1}
         for name, least in whole.items():
             value = getattr(self, name)
             require(value >= least, name, value, f"a whole number from {least}")

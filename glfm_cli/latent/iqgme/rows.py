@@ -12,8 +12,8 @@ from glfm_cli.latent.iqgme.truncation import Truncation
 
 Array = NDArray[Any]
 
-CHUNK = 512  # rows of one group that are worked on together
-BATCH = 4096  # rows whose statistics are summed before they join the others'
+BLOCK = 1024  # rows that are worked on together
+COVARIANCES = 2**16  # numbers in the covariances of a block's gaps, under one expert
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,32 +29,46 @@ class Half:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """Rows of one pattern.
+class Block:
+    """Rows that are worked on together; those of one pattern follow one another.
 
-    rows : (b,) which;  known : (o,) columns with a value;  gaps : (c,) the other columns
-    noisy : (c,) float64, 1 at gaps whose noisy version is half known
-    halves : which discrete features are observed;  labelled : whether the label is
+    rows : (b,) which
+    start, gap_start, cov_start : (G + 1,) where each pattern's rows, gaps and covariances begin
+    gaps : (sum of c,) columns without a value
+    noisy : (sum of c,) 1 at those whose noisy version is half known
+    labelled : (G,) uint8, whether a pattern has a label
+    with_label : (l,) places in the block of the rows with one
+    noise : (b, P) `noisy` of every row, None where it is 0
+    halves : for each discrete feature, the places of the rows where it is observed
     """
 
     rows: Array
-    known: Array
+    start: Array
+    gap_start: Array
     gaps: Array
+    cov_start: Array
     noisy: Array
-    halves: tuple[int, ...]
-    labelled: bool
+    labelled: Array
+    with_label: Array
+    noise: Array | None
+    halves: tuple[Array, ...]
+
+    @property
+    def largest(self) -> int:
+        """Return the most gaps that a row has."""
+        return int(np.max(np.diff(self.gap_start), initial=0))
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """What is known of n rows.
 
-    x : (n, P) float64, standardised, 0 where not known
+    x : (n, P) float64, standardised; where not known, what the fit starts from
     known : (n, P) bool
     halves : discrete features
     label : what is known of the label's K variables, None where there is no label at all
     labelled : (n,) bool
-    batches : groups of rows that are worked on together, in a fixed order
+    blocks : rows that are worked on together, in a fixed order
     """
 
     x: Array
@@ -62,12 +76,12 @@ class Rows:
     label: Truncation | None = None
     labelled: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
     halves: tuple[Half, ...] = ()
-    batches: tuple[tuple[Group, ...], ...] = field(init=False)
+    blocks: tuple[Block, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.label is None:
             object.__setattr__(self, "labelled", np.zeros(len(self.x), dtype=bool))
-        object.__setattr__(self, "batches", _batches(self))
+        object.__setattr__(self, "blocks", _blocks(self))
 
     @property
     def n_features(self) -> int:
@@ -79,41 +93,60 @@ class Rows:
         """Return K."""
         return 0 if self.label is None else self.label.n_latent
 
+    def seen(self, block: Block) -> Array:
+        """Return the known features (b, P) of a block, 0 where not known."""
+        return np.where(self.known[block.rows], self.x[block.rows], 0.0)
+
     def without_label(self) -> Rows:
         """Return the same rows as if nothing were known of their labels."""
         return Rows(self.x, self.known, halves=self.halves)
 
 
-def _batches(rows: Rows) -> tuple[tuple[Group, ...], ...]:
-    """Return the groups, at most about BATCH rows together."""
-    flags = np.column_stack([rows.known, *(half.seen for half in rows.halves), rows.labelled])
+def _blocks(rows: Rows) -> tuple[Block, ...]:
+    """Return the blocks, rows with a label after those without one."""
+    flags = np.column_stack([rows.labelled, rows.known, *(half.seen for half in rows.halves)])
     packed = np.packbits(flags, axis=1)
     _, first, of_row = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(of_row.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(of_row.ravel(), minlength=first.size))
-    batches: list[tuple[Group, ...]] = []
-    current: list[Group] = []
-    size = 0
+    square = (~rows.known[first]).sum(axis=1) ** 2
+    blocks: list[Block] = []
+    members: list[Array] = []
+    size = held = 0
     for pattern, end in enumerate(ends):
-        start = ends[pattern - 1] if pattern else 0
-        members = order[start:end]
-        for at in range(0, members.size, CHUNK):
-            current.append(_group(rows, members[at : at + CHUNK], int(first[pattern])))
-            size += current[-1].rows.size
-            if size >= BATCH:
-                batches.append(tuple(current))
-                current, size = [], 0
-    if current:
-        batches.append(tuple(current))
-    return tuple(batches)
+        at = int(ends[pattern - 1]) if pattern else 0
+        while at < end:
+            if members and (size >= BLOCK or held + square[pattern] > COVARIANCES):
+                blocks.append(_block(rows, members))
+                members, size, held = [], 0, 0
+            members.append(order[at : min(at + BLOCK - size, end)])
+            at += members[-1].size
+            size += members[-1].size
+            held += int(square[pattern])
+    if members:
+        blocks.append(_block(rows, members))
+    return tuple(blocks)
 
 
-def _group(rows: Rows, members: Array, example: int) -> Group:
-    seen = [i for i, half in enumerate(rows.halves) if half.seen[example]]
-    noisy = np.zeros(rows.n_features)
-    for i in seen:
-        noisy[rows.halves[i].at] = 1.0
-    gaps = np.flatnonzero(~rows.known[example])
-    known = np.flatnonzero(rows.known[example])
-    labelled = bool(rows.labelled[example])
-    return Group(members, known, gaps, noisy[gaps], tuple(seen), labelled)
+def _block(rows: Rows, members: list[Array]) -> Block:
+    """Return a block of patterns, given the rows of each."""
+    every = np.concatenate(members)
+    gaps = [np.flatnonzero(~rows.known[one[0]]) for one in members]
+    noise = np.zeros((every.size, rows.n_features))
+    seen = tuple(np.flatnonzero(half.seen[every]) for half in rows.halves)
+    for half, places in zip(rows.halves, seen, strict=True):
+        noise[places[:, None], half.at] = 1.0
+    start = np.cumsum([0, *(one.size for one in members)])
+    count = np.array([one.size for one in gaps])
+    return Block(
+        rows=every,
+        start=start,
+        gap_start=np.append(0, np.cumsum(count)),
+        gaps=np.concatenate(gaps),
+        cov_start=np.append(0, np.cumsum(count**2)),
+        noisy=np.concatenate([noise[i, at] for i, at in zip(start[:-1], gaps, strict=True)]),
+        labelled=rows.labelled[[one[0] for one in members]].astype(np.uint8),
+        with_label=np.flatnonzero(rows.labelled[every]),
+        noise=noise if rows.halves else None,
+        halves=seen,
+    )

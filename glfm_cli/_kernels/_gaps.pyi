@@ -1,0 +1,39 @@
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float64]
+_Bytes = NDArray[np.uint8]
+_Places = NDArray[np.intp]
+
+def factor_gaps(
+    gap_start: _Places,
+    cov_start: _Places,
+    gaps: _Places,
+    second: _Bytes,
+    diagonal: _Floats,
+    A: _Floats,
+    B: _Floats,
+    cov: _Floats,
+    log_det: _Floats,
+    trace_A: _Floats,
+    trace_B: _Floats,
+    trace_diagonal: _Floats,
+    scratch: _Floats,
+) -> int: ...
+def fill_gaps(
+    start: _Places,
+    gap_start: _Places,
+    cov_start: _Places,
+    gaps: _Places,
+    cov: _Floats,
+    linear: _Floats,
+    x: _Floats,
+) -> None: ...
+def add_covariances(
+    gap_start: _Places,
+    cov_start: _Places,
+    gaps: _Places,
+    cov: _Floats,
+    weight: _Floats,
+    total: _Floats,
+) -> None: ...

@@ -1,0 +1,159 @@
+"""Gaps of rows under several normal laws: covariances, means, sums.
+
+Rows stand in blocks; in a block those of one pattern (the same gaps) follow one another:
+
+    start (G + 1,)      rows of pattern g are start[g] .. start[g + 1] - 1 of the block
+    gap_start (G + 1,)  its gaps are gaps[gap_start[g] .. gap_start[g + 1] - 1], c of them
+    cov_start (G + 1,)  its covariance (c, c) begins at cov_start[g] of a law's row in `cov`
+
+For every law h: Q = A_h at the gaps (plus B_h, plus a diagonal), cov = Q^-1.
+"""
+
+from libc.math cimport INFINITY, log, sqrt
+
+
+cdef double invert(Py_ssize_t c, double* Q, double* L) noexcept nogil:
+    """Replace Q (c, c), of which the lower triangle is read, by its inverse; return log|Q|.
+
+    Infinite when Q is not positive definite. L (c, c) is scratch. O(c^3).
+    """
+    cdef Py_ssize_t i, j, k
+    cdef double t, total = 0.0
+    for j in range(c):  # Q = L L', row by row so that inner products run along rows
+        for i in range(j + 1):
+            t = Q[j * c + i]
+            for k in range(i):
+                t -= L[j * c + k] * L[i * c + k]
+            if i < j:
+                L[j * c + i] = t / L[i * c + i]
+            elif t > 0.0:
+                L[j * c + j] = sqrt(t)
+                total += log(t)
+            else:
+                return INFINITY
+    for j in range(c):  # L^-1, transposed into the upper triangle of Q: Q[j, i] = (L^-1)[i, j]
+        Q[j * c + j] = 1.0 / L[j * c + j]
+        for i in range(j + 1, c):
+            t = 0.0
+            for k in range(j, i):
+                t -= L[i * c + k] * Q[j * c + k]
+            Q[j * c + i] = t / L[i * c + i]
+    for i in range(c):  # Q^-1 = (L^-1)' L^-1; entry (i, j) needs columns from max(i, j) on
+        for j in range(i + 1):
+            t = 0.0
+            for k in range(i, c):
+                t += Q[i * c + k] * Q[j * c + k]
+            L[i * c + j] = t
+    for i in range(c):
+        for j in range(i + 1):
+            Q[i * c + j] = Q[j * c + i] = L[i * c + j]
+    return total
+
+
+def factor_gaps(
+    const Py_ssize_t[::1] gap_start,    # in (G + 1,)
+    const Py_ssize_t[::1] cov_start,    # in (G + 1,)
+    const Py_ssize_t[::1] gaps,         # in (sum of c,)
+    const unsigned char[::1] second,    # in (G,) whether B is added
+    const double[::1] diagonal,         # in (sum of c,) added to the diagonal
+    const double[:, :, ::1] A,          # in (H, P, P)
+    const double[:, :, :] B,            # in (H, P, P)
+    double[:, ::1] cov,                 # out (H, sum of c^2)
+    double[:, ::1] log_det,             # out (H, G) log|Q|
+    double[:, ::1] trace_A,             # out (H, G) tr(A cov)
+    double[:, ::1] trace_B,             # out (H, G) tr(B cov), 0 where it is not added
+    double[:, ::1] trace_diagonal,      # out (H, G) tr(diagonal cov)
+    double[::1] scratch,                # scratch (largest c^2,)
+):
+    """Fill covariances, determinants and traces. O(H sum of c^3). Return 0, or 1 on failure."""
+    cdef Py_ssize_t h, g, i, j, c, at, G = second.shape[0], H = A.shape[0]
+    cdef double a, b, d
+    cdef double* Q
+    cdef const Py_ssize_t* m
+    with nogil:
+        for g in range(G):
+            c = gap_start[g + 1] - gap_start[g]
+            for h in range(H):
+                log_det[h, g] = trace_A[h, g] = trace_B[h, g] = trace_diagonal[h, g] = 0.0
+            if c == 0:
+                continue
+            at = gap_start[g]
+            m = &gaps[at]
+            for h in range(H):
+                Q = &cov[h, cov_start[g]]
+                for i in range(c):
+                    for j in range(i + 1):
+                        Q[i * c + j] = A[h, m[i], m[j]]
+                        if second[g]:
+                            Q[i * c + j] += B[h, m[i], m[j]]
+                    Q[i * c + i] += diagonal[at + i]
+                log_det[h, g] = invert(c, Q, &scratch[0])
+                if log_det[h, g] == INFINITY:
+                    with gil:
+                        return 1
+                a = b = d = 0.0
+                for i in range(c):
+                    for j in range(c):
+                        a += A[h, m[i], m[j]] * Q[i * c + j]
+                        if second[g]:
+                            b += B[h, m[i], m[j]] * Q[i * c + j]
+                    d += diagonal[at + i] * Q[i * c + i]
+                trace_A[h, g], trace_B[h, g], trace_diagonal[h, g] = a, b, d
+    return 0
+
+
+def fill_gaps(
+    const Py_ssize_t[::1] start,        # in (G + 1,)
+    const Py_ssize_t[::1] gap_start,    # in (G + 1,)
+    const Py_ssize_t[::1] cov_start,    # in (G + 1,)
+    const Py_ssize_t[::1] gaps,         # in (sum of c,)
+    const double[:, ::1] cov,           # in (H, sum of c^2)
+    const double[:, :, ::1] linear,     # in (H, b, P)
+    double[:, :, ::1] x,                # out (H, b, P), at gaps
+):
+    """Put cov times the linear term into the gaps of x. O(H b c^2)."""
+    cdef Py_ssize_t h, g, i, j, n, c, G = start.shape[0] - 1, H = cov.shape[0]
+    cdef double t
+    cdef const double* Q
+    cdef const Py_ssize_t* m
+    with nogil:
+        for h in range(H):
+            for g in range(G):
+                c = gap_start[g + 1] - gap_start[g]
+                if c == 0:
+                    continue
+                m = &gaps[gap_start[g]]
+                Q = &cov[h, cov_start[g]]
+                for n in range(start[g], start[g + 1]):
+                    for i in range(c):
+                        t = 0.0
+                        for j in range(c):
+                            t += Q[i * c + j] * linear[h, n, m[j]]
+                        x[h, n, m[i]] = t
+
+
+def add_covariances(
+    const Py_ssize_t[::1] gap_start,    # in (G + 1,)
+    const Py_ssize_t[::1] cov_start,    # in (G + 1,)
+    const Py_ssize_t[::1] gaps,         # in (sum of c,)
+    const double[:, ::1] cov,           # in (H, sum of c^2)
+    const double[:, ::1] weight,        # in (H, G)
+    double[:, :, ::1] total,            # in-out (H, P, P)
+):
+    """Add weighted covariances of the gaps to their places. O(H sum of c^2)."""
+    cdef Py_ssize_t h, g, i, j, c, G = gap_start.shape[0] - 1, H = cov.shape[0]
+    cdef double w
+    cdef const double* Q
+    cdef const Py_ssize_t* m
+    with nogil:
+        for h in range(H):
+            for g in range(G):
+                c = gap_start[g + 1] - gap_start[g]
+                w = weight[h, g]
+                if c == 0 or w == 0.0:
+                    continue
+                m = &gaps[gap_start[g]]
+                Q = &cov[h, cov_start[g]]
+                for i in range(c):
+                    for j in range(c):
+                        total[h, m[i], m[j]] += w * Q[i * c + j]
