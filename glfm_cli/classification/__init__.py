@@ -8,6 +8,7 @@ from glfm_cli.classification.folds import CrossValidation, cross_validate
 from glfm_cli.classification.kept import load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions
 from glfm_cli.classification.scores import SCORES, all_scores
+from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.classification.trained import Trained
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Classifier",
     "CrossValidation",
     "Predictions",
+    "TaskUsage",
     "Trained",
     "all_scores",
     "classify",

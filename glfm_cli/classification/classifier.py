@@ -15,14 +15,18 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import (
     Between,
     Fitted,
+    FittedTasks,
     IqgmeConfig,
     LabelLaw,
     Largest,
+    Rows,
     Truncation,
     fit_experts,
+    fit_tasks,
     label_law,
 )
 from glfm_cli.links.link import LinkConfig
+from glfm_cli.schema import Role
 from glfm_cli.streams import START, Streams
 
 Array = NDArray[Any]
@@ -37,26 +41,45 @@ class Classifier:
     columns : names of the features that are used, in the order of `features`
     n_levels : R, levels of the label;  reference : the one whose utility is fixed
     fitted : the best start
+    task : name of the column that names tasks, None where there is one task
+    task_weights : (J, H) share of each expert in each task, by the task's code; (0, H) for one task
     """
 
     columns: tuple[str, ...]
     features: tuple[Feature, ...]
     n_levels: int
     reference: int
-    fitted: Fitted
+    fitted: Fitted | FittedTasks
+    task: str | None
+    task_weights: Array
 
     @property
     def n_experts(self) -> int:
         """Return how many experts have a weight that counts."""
         return int(np.sum(self.fitted.experts.pi > DOMINANT))
 
-    def law(self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None) -> LabelLaw:
-        """Return the law of the labels of rows, which need not be the training rows."""
+    def law(
+        self,
+        columns: Sequence[EncodedColumn],
+        pool: ThreadPoolExecutor | None,
+        *,
+        features: bool = False,
+    ) -> LabelLaw:
+        """Return the law of the labels of rows, which need not be the training rows.
+
+        Rows of an unknown task have the experts' shares in all tasks.
+        """
         by_name = {encoded.column.name: encoded.x for encoded in columns}
         xs = [by_name[name] for name in self.columns]
         n = columns[0].x.size if columns else 0
         rows = make_rows(self.features, xs, n)
-        return label_law(rows, self.fitted.experts, pool=pool)
+        q, pi = self.fitted.experts, None
+        if self.task is not None:
+            code = np.where(
+                np.isnan(by_name[self.task]), len(self.task_weights), by_name[self.task]
+            )
+            pi = np.vstack([self.task_weights, q.pi])[code.astype(np.intp)].T
+        return label_law(rows, q, pi=pi, features=features, pool=pool)
 
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
@@ -94,7 +117,8 @@ def fit_classifier(
     Parameters
     ----------
     columns : sequence of EncodedColumn
-        The features; constant ones are left out.
+        The features, of which constant ones are left out, and at most one of role task, whose
+        levels share experts.
     code : (n,) float64
         Level of the label 0..R-1, NaN where missing.
     n_levels : int
@@ -106,28 +130,49 @@ def fit_classifier(
     pool, stop, watch
         As for `fit_experts`.
     """
-    used = [e for e in columns if not is_constant(e)]
+    task = next((e for e in columns if e.column.role is Role.TASK), None)
+    used = [e for e in columns if e is not task and not is_constant(e)]
     features = tuple(calibrate(e, links) for e in used)
-    labelled = ~np.isnan(code)
-    label, reference = what_labels_say(code, n_levels)
-    rows = make_rows(features, [e.x for e in used], code.size, label, labelled)
+    reference = reference_of(code, n_levels)
+
+    def rows_at(at: Array | slice) -> Rows:
+        label = what_labels_say(code[at], n_levels, reference)
+        xs = [e.x[at] for e in used]
+        return make_rows(features, xs, code[at].size, label, ~np.isnan(code[at]))
+
     streams = [Streams(seed, chain).get(START) for chain in range(chains)]
-    fitted = fit_experts(rows, config, streams, pool=pool, stop=stop, watch=watch)
     names = tuple(e.column.name for e in used)
-    return Classifier(names, features, n_levels, reference, fitted)
+    if task is None:
+        fitted = fit_experts(
+            rows_at(slice(None)), config, streams, pool=pool, stop=stop, watch=watch
+        )
+        none = np.empty((0, fitted.experts.H))
+        return Classifier(names, features, n_levels, reference, fitted, None, none)
+    there = np.unique(task.x).astype(np.intp)
+    tables = [rows_at(np.flatnonzero(task.x == j)) for j in there]
+    shared = fit_tasks(tables, config, streams, pool=pool, stop=stop, watch=watch)
+    weights = np.tile(shared.experts.pi, (len(task.levels), 1))  # of tasks without rows
+    weights[there] = shared.usage.weights
+    name = task.column.name
+    return Classifier(names, features, n_levels, reference, shared, name, weights)
 
 
-def what_labels_say(code: Array, n_levels: int) -> tuple[Truncation, int]:
-    """Return what is known of the label's variables, and its reference level.
+def reference_of(code: Array, n_levels: int) -> int:
+    """Return the level whose utility is fixed: the first of two, else the most frequent."""
+    if n_levels == 2:
+        return 0
+    count = np.bincount(code[~np.isnan(code)].astype(np.intp), minlength=n_levels)
+    return int(np.argmax(count))
 
-    Two levels have one variable, above 0 for the second; more have one each but the most
-    frequent, the reference.
+
+def what_labels_say(code: Array, n_levels: int, reference: int) -> Truncation:
+    """Return what is known of the label's variables.
+
+    Two levels have one variable, above 0 for the second; more have one each but the reference.
     """
     filled = np.nan_to_num(code, nan=0.0)
     if n_levels == 2:
         second = filled == 1.0
         lower = np.where(second, 0.0, -np.inf)[:, None]
-        return Between(lower, np.where(second, np.inf, 0.0)[:, None]), 0
-    count = np.bincount(code[~np.isnan(code)].astype(np.intp), minlength=n_levels)
-    reference = int(np.argmax(count))
-    return Largest(filled, n_levels, reference), reference
+        return Between(lower, np.where(second, np.inf, 0.0)[:, None])
+    return Largest(filled, n_levels, reference)

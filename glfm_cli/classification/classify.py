@@ -19,7 +19,7 @@ from glfm_cli.classification.folds import cross_validate
 from glfm_cli.classification.kept import load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
 from glfm_cli.classification.scores import all_scores
-from glfm_cli.classification.task import Task, make_task
+from glfm_cli.classification.task import Task, count_features, make_task
 from glfm_cli.classification.trained import Trained, read_new_rows
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.new_rows import Unseen, check_unseen
@@ -157,7 +157,7 @@ def classify(
         levels=task.levels,
         n_rows=task.data.n_rows,
         n_labelled=int(np.sum(~np.isnan(task.code))),
-        n_features=len(task.features),
+        n_features=task.n_features,
         trained=trained,
         predictions=predictions,
         scores=_scores(predictions) if new is not None else None,
@@ -212,7 +212,7 @@ def classify_rows(
         levels=trained.levels,
         n_rows=trained.n_rows,
         n_labelled=trained.n_labelled,
-        n_features=len(trained.features),
+        n_features=count_features(trained.features),
         trained=trained,
         predictions=predictions,
         scores=_scores(predictions),

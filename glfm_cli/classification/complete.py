@@ -16,11 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from glfm_cli.chain import spans_of
-from glfm_cli.classification.features import Choice, Feature, Number, Steps, make_rows
+from glfm_cli.classification.features import Choice, Feature, Number, Steps
 from glfm_cli.classification.trained import Trained
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data, EncodedColumn, decode
-from glfm_cli.latent.iqgme import LabelLaw, label_law
+from glfm_cli.latent.iqgme import LabelLaw
 from glfm_cli.latent.latent import EtaLaw
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.link import Link, LinkConfig, Params
@@ -52,8 +52,7 @@ def complete_features(
     by_name = {encoded.column.name: encoded for encoded in data.columns}
     classifier = trained.classifier
     used = [by_name[name] for name in classifier.columns]
-    rows = make_rows(classifier.features, [encoded.x for encoded in used], data.n_rows)
-    law = label_law(rows, classifier.fitted.experts, features=True, pool=pool)
+    law = classifier.law(data.columns, pool, features=True)
     posterior = _posterior(classifier.features, used, law)
     gaps = {d: np.flatnonzero(encoded.wanted) for d, encoded in enumerate(used)}
     gaps = {d: where for d, where in gaps.items() if where.size}

@@ -25,14 +25,14 @@ from glfm_cli.latent.iqgme import Experts, Fitted
 from glfm_cli.latent.latent import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import LinkConfig, of_numbers
-from glfm_cli.schema import Column, ColumnType, Schema
+from glfm_cli.schema import Column, ColumnType, Role, Schema
 from glfm_cli.store import check_folder, check_free, versions
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import HEADER, TYPES, map_file, read_small, replace_file
 
 Array = NDArray[Any]
 
-FORMAT = 1
+FORMAT = 2
 NUMBERS = "fit.arrow"
 MOST_BYTES = 64 * 2**20
 KEY = "glfm_classifier"
@@ -117,6 +117,7 @@ def _numbers_out(trained: Trained) -> dict[str, Array]:
         value = getattr(classifier.fitted.experts, field)
         out[f"experts.{field}"] = np.asarray(value, dtype=np.float64)
     out["bounds"] = classifier.fitted.bounds
+    out["task_weights"] = classifier.task_weights
     out["reference"] = np.array(classifier.reference, dtype=np.int64)
     return out
 
@@ -195,7 +196,13 @@ def _trained(content: dict[str, Any], schema: Schema, numbers: dict[str, Array])
     reference = int(take(numbers, "reference", np.int64, ()))
     if not 0 <= reference < len(target.levels):
         raise ValueError(f"'reference' is {reference}")
-    classifier = Classifier(tuple(used), tuple(features), len(target.levels), reference, fitted)
+    task = next((known for known in learnt if known.column.role is Role.TASK), None)
+    n_tasks = 0 if task is None else len(task.levels)
+    weights = take(numbers, "task_weights", np.float64, (n_tasks, experts.H))
+    name = None if task is None else task.column.name
+    classifier = Classifier(
+        tuple(used), tuple(features), len(target.levels), reference, fitted, name, weights
+    )
     counts = (int(content["rows"]), int(content["labelled"]), int(content["seed"]))
     return Trained(schema, tuple(names), tuple(learnt), target, classifier, *counts)
 

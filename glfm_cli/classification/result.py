@@ -135,6 +135,8 @@ class Classification:
                 "starts": [float(end) for end in fitted.ends],
                 "converged": fitted.converged,
             }
+            if self.trained.tasks is not None:
+                out["tasks"] = self.trained.tasks.to_dict()
         if self.predictions is not None:
             out["predicted"] = int(self.predictions.rows.size)
         if self.scores is not None:

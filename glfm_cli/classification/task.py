@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from glfm_cli.encoding import Data, EncodedColumn, encode
+from glfm_cli.classification.tasks import as_task, with_readable_task
+from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode
 from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.schema import LEVELLED, Role, Schema
 
@@ -26,7 +28,7 @@ class Task:
     target : the encoded target, its levels those of the types file or learnt
     levels : (R,) the levels that occur, R from 2
     code : (n,) float64, place of each row's level in `levels`; NaN where missing
-    features : the other modelled columns
+    features : the other modelled columns, and the one that names tasks
     """
 
     schema: Schema
@@ -41,6 +43,16 @@ class Task:
     def name(self) -> str:
         """Return the target's name."""
         return self.target.column.name
+
+    @property
+    def n_features(self) -> int:
+        """Return how many columns there are to predict from."""
+        return count_features(self.features)
+
+
+def count_features(columns: Sequence[EncodedColumn | LearntColumn]) -> int:
+    """Return how many of the columns are to predict from."""
+    return sum(known.column.role is not Role.TASK for known in columns)
 
 
 def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | None) -> Task:
@@ -61,12 +73,13 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
         The cells, the types or the target are wrong; the error says where.
     """
     name = _target_name(table, schema, target)
-    data = encode(table, schema, file=file)
+    role = {c.name: c.role for c in schema.resolve(table.column_names)}
+    data = encode(table, with_readable_task(schema), file=file)
+    data = _read_tasks(data, role, file)
     encoded = next((e for e in data.columns if e.column.name == name), None)
-    if encoded is None:
-        role = next(c.role for c in schema.resolve(table.column_names) if c.name == name)
+    if encoded is None or role[name] is Role.TASK:
         raise SchemaError(
-            f"the target has role {role}, so it has no levels",
+            f"the target has role {role[name]}, so it has no levels",
             file=schema.file,
             column=name,
             hint=f"Give '{name}' the type categorical in the types file.",
@@ -81,7 +94,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
         )
     levels, code, notes = _labels(encoded, file)
     features = tuple(e for e in data.columns if e is not encoded)
-    if not features:
+    if not count_features(features):
         raise SchemaError(
             "no column is left to predict the target from",
             file=schema.file,
@@ -89,6 +102,19 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             expected="at least one more column with a type",
         )
     return Task(schema, data, encoded, levels, code, features, (*data.notes, *notes))
+
+
+def _read_tasks(data: Data, role: Mapping[str, Role], file: str | None) -> Data:
+    """Return the data with the task column under its role; of a single task without it."""
+    at = next((d for d, e in enumerate(data.columns) if role[e.column.name] is Role.TASK), None)
+    if at is None:
+        return data
+    task = as_task(data.columns[at], file)
+    others = (*data.columns[:at], *data.columns[at + 1 :])
+    if np.unique(task.x).size > 1:
+        return replace(data, columns=(*others, task))
+    note = f"column '{task.column.name}': all rows are of one task, so nothing is shared"
+    return replace(data, columns=others, notes=(*data.notes, note))
 
 
 def _target_name(table: pa.Table, schema: Schema, target: str | None) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.task import Task
+from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows
 from glfm_cli.schema import Schema
 
@@ -65,6 +66,15 @@ class Trained:
             int(np.sum(~np.isnan(task.code))),
             seed,
         )
+
+    @property
+    def tasks(self) -> TaskUsage | None:
+        """Return which experts each task uses, None where there is one task."""
+        classifier = self.classifier
+        if classifier.task is None:
+            return None
+        known = next(known for known in self.features if known.column.name == classifier.task)
+        return TaskUsage(classifier.task, known.levels, classifier.task_weights)
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -79,6 +79,22 @@ Complete = Annotated[
         help="Also write NEW, or else TRAIN, with every gap filled, the target's among them.",
     ),
 ]
+Similarity = Annotated[
+    Path | None,
+    typer.Option(
+        "--similarity",
+        metavar="FILE",
+        help="Where a column has role task: also write how alike the tasks are, as a table.",
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Where a column has role task: also draw how alike the tasks are (.png, .svg, .pdf).",
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with status 3 when the fit has not converged.")
 ]
@@ -104,6 +120,8 @@ def run(
     save: options.Save = None,
     fit: WithFit = None,
     complete: Complete = None,
+    similarity: Similarity = None,
+    plot: Plot = None,
     strict: Strict = False,
     as_json: Json = False,
     quiet: options.Quiet = False,
@@ -112,9 +130,10 @@ def run(
 
     A mixture of experts is fitted to the training rows, each expert a place where rows lie and a
     linear rule for their labels. Missing features are integrated out, never filled in first; every
-    prediction is a probability for each label.
+    prediction is a probability for each label. Where a column has role task, tasks share experts.
     """
     from glfm_cli.classification import Predictions, classify, classify_rows
+    from glfm_cli.cli.classify_files import TaskFiles
     from glfm_cli.cli.outputs import check_outputs
     from glfm_cli.completion.new_rows import check_unseen
     from glfm_cli.errors import UsageError
@@ -128,12 +147,16 @@ def run(
     on_stdout = ["--json"] if as_json else []
     # Of a cross-validation the scores are what is asked for, and predictions only with -o.
     on_stdout += ["the table"] if output is None and cv is None else []
-    check_outputs(inputs, {"--output": output, "--complete": complete}, on_stdout)
-    if complete is not None and cv is not None:
-        raise UsageError(
-            "--cv and --complete cannot be used together: --cv makes a fit for each fold",
-            hint="Run the command twice.",
-        )
+    about_tasks = TaskFiles(similarity, plot)
+    outputs = {"--output": output, "--complete": complete, **about_tasks.by_option()}
+    check_outputs(inputs, outputs, on_stdout)
+    for name, path in outputs.items():
+        if name != "--output" and path is not None and cv is not None:
+            raise UsageError(
+                f"--cv and {name} cannot be used together: --cv makes a fit for each fold",
+                hint="Run the command twice.",
+            )
+    about_tasks.check(types)
     if predict == "-" and data == "-":
         raise UsageError("the training rows and --predict are both standard input")
     if output is not None:
@@ -166,6 +189,7 @@ def run(
             save=save,
             complete=complete is not None,
         )
+    about_tasks.write(found)
     if complete is not None and found.completed is not None:
         write_table(found.completed, complete)
     # Where nothing is to be predicted, the fit was to be kept.

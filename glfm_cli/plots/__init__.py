@@ -19,6 +19,7 @@ from glfm_cli.plots.exploration import (
     plot_traces,
 )
 from glfm_cli.plots.style import check_figure, embedded
+from glfm_cli.plots.tasks import plot_tasks
 
 __all__ = [
     "check_figure",
@@ -31,5 +32,6 @@ __all__ = [
     "plot_exploration",
     "plot_fit",
     "plot_shares",
+    "plot_tasks",
     "plot_traces",
 ]

@@ -69,7 +69,12 @@ class LabelLaw:
 
 
 def label_law(
-    rows: Rows, q: Experts, *, features: bool = False, pool: ThreadPoolExecutor | None = None
+    rows: Rows,
+    q: Experts,
+    *,
+    pi: Array | None = None,
+    features: bool = False,
+    pool: ThreadPoolExecutor | None = None,
 ) -> LabelLaw:
     """Return the law of the labels of rows, nothing being known of them.
 
@@ -78,6 +83,8 @@ def label_law(
     rows : Rows
         Labels, where there are any, are not looked at.
     q : Experts
+    pi : (H, n) float64, optional
+        Shares of the experts in what each row is one of; E[pi] if left out.
     features : bool
         Whether the law of the features is wanted, too.
     pool : ThreadPoolExecutor, optional
@@ -85,13 +92,15 @@ def label_law(
     """
     rows = rows.without_label()
     n = len(rows.x)
+    with np.errstate(divide="ignore"):
+        log_pi = np.log(np.broadcast_to(q.pi[:, None], (q.H, n)) if pi is None else pi)
     gate, mean = np.empty((q.H, n)), np.empty((q.H, n, q.K))
     var = np.empty_like(mean)
     x = np.empty((q.H, n if features else 0, q.P))
     x_var = np.zeros_like(x)
 
     def work(block: Block) -> None:
-        placed = _place(rows, block, q)
+        placed = _place(rows, block, q, log_pi[:, block.rows])
         members = block.rows
         gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
         mean[:, members], var[:, members] = _label(block, q, placed)
@@ -127,7 +136,7 @@ class Placed:
             yield places, m, cov.reshape(len(cov), m.size, m.size)
 
 
-def _place(rows: Rows, block: Block, q: Experts) -> Placed:
+def _place(rows: Rows, block: Block, q: Experts, log_pi: Array) -> Placed:
     """Return the gates of a block's rows, and the rows completed."""
     known = rows.seen(block)
     x = np.broadcast_to(known, (q.H, *known.shape))
@@ -140,8 +149,7 @@ def _place(rows: Rows, block: Block, q: Experts) -> Placed:
         gaps = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, np.zeros(block.gaps.size))
         gaps.fill(block, linear, x)
         log_det = np.repeat(gaps.log_det, size, axis=1)
-    with np.errstate(divide="ignore"):
-        log_gate = np.log(q.pi)[:, None] + _student(q, x, log_det, q.P - np.repeat(count, size))
+    log_gate = log_pi + _student(q, x, log_det, q.P - np.repeat(count, size))
     if gaps is not None and any(at.size for at in block.halves):
         x, gaps, log_p = _see_halves(rows, block, q, x, gaps, linear)
         log_gate = log_gate + log_p

@@ -1,0 +1,162 @@
+"""Do tasks gain by sharing experts? Many tasks together, each alone, and all rows as one task.
+
+    python benchmarks/tasks.py FILE [--task paper_task] [--target label] [--rows 20,50,100,300]
+        [--hidden 0,25,50,75] [--trials 10] [--chains 4] [--group terrain] [--tasks N] [--json OUT]
+
+FILE is a table with numeric features, a column that names tasks and one with two labels, such as
+the 29 radar fields with land mines of [Xue and others 2007], of which 19 are used in [iQGME
+section 4.4.1]. In every trial so many rows of each task are drawn for training, the same share of
+all features is hidden in training and test rows, and the other rows are predicted. Printed
+for each number of rows and share: the mean over tasks of the area under the ROC curve, its mean
+and standard error over trials, for `together` (shared experts), `alone` (a fit for each task) and `pooled` (the task
+is not told); and, with --group, how well similarities tell pairs of tasks within a group from
+pairs across (area under the ROC curve; figures 4.4 and 4.6 of the thesis).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from glfm_cli.classification.classifier import Classifier, fit_classifier, take
+from glfm_cli.classification.scores import auc
+from glfm_cli.classification.tasks import TaskUsage
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.latent.iqgme import IqgmeConfig
+from glfm_cli.links.link import LinkConfig
+from glfm_cli.schema import Column, ColumnType, Role
+
+Array = np.ndarray
+
+
+class Problem:
+    """Features x (n, P), labels (n,) 0 or 1, tasks (n,) from 0, the group of each task."""
+
+    def __init__(self, path: Path, task: str, target: str, group: str | None, most: int) -> None:
+        table = pq.read_table(path)
+        frame = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+        here = ~np.isnan(frame[task].astype(np.float64))
+        frame = {name: values[here] for name, values in frame.items()}
+        names, code = np.unique(frame[task], return_inverse=True)
+        keep = code < most
+        skip = {task, target, group, "field", "terrain"}
+        features = [n for n, v in frame.items() if n not in skip and v.dtype.kind in "fiu"]
+        self.x = np.column_stack([frame[n][keep] for n in features]).astype(np.float64)
+        labels = np.unique(frame[target])
+        self.y = (frame[target][keep] == labels[-1]).astype(np.float64)
+        self.task = code[keep].astype(np.float64)
+        self.names = tuple(str(name) for name in names[:most])
+        first = np.unique(code[keep], return_index=True)[1]
+        self.group = None if group is None else frame[group][keep][first]
+
+    def columns(self, x: Array, task: Array | None) -> list[EncodedColumn]:
+        """Return encoded columns, that of the tasks last where there is one."""
+        out = []
+        for d, values in enumerate(np.ascontiguousarray(x.T)):
+            column = Column(f"x{d}", Role.FEATURE, ColumnType.REAL)
+            out.append(encoded(column, d, values, ()))
+        if task is not None:
+            column = Column("task", Role.TASK, ColumnType.CATEGORICAL)
+            out.append(encoded(column, x.shape[1], task, self.names))
+        return out
+
+
+def encoded(column: Column, index: int, x: Array, levels: tuple[str, ...]) -> EncodedColumn:
+    """Return an encoded column of values, NaN where missing."""
+    return EncodedColumn(column, index, x, ~np.isnan(x), np.zeros(x.size, dtype=bool), levels)
+
+
+def trial(
+    problem: Problem, n_rows: int, hidden: float, chains: int, seed: int
+) -> tuple[dict[str, float], float]:
+    """Return the mean area over tasks by method, and how well similarities tell groups apart."""
+    rng = np.random.default_rng([seed, n_rows, int(100 * hidden)])
+    x = np.where(rng.random(problem.x.shape) < hidden, np.nan, problem.x)
+    order = rng.permutation(len(x))
+    rank = np.empty(len(x), dtype=int)
+    J = len(problem.names)
+    for j in range(J):
+        own = order[problem.task[order] == j]
+        rank[own] = np.arange(own.size)
+    train, test = np.flatnonzero(rank < n_rows), np.flatnonzero(rank >= n_rows)
+    together = problem.columns(x, problem.task)
+    pooled = together[:-1]
+
+    def fit(columns: list[EncodedColumn], rows: Array) -> Classifier:
+        return fit_classifier(
+            take(columns, rows), problem.y[rows], 2, IqgmeConfig(), LinkConfig(),
+            chains=chains, seed=seed,
+        )  # fmt: skip
+
+    shared, one = fit(together, train), fit(pooled, train)
+    p = {
+        "together": shared.probabilities(take(together, test)),
+        "pooled": one.probabilities(take(pooled, test)),
+        "alone": np.empty((test.size, 2)),
+    }
+    for j in range(J):
+        mine = problem.task[test] == j
+        own = fit(pooled, train[problem.task[train] == j])
+        p["alone"][mine] = own.probabilities(take(pooled, test[mine]))
+    areas = {name: [] for name in p}
+    for j in range(J):
+        mine = problem.task[test] == j
+        y = problem.y[test][mine]
+        hit = np.column_stack([1.0 - y, y])
+        for name, values in p.items():
+            areas[name].append(auc(hit, values[mine]))
+    means = {name: float(np.nanmean(values)) for name, values in areas.items()}
+    alike = TaskUsage("task", problem.names, shared.task_weights).similarity()
+    return means, groups_told(alike, problem.group)
+
+
+def groups_told(alike: Array, group: Array | None) -> float:
+    """Return the probability that a pair within a group is more alike than one across."""
+    if group is None:
+        return float("nan")
+    first, second = np.triu_indices(len(alike), 1)
+    within = (group[first] == group[second]).astype(np.float64)
+    score = alike[first, second]
+    return auc(within[:, None], score[:, None])
+
+
+def main() -> None:
+    """Run the trials and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--task", default="paper_task")
+    parser.add_argument("--target", default="label")
+    parser.add_argument("--group", default=None)
+    parser.add_argument("--rows", default="20,50,100,300")
+    parser.add_argument("--hidden", default="0,25,50,75")
+    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--chains", type=int, default=4)
+    parser.add_argument("--tasks", type=int, default=10**6)
+    parser.add_argument("--json", type=Path, default=None)
+    said = parser.parse_args()
+    problem = Problem(said.file, said.task, said.target, said.group, said.tasks)
+    results = []
+    print(f"{'hidden':>6} {'rows':>5}   together       alone          pooled         groups told")
+    for hidden in map(int, said.hidden.split(",")):
+        for n_rows in map(int, said.rows.split(",")):
+            found = [
+                trial(problem, n_rows, hidden / 100, said.chains, s) for s in range(said.trials)
+            ]
+            line = f"{hidden:>5}% {n_rows:>5}"
+            for name in ("together", "alone", "pooled"):
+                values = np.array([means[name] for means, _ in found])
+                error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
+                line += f"   {values.mean():.3f} ({error:.3f})"
+            told = float(np.mean([groups for _, groups in found]))
+            print(f"{line}   {told:.3f}", flush=True)
+            results.append({"hidden": hidden, "rows": n_rows, "trials": found})
+    if said.json is not None:
+        said.json.write_text(json.dumps(results) + "\n")
+
+
+if __name__ == "__main__":
+    main()

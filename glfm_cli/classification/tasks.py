@@ -1,0 +1,113 @@
+"""Tasks that share experts: the column that names them, which experts each uses."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from glfm_cli.encoding import EncodedColumn
+from glfm_cli.errors import TableError
+from glfm_cli.schema import ColumnType, Role, Schema
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[Any]
+
+COMMON = 0.01  # of the experts' shares in all tasks is mixed into each task's, so that none is 0
+TASK = "task"
+
+
+def with_readable_task(schema: Schema) -> Schema:
+    """Return a schema whose task column, if any, is read as a categorical predictor."""
+    return replace(
+        schema,
+        columns=tuple(
+            replace(c, role=Role.PREDICTOR, type=ColumnType.CATEGORICAL)
+            if c.role is Role.TASK
+            else c
+            for c in schema.columns
+        ),
+    )
+
+
+def as_task(encoded: EncodedColumn, file: str | None) -> EncodedColumn:
+    """Return the encoded task column under its role.
+
+    Raises
+    ------
+    TableError
+        A row's task is missing.
+    """
+    if not encoded.observed.all():
+        raise TableError(
+            "the row's task is missing",
+            file=file,
+            column=encoded.column.name,
+            row=int(np.flatnonzero(~encoded.observed)[0]) + 1,
+            expected="a task in every row",
+            hint="Fill in the task, or leave the row out.",
+        )
+    return replace(encoded, column=replace(encoded.column, role=Role.TASK))
+
+
+@dataclass(frozen=True, eq=False)
+class TaskUsage:
+    """Which experts the tasks use.
+
+    column : name of the task column;  names : (J,) the tasks
+    weights : (J, S) expected share of each expert in each task's rows
+    """
+
+    column: str
+    names: tuple[str, ...]
+    weights: Array
+
+    def divergence(self) -> Array:
+        """Return the Kullback-Leibler divergences (J, J) of the row's task from the column's.
+
+        Every task's shares are mixed with a hundredth of the mean of all, so that an expert that
+        a task does not use leaves the divergence finite.
+        """
+        p = (1.0 - COMMON) * self.weights + COMMON * self.weights.mean(axis=0)
+        p = p / p.sum(axis=1, keepdims=True)
+        log_p = np.log(np.maximum(p, 1e-300))
+        own = (p * log_p).sum(axis=1)
+        return np.maximum(own[:, None] - p @ log_p.T, 0.0)
+
+    def similarity(self) -> Array:
+        """Return exp(-(KL_jk + KL_kj) / 2) (J, J): 1 for the same use of experts, 0 for no common.
+
+        [iQGME section 4.4.1, made symmetric]
+        """
+        apart = self.divergence()
+        return np.exp(-0.5 * (apart + apart.T))
+
+    def to_table(self) -> pa.Table:
+        """Return the similarities: a row a task, a column `task` and one for each task."""
+        alike = self.similarity()
+        columns = [pa.array(self.names, pa.string()), *(pa.array(column) for column in alike.T)]
+        first = TASK
+        while first in self.names:
+            first += "_"
+        return pa.table(columns, names=[first, *self.names])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the part of the summary that speaks of tasks."""
+        return {
+            "column": self.column,
+            "names": list(self.names),
+            "shares": self.weights.tolist(),
+            "similarity": self.similarity().tolist(),
+        }
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw how alike the tasks are; to a file if a path is given (.png, .svg or .pdf)."""
+        from glfm_cli.plots import plot_tasks
+
+        return plot_tasks(self, path)

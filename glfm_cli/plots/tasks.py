@@ -1,0 +1,66 @@
+"""The figure of tasks that share experts: how alike they are, which experts each uses."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from glfm_cli.classification import TaskUsage
+from glfm_cli.latent.latent import Array
+from glfm_cli.plots.style import SMALL, TITLE, check_figure, drawing, save, short
+
+SHOWN = 0.005  # largest share from which an expert has a column
+_CELL = 0.24  # inches
+_DPI = 150
+
+
+def plot_tasks(usage: TaskUsage, path: str | os.PathLike[str] | None = None) -> Figure:
+    """Draw how alike tasks are, and the share that each of the experts has in them.
+
+    Parameters
+    ----------
+    usage : TaskUsage
+    path : path, optional
+        Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
+
+    Raises
+    ------
+    OutputError
+        The suffix names no format, or the file cannot be written.
+    """
+    if path is not None:
+        check_figure(path)
+    weights = usage.weights[:, usage.weights.max(axis=0) > SHOWN]
+    J, S = weights.shape
+    names = [short(name, 90.0, SMALL) for name in usage.names]
+    with drawing():
+        width = 3.2 + _CELL * (J + max(S, 4))
+        layout = ConstrainedLayoutEngine()
+        figure = Figure(figsize=(width, 1.9 + _CELL * J), dpi=_DPI, layout=layout)
+        FigureCanvasAgg(figure)
+        left, right = figure.subplots(1, 2, width_ratios=(J, max(S, 4)))
+        _shade(left, usage.similarity(), names, "How alike the tasks are")
+        left.set_xticks(np.arange(J), names, rotation=90, fontproperties=SMALL)
+        image = _shade(right, weights, names, "Shares of the experts")
+        experts = [str(s + 1) for s in np.flatnonzero(usage.weights.max(axis=0) > SHOWN)]
+        right.set_xticks(np.arange(S), experts, fontproperties=SMALL)
+        figure.colorbar(image, ax=right, shrink=0.8, pad=0.02)
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+def _shade(axes: Axes, values: Array, names: list[str], title: str) -> AxesImage:
+    """Draw values from 0 to 1 as a chequered field, a row a task."""
+    image = axes.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="equal")
+    axes.set_title(title, loc="left", fontproperties=TITLE)
+    axes.set_yticks(np.arange(len(names)), names, fontproperties=SMALL)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return image

@@ -1,0 +1,120 @@
+"""`glfm classify` with a task column: tasks share experts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+TYPES = (
+    "columns: {id: id, field: task, a: real, b: real, mine: {type: categorical, role: target}}\n"
+)
+FAST = (
+    *("--chains", "1", "--set", "experts=3", "--set", "shared_experts=6"),
+    *("--set", "iterations=12", "--set", "short=6"),
+)
+
+
+def table(n: int, seed: int, fields: str = "pqrs", gaps: float = 0.1) -> str:
+    """Return fields of two kinds, told apart by `a`, in which mines go by `b` in opposite ways."""
+    rng = np.random.default_rng(seed)
+    lines = ["id,field,a,b,mine"]
+    for i in range(n):
+        field = fields[i % len(fields)]
+        kind = "pqrs".index(field) % 2
+        a, b = rng.normal(4.0 * kind, 1.0), rng.normal()
+        cells = ["" if rng.random() < gaps else f"{value:.3f}" for value in (a, b)]
+        lines.append(",".join([f"r{i}", field, *cells, "yes" if (b > 0) == kind else "no"]))
+    return "\n".join(lines) + "\n"
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def classify(desk: Any, here: Callable[..., Any]) -> Callable[..., Any]:
+    """Run `glfm classify` on train.csv, predicting new.csv."""
+    desk.put("train.csv", table(60, 1))
+    desk.put("new.csv", table(40, 2))
+    desk.put("types.yaml", TYPES)
+
+    def run(*options: str) -> Any:
+        given = ("--types", "types.yaml", "--predict", "new.csv", *FAST, *options)
+        return here("classify", "train.csv", *given)
+
+    return run
+
+
+def rejected(said: Any, error: str) -> None:
+    assert (said.status, said.output) == (2, b""), said.stderr
+    (line,) = said.lines("Error")
+    assert line.startswith(f"Error: {error}"), line
+
+
+def test_tasks_are_predicted_compared_and_kept(
+    classify: Any, desk: Any, here: Callable[..., Any]
+) -> None:
+    files = ("--similarity", "alike.csv", "--plot", "alike.svg", "--save", "mines.glfm")
+    said = classify("-o", "out.csv", "--complete", "full.csv", "--json", *files)
+    assert said.status == 0, said.stderr
+    summary = json.loads(said.stdout)
+    assert summary["scores"]["auc"] > 0.7
+    assert summary["features"] == 2
+    alike = {row["task"]: row for row in rows_of((desk.folder / "alike.csv").read_text())}
+    assert list(alike) == list("pqrs")
+    assert float(alike["p"]["p"]) == pytest.approx(1.0)
+    assert alike["p"]["q"] == alike["q"]["p"]
+    assert float(alike["p"]["r"]) > float(alike["p"]["q"])
+    assert summary["tasks"]["names"] == list("pqrs")
+    assert np.allclose(np.sum(summary["tasks"]["shares"], axis=1), 1.0)
+    assert (desk.folder / "alike.svg").read_text().startswith("<?xml")
+    assert all(row["a"] for row in rows_of((desk.folder / "full.csv").read_text()))
+    again = here("classify", "new.csv", "--fit", "mines.glfm", "--similarity", "again.csv")
+    assert again.status == 0, again.stderr
+    assert again.stdout == (desk.folder / "out.csv").read_text()
+    assert (desk.folder / "again.csv").read_text() == (desk.folder / "alike.csv").read_text()
+
+
+def test_a_new_row_may_be_of_no_known_task(classify: Any, desk: Any) -> None:
+    desk.put("new.csv", "id,field,a,b\n1,,4,2\n2,z,4,2\n")
+    rejected(classify(), "new.csv, column 'field', row 2: found 'z', expected")
+    said = classify("--unseen", "missing")
+    assert said.status == 0, said.stderr
+    first, second = rows_of(said.stdout)
+    assert first["p_yes"] == second["p_yes"]
+
+
+def test_every_training_row_needs_a_task(classify: Any, desk: Any) -> None:
+    desk.put("train.csv", table(60, 1).replace("r4,p,", "r4,,"))
+    rejected(classify(), "train.csv, column 'field', row 5: the row's task is missing, expected")
+
+
+def test_one_task_shares_nothing(classify: Any, desk: Any) -> None:
+    desk.put("train.csv", table(30, 1, fields="p"))
+    desk.put("new.csv", table(5, 2, fields="p"))
+    said = classify()
+    assert said.status == 0, said.stderr
+    assert any("all rows are of one task" in line for line in said.lines("Warning"))
+    desk.put("types.yaml", TYPES.replace("field: task", "field: ignore"))
+    assert classify().stdout == said.stdout
+    rejected(classify("--plot", "x.png"), "--plot: there is only one task")
+
+
+def test_a_task_of_one_row_and_cross_validation(
+    classify: Any, desk: Any, here: Callable[..., Any]
+) -> None:
+    text = table(30, 1, fields="pq")
+    desk.put("train.csv", text + "only,r,0.1,1.0,no\n")
+    said = here("classify", "train.csv", "--types", "types.yaml", "--cv", "2", *FAST)
+    assert said.status == 0, said.stderr
+    assert said.stdout.startswith("'mine' of 31 rows")
+
+
+def test_a_task_is_no_target(classify: Any) -> None:
+    rejected(classify("--target", "field"), "types.yaml, column 'field': the target has role task")
