@@ -8,8 +8,8 @@ the 29 radar fields with land mines of [Xue and others 2007], of which 19 are us
 section 4.4.1]. In every trial so many rows of each task are drawn for training, the same share of
 all features is hidden in training and test rows, and the other rows are predicted. Printed
 for each number of rows and share: the mean over tasks of the area under the ROC curve, its mean
-and standard error over trials, for `together` (shared experts), `alone` (a fit for each task) and `pooled` (the task
-is not told); and, with --group, how well similarities tell pairs of tasks within a group from
+and standard error over trials, for `together` (shared experts), `alone` (a fit for each task) and
+`pooled` (the task is not told); and, with --group, how well similarities tell pairs of tasks within a group from
 pairs across (area under the ROC curve; figures 4.4 and 4.6 of the thesis).
 """
 

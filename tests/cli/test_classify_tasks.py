@@ -51,12 +51,6 @@ def classify(desk: Any, here: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def rejected(said: Any, error: str) -> None:
-    assert (said.status, said.output) == (2, b""), said.stderr
-    (line,) = said.lines("Error")
-    assert line.startswith(f"Error: {error}"), line
-
-
 def test_tasks_are_predicted_compared_and_kept(
     classify: Any, desk: Any, here: Callable[..., Any]
 ) -> None:
@@ -83,7 +77,7 @@ def test_tasks_are_predicted_compared_and_kept(
 
 def test_a_new_row_may_be_of_no_known_task(classify: Any, desk: Any) -> None:
     desk.put("new.csv", "id,field,a,b\n1,,4,2\n2,z,4,2\n")
-    rejected(classify(), "new.csv, column 'field', row 2: found 'z', expected")
+    desk.check_rejected("new.csv, column 'field', row 2: found 'z', expected", classify)
     said = classify("--unseen", "missing")
     assert said.status == 0, said.stderr
     first, second = rows_of(said.stdout)
@@ -92,7 +86,8 @@ def test_a_new_row_may_be_of_no_known_task(classify: Any, desk: Any) -> None:
 
 def test_every_training_row_needs_a_task(classify: Any, desk: Any) -> None:
     desk.put("train.csv", table(60, 1).replace("r4,p,", "r4,,"))
-    rejected(classify(), "train.csv, column 'field', row 5: the row's task is missing, expected")
+    error = "train.csv, column 'field', row 5: the row's task is missing, expected"
+    desk.check_rejected(error, classify)
 
 
 def test_one_task_shares_nothing(classify: Any, desk: Any) -> None:
@@ -103,7 +98,7 @@ def test_one_task_shares_nothing(classify: Any, desk: Any) -> None:
     assert any("all rows are of one task" in line for line in said.lines("Warning"))
     desk.put("types.yaml", TYPES.replace("field: task", "field: ignore"))
     assert classify().stdout == said.stdout
-    rejected(classify("--plot", "x.png"), "--plot: there is only one task")
+    desk.check_rejected("--plot: there is only one task", classify, "--plot", "x.png")
 
 
 def test_a_task_of_one_row_and_cross_validation(
@@ -116,5 +111,6 @@ def test_a_task_of_one_row_and_cross_validation(
     assert said.stdout.startswith("'mine' of 31 rows")
 
 
-def test_a_task_is_no_target(classify: Any) -> None:
-    rejected(classify("--target", "field"), "types.yaml, column 'field': the target has role task")
+def test_a_task_is_no_target(classify: Any, desk: Any) -> None:
+    error = "types.yaml, column 'field': the target has role task"
+    desk.check_rejected(error, classify, "--target", "field")
