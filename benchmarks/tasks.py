@@ -9,8 +9,8 @@ section 4.4.1]. In every trial so many rows of each task are drawn for training,
 all features is hidden in training and test rows, and the other rows are predicted. Printed
 for each number of rows and share: the mean over tasks of the area under the ROC curve, its mean
 and standard error over trials, for `together` (shared experts), `alone` (a fit for each task) and
-`pooled` (the task is not told); and, with --group, how well similarities tell pairs of tasks within a group from
-pairs across (area under the ROC curve; figures 4.4 and 4.6 of the thesis).
+`pooled` (the task is not told); and, with --group, how well similarities tell pairs of tasks
+within a group from pairs across (area under the ROC curve; figures 4.4 and 4.6 of the thesis).
 """
 
 from __future__ import annotations
