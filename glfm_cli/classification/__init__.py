@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.classify import CHAINS, SEED, classify, classify_rows
+from glfm_cli.classification.experts import ExpertsFound, describe_experts
 from glfm_cli.classification.folds import CrossValidation, cross_validate
-from glfm_cli.classification.kept import load_trained, save_trained
+from glfm_cli.classification.kept import is_classifier, load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions
 from glfm_cli.classification.scores import SCORES, all_scores
 from glfm_cli.classification.tasks import TaskUsage
@@ -18,6 +19,7 @@ __all__ = [
     "Classification",
     "Classifier",
     "CrossValidation",
+    "ExpertsFound",
     "Predictions",
     "TaskUsage",
     "Trained",
@@ -25,6 +27,8 @@ __all__ = [
     "classify",
     "classify_rows",
     "cross_validate",
+    "describe_experts",
+    "is_classifier",
     "load_trained",
     "save_trained",
 ]

@@ -7,6 +7,7 @@ ordered levels, the most probable of others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from glfm_cli.chain import spans_of
 from glfm_cli.classification.features import Choice, Feature, Number, Steps
 from glfm_cli.classification.trained import Trained
 from glfm_cli.completion.estimates import point
-from glfm_cli.encoding import Data, EncodedColumn, decode
+from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, decode
 from glfm_cli.latent.iqgme import LabelLaw
 from glfm_cli.latent.latent import EtaLaw
 from glfm_cli.links.categorical import CategoricalLink
@@ -53,7 +54,7 @@ def complete_features(
     classifier = trained.classifier
     used = [by_name[name] for name in classifier.columns]
     law = classifier.law(data.columns, pool, features=True)
-    posterior = _posterior(classifier.features, used, law)
+    posterior = as_posterior(classifier.features, used, law)
     gaps = {d: np.flatnonzero(encoded.wanted) for d, encoded in enumerate(used)}
     gaps = {d: where for d, where in gaps.items() if where.size}
     marginals = predict(posterior, gaps, QUANTILES, numeric_quantiles=False)
@@ -93,8 +94,8 @@ class _Features:
         return self.noise
 
 
-def _posterior(
-    features: tuple[Feature, ...], used: list[EncodedColumn], law: LabelLaw
+def as_posterior(
+    features: tuple[Feature, ...], used: Sequence[EncodedColumn | LearntColumn], law: LabelLaw
 ) -> Posterior:
     """Return the law as a posterior of one draw, with the links that see it."""
     links: list[Link] = []

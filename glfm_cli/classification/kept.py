@@ -38,6 +38,18 @@ MOST_BYTES = 64 * 2**20
 KEY = "glfm_classifier"
 
 
+def is_classifier(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder is one that `save_trained` made, be it damaged or not."""
+    path = Path(folder)
+    if not (path / HEADER).is_file():
+        return False
+    try:
+        content = json.loads(read_small(path, HEADER, MOST_BYTES))
+    except (GlfmError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and KEY in content
+
+
 def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
     """Keep a fitted classifier in a new folder.
 

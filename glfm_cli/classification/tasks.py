@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,6 @@ from numpy.typing import NDArray
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError
 from glfm_cli.schema import ColumnType, Role, Schema
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = NDArray[Any]
 
@@ -106,8 +104,7 @@ class TaskUsage:
             "similarity": self.similarity().tolist(),
         }
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draw how alike the tasks are; to a file if a path is given (.png, .svg or .pdf)."""
-        from glfm_cli.plots import plot_tasks
-
-        return plot_tasks(self, path)
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw how alike the tasks are; see `glfm_cli.plots.plot_tasks`."""
+        # Tasks stand before the room of figures, and matplotlib loads with the first of these.
+        return import_module("glfm_cli.plots").plot_tasks(self, path)

@@ -131,7 +131,8 @@ def run(
     Shows which groups of rows a table has, what marks each, and how sure that is: the features
     that a latent feature model finds, the patterns in which they occur, and how often other
     draws and chains find them again. With --model bsvd, of triplets, or of a saved fit of that
-    model: its rank, and the rows and columns that its components tell apart.
+    model: its rank, and the rows and columns that its components tell apart. Of a classifier that
+    was kept: its experts.
     """
     from glfm_cli.completion import check_request
     from glfm_cli.executors import available_threads
@@ -142,8 +143,10 @@ def run(
     check_request("auto", 0.5, threads, time_limit)
     outputs = Outputs(output, file_format, html, plot, record, traces_to)
     outputs.check(data, types)
-    from glfm_cli.cli import explore_matrix
+    from glfm_cli.cli import explore_experts, explore_matrix
 
+    if explore_experts.is_meant(data):
+        return explore_experts.run(ctx, data, top, as_json)
     if explore_matrix.is_meant(ctx):
         sources = matrix.Sources(
             data,

@@ -1,0 +1,190 @@
+"""What the experts of a classifier are: how many rows each has, where they lie, what drives labels.
+
+share    of the rows; where there are tasks, the mean of its shares in them
+label    probabilities of the levels for a row of which only the expert is known
+centre   median, and range of the middle 80 %, of every column among an expert's rows
+drive    by how much the score of a label moves, in the noise's standard deviations, when a
+         feature moves by one standard deviation of the expert's rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.classification.classifier import DOMINANT
+from glfm_cli.classification.complete import as_posterior
+from glfm_cli.classification.features import Choice
+from glfm_cli.classification.tasks import TaskUsage
+from glfm_cli.classification.trained import Trained
+from glfm_cli.latent.iqgme import Experts, LabelLaw
+from glfm_cli.links.link import Link
+from glfm_cli.predictive import Marginal, predict
+
+Array = NDArray[Any]
+
+RANGE = (0.1, 0.5, 0.9)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One column among the rows of an expert.
+
+    center : median, or the most probable level;  low, high : of the middle 80 %, of numbers
+    share : probability of the level that is the centre
+    """
+
+    column: str
+    center: float | str
+    low: float | None
+    high: float | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What one feature does to the score of one label: effect and its uncertainty (sd)."""
+
+    label: str
+    feature: str
+    effect: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Expert:
+    """One expert; `drives` has the strongest first."""
+
+    number: int
+    share: float
+    labels: dict[str, float]
+    places: tuple[Place, ...]
+    drives: tuple[Drive, ...]
+
+    def to_dict(self, top: int) -> dict[str, Any]:
+        """Return it with its `top` strongest drives of each label."""
+        return {
+            "expert": self.number,
+            "share": self.share,
+            "labels": self.labels,
+            "columns": [vars(place) for place in self.places],
+            "drives": [vars(drive) for drive in self.strongest(top)],
+        }
+
+    def strongest(self, top: int) -> list[Drive]:
+        """Return the `top` strongest drives of each label."""
+        kept: list[Drive] = []
+        for label in self.labels:
+            kept += [drive for drive in self.drives if drive.label == label][:top]
+        return kept
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertsFound:
+    """The experts of a classifier, those with the largest shares first."""
+
+    target: str
+    levels: tuple[str, ...]
+    n_rows: int
+    n_labelled: int
+    experts: tuple[Expert, ...]
+    tasks: TaskUsage | None
+
+    def to_dict(self, top: int = 5) -> dict[str, Any]:
+        """Return what `glfm explore --json` prints."""
+        out: dict[str, Any] = {
+            "target": self.target,
+            "levels": list(self.levels),
+            "rows": self.n_rows,
+            "labelled": self.n_labelled,
+            "experts": [expert.to_dict(top) for expert in self.experts],
+        }
+        return out if self.tasks is None else out | {"tasks": self.tasks.to_dict()}
+
+
+def describe_experts(trained: Trained) -> ExpertsFound:
+    """Return the experts of weight above 0.005; O(H P^3)."""
+    classifier = trained.classifier
+    q = classifier.fitted.experts
+    share = q.pi if classifier.task is None else classifier.task_weights.mean(axis=0)
+    cov = np.linalg.inv(q.nB)
+    spread = np.sqrt(np.einsum("hpp->hp", cov))
+    law = _own_law(q, cov, spread)
+    if classifier.n_levels > 2:
+        p = law.probabilities(classifier.reference)
+    else:
+        above = law.probability_above()
+        p = np.column_stack([1.0 - above, above])
+    named = {known.column.name: known for known in trained.features}
+    used = [named[name] for name in classifier.columns]
+    posterior = as_posterior(classifier.features, used, law)
+    rows = np.arange(q.H)
+    marginals = predict(posterior, dict.fromkeys(range(len(used)), rows), RANGE)
+    found = []
+    for h in np.argsort(-share, kind="stable"):
+        if share[h] > DOMINANT:
+            places = tuple(
+                _place(known.column.name, known.levels, posterior.links[d], marginals[d], int(h))
+                for d, known in enumerate(used)
+            )
+            labels = dict(zip(trained.levels, map(float, p[h]), strict=True))
+            drives = _drives(trained, int(h), spread[h])
+            found.append(Expert(len(found) + 1, float(share[h]), labels, places, drives))
+    return ExpertsFound(
+        trained.target.column.name,
+        trained.levels,
+        trained.n_rows,
+        trained.n_labelled,
+        tuple(found),
+        trained.tasks,
+    )
+
+
+def _own_law(q: Experts, cov: Array, spread: Array) -> LabelLaw:
+    """Return the law of H rows, of which row h is known to be of expert h and nothing else."""
+    H, P = q.H, q.P
+    xb = np.hstack([q.m, np.ones((H, 1))])
+    w = q.mw[:, :, :P]
+    mean = np.einsum("hkp,hp->hk", q.mw, xb)
+    var = 1.0 + np.einsum("hp,hpq,hq->h", xb, q.Sw, xb)
+    var = var + np.einsum("hpq,hqp->h", q.Sw[:, :P, :P], cov)
+    var = var[:, None] + np.einsum("hkp,hpq,hkq->hk", w, cov, w)
+
+    def tiled(values: Array) -> Array:
+        return np.broadcast_to(values, (H, *values.shape))
+
+    return LabelLaw(np.eye(H), tiled(mean), tiled(var), tiled(q.m), tiled(spread**2))
+
+
+def _place(name: str, levels: tuple[str, ...], link: Link, marginal: Marginal, h: int) -> Place:
+    """Return where a column lies among the rows of expert h."""
+    if link.discrete:
+        assert marginal.probabilities is not None
+        best = int(np.argmax(marginal.probabilities[h]))
+        return Place(name, levels[best], None, None, float(marginal.probabilities[h, best]))
+    low, center, high = (float(value) for value in marginal.quantiles[h])
+    return Place(name, center, low, high, None)
+
+
+def _drives(trained: Trained, h: int, spread: Array) -> tuple[Drive, ...]:
+    """Return what the features do to the scores of labels in expert h, the strongest first."""
+    classifier, q = trained.classifier, trained.classifier.fitted.experts
+    named = {known.column.name: known for known in trained.features}
+    features: list[str] = []
+    for name, feature in zip(classifier.columns, classifier.features, strict=True):
+        if isinstance(feature, Choice):
+            others = [r for r in range(feature.n_levels) if r != feature.reference]
+            features += [f"{name}={named[name].levels[r]}" for r in others]
+        else:
+            features.append(name)
+    scored = [level for r, level in enumerate(trained.levels) if r != classifier.reference]
+    sd = np.sqrt(np.diagonal(q.Sw[h])[:-1]) * spread
+    drives = [
+        Drive(label, feature, float(q.mw[h, k, p] * spread[p]), float(sd[p]))
+        for k, label in enumerate(scored)
+        for p, feature in enumerate(features)
+    ]
+    return tuple(sorted(drives, key=lambda drive: -abs(drive.effect)))
