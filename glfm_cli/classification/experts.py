@@ -123,7 +123,7 @@ def describe_experts(trained: Trained) -> ExpertsFound:
     posterior = as_posterior(classifier.features, used, law)
     rows = np.arange(q.H)
     marginals = predict(posterior, dict.fromkeys(range(len(used)), rows), RANGE)
-    found = []
+    found: list[Expert] = []
     for h in np.argsort(-share, kind="stable"):
         if share[h] > DOMINANT:
             places = tuple(
