@@ -1,8 +1,8 @@
 """Binomial cells: hits among known trials, each a hit if y > 0, y ~ N(eta, 1)  [BSVD, section 5.4].
 
 A cell stands for as many pseudo-observations as it has trials; a model sees their mean, with the
-number of trials as its weight. A cell's x is the number of a (hits, trials) pair, so that whoever
-holds an x can look both up.
+number of trials as its weight. The mean of many is drawn at once (`sums`). A cell's x is the number
+of a (hits, trials) pair, so that whoever holds an x can look both up.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln, log_ndtr, ndtr, ndtri
 
 from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.links.sums import draw_sums
 
 if TYPE_CHECKING:
     from glfm_cli.links.link import Params
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 CHUNK = 1 << 20  # trials drawn at a time
+MANY = 400  # trials of a cell from which their sum is drawn at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +69,26 @@ class BinomialLink:
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
     ) -> None:
-        """Draw the mean of the trials' pseudo-observations, exactly: each of them is drawn.
+        """Draw the mean of the trials' pseudo-observations, exactly.
 
-        O(trials), about 60 ns each.
+        Each of them is drawn, about 60 ns each; from `MANY` trials on their sum is drawn instead,
+        some 27 microseconds a cell.
         """
         rows = np.flatnonzero(~np.isnan(x))
+        many = rows[self.trials[x[rows].astype(np.intp)] >= MANY]
+        if many.size:
+            code, sd = x[many].astype(np.intp), float(np.sqrt(var))
+            n = self.trials[code]
+            sums, failed = draw_sums(self.hits[code], n, eta[many] / sd, rng)
+            done = many[~failed]
+            y[done, 0] = sd * (sums / n)[~failed]
+            rows = np.setdiff1d(rows, done, assume_unique=True)
+        self._augment_singly(x, eta, var, rows, rng, y)
+
+    def _augment_singly(
+        self, x: Array, eta: Array, var: float, rows: Array, rng: np.random.Generator, y: Array
+    ) -> None:
+        """Draw the pseudo-observation of every trial of some rows, and their means."""
         code = x[rows].astype(np.intp)
         trials = self.trials[code].astype(np.int64)
         ends = np.cumsum(trials)

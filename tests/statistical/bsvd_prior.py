@@ -10,6 +10,7 @@ Components that are off have no s, U and V here: they are integrated out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,19 +58,20 @@ class Setting:
         row, column = np.nonzero(self.observed)
         entries = Entries(row.astype(np.int32), column.astype(np.int32), self.observed.shape)
         xs = (np.ones(row.size),)
-        if isinstance(self.links[0], BinomialLink):  # cells of 1 to 4 trials
-            xs = (np.flatnonzero(self.links[0].hits == 0)[np.arange(row.size) % 4] * 1.0,)
+        if isinstance(self.links[0], BinomialLink):  # cells of each number of trials in turn
+            none = np.flatnonzero(self.links[0].hits == 0)
+            xs = (none[np.arange(row.size) % none.size] * 1.0,)
         problem = Problem(Bsvd(), self.config, self.links, xs, entries=entries)
         return replace(problem, row_features=self.R, column_features=self.C)
 
 
-def make_links(*types: ColumnType) -> tuple[Link, ...]:
+def make_links(*types: ColumnType, trials: Sequence[int] = (1, 2, 3, 4)) -> tuple[Link, ...]:
     """Return links whose constants come from reference samples of their own."""
     found: list[Link] = []
     for d, kind in enumerate(types):
         rng = np.random.default_rng(d)
         if kind is ColumnType.BINOMIAL:
-            pairs = np.array([(h, n) for n in range(1, 5) for h in range(n + 1)], dtype=float)
+            pairs = np.array([(h, n) for n in trials for h in range(n + 1)], dtype=float)
             found.append(BinomialLink.calibrate("binomial", pairs[:, 0], pairs[:, 1])[0])
             continue
         levels = tuple("abcdefgh"[: N_LEVELS.get(kind, 0)])

@@ -49,6 +49,9 @@ SETTINGS = {
     "real matrix": lambda: matrix_of(ColumnType.REAL),
     "ordinal matrix": lambda: matrix_of(ColumnType.ORDINAL),
     "binomial matrix": lambda: matrix_of(ColumnType.BINOMIAL),
+    "matrix of many trials": lambda: Setting(
+        make_links(ColumnType.BINOMIAL, trials=(400, 450)), CONFIG, SEEN, R, C
+    ),
     "table": lambda: Setting(
         make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL), CONFIG, SEEN
     ),
