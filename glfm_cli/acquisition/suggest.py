@@ -22,7 +22,7 @@ from glfm_cli.executors import available_threads
 from glfm_cli.exploration import is_saved_fit
 from glfm_cli.io import read_table
 from glfm_cli.latent.latent import Array
-from glfm_cli.matrices import MatrixTask, Pairs, plan_matrix
+from glfm_cli.matrices import MatrixTask, Pairs, features_of, plan_matrix, task_of_fit
 from glfm_cli.posterior import Posterior, gates
 from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.schema import Schema
@@ -166,6 +166,12 @@ def with_fit(
         It is no saved fit or a broken one, was saved without its table, or the wish does not fit.
     """
     fit = load_fit(path)
+    run = Run(fit.posterior, None, fit.header.seconds, fit.notes)
+    if fit.matrix is not None and fit.matrix.cells is not None:
+        task = task_of_fit(fit)
+        which = task.pairs(None, False)
+        file = str(path)
+        return run, plan_matrix_cells(task, which, wish, cost, file=file, cost_file=cost_file)
     if fit.data is None:
         raise UsageError(
             "the table was left out of this saved fit, so its gaps are not known",
@@ -175,7 +181,7 @@ def with_fit(
     xs = tuple(encoded.x for encoded in fit.data.columns)
     problem = Problem(fit.model, fit.config, fit.links, xs, fit.link_config)
     job = _job(problem, fit.plan, fit.data, pa.table({}), wish, (cost, cost_file), str(path))
-    return Run(fit.posterior, None, fit.header.seconds, fit.notes), job
+    return run, job
 
 
 def _job(
@@ -356,16 +362,12 @@ def suggest(
     said: dict[str, Any] = {"model": model, "chains": chains, "warmup": warmup, "draws": draws}
     said |= {"thin": thin, "seed": seed, "settings": settings}
     if is_triplets(schema):
-        sides = [
-            None if side is None else (_table(side[0]), as_schema(side[1]))
-            for side in (row_features, column_features)
-        ]
         task = plan_matrix(
             _table(table),
             schema,
             **said,
-            row_features=sides[0],
-            column_features=sides[1],
+            row_features=features_of(row_features),
+            column_features=features_of(column_features),
             missingness_features=missingness_features,
         )
         which = task.pairs(None if pairs is None else _table(pairs), all_pairs)

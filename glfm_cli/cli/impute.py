@@ -15,7 +15,7 @@ from glfm_cli.cli.report import report
 # Options that shape a fit, and so have no place beside one that was made before.
 FITTING = (
     *("types", "model", "chains", "warmup", "draws", "thin", "time_limit", "settings"),
-    *("save", "resume", "no_data", "checkpoint", "record"),
+    *("save", "resume", "no_data", "checkpoint", "record", "missingness_features"),
 )
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
 
@@ -165,30 +165,34 @@ def run(
     names = {param.name: param.opts[0].lstrip("-") for param in ctx.command.params}
     fitting = {names[name]: value for name, value in options.given(ctx, FITTING).items()}
     check_with_fit(fit is not None, fitting, unseen)
+    from glfm_cli.cli import matrix
+
+    schema = None if types is None else as_schema(types)
+    of_triplets = matrix.is_asked(ctx, schema, fit or resume)
+    sources = matrix.Sources(
+        data,
+        pairs,
+        all_pairs,
+        (row_features, column_features),
+        (row_types, column_types),
+        missingness_features,
+    )
+    own_seed = options.given(ctx, ("seed",)).get("seed")
+    asked_of = matrix.Asked(chosen, interval, output, workers, time_limit, strict, as_json, dry_run)
     if fit is not None:
         from glfm_cli.cli.fitted import Asked, complete_with_fit
+        from glfm_cli.store import load_fit
 
-        own_seed = options.given(ctx, ("seed",)).get("seed")
+        if of_triplets:
+            kept_fit = load_fit(fit)
+            return matrix.complete_with_fit(console, sources, kept_fit, own_seed, unseen, asked_of)
         asked = Asked(chosen, interval, files, plot, unseen, own_seed, strict, as_json, dry_run)
         return complete_with_fit(console, data, fit, asked, workers)
     keeping = Keeping(save, resume, partial_of(output, save, resume), not no_data, checkpoint)
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
     wanted = Wanted(**said, settings=parse_assignments(settings or []))
-    schema = None if types is None else as_schema(types)
-    from glfm_cli.cli import matrix
-
-    if matrix.is_asked(ctx, schema):
-        assert schema is not None
-        sources = matrix.Sources(
-            data,
-            pairs,
-            all_pairs,
-            (row_features, column_features),
-            (row_types, column_types),
-            missingness_features,
-        )
-        asked_of = matrix.Asked(chosen, interval, output, workers, time_limit, strict, as_json)
-        return matrix.complete(console, sources, schema, wanted, asked_of, dry_run)
+    if of_triplets:
+        return matrix.complete(console, sources, schema, wanted, keeping, asked_of)
     table = read_table(data)
     file = "standard input" if data == "-" else data
     session = plan_session(table, schema, wanted, keeping, file=file)

@@ -15,9 +15,10 @@ from glfm_cli.cli.report import counted
 from glfm_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from glfm_cli.completion import Wanted
-    from glfm_cli.matrices import MatrixTask
+    from glfm_cli.completion import Keeping, Wanted
+    from glfm_cli.matrices import Features, MatrixTask
     from glfm_cli.schema import Schema
+    from glfm_cli.store import Fit
 
 OF_MATRICES = (
     *("pairs", "all_pairs", "row_features", "row_types", "column_features", "column_types"),
@@ -25,7 +26,6 @@ OF_MATRICES = (
 )
 OF_TABLES = (
     *("cells", "probabilities", "plot", "record", "flags", "multiple", "draws_to", "traces_to"),
-    *("save", "resume", "no_data"),
 )
 
 
@@ -36,9 +36,39 @@ class Sources:
     data: str
     pairs: Path | None
     all_pairs: bool
-    features: tuple[Path | None, Path | None]
+    tables: tuple[Path | None, Path | None]
     types: tuple[Path | None, Path | None]
     missingness: int | None
+
+    def features(self) -> tuple[Features, Features]:
+        """Return the tables of what is known of rows and of columns."""
+        from glfm_cli.completion import as_schema
+        from glfm_cli.io import read_table
+        from glfm_cli.matrices import FeatureTable
+
+        found: list[Features] = []
+        for path, types in zip(self.tables, self.types, strict=True):
+            schema = None if types is None else as_schema(types)
+            found.append(
+                None if path is None else FeatureTable(read_table(path), schema, str(path))
+            )
+        return found[0], found[1]
+
+    @property
+    def file(self) -> str:
+        """The name of the triplets in messages."""
+        return "standard input" if self.data == "-" else self.data
+
+    def check(self, types_are_known: bool) -> None:
+        """Raise UsageError when features lack their types, or the other way round."""
+        for side, path, types in zip(("row", "column"), self.tables, self.types, strict=True):
+            if (path is None) == (types is None) or (types is None and types_are_known):
+                continue
+            there, absent = ("features", "types") if types is None else ("types", "features")
+            raise UsageError(
+                f"--{side}-{there} needs --{side}-{absent} FILE",
+                hint="The one is a table, the other says what its columns mean.",
+            )
 
 
 @dataclass(frozen=True)
@@ -52,23 +82,33 @@ class Asked:
     time_limit: float | None
     strict: bool
     as_json: bool
+    dry_run: bool
 
 
-def is_asked(ctx: typer.Context, schema: Schema | None) -> bool:
-    """Return whether the types are those of triplets; raise UsageError for misplaced options."""
+def is_asked(ctx: typer.Context, schema: Schema | None, kept: Path | None = None) -> bool:
+    """Return whether the types are those of triplets; raise UsageError for misplaced options.
+
+    Without types those of the fit in the folder `kept` count.
+    """
     from glfm_cli.encoding import is_triplets
+    from glfm_cli.store import check_folder, read_header
 
-    triplets = schema is not None and is_triplets(schema)
+    if schema is None and kept is not None:
+        check_folder(kept)
+        triplets = read_header(kept).matrix is not None
+    else:
+        triplets = schema is not None and is_triplets(schema)
+    what = "the types file describes" if kept is None or schema is not None else "the fit is of"
     of_others = [name for name in (OF_TABLES if triplets else OF_MATRICES) if name in ctx.params]
     for name in options.given(ctx, of_others):
         option = f"--{name.replace('_', '-')}"
         if triplets:
             raise UsageError(
-                f"{option} is about tables, and the types file describes triplets",
+                f"{option} is about tables, and {what} triplets",
                 hint="Predictions of a matrix come in long form, one row a pair.",
             )
         raise UsageError(
-            f"{option} is about triplets, and the types file describes a table",
+            f"{option} is about triplets, and {what} a table",
             hint="Triplets have columns with the roles row, column and value.",
         )
     return triplets
@@ -77,34 +117,72 @@ def is_asked(ctx: typer.Context, schema: Schema | None) -> bool:
 def complete(
     console: Console,
     sources: Sources,
-    schema: Schema,
+    schema: Schema | None,
     wanted: Wanted,
+    keeping: Keeping,
     asked: Asked,
-    dry_run: bool,
 ) -> int:
-    """Predict the cells and return the exit status."""
-    from glfm_cli.cli.progress import Progress
+    """Predict the cells, sampling them anew, and return the exit status."""
+    from glfm_cli.cli.kept import Kept
     from glfm_cli.io import check_target, read_table, write_parts
-    from glfm_cli.matrices import MatrixCompletion
+    from glfm_cli.matrices import MatrixCompletion, plan_matrix_session
 
+    _check(asked)
+    sources.check(types_are_known=keeping.resume is not None)
+    task, session = plan_matrix_session(
+        read_table(sources.data),
+        schema,
+        wanted,
+        keeping,
+        sources.features(),
+        missingness_features=sources.missingness,
+        file=sources.file,
+    )
+    listed = None if sources.pairs is None else read_table(sources.pairs)
+    which = task.pairs(listed, sources.all_pairs, file=str(sources.pairs))
+    target = asked.output or "-"
+    check_target(target, task.blank())
+    if asked.dry_run:
+        _show(console, task, asked.as_json)
+        return ExitStatus.OK
+    with Kept(console, session) as kept:
+        run = kept.sample(asked.workers, asked.time_limit, task="predicting the pairs from")
+        completion = MatrixCompletion.of(task, run, asked.interval)
+        write_parts(completion.parts(which, asked.estimate), target)
+        return _report(console, completion, asked)
+
+
+def complete_with_fit(
+    console: Console, sources: Sources, fit: Fit, seed: int | None, unseen: Any, asked: Asked
+) -> int:
+    """Predict cells with a fit that was made before, and return the exit status."""
+    from glfm_cli.io import check_target, read_table, write_parts
+    from glfm_cli.matrices import MatrixCompletion, with_fit
+
+    _check(asked)
+    sources.check(types_are_known=True)
+    table, features = read_table(sources.data), sources.features()
+    fitted = with_fit(fit, table, features, unseen=unseen, file=sources.file)
+    task = fitted.task
+    listed = None if sources.pairs is None else read_table(sources.pairs)
+    which = task.pairs(listed, sources.all_pairs, file=str(sources.pairs))
+    target = asked.output or "-"
+    check_target(target, task.blank())
+    if asked.dry_run:
+        _show(console, task, asked.as_json)
+        return ExitStatus.OK
+    run = fitted.run(seed=fit.seed if seed is None else seed, threads=asked.workers)
+    completion = MatrixCompletion.of(task, run, asked.interval)
+    write_parts(completion.parts(which, asked.estimate), target)
+    return _report(console, completion, asked)
+
+
+def _check(asked: Asked) -> None:
     if asked.estimate == "draw":
         raise UsageError(
             "--estimate draw is about tables, and the types file describes triplets",
             hint="Take auto, mean, median or mode.",
         )
-    task = plan(sources, schema, vars(wanted))
-    listed = None if sources.pairs is None else read_table(sources.pairs)
-    which = task.pairs(listed, sources.all_pairs, file=str(sources.pairs))
-    target = asked.output or "-"
-    check_target(target, task.blank())
-    if dry_run:
-        _show(console, task, asked.as_json)
-        return ExitStatus.OK
-    with Progress(console, task.plan, 0) as progress:
-        run = task.sample(threads=asked.workers, time_limit=asked.time_limit, observer=progress)
-    completion = MatrixCompletion.of(task, run, asked.interval)
-    write_parts(completion.parts(which, asked.estimate), target)
-    return _report(console, completion, asked)
 
 
 def plan(sources: Sources, schema: Schema, wanted: dict[str, Any]) -> MatrixTask:
@@ -115,7 +193,8 @@ def plan(sources: Sources, schema: Schema, wanted: dict[str, Any]) -> MatrixTask
     from glfm_cli.io import read_table
     from glfm_cli.matrices import plan_matrix
 
-    (rows, row_file), (columns, column_file) = _sides(sources)
+    sources.check(types_are_known=False)
+    rows, columns = sources.features()
     return plan_matrix(
         read_table(sources.data),
         schema,
@@ -123,31 +202,8 @@ def plan(sources: Sources, schema: Schema, wanted: dict[str, Any]) -> MatrixTask
         row_features=rows,
         column_features=columns,
         missingness_features=sources.missingness,
-        file="standard input" if sources.data == "-" else sources.data,
-        feature_files=(row_file, column_file),
+        file=sources.file,
     )
-
-
-def _sides(sources: Sources) -> list[tuple[Any, str | None]]:
-    """Return (table, schema) of what is known of rows and of columns, with its file's name."""
-    from glfm_cli.completion import as_schema
-    from glfm_cli.io import read_table
-
-    found: list[tuple[Any, str | None]] = []
-    for side, features, types in zip(
-        ("row", "column"), sources.features, sources.types, strict=True
-    ):
-        if (features is None) != (types is None):
-            there, absent = ("features", "types") if types is None else ("types", "features")
-            raise UsageError(
-                f"--{side}-{there} needs --{side}-{absent} FILE",
-                hint="The one is a table, the other says what its columns mean.",
-            )
-        if features is None or types is None:
-            found.append((None, None))
-        else:
-            found.append(((read_table(features), as_schema(types)), str(features)))
-    return found
 
 
 def _show(console: Console, task: Any, as_json: bool) -> None:

@@ -101,7 +101,7 @@ class Fitted:
         """
         missing = check_unseen(unseen) == "missing"
         data = encode_rows(table, self.schema, self.columns, unseen_is_missing=missing, file=file)
-        _check_reach(self.posterior.links, [encoded.x for encoded in data.columns], file)
+        check_reach(self.posterior.links, [encoded.x for encoded in data.columns], file)
         return data
 
     def run(self, data: Data, *, seed: int, threads: int = 1, sweeps: int = SWEEPS) -> Run:
@@ -131,12 +131,12 @@ def _learnt(
     columns: Sequence[Column], levels: Sequence[tuple[str, ...]], links: Sequence[Link]
 ) -> tuple[LearntColumn, ...]:
     return tuple(
-        LearntColumn(column, known, _sample(column, link))
+        LearntColumn(column, known, sample_of(column, link))
         for column, known, link in zip(columns, levels, links, strict=True)
     )
 
 
-def _sample(column: Column, link: Link) -> Array:
+def sample_of(column: Column, link: Link) -> Array:
     """Return values about as large and as far apart as those that a link was calibrated on."""
     if link.discrete:
         return np.empty(0)
@@ -149,7 +149,7 @@ def _sample(column: Column, link: Link) -> Array:
     return np.append(values[values > 0.0], least if least[0] == 0.0 else [])
 
 
-def _check_reach(links: Sequence[Link], xs: Sequence[Array], file: str | None) -> None:
+def check_reach(links: Sequence[Link], xs: Sequence[Array], file: str | None) -> None:
     """Raise if an observed value has no finite place on the latent scale of its fitted link."""
     for link, x in zip(links, xs, strict=True):
         y = link.start(x, np.random.default_rng(0))[1]

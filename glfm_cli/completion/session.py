@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from glfm_cli.chain import Problem
 from glfm_cli.completion.prepare import CHAINS, DRAWS, MODEL, SEED, THIN, WARMUP, prepare
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.latent.latent import Array
 from glfm_cli.leave_one_out import recalibrate
 from glfm_cli.sampling import Observer, Plan, Run, sample
 from glfm_cli.schema import Schema
@@ -105,7 +106,9 @@ class Keeping:
 class Session:
     """A run that is ready to be sampled: what, how long, and where it is kept.
 
+    data : the encoded table; without columns for a matrix, which has all in `more`
     header : what was asked for, and of what; the folder says the same
+    more : further files of the folder, as named arrays, which a matrix has
     store : the open folder, once `begun`; None when nothing is kept
     partial : the folder is removed once the result is written
     notes : what the user should know, one line each
@@ -117,6 +120,7 @@ class Session:
     plan: Plan
     keeping: Keeping
     header: Header
+    more: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     store: Store | None = None
     partial: bool = False
     notes: tuple[str, ...] = ()
@@ -138,7 +142,7 @@ class Session:
             The folder cannot be written, is broken, or another run writes to it.
         """
         links, every = self.problem.links, self.keeping.every
-        data = self.data if self.keeping.with_data else None
+        data = self._kept_data() if self.keeping.with_data else None
         if self.keeping.resume is not None:
             store = Store.reopen(self.keeping.resume, self.header, links, every=every)
             try:
@@ -149,9 +153,13 @@ class Session:
                 raise
             return replace(self, store=store, done=done)
         if self.keeping.save is not None:
-            store = Store.create(self.keeping.save, self.header, links, data, every=every)
+            folder = self.keeping.save
+            store = Store.create(folder, self.header, links, data, more=self.more, every=every)
             return replace(self, store=store)
         return self if self.keeping.partial is None else self._beside_output(self.header)
+
+    def _kept_data(self) -> Data | None:
+        return self.data if self.problem.entries is None else None
 
     def _beside_output(self, header: Header) -> Session:
         """Return the session with a folder beside the output: a killed twin's if there is one."""
@@ -165,7 +173,8 @@ class Session:
             discard(folder)  # raises when another run writes to it
             note = (f"{folder}, left by an earlier run that was another, was replaced",)
         links, every = self.problem.links, self.keeping.every
-        store = Store.create(folder, header, links, self.data, every=every)
+        data = self._kept_data()
+        store = Store.create(folder, header, links, data, more=self.more, every=every)
         return replace(self, store=store, partial=True, notes=note)
 
     def _twin(self, folder: Path, header: Header) -> Session | None:
@@ -194,9 +203,11 @@ class Session:
     ) -> Run:
         """Run the chains, or what is left of them, and let go of the folder.
 
-        Without `forecasts` they are recalibrated only where the fit is kept, for those to come.
+        Without `forecasts` they are recalibrated only where the fit is kept, for those to come;
+        those of a matrix never are.
         """
         recalibrated = forecasts or (self.store is not None and not self.partial)
+        recalibrated = recalibrated and self.problem.entries is None
         with nullcontext() if self.store is None else self.store:
             run = sample(
                 self.problem,
@@ -266,15 +277,9 @@ def _going_on(
     folder: Path,
     file: str | None,
 ) -> Session:
-    check_folder(folder)
-    header = read_header(folder)
-    if schema is not None and hash_of_types(schema) != header.types_hash:
-        raise StoreError(
-            "was made with other types than those given now",
-            file=str(folder),
-            hint="Leave --types out to use its own, or start a new run.",
-        )
-    plan = _extended(header, wanted, folder)
+    header, plan = header_to_go_on_with(schema, wanted, folder)
+    if header.matrix is not None:
+        raise StoreError("is a fit of triplets, which completes no table", file=str(folder))
     problem, data, _ = prepare(
         table,
         header.schema,
@@ -296,8 +301,29 @@ def _going_on(
         keeping,
         replace(header, plan=plan, file=file),
         partial=folder.name.endswith(PARTIAL),
-        notes=_version_notes(header, folder),
+        notes=version_notes(header, folder),
     )
+
+
+def header_to_go_on_with(
+    schema: Schema | None, wanted: Wanted, folder: Path
+) -> tuple[Header, Plan]:
+    """Return what a folder says of its run, and the plan to go on with; the options must fit.
+
+    Raises
+    ------
+    StoreError, UsageError
+        The folder is broken, or types or an option are not those of its run.
+    """
+    check_folder(folder)
+    header = read_header(folder)
+    if schema is not None and hash_of_types(schema) != header.types_hash:
+        raise StoreError(
+            "was made with other types than those given now",
+            file=str(folder),
+            hint="Leave --types out to use its own, or start a new run.",
+        )
+    return header, _extended(header, wanted, folder)
 
 
 def _extended(header: Header, wanted: Wanted, folder: Path) -> Plan:
@@ -340,7 +366,7 @@ def _sweeps_made(store: Store, problem: Problem, plan: Plan) -> int:
     return sum(min(extent.sweeps, plan.sweeps) for extent in extents)
 
 
-def _version_notes(header: Header, folder: Path) -> tuple[str, ...]:
+def version_notes(header: Header, folder: Path) -> tuple[str, ...]:
     now = versions()
     changed = [
         f"{name} {then} then, {now.get(name, 'none')} now"

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.encoding.data import Array, EncodedColumn
-from glfm_cli.encoding.levels import distinct_texts, encode_levels
+from glfm_cli.encoding.levels import distinct_texts, encode_known_levels, encode_levels
+from glfm_cli.encoding.new_rows import LearntColumn
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column, text_of
 from glfm_cli.errors import SchemaError, TableError
@@ -75,11 +76,20 @@ def is_triplets(schema: Schema) -> bool:
     return any(column.role is Role.VALUE for column in schema.columns)
 
 
-def encode_triplets(table: pa.Table, schema: Schema, *, file: str | None = None) -> Triplets:
+def encode_triplets(
+    table: pa.Table,
+    schema: Schema,
+    *,
+    learnt: LearntColumn | None = None,
+    unseen_is_missing: bool = False,
+    file: str | None = None,
+) -> Triplets:
     """Return the observed cells of the matrix that a table lists.
 
     A row without a value, or without trials, only names its ids. Pairs that are there twice are an
-    error, but for binomial values: their hits and trials are summed.
+    error, but for binomial values: their hits and trials are summed. `learnt` is the value column
+    of a fit, whose levels hold; there need be no value then, and one of a level that the fit does
+    not know is an error unless `unseen_is_missing`.
 
     Raises
     ------
@@ -105,9 +115,13 @@ def encode_triplets(table: pa.Table, schema: Schema, *, file: str | None = None)
     }
     rows, row = encode_ids(sources[Role.ROW])
     ids, column_of = encode_ids(sources[Role.COLUMN])
-    x, trials, levels = _values(table, columns, sources[Role.VALUE], file)
+    if learnt is None:
+        x, trials, levels = _values(table, columns, sources[Role.VALUE], file)
+    else:
+        x, trials = _known_values(table, columns, sources[Role.VALUE], learnt, unseen_is_missing)
+        levels = learnt.levels
     seen = np.flatnonzero(~np.isnan(x))
-    if not seen.size:
+    if not seen.size and learnt is None:
         raise TableError(
             "no cell of it is observed, so there is nothing to learn from",
             file=file,
@@ -197,10 +211,26 @@ def _values(
         raise of_trials.cell_error(
             many,
             f"at most {MOST_TRIALS} trials",
-            "Each trial is drawn by itself; so many fix a rate so well that it can be the value: "
+            "So many fix a rate so well that it can be the value: "
             "`type: positive` with a transform, or `type: real`.",
         )
     return np.where(trials > 0.0, hits, np.nan), np.nan_to_num(trials), ()
+
+
+def _known_values(
+    table: pa.Table,
+    columns: Sequence[Column],
+    source: Source,
+    learnt: LearntColumn,
+    unseen_is_missing: bool,
+) -> tuple[Array, Array | None]:
+    """Return values and trials as `_values` does, by the types and levels of a fit."""
+    kind = learnt.column.type
+    if kind is ColumnType.BINOMIAL:
+        return _values(table, columns, source, source.file)[:2]
+    if kind in NUMERIC:
+        return encode_numbers(source, zeros=bool(np.any(learnt.sample == 0.0)))[0], None
+    return encode_known_levels(source, learnt.levels, unseen_is_missing=unseen_is_missing)[0], None
 
 
 def _counted(source: Source, what: str) -> Array:

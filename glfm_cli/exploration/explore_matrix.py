@@ -30,7 +30,7 @@ from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.latent import Array
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.link import Link, of_numbers
-from glfm_cli.matrices import MatrixTask, plan_matrix
+from glfm_cli.matrices import MatrixTask, features_of, plan_matrix, task_of_fit
 from glfm_cli.posterior import gates
 from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.schema import Schema
@@ -120,6 +120,9 @@ def fit_job(path: str | os.PathLike[str], top: int = TOP) -> tuple[Run, MatrixJo
         raise UsageError(
             f"is a fit of the model '{fit.model.name}'", file=str(path), expected=f"one of {MODEL}"
         )
+    run = Run(fit.posterior, None, fit.header.seconds, fit.notes)
+    if fit.matrix is not None and fit.matrix.cells is not None:
+        return run, matrix_job(task_of_fit(fit), top, file=str(path))
     if fit.data is None:
         raise UsageError(
             "the table was left out of this saved fit, and an exploration compares with it",
@@ -133,7 +136,7 @@ def fit_job(path: str | os.PathLike[str], top: int = TOP) -> tuple[Run, MatrixJo
     job = MatrixJob(
         problem, fit.plan, rows, columns, direction, ((), ()), _checked_top(top), str(path)
     )
-    return Run(fit.posterior, None, fit.header.seconds, fit.notes), job
+    return run, job
 
 
 def describe_matrix(run: Run, job: MatrixJob) -> MatrixExploration:
@@ -210,16 +213,12 @@ def explore_matrix(
     said: dict[str, Any] = {"chains": chains, "warmup": warmup, "draws": draws, "thin": thin}
     said |= {"seed": seed, "settings": settings}
     if is_triplets(schema):
-        sides = [
-            None if side is None else (_table(side[0]), as_schema(side[1]))
-            for side in (row_features, column_features)
-        ]
         task = plan_matrix(
             _table(table),
             schema,
             **said,
-            row_features=sides[0],
-            column_features=sides[1],
+            row_features=features_of(row_features),
+            column_features=features_of(column_features),
             missingness_features=missingness_features,
         )
         job = matrix_job(task, top)

@@ -27,7 +27,7 @@ some 5 ns a cell for each component that is looked at. Memory: 60 bytes a cell b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +47,7 @@ from glfm_cli.latent.lowrank import (
     move_scales,
 )
 from glfm_cli.latent.matrix import Each, Matrix, team
+from glfm_cli.latent.new_units import Fixed, draw_new_units
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
 FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
@@ -57,7 +58,7 @@ class BsvdDraw:
     """A snapshot: left (I, q) and right (J, q), noise variances (D,), and the priors of a new row.
 
     n_components, n_row_covariates : the first of the q columns, and those after them
-    tau : see `BsvdState`;  n_rows : I of the fit
+    tau, mu : see `BsvdState`;  n_rows : I of the fit;  s : (k,) of the components that are on
     """
 
     left: Array
@@ -67,6 +68,8 @@ class BsvdDraw:
     n_row_covariates: int
     tau: Array
     n_rows: int
+    s: Array = field(default_factory=lambda: np.empty(0))
+    mu: float = 0.0
 
 
 class Parts(NamedTuple):
@@ -194,6 +197,8 @@ class Bsvd:
             state.design.R.shape[1],
             state.tau.copy(),
             left.shape[0],
+            state.s[state.on],
+            state.mu,
         )
 
     def draw_noise(self, draw: BsvdDraw) -> Array:
@@ -238,13 +243,20 @@ class Bsvd:
     ) -> BsvdDraw:
         """Return factors and effects of new rows of a table, given everything the columns have.
 
+        Of a matrix, also those of new columns, behind those of the fit (`draw_new_units`).
         Each sweep lets `refill` draw what is known of y given x, then draws every row as a block
         given that; where all y are known, one is enough. O(n S K^2) a sweep.
         """
+        k, p = draw.n_components, draw.n_row_covariates
+        if cells.entries is not None:
+            s, mu, noise = draw.s, draw.mu, float(draw.noise[0])
+            fixed = Fixed(draw.left, draw.right, noise, k, p, s, draw.tau, mu)
+            left, right = draw_new_units(fixed, config, cells, refill, sweeps, rng)
+            return replace(draw, left=left, right=right)
         matrix = Matrix.of(cells)
-        n, k = matrix.shape[0], draw.n_components
+        n = matrix.shape[0]
         design = Design.of(cells, matrix.shape, config.bias)
-        right, p = draw.right, draw.n_row_covariates
+        right = draw.right
         regressor = np.delete(right, slice(k, k + p), axis=1)
         prior = np.concatenate([np.full(k, float(draw.n_rows)), design.precision(draw.tau)[1]])
         regression = Regression(
@@ -265,7 +277,7 @@ class Bsvd:
                 )
             coefficients = drawn.mean + drawn.deviation
             left[:, :k], left[:, k + p :] = coefficients[:, :k], coefficients[:, k:]
-        return BsvdDraw(left, right, draw.noise, k, p, draw.tau, draw.n_rows)
+        return replace(draw, left=left)
 
     def warnings(self, state: BsvdState) -> list[str]:
         """Return what a user should know of a finished chain."""
@@ -326,6 +338,8 @@ class Bsvd:
             "right": draw.right,
             "noise": draw.noise,
             "tau": draw.tau,
+            "s": draw.s,
+            "mu": np.array(draw.mu, dtype=np.float64),
             "sizes": np.array([draw.n_components, draw.n_row_covariates, draw.n_rows], np.int64),
         }
 
@@ -337,10 +351,12 @@ class Bsvd:
             raise ValueError("'sizes' does not fit 'right'")
         noise = take(arrays, "noise", np.float64, (sizes.columns,))
         tau = take(arrays, "tau", np.float64, (4,))
-        if not (np.all(noise > 0.0) and np.all(tau > 0.0)):
-            raise ValueError("'noise' or 'tau' has a number that is not above 0")
+        s = take(arrays, "s", np.float64, (k,))
+        mu = float(take(arrays, "mu", np.float64, ()))
+        if not all(np.all(values > 0.0) for values in (noise, tau, s)):
+            raise ValueError("'noise', 'tau' or 's' has a number that is not above 0")
         left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
-        return BsvdDraw(left, right, noise, k, p, tau, n_rows)
+        return BsvdDraw(left, right, noise, k, p, tau, n_rows, s, mu)
 
 
 def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:

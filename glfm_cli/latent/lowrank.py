@@ -250,7 +250,7 @@ class Regression:
         q = self.prior.size
         mean, quadratic = np.zeros((side.n, q)), np.zeros(side.n)
         deviation = rng.standard_normal((side.n, q))
-        other, regressor = (np.ascontiguousarray(part) for part in (self.other, self.regressor))
+        own, other, regressor = map(np.ascontiguousarray, (self.own, self.other, self.regressor))
         failed = []
 
         def work(start: int, end: int) -> None:
@@ -263,7 +263,7 @@ class Regression:
                 weight,
                 *self.precision,
                 y,
-                self.own,
+                own,
                 other,
                 regressor,
                 self.prior,

@@ -6,6 +6,7 @@ table may not be at hand. Numbers only, so that nothing is executed when they ar
     numeric      lower, upper, latent_bounds, center, scale, noise, and the margin
     positive     smallest, cut                    count         cuts
     categorical  reference, slot                  ordinal       nothing but the number of levels
+    binomial     hits, trials
 
     margin       `interpolated.x`, `.y`, `.unit`, `.tails`;  or `smooth.SHAPE` with the shape's
                  numbers and `smooth.location` (m, w), and `reflected` (at) around it
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.count import CountLink
 from glfm_cli.links.link import Link, LinkConfig, Params
@@ -51,6 +53,8 @@ def constants_of(link: Link) -> dict[str, Array]:
         return {"reference": _number(link.reference), "slot": link.slot.astype(np.float64)}
     if isinstance(link, OrdinalLink):
         return {}
+    if isinstance(link, BinomialLink):
+        return {"hits": link.hits, "trials": link.trials}
     assert isinstance(link, NumericLink)
     found = {
         field.name: np.asarray(getattr(link, field.name), dtype=np.float64)
@@ -74,6 +78,8 @@ def link_from(
         return OrdinalLink(column.name, n_levels, config)
     if column.type is ColumnType.CATEGORICAL:
         return _categorical(column, n_levels, constants)
+    if column.type is ColumnType.BINOMIAL:
+        return _binomial(column, constants)
     kind = NUMERIC_LINKS.get(column.type)
     if kind is None:
         raise ValueError(f"a column of type {column.type} has no link")
@@ -123,6 +129,13 @@ def _categorical(column: Column, n_levels: int, constants: Mapping[str, Array]) 
     if not np.array_equal(slot, expected):
         raise ValueError("'slot' does not number the levels")
     return CategoricalLink(column.name, int(reference), slot.astype(np.intp))
+
+
+def _binomial(column: Column, constants: Mapping[str, Array]) -> BinomialLink:
+    hits, trials = (_take(constants, name, None) for name in ("hits", "trials"))
+    if hits.shape != trials.shape or np.any(trials < 1.0) or np.any((hits < 0) | (hits > trials)):
+        raise ValueError("'hits' and 'trials' do not fit together")
+    return BinomialLink(column.name, hits, trials)
 
 
 def _margin_out(margin: Margin) -> dict[str, Array]:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from glfm_cli.matrices.matrix import MatrixCompletion, MatrixTask, impute_matrix, plan_matrix
+from glfm_cli.matrices.impute import impute_matrix
+from glfm_cli.matrices.kept import plan_matrix_session, task_of_fit
+from glfm_cli.matrices.matrix import MatrixCompletion, MatrixTask, plan_matrix, plan_triplets
+from glfm_cli.matrices.new_units import FittedMatrix, with_fit
 from glfm_cli.matrices.pairs import ALL, MOST_PAIRS, Pairs, predict_pairs
+from glfm_cli.matrices.side import Features, FeatureTable, features_of
 
 __all__ = [
     "ALL",
     "MOST_PAIRS",
+    "FeatureTable",
+    "Features",
+    "FittedMatrix",
     "MatrixCompletion",
     "MatrixTask",
     "Pairs",
+    "features_of",
     "impute_matrix",
     "plan_matrix",
+    "plan_matrix_session",
+    "plan_triplets",
     "predict_pairs",
+    "task_of_fit",
+    "with_fit",
 ]

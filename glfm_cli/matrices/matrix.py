@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +13,10 @@ import pyarrow as pa
 from glfm_cli.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.chain import Problem
 from glfm_cli.completion.estimates import Estimate, point
-from glfm_cli.completion.prepare import CHAINS, DRAWS, SEED, THIN, WARMUP, as_schema, check_plan
+from glfm_cli.completion.prepare import CHAINS, DRAWS, SEED, THIN, WARMUP, check_plan
 from glfm_cli.diagnostics import Diagnostics, diagnose
 from glfm_cli.encoding import Ids, Triplets, encode_triplets
 from glfm_cli.errors import SchemaError, UsageError
-from glfm_cli.executors import available_threads
-from glfm_cli.io import read_table
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.latent import Array, Entries
 from glfm_cli.links.binomial import BinomialLink
@@ -33,7 +30,7 @@ from glfm_cli.matrices.pairs import (
     seen_at,
     unobserved,
 )
-from glfm_cli.matrices.side import read_side
+from glfm_cli.matrices.side import Features, SideCode, read_side
 from glfm_cli.posterior import Posterior, gates
 from glfm_cli.sampling import Observer, Plan, Run, sample
 from glfm_cli.schema import ColumnType, Schema
@@ -50,6 +47,10 @@ class MatrixTask:
 
     rows, columns : every id, those at the end known from their features alone
     covariates : names of the covariates of rows, and of columns, without the intercepts
+    codes : how those from tables of features are made
+    missingness : how many covariates were asked for that the pattern of observed cells gives
+    known : rows and columns of the fit that others were added to; 0 where there is none
+    has_cells : whether the observed cells are known; not of a fit that was saved without
     """
 
     problem: Problem
@@ -58,6 +59,10 @@ class MatrixTask:
     rows: Ids
     columns: Ids
     covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    codes: tuple[SideCode | None, SideCode | None] = (None, None)
+    missingness: int | None = None
+    known: tuple[int, int] = (0, 0)
+    has_cells: bool = True
 
     def sample(
         self,
@@ -86,8 +91,9 @@ class MatrixTask:
         """Return the pairs that a table lists, or all that have no value; checked now."""
         if table is not None:
             return partial(in_parts, read_pairs(table, self.rows, self.columns, file=file))
-        unobserved(self.triplets, self.rows, self.columns, every)
-        return partial(unobserved, self.triplets, self.rows, self.columns, every)
+        which = partial(unobserved, self.triplets, self.rows, self.columns, every, self.known)
+        which()
+        return which
 
 
 WhichPairs = partial[Iterator[Pairs]]
@@ -104,20 +110,55 @@ def plan_matrix(
     thin: int | None = None,
     seed: int | None = None,
     settings: Mapping[str, object] | None = None,
-    row_features: tuple[pa.Table, Schema] | None = None,
-    column_features: tuple[pa.Table, Schema] | None = None,
+    row_features: Features = None,
+    column_features: Features = None,
     missingness_features: int | None = None,
     file: str | None = None,
-    feature_files: tuple[str | None, str | None] = (None, None),
 ) -> MatrixTask:
     """Check everything and encode the cells and what is known of their rows and columns.
 
-    The options are those of `impute_matrix`; `file` and `feature_files` name the tables in errors.
+    The options are those of `impute_matrix`; `file` names the table in errors.
 
     Raises
     ------
     GlfmError
         A table, its types or an option are wrong.
+    """
+    return plan_triplets(
+        encode_triplets(table, schema, file=file),
+        model=model,
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        thin=thin,
+        seed=seed,
+        settings=settings,
+        row_features=row_features,
+        column_features=column_features,
+        missingness_features=missingness_features,
+    )
+
+
+def plan_triplets(
+    triplets: Triplets,
+    *,
+    model: str | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
+    draws: int | None = None,
+    thin: int | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    row_features: Features = None,
+    column_features: Features = None,
+    missingness_features: int | None = None,
+) -> MatrixTask:
+    """Check the options, which are those of `impute_matrix`, and what is known of both sides.
+
+    Raises
+    ------
+    GlfmError
+        A table of features or an option is wrong.
     """
     if model not in (None, MODEL):
         raise UsageError(
@@ -133,11 +174,10 @@ def plan_matrix(
     configs = apply_settings(
         {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
     )
-    triplets = encode_triplets(table, schema, file=file)
     _check_names(triplets)
     link, x = _link(triplets, configs["links"])
-    rows, of_rows, row_names = _with_side(triplets.rows, row_features, feature_files[0])
-    columns, of_columns, names = _with_side(triplets.columns, column_features, feature_files[1])
+    rows, of_rows, row_names, row_code = _with_side(triplets.rows, row_features)
+    columns, of_columns, names, code = _with_side(triplets.columns, column_features)
     entries = Entries(triplets.row, triplets.column, (len(rows), len(columns)))
     if missingness_features is not None:
         by_row, by_column = of_gaps(entries, missingness_features)
@@ -154,20 +194,27 @@ def plan_matrix(
         of_rows,
         of_columns,
     )
-    return MatrixTask(problem, plan, triplets, rows, columns, (row_names, names))
+    return MatrixTask(
+        problem,
+        plan,
+        triplets,
+        rows,
+        columns,
+        (row_names, names),
+        (row_code, code),
+        missingness_features,
+    )
 
 
 def _with_side(
-    ids: Ids, given: tuple[pa.Table, Schema] | None, file: str | None
-) -> tuple[Ids, Array | None, tuple[str, ...]]:
-    """Return the ids of a side, those known from their features alone at the end; features; names.
-
-    `file` is that of the features, for messages.
-    """
+    ids: Ids, given: Features
+) -> tuple[Ids, Array | None, tuple[str, ...], SideCode | None]:
+    """Return a side's ids, those known from their features alone last; features; names; code."""
     if given is None:
-        return ids, None, ()
-    side = read_side(*given, file=file)
-    return *side.of(ids, file), side.names
+        return ids, None, (), None
+    assert given.schema is not None
+    side = read_side(given.table, given.schema, file=given.file)
+    return *side.of(ids, given.file), side.names, side.code
 
 
 def _beside(features: Array | None, more: Array) -> Array:
@@ -305,77 +352,3 @@ def _in_numbers(levels: tuple[str, ...], p: Array, mean: Array, sd: Array) -> tu
         return mean, sd
     mean = p @ values
     return mean, np.sqrt(np.maximum(p @ values**2 - mean**2, 0.0))
-
-
-def impute_matrix(
-    table: pa.Table | str | os.PathLike[str],
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
-    *,
-    pairs: pa.Table | str | os.PathLike[str] | None = None,
-    all_pairs: bool = False,
-    row_features: tuple[Any, Any] | None = None,
-    column_features: tuple[Any, Any] | None = None,
-    missingness_features: int | None = None,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    thin: int | None = None,
-    seed: int | None = None,
-    threads: int | None = None,
-    time_limit: float | None = None,
-    settings: Mapping[str, object] | None = None,
-    estimate: Estimate = "auto",
-    interval: float = INTERVAL,
-    observer: Observer | None = None,
-) -> tuple[pa.Table, MatrixCompletion]:
-    """Predict cells of a matrix that is given as triplets.
-
-    Parameters
-    ----------
-    table, types
-        The triplets and what their columns are: roles row, column and value.
-    pairs : pyarrow.Table or path, optional
-        The cells wanted, in columns named as those of the ids; all without a value if left out.
-    all_pairs : bool
-        Whether these may be more than ten million.
-    row_features, column_features : (table, types), optional
-        What is known of rows and of columns, a row each, with one column of role id.
-    missingness_features : int, optional
-        So many leading singular vectors of the pattern of observed cells are covariates of rows
-        and columns, too.
-    chains, warmup, draws, thin, seed, threads, time_limit, settings, interval, observer
-        As in `impute`.
-    estimate : {"auto", "mean", "median", "mode"}
-        As in `impute`; of binomial values it is the mean of the hit rate.
-
-    Returns
-    -------
-    pyarrow.Table, MatrixCompletion
-        The predictions (`MatrixCompletion.table_of`), and what they come from.
-    """
-    sides = [
-        None if given is None else (_table(given[0]), as_schema(given[1]))
-        for given in (row_features, column_features)
-    ]
-    task = plan_matrix(
-        _table(table),
-        as_schema(types),
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        thin=thin,
-        seed=seed,
-        settings=settings,
-        row_features=sides[0],
-        column_features=sides[1],
-        missingness_features=missingness_features,
-    )
-    which = task.pairs(None if pairs is None else _table(pairs), all_pairs)
-    workers = threads or available_threads()
-    run = task.sample(threads=workers, time_limit=time_limit, observer=observer)
-    completion = MatrixCompletion.of(task, run, interval)
-    return pa.concat_tables(completion.parts(which, estimate)), completion
-
-
-def _table(given: pa.Table | str | os.PathLike[str]) -> pa.Table:
-    return given if isinstance(given, pa.Table) else read_table(given)

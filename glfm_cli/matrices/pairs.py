@@ -65,8 +65,12 @@ def read_pairs(table: pa.Table, rows: Ids, columns: Ids, *, file: str | None = N
     return Pairs(found[0], found[1])
 
 
-def unobserved(triplets: Triplets, rows: Ids, columns: Ids, every: bool) -> Iterator[Pairs]:
+def unobserved(
+    triplets: Triplets, rows: Ids, columns: Ids, every: bool, known: tuple[int, int] = (0, 0)
+) -> Iterator[Pairs]:
     """Yield all pairs that have no value, in parts, ascending by row, then by column.
+
+    Of the first `known` rows and columns, those of a fit, no pairs are yielded.
 
     Raises
     ------
@@ -74,23 +78,28 @@ def unobserved(triplets: Triplets, rows: Ids, columns: Ids, every: bool) -> Iter
         There are more than ten million and not `every` one is asked for.
     """
     n_rows, n_columns = len(rows), len(columns)
-    n_pairs = n_rows * n_columns - triplets.row.size
+    old = (triplets.row < known[0]) & (triplets.column < known[1])
+    n_pairs = n_rows * n_columns - triplets.row.size - known[0] * known[1] + int(old.sum())
     if n_pairs > MOST_PAIRS and not every:
         raise UsageError(
             f"{n_pairs} pairs of {rows.name} and {columns.name} have no value",
             expected=f"at most {MOST_PAIRS}",
             hint="List the pairs you want in a file for --pairs, or add --all-pairs.",
         )
-    return _unobserved(triplets, n_rows, n_columns)
+    return _unobserved(triplets, (n_rows, n_columns), known)
 
 
-def _unobserved(triplets: Triplets, n_rows: int, n_columns: int) -> Iterator[Pairs]:
+def _unobserved(
+    triplets: Triplets, shape: tuple[int, int], known: tuple[int, int]
+) -> Iterator[Pairs]:
+    n_rows, n_columns = shape
     step = max(1, PART // n_columns)
     for start in range(0, n_rows, step):
         end = min(start + step, n_rows)
         blank = np.ones((end - start, n_columns), dtype=bool)
         low, high = np.searchsorted(triplets.row, [start, end])
         blank[triplets.row[low:high] - start, triplets.column[low:high]] = False
+        blank[: max(known[0] - start, 0), : known[1]] = False
         row, column = np.nonzero(blank)
         if row.size:
             yield Pairs(row + start, column)

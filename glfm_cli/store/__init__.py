@@ -4,6 +4,7 @@
     types.yaml            the types
     links.arrow           the constants of every link
     data.arrow            the encoded table, unless it was left out
+    matrix.arrow          of a fit of triplets, the ids and how covariates are made
     chain-N.draws.arrow   an Arrow IPC stream, one record batch a draw, appended to
     chain-N.state.arrow   the chain's last state with its random state, replaced as a whole
 
@@ -24,6 +25,15 @@ from glfm_cli.store.header import (
     versions,
 )
 from glfm_cli.store.log import EVERY, Extent
+from glfm_cli.store.matrix import (
+    MatrixCells,
+    MatrixHeader,
+    StoredMatrix,
+    cell_arrays,
+    hash_of_content,
+    hash_of_matrix,
+    matrix_arrays,
+)
 from glfm_cli.store.writer import Store, check_free, discard
 
 __all__ = [
@@ -31,14 +41,21 @@ __all__ = [
     "Extent",
     "Fit",
     "Header",
+    "MatrixCells",
+    "MatrixHeader",
     "Modelled",
     "Store",
+    "StoredMatrix",
+    "cell_arrays",
     "check_folder",
     "check_free",
     "discard",
+    "hash_of_content",
     "hash_of_data",
+    "hash_of_matrix",
     "hash_of_types",
     "load_fit",
+    "matrix_arrays",
     "read_header",
     "versions",
 ]

@@ -20,6 +20,7 @@ from glfm_cli.store.content import read_data, read_links
 from glfm_cli.store.folder import check_folder
 from glfm_cli.store.header import Header, read_header
 from glfm_cli.store.log import Extent, Layout, read_draws, read_state
+from glfm_cli.store.matrix import StoredMatrix, read_matrix
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,11 @@ class Fit:
         The draws of the chains that count. Their arrays are read-only and stay on disk until
         they are used, so that a fit takes little memory.
     data : Data or None
-        The encoded table; None when it was left out by `--no-data`.
+        The encoded table; None when it was left out by `--no-data`, and of a fit of triplets.
+    matrix : StoredMatrix or None
+        Ids, cells and covariates of a fit of triplets; None of a table's.
     n_rows : int
-        Rows of the fitted table.
+        Rows of the fitted table, or of the matrix.
     plan : Plan
         Chains, warm-up, draws, thinning and seed.
     model, config, link_config
@@ -67,6 +70,7 @@ class Fit:
     data: Data | None
     extents: tuple[Extent, ...]
     notes: tuple[str, ...]
+    matrix: StoredMatrix | None = None
 
     @property
     def schema(self) -> Schema:
@@ -125,7 +129,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     header = read_header(folder)
     columns = header.columns()
     links = read_links(folder, header, columns)
-    layout = Layout(header.latent, links, header.n_rows)
+    layout = Layout.of(header, links)
     found = [read_state(folder, index) for index in range(header.plan.chains)]
     extents = tuple(Extent() if one is None else one[0] for one in found)
     del found
@@ -145,7 +149,10 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         columns=columns,
         links=links,
         posterior=Posterior(header.latent, links, spans_of(links), kept, header.recalibration),
-        data=read_data(folder, header, columns) if header.has_data else None,
+        data=read_data(folder, header, columns) if header.has_data and not header.matrix else None,
+        matrix=None
+        if header.matrix is None
+        else read_matrix(folder, header.matrix, header.n_rows, header.has_data),
         extents=extents,
         notes=_notes(header.plan, extents),
     )

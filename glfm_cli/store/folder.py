@@ -22,7 +22,10 @@ import pyarrow as pa
 from glfm_cli.errors import OutputError, StoreError
 
 HEADER, TYPES, LINKS, DATA, LOCK = "run.json", "types.yaml", "links.arrow", "data.arrow", "lock"
-_KNOWN = re.compile(r"(run\.json|types\.yaml|(links|data)\.arrow|lock|chain-\d+\.\w+\.arrow)")
+MATRIX = "matrix.arrow"
+_KNOWN = re.compile(
+    r"(run\.json|types\.yaml|(links|data|matrix)\.arrow|lock|chain-\d+\.\w+\.arrow)"
+)
 _TEMPORARY = re.compile(r"\.[\w.-]+\.[0-9a-f]{12}\.tmp")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end

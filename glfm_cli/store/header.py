@@ -21,9 +21,10 @@ from glfm_cli.latent.latent import LatentModel
 from glfm_cli.links.link import LinkConfig
 from glfm_cli.recalibration import Recalibration
 from glfm_cli.sampling import Plan
-from glfm_cli.schema import LEVELLED, Column, ColumnType, Schema
+from glfm_cli.schema import LEVELLED, Column, ColumnType, Role, Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import HEADER, TYPES, read_small
+from glfm_cli.store.matrix import MatrixHeader
 
 FORMAT = 1
 MOST_BYTES = 64 * 2**20  # of run.json and of types.yaml
@@ -50,6 +51,7 @@ class Header:
     links_hash : SHA-256 of the file with the links' constants, once it is written
     seconds : of sampling so far, over all sittings that ended
     recalibration : how forecasts are corrected; None before the run has ended
+    matrix : of a fit of triplets, whose `n_rows` are those of the matrix; None of a table
     """
 
     model: str
@@ -70,6 +72,7 @@ class Header:
     links_hash: str = ""
     seconds: float = 0.0
     recalibration: Recalibration | None = None
+    matrix: MatrixHeader | None = None
 
     @property
     def latent(self) -> LatentModel:
@@ -102,6 +105,8 @@ class Header:
             "has_data": self.has_data,
             "seconds": round(self.seconds, 3),
         }
+        if self.matrix is not None:
+            content["matrix"] = self.matrix.to_dict()
         if self.recalibration is not None:
             content["recalibration"] = {
                 "exponents": self.recalibration.exponents.tolist(),
@@ -185,6 +190,7 @@ def read_header(folder: Path) -> Header:
         versions={str(k): str(v) for k, v in said.mapping("versions").items()},
         seconds=said.seconds(),
         recalibration=said.recalibration(),
+        matrix=said.matrix(),
     )
     if header.types_hash != hash_of_types(schema):
         raise StoreError(
@@ -289,6 +295,16 @@ class _Reader:
             raise self.wrong("recalibration", value, "one exponent and two tilts a column")
         return Recalibration(exponents, tilts)
 
+    def matrix(self) -> MatrixHeader | None:
+        """Return what is said of a matrix, None of a table."""
+        value = self.content.get("matrix")
+        if value is None:
+            return None
+        try:
+            return MatrixHeader.from_dict(value)
+        except (ValueError, TypeError, KeyError) as error:
+            raise self.wrong("matrix", str(error), "the sizes, ids and covariates") from None
+
     def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configurations, every field of which must be given."""
         said: dict[str, object] = {}
@@ -322,8 +338,7 @@ class _Reader:
         texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
         if not named or not texts or len(set(levels or ())) < len(levels or ()):
             raise self.wrong("modelled", item, "a column with name, type, index and levels")
-        kinds = [str(kind) for kind in ColumnType if kind is not ColumnType.BINOMIAL]
-        if item["type"] not in kinds or (item["type"] in LEVELLED) != bool(levels):
+        if item["type"] not in map(str, ColumnType) or (item["type"] in LEVELLED) != bool(levels):
             raise self.wrong("modelled", item["type"], "a type, with levels where it has some")
         table = self.texts("table")
         index = self.whole(item, "index", 0, len(table) - 1)
@@ -335,7 +350,8 @@ class _Reader:
 def _typed(column: Column, modelled: Modelled) -> Column:
     """Return a resolved column with the type it was fitted with; a predictor may have had none."""
     kind = ColumnType(modelled.type)
-    if not column.modelled or column.type not in (None, kind):
+    modelled_here = column.modelled or column.role is Role.VALUE
+    if not modelled_here or column.type not in (None, kind):
         raise StoreError(f"column '{column.name}' is {column.type}, not {kind}")
     if column.levels is not None and tuple(column.levels) != modelled.levels:
         raise StoreError(f"column '{column.name}' has other levels")

@@ -34,6 +34,7 @@ from glfm_cli.store.folder import (
     write_all,
     writing,
 )
+from glfm_cli.store.header import Header
 from glfm_cli.streams import Streams
 
 EVERY = 5.0  # seconds between two saved states, by default
@@ -42,16 +43,27 @@ SHARE = 0.02  # of the time, at most, that saving takes
 
 @dataclass(frozen=True)
 class Layout:
-    """What the draws of a fit look like: the model, its links, and the size of the table."""
+    """What the draws of a fit look like: the model, its links, and the size of the table.
+
+    n_columns : of a matrix; None of a table, which has those of its links
+    """
 
     model: LatentModel
     links: tuple[Link, ...]
     n_rows: int
+    n_columns: int | None = None
+
+    @classmethod
+    def of(cls, header: Header, links: tuple[Link, ...]) -> Layout:
+        """Return that of a fit."""
+        n_columns = None if header.matrix is None else header.matrix.n_columns
+        return cls(header.latent, links, header.n_rows, n_columns)
 
     @property
     def sizes(self) -> Sizes:
         """Return the sizes of the table."""
-        return Sizes(self.n_rows, spans_of(self.links)[-1][1], len(self.links))
+        n_latent = spans_of(self.links)[-1][1] if self.n_columns is None else self.n_columns
+        return Sizes(self.n_rows, n_latent, len(self.links))
 
     def pack(self, draw: Draw) -> dict[str, Array]:
         """Return a draw as named arrays: `latent.*`, and `params` and `trace` as `Names` says.

@@ -20,6 +20,7 @@ from glfm_cli.links.constants import constants_of
 from glfm_cli.links.link import Link
 from glfm_cli.recalibration import Recalibration
 from glfm_cli.sampling import Plan
+from glfm_cli.store.arrays import to_stream
 from glfm_cli.store.content import data_out, links_out, read_links
 from glfm_cli.store.folder import (
     DATA,
@@ -46,7 +47,7 @@ class Store:
         self, folder: Path, header: Header, links: tuple[Link, ...], every: float = EVERY
     ) -> None:
         self.folder, self.header = folder, header
-        self._layout = Layout(header.latent, links, header.n_rows)
+        self._layout = Layout.of(header, links)
         self._every = every
         self._lock = lock(folder)
 
@@ -58,9 +59,12 @@ class Store:
         links: tuple[Link, ...],
         data: Data | None,
         *,
+        more: Mapping[str, Mapping[str, Array]] | None = None,
         every: float = EVERY,
     ) -> Store:
         """Write a new folder, which appears as a whole, and return it open.
+
+        `more` are named arrays of further files, which a fit of triplets has.
 
         Raises
         ------
@@ -79,6 +83,8 @@ class Store:
                 replace_file(draft, TYPES, [header.schema.to_yaml().encode()])
                 if data is not None:
                     replace_file(draft, DATA, [data_out(data)])
+                for name, arrays in (more or {}).items():
+                    replace_file(draft, name, [to_stream(arrays)])
                 replace_file(draft, HEADER, [header.to_json().encode()])
                 os.rename(draft, folder)
             except BaseException:
