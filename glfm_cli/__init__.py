@@ -32,6 +32,7 @@ _EXPORTS = {
     "explore_matrix": "exploration",
     "Multiple": "completion",
     "impute": "completion",
+    "evaluate_matrix": "evaluation.cells",
     "impute_matrix": "matrices",
     "load_fit": "store",
     "Suggestion": "acquisition",

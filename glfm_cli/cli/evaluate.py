@@ -52,7 +52,8 @@ Methods = Annotated[
         metavar="NAME,...",
         help="What completes the table: a model (glfm), sibp (all columns Gaussian), marginal (no "
         "features), mean (mean, median, mode), draw (a random observed value), knn and iterative "
-        "(with scikit-learn), and those of --method.",
+        "(with scikit-learn), and those of --method. Of triplets: bsvd, mean, row-mean, "
+        "column-mean.",
     ),
 ]
 Program = Annotated[
@@ -74,9 +75,9 @@ Mechanism = Annotated[
     str,
     typer.Option(
         "--mechanism",
-        metavar="mcar|mar|mnar|observed",
+        metavar="mcar|mar|mnar|observed|one-per-row",
         help="What being hidden depends on: nothing; other columns; the value itself; or it "
-        "imitates the table's own gaps.",
+        "imitates the table's own gaps. Of triplets: nothing, or one cell of every row.",
     ),
 ]
 Reference = Annotated[
@@ -173,6 +174,11 @@ def run(
     draws: options.Draws = options.DRAWS,
     thin: options.Thin = options.THIN,
     seed: options.Seed = 0,
+    row_features: options.RowFeatures = None,
+    row_types: options.RowTypes = None,
+    column_features: options.ColumnFeatures = None,
+    column_types: options.ColumnTypes = None,
+    missingness_features: options.MissingnessFeatures = None,
     threads: Threads = None,
     time_limit: options.TimeLimit = None,
     settings: options.Settings = None,
@@ -192,6 +198,7 @@ def run(
     errors and paired differences over repeats.
     """
     from glfm_cli.cli.evaluate_watch import Watch
+    from glfm_cli.completion import as_schema
     from glfm_cli.evaluation import evaluate
     from glfm_cli.settings import parse_assignments
 
@@ -204,6 +211,27 @@ def run(
     }
     _check_files({**tables, **files}, outputs, as_json)
     _check_compare(data, compare, truth, masked)
+    from glfm_cli.cli import matrix
+
+    if matrix.is_asked(ctx, as_schema(types)):
+        from glfm_cli.cli import evaluate_matrix as triplets
+
+        sampling = options.given(ctx, ("chains", "warmup", "draws", "thin"))
+        sampling |= {"seed": seed, "threads": threads, "time_limit": time_limit}
+        sampling["settings"] = parse_assignments(settings or [])
+        given = options.given(ctx, ("methods", "rates", "repeats", "mechanism"))
+        for name, parse in (("methods", _listed), ("rates", parse_rates)):
+            if name in given:
+                given[name] = parse(given[name])
+        sources = matrix.Sources(
+            data[0],
+            None,
+            False,
+            (row_features, column_features),
+            (row_types, column_types),
+            missingness_features,
+        )
+        return triplets.run(ctx, sources, triplets.Asked(sampling, output, as_json), given)
     if compare:
         evaluation = _compared(data, truth, types, masked, reference, output)
         return _report(console, evaluation, _names(data), outputs, as_json)
