@@ -1,18 +1,21 @@
 """What a sweep of the low-rank model costs: processor time and memory by observed cells.
 
     python benchmarks/matrix_speed.py [--cells 100000,300000,1000000] [--rows 6000] [--columns 4000]
-                                      [--components 32] [--sweeps 5]
+                                      [--components 32] [--sweeps 5] [--smurff]
 
 Made-up ratings of rank `components`, that many components held on (`max_components`, all of them
 on from the start), one thread. Printed: seconds a sweep, seconds a million cells, and bytes a cell
-beyond the factors; at the end the exponent of seconds in cells. Where the package `smurff` is
-installed, the seconds of its sweep at as many latent dimensions on the same cells stand beside.
+beyond the factors; at the end the exponent of seconds in cells. With `--smurff` the package of that
+name is installed into a temporary folder, and the seconds of its sweep at as many latent dimensions
+on the same cells, in the same run, stand beside.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import subprocess
+import sys
+import tempfile
 import time
 import tracemalloc
 
@@ -30,6 +33,7 @@ from glfm_cli.schema import Column, ColumnType
 from glfm_cli.streams import Streams
 
 Array = np.ndarray
+SMURFF = ("smurff==1.1", "h5sparse-tensor", "h5py", "six")
 
 
 def make(m: int, shape: tuple[int, int], rank: int) -> tuple[Array, Array, Array]:
@@ -72,6 +76,13 @@ def ours(
     return (time.process_time() - start) / sweeps, (held - factors) / n, float(np.mean(ranks))
 
 
+def install(folder: str) -> None:
+    """Install smurff into a folder, and let it be imported from there."""
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder]
+    subprocess.run([*pip, *SMURFF], check=True)
+    sys.path.append(folder)
+
+
 def theirs(cells: tuple[Array, Array, Array], shape: tuple[int, int], K: int, sweeps: int) -> float:
     """Return the seconds of a sweep of smurff's BPMF."""
     import smurff
@@ -103,9 +114,17 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=4000)
     parser.add_argument("--components", type=int, default=32)
     parser.add_argument("--sweeps", type=int, default=5)
+    parser.add_argument("--smurff", action="store_true", help="install it, and compare")
     asked = parser.parse_args()
-    shape = (asked.rows, asked.columns)
-    beside = importlib.util.find_spec("smurff") is not None
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.smurff:
+            install(folder)
+        compare(asked)
+
+
+def compare(asked: argparse.Namespace) -> None:
+    """Measure and print."""
+    shape, beside = (asked.rows, asked.columns), asked.smurff
     print("    cells  s/sweep  s/million  bytes/cell  rank" + ("   smurff" if beside else ""))
     sizes, seconds = [], []
     with threadpool_limits(limits=1):
