@@ -24,6 +24,7 @@ NO_DATA = (
     "the fit was saved without its table, so columns are not compared with it and no cells are "
     "listed"
 )
+OF_TRIPLETS = "the fit is of triplets, whose cells are not compared with what the model makes"
 
 
 def diagnose_fit(
@@ -58,7 +59,9 @@ def diagnose_fit(
     traces = posterior.traces()
     gaps: dict[int, Array] = {}
     checks = uncertain = None
+    absent: tuple[str, ...] = (NO_DATA,) if fit.matrix is None else (OF_TRIPLETS,)
     if data is not None:
+        absent = ()
         wanted = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns)}
         gaps = {d: rows for d, rows in wanted.items() if rows.size}
         # The same cells as after the run that made the fit.
@@ -77,7 +80,7 @@ def diagnose_fit(
         labels={name: _label(name, fit) for name in traces},
         checks=checks,
         uncertain=uncertain,
-        notes=(*fit.notes, *((NO_DATA,) if data is None else ())),
+        notes=(*fit.notes, *absent),
         advice=(),
     )
     return replace(result, advice=advise(result, fit))

@@ -173,3 +173,4 @@ def test_a_kept_fit_can_be_explored_asked_and_diagnosed(fitted: Any, here: Any) 
     assert len(rows_of(chosen.stdout)) == 3
     said = here("diagnose", "fit.glfm")
     assert said.status == 0, said.stderr
+    assert "was saved without its table" not in said.stdout + said.stderr

@@ -89,7 +89,7 @@ def test_intervals_cover_in_short(kind: str, seed: int, monkeypatch: pytest.Monk
     for name, value in (("chains", 1), ("warmup", 80), ("draws", 50), ("thin", 1)):
         monkeypatch.setitem(PLAN, name, value)
     for what, share in coverage(kind, seed).items():
-        assert 0.82 < share <= 1.0, what
+        assert 0.7 < share <= 1.0, what  # one set, whose cells err together
 
 
 @pytest.mark.slow
