@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from glfm_cli import Exploration, explore
+from glfm_cli.diagnostics import diagnose
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
-from glfm_cli.exploration.lines import remainder_line
+from glfm_cli.exploration.features import Effect
+from glfm_cli.exploration.lines import convergence_line, remainder_line
 from glfm_cli.exploration.patterns import best_overlap
 from glfm_cli.exploration.result import Remainder
+from glfm_cli.exploration.scales import Profile
 from glfm_cli.exploration.stability import correlations
-from glfm_cli.exploration.words import number, percent, without_middle
+from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
 
 SHORT: dict[str, Any] = {"chains": 3, "warmup": 40, "draws": 6, "threads": 1}
 N_ROWS = 200
@@ -93,6 +96,43 @@ def test_words_name_the_columns_a_feature_moves_and_which_way(
     assert "visits lower" in words
     assert "city more Rome" in words
     assert all(effect.agreement > 0.9 for effect in hot.effects[:3])
+
+
+def test_the_line_on_convergence_calls_columns_by_name(
+    planted: tuple[Exploration, np.ndarray], seed: int
+) -> None:
+    apart = np.random.default_rng(seed).normal([[0.0], [9.0]], 1.0, (2, 20))
+    found = dataclasses.replace(planted[0], diagnostics=diagnose({"noise_3": apart}, ["noise_3"]))
+    line = convergence_line(found)
+    assert "the noise of 'cold' has R-hat" in line
+    assert "noise_" not in line
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "said"),
+    [
+        ((0.2, 0.3, 0.5), (0.1, 0.2, 0.7), "grade higher (high: 50 % → 70 %)"),
+        ((0.6, 0.2, 0.2), (0.2, 0.5, 0.3), "grade higher (mid or above: 40 % → 80 %)"),
+        ((0.2, 0.3, 0.5), (0.6, 0.2, 0.2), "grade lower (low: 20 % → 60 %)"),
+        ((0.3, 0.1, 0.6), (0.3, 0.6, 0.1), "grade lower (mid or below: 40 % → 90 %)"),
+    ],
+)
+def test_words_on_ordered_levels_speak_of_the_end_that_gains(
+    planted: tuple[Exploration, np.ndarray], off: Any, on: Any, said: str
+) -> None:
+    (scale,) = (scale for scale in planted[0].scales if scale.name == "grade")
+    profiles = [Profile(float(np.arange(3) @ mass), np.array(mass)) for mass in (off, on)]
+    assert in_words(Effect(scale, *profiles, agreement=1.0)) == said
+
+
+def test_a_typical_level_fits_its_column(planted: tuple[Exploration, np.ndarray]) -> None:
+    (scale,) = (scale for scale in planted[0].scales if scale.name == "city")
+    profile = Profile(np.nan, np.array([0.25, 0.75]))
+    assert [typical(scale, profile, letters) for letters in (None, 9, 8)] == [
+        "Rome 75 %",
+        "Rome 75 %",
+        "Rome\n75 %",
+    ]
 
 
 def test_patterns_partition_the_rows(planted: tuple[Exploration, np.ndarray]) -> None:

@@ -14,6 +14,7 @@ from matplotlib.text import Text
 
 from glfm_cli import Exploration, explore
 from glfm_cli.errors import OutputError, UsageError
+from glfm_cli.plots.style import SMALL, told_apart
 
 PLOTS = ("plot_overview", "plot_columns", "plot_traces", "plot_fit", "plot_dependence")
 
@@ -21,12 +22,14 @@ PLOTS = ("plot_overview", "plot_columns", "plot_traces", "plot_fit", "plot_depen
 def a_table(seed: int, n_rows: int = 120) -> tuple[pa.Table, dict[str, Any]]:
     rng = np.random.default_rng(seed)
     on = rng.random(n_rows) < 0.4
-    long = "a name as long as those that questionnaires like to give to their questions"
+    long = "a_name_as_long_as_those_that_questionnaires_like_to_give_to_their_questions"
     columns = {
-        "price": np.exp(rng.normal(4 + 3 * on, 1.0)),
+        "price": np.exp(rng.normal(10 + 3 * on, 1.0)),
         "height": rng.normal(170 + 12 * on, 5),
         "visits": rng.poisson(2 + 9 * on),
-        "state": np.array([f"state number {i}" for i in rng.integers(30, size=n_rows) // (1 + on)]),
+        "state": np.array(
+            [f"State no. {i} of the country" for i in rng.integers(30, size=n_rows) // (1 + on)]
+        ),
         "grade": np.array(["low", "middle", "high"])[np.clip(rng.poisson(0.3 + on), 0, 2)],
         long: rng.normal(on, 1),
     }
@@ -141,6 +144,50 @@ def test_of_many_levels_those_are_drawn_in_which_patterns_differ_most(found: Exp
     assert axes.get_title(loc="left") == "state: 5 of 30 levels"
     drawn = {label.get_text() for label in axes.get_yticklabels()}
     assert len(drawn) == 5  # each told from the others, though its name is cut
+
+
+def test_texts_that_begin_and_end_alike_are_told_apart() -> None:
+    texts = [f"Département n° {i} de la République française" for i in (1, 12)]
+    assert told_apart([*texts, "Corse"], 60, SMALL) == ["…1…", "…12…", "Corse"]
+    scale = ["strongly disagree with it all", "rather agree", "strongly agree with it all"]
+    assert told_apart(scale, 60, SMALL) == ["…disagree…", "rather agree", "…agree…"]
+    assert told_apart(["same text of both"] * 2, 40, SMALL)[0].startswith("…")
+
+
+def alone(seed: int, kind: str, **columns: Any) -> Exploration:
+    """Explore columns of one type, with as few draws as can be."""
+    options: dict[str, Any] = {"chains": 1, "warmup": 1, "draws": 1, "threads": 1}
+    return explore(pa.table(columns), {"rest": kind}, seed=seed, **options)
+
+
+def test_counts_with_a_long_tail_are_stretched_and_keep_their_zero(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.floor(np.exp(rng.normal(1, 1.6, 300)))
+    axes = alone(seed, "count", x=x).plot_columns().axes[0]
+    assert axes.get_xticks()[0] == 0
+    seen = axes.patches[0].get_data()  # type: ignore[attr-defined]
+    edges = seen.edges + 0.5
+    assert (edges == edges.round()).all()  # a count is in one bin
+    assert seen.values.sum() >= 0.99
+    assert alone(seed, "count", x=x % 9).plot_columns().axes[0].get_xscale() == "linear"
+
+
+def test_few_cells_are_all_drawn(seed: int) -> None:
+    axes = alone(seed, "real", x=[1.0, 2.0, 9.0]).plot_columns().axes[0]
+    seen = axes.patches[0].get_data()  # type: ignore[attr-defined]
+    assert (seen.values.size, seen.values.sum()) == (4, pytest.approx(1))
+
+
+def test_pseudo_observations_of_counts_fill_their_intervals(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = alone(seed, "count", few=rng.poisson(1, 90), many=rng.poisson(300, 90), same=[4] * 90)
+    figure = found.plot_fit()
+    assert len(figure.axes) == 2  # none for a column whose cells are all equal
+    for axes in figure.axes:
+        bars = axes.patches[0].get_data()  # type: ignore[attr-defined]
+        assert np.sum(bars.values * np.diff(bars.edges)) == pytest.approx(1)
+        line = axes.lines[0].get_ydata()
+        assert bars.values.max() < 2 * np.max(line)  # on the scale of the density
 
 
 def test_names_that_differ_at_their_ends_are_told_apart(seed: int) -> None:

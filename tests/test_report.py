@@ -79,6 +79,7 @@ def test_every_section_is_there_and_linked(page: Path) -> None:
         assert f'id="{key}"' in text
     assert "glfm explore" in text
     assert "--set initial_features=4" in text
+    assert "<summary>TYPES.yaml</summary><pre><code>glfm: 1" in text
 
 
 def test_tables_sort_only_where_asked() -> None:

@@ -193,8 +193,8 @@ def run(
         outputs.write(found)
         if record is not None:
             outputs.write_record(job.session, done, found, time_limit)
-        _show(console, found, as_json)
-        return _report(console, found, strict)
+    _show(console, found, as_json)  # the files are complete, whoever stops reading this
+    return _report(console, found, strict)
 
 
 _SAMPLING = ("types", "model", "chains", "warmup", "draws", "thin", "seed", "threads")

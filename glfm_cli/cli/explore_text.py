@@ -6,11 +6,12 @@ import io
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console as RichConsole
 from rich.table import Table
 from rich.text import Text
 
-from glfm_cli.exploration import remainder_line, sample_line, tables
+from glfm_cli.exploration import convergence_line, remainder_line, sample_line, tables
 from glfm_cli.exploration.words import number, percent, typical, without_middle
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MOST_PATTERNS = 5  # side by side; more are in the files
 MOST_COLUMNS = 40
 LONGEST_NAME = 18
+LEAST_ROOM = 8  # letters of a distribution in the table of typical rows
 WIDEST = 100
 
 
@@ -64,7 +66,7 @@ def headline(found: Exploration) -> list[str]:
     return [
         f"{', '.join(counted)}, {found.seconds:.1f} s.",
         sample_line(found),
-        found.diagnostics.summary(),
+        convergence_line(found),
     ]
 
 
@@ -76,7 +78,7 @@ def _features(console: RichConsole, found: Exploration) -> None:
     table = _table(console, "Features")
     for name in ("", "rows", "explains", "stability"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    table.add_column("switching it on", ratio=1)
+    table.add_column("switching it on", ratio=1, overflow="fold")
     for feature, part in zip(found.features, found.explained, strict=True):
         table.add_row(
             feature.name,
@@ -116,20 +118,24 @@ def _patterns(console: RichConsole, found: Exploration) -> None:
 
 
 def _typical(console: RichConsole, found: Exploration) -> None:
-    patterns = found.top_patterns[:MOST_PATTERNS]
-    table = _table(console, "Typical rows: the mean, or the likeliest level with its probability")
+    labels = [_label(scale) for scale in found.columns[:MOST_COLUMNS]]
+    longest = max(map(cell_len, labels), default=0)
+    widest = max([LEAST_ROOM, *(len(pattern.name) for pattern in found.top_patterns)])
+    n_patterns = (console.width - longest) // (widest + 1) - 1
+    patterns = found.top_patterns[: max(1, min(MOST_PATTERNS, n_patterns))]
+    each = (console.width - longest) // (1 + len(patterns))  # letters, what is between included
+    padding = 1 if each > LEAST_ROOM + 2 else 0
+    room = max(widest, each - 1 - padding)
+    title = "Typical rows: the mean, or the likeliest level with its probability"
+    table = _table(console, title, padding)
     table.add_column("", no_wrap=True)
-    table.add_column("all rows", justify="right")
-    for pattern in patterns:
-        table.add_column(pattern.name, justify="right")
+    for name in ("all rows", *(pattern.name for pattern in patterns)):
+        table.add_column(name, justify="right", overflow="fold", max_width=room)
     place = {scale.d: i for i, scale in enumerate(found.scales)}
-    for scale in found.columns[:MOST_COLUMNS]:
+    for label, scale in zip(labels, found.columns, strict=False):
         i = place[scale.d]
-        table.add_row(
-            Text(_label(scale)),
-            Text(typical(scale, found.baseline[i])),
-            *(Text(typical(scale, pattern.profiles[i])) for pattern in patterns),
-        )
+        profiles = found.baseline[i], *(pattern.profiles[i] for pattern in patterns)
+        table.add_row(Text(label), *(Text(typical(scale, one, room)) for one in profiles))
     console.print(table)
     left = len(found.columns) - MOST_COLUMNS
     if left > 0:
@@ -162,11 +168,12 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _table(console: RichConsole, title: str) -> Table:
+def _table(console: RichConsole, title: str, padding: int = 1) -> Table:
     """Print a title, as wide as the page and not as the table, and return a table to fill."""
     console.print()
     console.print(Text(title, style="bold"))
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    around = (0, padding, 0, 0)
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=around)
 
 
 def _counted(n: int, what: str) -> str:

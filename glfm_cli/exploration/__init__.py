@@ -14,7 +14,7 @@ from glfm_cli.exploration.explore_matrix import (
 from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.files import check_folder, check_format, write_files
 from glfm_cli.exploration.job import Job, hide, is_saved_fit, open_fit, prepare_exploration
-from glfm_cli.exploration.lines import remainder_line, sample_line
+from glfm_cli.exploration.lines import convergence_line, remainder_line, sample_line
 from glfm_cli.exploration.matrix_result import MatrixExploration
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.request import TOP, Request, make_request
@@ -33,6 +33,7 @@ __all__ = [
     "check_folder",
     "check_format",
     "check_nothing_to_sample",
+    "convergence_line",
     "describe_matrix",
     "describe_run",
     "explore",

@@ -199,6 +199,7 @@ def describe_run(run: Run, job: Job, request: Request) -> Exploration:
         else alike(posterior, request.similar - 1, bias=bias),
         dependence=depend(posterior, scales) if request.dependence else None,
         options=_options(job, request),
+        schema=job.schema,
         notes=(
             *_notes_of(data),
             *run.warnings,

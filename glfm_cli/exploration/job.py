@@ -37,6 +37,7 @@ class Job:
     data : with every observed cell;  hidden : those that the fit does not see
     settings : those of model and links that are not the defaults
     source : the table's or the saved fit's name
+    schema : the types as they were given
     """
 
     session: Session | None
@@ -48,6 +49,7 @@ class Job:
     hidden: Hidden | None
     settings: Mapping[str, object]
     source: str | None
+    schema: Schema
 
     @property
     def bias(self) -> bool:
@@ -106,6 +108,7 @@ def prepare_exploration(
         hidden=hidden,
         settings={**_changed(problem.config), **_changed(problem.link_config)},
         source=file,
+        schema=session.header.schema,
     )
 
 
@@ -166,6 +169,7 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> tuple[Run, Job]:
         hidden=None,
         settings={**_changed(fit.config), **_changed(fit.link_config)},
         source=str(path),
+        schema=fit.schema,
     )
     return Run(fit.posterior, None, fit.header.seconds, fit.notes), job
 

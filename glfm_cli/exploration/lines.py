@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.words import percent
 
@@ -18,6 +20,15 @@ def sample_line(found: Exploration) -> str:
     return (
         f"Shown is draw {shown.draw + 1} of chain {shown.chain + 1}, with {n} "
         f"feature{'' if n == 1 else 's'}: {_BECAUSE[found.sample]}."
+    )
+
+
+def convergence_line(found: Exploration) -> str:
+    """Return whether the chains agree, columns called by their names."""
+    return re.sub(
+        r"'noise_(\d+)'",
+        lambda one: f"the noise of '{found.scales[int(one[1])].name}'",
+        found.diagnostics.summary(),
     )
 
 

@@ -24,6 +24,7 @@ from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.words import describe
 from glfm_cli.latent.latent import Array
 from glfm_cli.posterior import Posterior
+from glfm_cli.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Exploration:
     baseline : the observed distribution of each modelled column
     missing : which cells are missing
     surprising, similar, dependence : where asked for
-    options : what the run was asked for, by name
+    options : what the run was asked for, by name;  schema : the types as they were given
     notes : what a user should know, one line each
     """
 
@@ -86,6 +87,7 @@ class Exploration:
     similar: Similar | None
     dependence: Dependence | None
     options: dict[str, Any]
+    schema: Schema
     notes: tuple[str, ...]
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 import numpy as np
@@ -23,9 +24,9 @@ def describe(effects: Iterable[Effect], most: int = MOST, least: float = LEAST) 
 def in_words(effect: Effect) -> str:
     """Return one effect: which column, which way, how far.
 
-    Numbers: "sz higher (12 → 18 cm²)". Ordered levels: "rx3 higher (5: 24 % → 61 %)", the level
-    whose probability changes most. Other levels: "status4 more vascular (22 % → 48 %), less
-    alive (30 % → 19 %)".
+    Numbers: "sz higher (12 → 18 cm²)". Ordered levels: "pain higher (4 or above: 24 % → 61 %)",
+    the end of the scale whose probability changes most. Other levels: "status4 more vascular
+    (22 % → 48 %), less alive (30 % → 19 %)".
     """
     column = effect.scale.encoded.column
     if not effect.scale.discrete:
@@ -34,9 +35,7 @@ def in_words(effect: Effect) -> str:
     levels = effect.scale.encoded.levels
     before, after = effect.off.mass, effect.on.mass
     if effect.scale.ordered and effect.direction != "shifted":
-        most = int(np.argmax(np.abs(after - before)))
-        moved = _share(levels[most], before[most], after[most])
-        return f"{column.name} {effect.direction} ({moved})"
+        return f"{column.name} {effect.direction} ({_end(effect)})"
     gained, lost = effect.gained, effect.lost
     more = f"more {levels[gained]} ({percent(before[gained])} → {percent(after[gained])})"
     if len(levels) == 2:
@@ -45,16 +44,34 @@ def in_words(effect: Effect) -> str:
     return f"{column.name} {more}, {less}"
 
 
-def _share(level: str, before: float, after: float) -> str:
-    return f"{level}: {percent(before)} → {percent(after)}"
+def _end(effect: Effect) -> str:
+    """Return the upper end of an ordered scale that gains most, or the lower one."""
+    levels, below = effect.scale.encoded.levels, np.cumsum([effect.off.mass, effect.on.mass], 1)
+    if effect.direction == "higher":
+        first = 1 + int(np.argmax(below[0, :-1] - below[1, :-1]))
+        which = levels[first] + (" or above" if first < len(levels) - 1 else "")
+        before, after = 1 - below[:, first - 1]
+    else:
+        last = int(np.argmax(below[1, :-1] - below[0, :-1]))
+        which = levels[last] + (" or below" if last > 0 else "")
+        before, after = below[:, last]
+    return f"{which}: {percent(float(before))} → {percent(float(after))}"
 
 
-def typical(scale: Scale, profile: Profile) -> str:
-    """Return a distribution as one short text: its mean, or its likeliest level."""
+def typical(scale: Scale, profile: Profile, letters: int | None = None) -> str:
+    """Return a distribution as one short text: its mean, or its likeliest level.
+
+    Where `letters` are too few for a level and its probability, the level loses its middle and,
+    where even that would say little, the probability goes to a line of its own.
+    """
     if not scale.discrete:
         return number(profile.mean)
     top = int(np.argmax(profile.mass))
-    return f"{scale.encoded.levels[top]} {percent(float(profile.mass[top]))}"
+    level, share = scale.encoded.levels[top], percent(float(profile.mass[top]))
+    wide = sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in level)
+    if letters is None or wide + 1 + len(share) <= letters:
+        return f"{level} {share}"
+    return f"{without_middle(level, 2 * letters - 1)}\n{share}"
 
 
 def number(value: float) -> str:

@@ -19,18 +19,22 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration import Exploration
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.links.link import of_numbers
+from glfm_cli.latent.latent import Array
+from glfm_cli.plots.fit import draw_fit, varies
+from glfm_cli.plots.panels import WIDTH_LEVEL
 from glfm_cli.plots.patterns import (
     COLOURS,
     HATCHES,
     draw_column,
     head,
     legend_of,
+    room_above,
     shown_patterns,
 )
 from glfm_cli.plots.style import (
     FAINT,
     OBSERVED,
+    PLAIN,
     PREDICTED,
     SMALL,
     TEXT,
@@ -40,14 +44,14 @@ from glfm_cli.plots.style import (
     percent,
     save,
     short,
-    squeezed,
+    told_apart,
 )
 
 Path = str | os.PathLike[str]
 
 MAX_COLUMNS = 12
 
-_PANEL = (3.3, 2.25)  # inches
+_PANEL = (3.4, 2.25)  # inches
 _WIDE = 3
 _DPI = 150
 _CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
@@ -76,7 +80,7 @@ def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
         partial(_draw_features, found=found),
         partial(_draw_patterns, found=found),
         partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
-        *(partial(draw_column, found=found, scale=scale) for scale in columns),
+        *_columns_drawn(found, columns, _names_of(found)),
     ]
     return _drawn(draw, path, legend_of(found))
 
@@ -89,8 +93,8 @@ def plot_columns(
     Parameters and errors are those of `plot_exploration`; `columns` names the columns to draw.
     """
     scales = _most_moved(found, MAX_COLUMNS) if columns is None else _named(found, columns)
-    draw = [partial(draw_column, found=found, scale=scale) for scale in scales[:MAX_COLUMNS]]
-    return _drawn(list(draw), path, legend_of(found))
+    draw = _columns_drawn(found, scales[:MAX_COLUMNS])
+    return _drawn(draw, path, legend_of(found))
 
 
 def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Figure:
@@ -125,14 +129,15 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
             axes.barh(at, share, 0.78, left=left, linewidth=0.5, **look)
             left += share
         axes.barh(at, 1 - left, 0.78, left=left, color=OBSERVED, edgecolor="white", linewidth=0.5)
-        names = [squeezed(levels[present[j]], 90, SMALL) for j in order]
+        names = told_apart([levels[present[j]] for j in order], 100, SMALL)
         axes.set_yticks(at, names, fontproperties=SMALL)
+        _count_rows(axes, counts[present[order]])
         axes.set_ylim(-0.6, present.size - 0.4)
         axes.invert_yaxis()
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(FuncFormatter(percent))
         axes.tick_params(axis="y", length=0)
-        head(axes, scale, ": share of its rows with each pattern", width=420.0)
+        head(axes, scale, ": share of rows with each pattern", width=345.0)
         others, *keys = legend_of(found, bars=True)
         others.set_label("any other pattern")
         _legend(figure, [*keys, others])
@@ -158,10 +163,10 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
     """Draw the pseudo-observations of numeric columns beside the density fitted to them.
 
     Parameters and errors are those of `plot_exploration`. A curve that misses the histogram tells
-    that a column needs a transform. 12 columns at most.
+    that a column needs a transform. 12 columns at most; those whose cells are all equal have none.
     """
-    numeric = [scale for scale in found.columns if not scale.encoded.levels][:MAX_COLUMNS]
-    draw = [partial(_draw_fit, found=found, scale=scale) for scale in numeric]
+    numeric = [scale for scale in found.columns if not scale.encoded.levels and varies(scale)]
+    draw = [partial(draw_fit, found=found, scale=scale) for scale in numeric[:MAX_COLUMNS]]
     keys: list[Patch | Line2D] = [
         Patch(facecolor=OBSERVED, label="observed cells, on the scale of the model"),
         Line2D([], [], color=PREDICTED, linewidth=2, label="the density fitted to them"),
@@ -187,8 +192,10 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         side = max(1.8, 0.27 * n)
         figure = _new((3.0 + side, 1.9 + side))
         axes = figure.add_subplot()
-        image = axes.imshow(np.ma.masked_invalid(one.strength), cmap="cividis", vmin=0, vmax=1)
-        names = [squeezed(name, 110, SMALL) for name in one.names]
+        strength = np.ma.masked_invalid(one.strength)
+        most = max(0.2, float(np.ceil(10 * strength.max()) / 10))
+        image = axes.imshow(strength, cmap="cividis", vmin=0, vmax=most)
+        names = told_apart(one.names, 110, SMALL)
         axes.set_xticks(np.arange(n), names, rotation=90, fontproperties=SMALL)
         axes.set_yticks(np.arange(n), names, fontproperties=SMALL)
         axes.tick_params(length=0)
@@ -201,7 +208,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
                 for b in range(n):
                     if a != b:
                         value = float(one.strength[a, b])
-                        colour = "white" if value < 0.55 else "black"
+                        colour = "white" if value < 0.55 * most else "black"
                         axes.text(b, a, f"{value:.2f}"[1:] if value < 1 else "1", ha="center",
                                   va="center", fontsize=7, color=colour)  # fmt: skip
         if path is not None:
@@ -210,6 +217,15 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
 
 
 # ------------------------------------------------------------------------------------ panels
+
+
+def _count_rows(axes: Axes, counts: Array) -> None:
+    """Write right of every bar how many rows it stands for."""
+    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points",
+                            "fontproperties": SMALL, "color": FAINT, "va": "center"}  # fmt: skip
+    for place, n in enumerate(counts):
+        axes.annotate(f"{n:,}", (1, place), (7, 0), **look)
+    axes.annotate("rows", (1, 1), (7, 4), **{**look, "xycoords": "axes fraction", "va": "bottom"})
 
 
 def _draw_features(axes: Axes, found: Exploration) -> None:
@@ -233,7 +249,7 @@ def _draw_patterns(axes: Axes, found: Exploration) -> None:
     _subtitle(axes, "share of rows")
     patterns = shown_patterns(found)
     share = np.array([pattern.share for pattern in patterns])
-    names = [short(found.features_on(pattern), 80, SMALL) for pattern in patterns]
+    names = _names_of(found)
     at = np.arange(len(names))
     for i in range(at.size):
         axes.barh(at[i], share[i], 0.72, color=COLOURS[i])
@@ -259,7 +275,7 @@ def _draw_trace(axes: Axes, found: Exploration, name: str, title: str) -> None:
         axes.plot(at, values, color=_CHAINS[c % len(_CHAINS)], linewidth=1.0,
                   marker="." if len(values) < 3 else None)  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=name == "features"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -277,30 +293,6 @@ def _draw_n_features(axes: Axes, found: Exploration) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(percent))
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw_fit(axes: Axes, found: Exploration, scale: Scale) -> None:
-    head(axes, scale)
-    link = of_numbers(scale.link)
-    x = scale.encoded.x[scale.encoded.observed]
-    y = link.upper_end(x)
-    if link.integral:  # an interval of y stands for a count: its middle
-        y = (y + link.upper_end(x - 1)) / 2
-    y = y[np.isfinite(y)]
-    low, high = (-3.0, 3.0) if y.size == 0 else (float(y.min()) - 0.5, float(y.max()) + 0.5)
-    edges = np.linspace(low, high, 41)
-    if y.size:
-        axes.stairs(np.histogram(y, edges, density=True)[0], edges, fill=True, color=OBSERVED)
-    start = scale.span[0]
-    eta = found.shown.bias[start] + found.shown.Z.astype(np.float64) @ found.shown.B[:, start]
-    eta = eta[:: max(1, eta.size // 1000)]
-    sd = float(np.sqrt(found.shown.noise[scale.d] + link.noise))
-    at = np.linspace(low, high, 160)
-    density = np.exp(-0.5 * ((at[:, None] - eta) / sd) ** 2).mean(axis=1) / (sd * 2.5066282746)
-    axes.plot(at, density, color=PREDICTED, linewidth=1.6)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(MaxNLocator(3))
-    axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def _subtitle(axes: Axes, text: str) -> None:
@@ -327,6 +319,23 @@ def _most_moved(found: Exploration, at_most: int) -> list[Scale]:
                 size[effect.scale.d] += effect.size * min(feature.share, 1 - feature.share)
     ranked = sorted(found.columns, key=lambda scale: -size[scale.d])
     return [scale for scale in ranked if scale.encoded.observed.any()][:at_most]
+
+
+def _columns_drawn(
+    found: Exploration, scales: Sequence[Scale], beside: Sequence[str] = ()
+) -> list[Callable[[Axes], None]]:
+    """Return what draws the panel of each column, the lines above as long as there is room.
+
+    beside : names left of other panels of the figure
+    """
+    levels = [level for scale in scales for level in scale.encoded.levels]
+    width = room_above([*levels, *beside], 72 * _PANEL[0])
+    return [partial(draw_column, found=found, scale=scale, width=width) for scale in scales]
+
+
+def _names_of(found: Exploration) -> list[str]:
+    """Return what the patterns shown are called in a panel."""
+    return [short(found.features_on(one), WIDTH_LEVEL, PLAIN) for one in shown_patterns(found)]
 
 
 def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:

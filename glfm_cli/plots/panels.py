@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -20,16 +20,20 @@ from glfm_cli.plots.style import (
     plain,
     spread,
     squeezed,
+    told_apart,
+    width_of,
 )
 from glfm_cli.schema import ColumnType
 
 MAX_LEVELS = 8  # bars of one panel
+N_BINS = 24
+WIDTH_LEVEL = 66.0  # points, of the name of a level
 
-_N_BINS = 24
 _AT_MOST_TICKS = 200
 _LOG_RATIO = 20.0  # largest over smallest value from which a skewed column gets a log axis
 _LARGEST = 1e100  # what is larger, or smaller than its inverse, is drawn as if it were that
-_WIDTH_LEVEL = 54.0  # points
+_WIDTH_AXIS = 165.0  # points, of the narrowest axis
+_BETWEEN_TICKS = 6.0  # points
 
 
 def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
@@ -92,22 +96,28 @@ def prefers_log(*samples: Array) -> bool:
 
 
 def edges_of(
-    seen: Array, predicted: Array, put_in: Array, *, whole: bool, logarithmic: bool
+    seen: Array,
+    predicted: Array,
+    put_in: Array,
+    *,
+    whole: bool,
+    logarithmic: bool,
+    n_bins: int = N_BINS,
 ) -> Array:
     """Return the edges of bins over all observed values and nearly all of the predictive."""
     tails = np.quantile(predicted, [0.005, 0.995])
     every = np.concatenate([seen, put_in, tails])
     low, high = float(every.min()), float(every.max())
     if logarithmic:
-        return np.geomspace(low, high, _N_BINS + 1)
+        return np.geomspace(low, high, n_bins + 1)
     if whole:
-        step = max(1.0, np.ceil((high - low + 1) / _N_BINS))
-        n_bins = int(np.ceil((high - low + 1) / step))
-        return low - 0.5 + step * np.arange(n_bins + 1)
+        step = max(1.0, np.ceil((high - low + 1) / n_bins))
+        needed = int(np.ceil((high - low + 1) / step))
+        return low - 0.5 + step * np.arange(needed + 1)
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         half = max(abs(low), 1.0) / 2
-        return np.linspace(low - half, high + half, _N_BINS + 1)
-    return np.linspace(low, high, _N_BINS + 1)
+        return np.linspace(low - half, high + half, n_bins + 1)
+    return np.linspace(low, high, n_bins + 1)
 
 
 def _shares(x: Array, edges: Array) -> Array:
@@ -115,15 +125,32 @@ def _shares(x: Array, edges: Array) -> Array:
     return np.histogram(x, edges)[0] / max(x.size, 1)
 
 
-def space_log_ticks(axes: Axes, edges: Array) -> None:
-    """Label powers of ten on a long log axis, 1, 2 and 5 times them on a short one."""
-    low, high = np.log10(edges[0]), np.log10(edges[-1])
-    step = max(1, int(np.ceil((high - low) / 5)))
-    factors = (1,) if high - low > 3.2 else (1, 3) if high - low > 1.6 else (1, 2, 5)
-    first, last = int(np.floor(low)), int(np.ceil(high))
-    ticks = [factor * 10.0**e for e in range(first, last + 1, step) for factor in factors]
-    axes.set_xticks([tick for tick in ticks if edges[0] <= tick <= edges[-1]])
+def space_log_ticks(
+    axes: Axes, edges: Array, position: Callable[[Array], Array] = np.log10
+) -> None:
+    """Label as many of 1, 2 and 5 times the powers of ten as have room beside one another.
+
+    `position` is where a number stands on the axis; where that takes 0, 0 is labelled too.
+    """
+    low, high = float(edges[0]), float(edges[-1])
+    first, last = int(np.floor(np.log10(low if low > 0 else 1.0))), int(np.ceil(np.log10(high)))
+    choices = [((1, 2, 5), 1), ((1, 3), 1), *(((1,), step) for step in range(1, last - first + 2))]
+    for factors, step in choices:
+        ticks = [0.0] if low <= 0 else []
+        ticks += [factor * 10.0**e for e in range(first, last + 1, step) for factor in factors]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if _have_room(ticks, position(edges[[0, -1]]), position):
+            break
+    axes.set_xticks(ticks)
     axes.minorticks_off()
+
+
+def _have_room(ticks: Sequence[float], ends: Array, position: Callable[[Array], Array]) -> bool:
+    """Return whether the labels of ticks do not touch on an axis between two positions."""
+    at = position(np.array(ticks)) / (ends[1] - ends[0]) * _WIDTH_AXIS
+    half = [width_of(plain(tick), PLAIN) / 2 for tick in ticks]
+    needed = [a + b + _BETWEEN_TICKS for a, b in pairwise(half)]
+    return bool((np.diff(at) >= needed).all())
 
 
 def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
@@ -176,15 +203,22 @@ def fewer(
         Of n groups; the rarest levels are those of the first two.
     """
     n_levels = len(levels)
-    names = [squeezed(level, _WIDTH_LEVEL, PLAIN) for level in levels]
     if n_levels <= most:
-        return names, shares
+        return told_apart(levels, WIDTH_LEVEL, PLAIN), shares
     if ordered:
         cuts = np.linspace(0, n_levels, most + 1).round().astype(int)
-        runs = list(pairwise(cuts))
-        labels = [names[a] if b - a == 1 else f"{names[a]} to {names[b - 1]}" for a, b in runs]
+        labels = [_run(levels[a:b]) for a, b in pairwise(cuts)]
         return labels, np.add.reduceat(shares, cuts[:-1], axis=1)
     order = np.argsort(-shares[:2].max(axis=0), kind="stable")
     kept, rest = np.sort(order[: most - 1]), order[most - 1 :]
-    labels = [*(names[r] for r in kept), f"{rest.size} others"]
+    names = told_apart([levels[r] for r in kept], WIDTH_LEVEL, PLAIN)
+    labels = [*names, f"{rest.size} others"]
     return labels, np.column_stack([shares[:, kept], shares[:, rest].sum(axis=1)])
+
+
+def _run(levels: Sequence[str]) -> str:
+    """Return a run of neighbouring levels as one label."""
+    if len(levels) == 1:
+        return squeezed(levels[0], WIDTH_LEVEL, PLAIN)
+    room = (WIDTH_LEVEL - width_of(" to ", PLAIN)) / 2
+    return " to ".join(squeezed(level, room, PLAIN) for level in (levels[0], levels[-1]))

@@ -5,7 +5,7 @@ Patterns differ in colour and in the form of their line, so that they can be tol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +20,22 @@ from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import some_rows
 from glfm_cli.latent.latent import Array
 from glfm_cli.links.margins import Interpolated
-from glfm_cli.plots.panels import edges_of, fewer, prefers_log, space_log_ticks
-from glfm_cli.plots.style import FAINT, OBSERVED, SMALL, TITLE, percent, plain, short
+from glfm_cli.plots.panels import N_BINS, WIDTH_LEVEL, edges_of, fewer, prefers_log, space_log_ticks
+from glfm_cli.plots.style import (
+    FAINT,
+    OBSERVED,
+    PLAIN,
+    SMALL,
+    TITLE,
+    percent,
+    plain,
+    short,
+    squeezed,
+    width_of,
+)
 from glfm_cli.schema import ColumnType
+
+Position = Callable[[Array], Array]  # of a number on an axis
 
 MAX_PATTERNS = 5
 HATCHES = ("", "////", "....", "\\\\\\\\", "")
@@ -39,7 +52,9 @@ _MAX_LEVELS = 5
 _LEAST_POSITIVE = 0.95  # the part of the cells from which a log axis may leave out the others
 _ROWS = 400  # of a pattern, whose distributions are averaged
 _SMOOTH = np.array([1.0, 4.0, 6.0, 4.0, 1.0]) / 16  # over neighbouring bins
-_WIDTH = 190.0  # points, of the line above a panel
+_WIDTH = 160.0  # points, of the lines above a panel, right of the longest names of levels
+_NUMBER = 34.0  # points, of the longest number left of a panel
+_AROUND = 16.0  # points, beside a panel and its numbers
 
 
 def shown_patterns(found: Exploration) -> tuple[Pattern, ...]:
@@ -66,16 +81,26 @@ def legend_of(found: Exploration, *, bars: bool = False) -> list[Patch | Line2D]
     return keys
 
 
-def draw_column(axes: Axes, found: Exploration, scale: Scale) -> None:
+def draw_column(axes: Axes, found: Exploration, scale: Scale, width: float = _WIDTH) -> None:
     """Draw p(x | pattern) of a column for the patterns shown, on the observed distribution.
 
-    Curves for real and positive columns, steps for counts, bars for levels.
+    Curves for real and positive columns, steps for counts, bars for levels. `width` is that of
+    the lines above, in points.
     """
     if scale.encoded.levels:
-        _draw_levels(axes, found, scale)
+        _draw_levels(axes, found, scale, width)
     else:
-        head(axes, scale)
+        head(axes, scale, width=width)
         _draw_numbers(axes, found, scale)
+
+
+def room_above(names: Sequence[str], panel: float) -> float:
+    """Return how wide lines above panels may be, in points, with such names left of their axes.
+
+    panel : width of a panel, names and all
+    """
+    widest = max([width_of(name, PLAIN) for name in names], default=0.0)
+    return panel - min(max(widest, _NUMBER), WIDTH_LEVEL) - _AROUND
 
 
 def head(axes: Axes, scale: Scale, tail: str = "", width: float = _WIDTH) -> None:
@@ -83,7 +108,7 @@ def head(axes: Axes, scale: Scale, tail: str = "", width: float = _WIDTH) -> Non
     column = scale.encoded.column
     words = f"{column.label} ({column.unit})" if column.label and column.unit else None
     words = words or column.label or column.unit or ""
-    name = short(column.name, width, TITLE, tail)
+    name = squeezed(column.name, width, TITLE, tail)
     axes.set_title(name, loc="left", fontproperties=TITLE, pad=14 if words else 5)
     if words:
         axes.annotate(
@@ -115,32 +140,23 @@ def _masses(found: Exploration, scale: Scale) -> list[Array]:
 
 
 def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
-    seen = scale.encoded.x[scale.encoded.observed]
-    low, high = np.quantile(seen, [0.002, 0.998])
-    seen = seen[(seen >= low) & (seen <= high)]
-    whole = scale.encoded.column.type is ColumnType.COUNT
-    positive = seen[seen > 0]
-    logarithmic = positive.size >= _LEAST_POSITIVE * seen.size and prefers_log(positive)
-    if logarithmic:
-        seen = positive  # the few others have no place on such an axis
-    edges = edges_of(seen, seen, seen, whole=whole, logarithmic=logarithmic)
-    if logarithmic:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(plain))
-        space_log_ticks(axes, edges)
+    edges, position = _axis(scale)
+    if position is None:
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=_whole(scale)))
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
-        axes.xaxis.set_major_formatter(FuncFormatter(plain))
-    n_seen = max(int(scale.encoded.observed.sum()), 1)
-    axes.stairs(np.histogram(seen, edges)[0] / n_seen, edges, fill=True, color=OBSERVED)
-    binned = replace(scale, at=edges)
-    middle = np.sqrt(edges[:-1] * edges[1:]) if logarithmic else (edges[:-1] + edges[1:]) / 2
-    for i, mass in enumerate(_masses(found, binned)):
+        axes.set_xscale("function", functions=position) if edges[0] < 0 else axes.set_xscale("log")
+        space_log_ticks(axes, edges, position[0])
+    axes.xaxis.set_major_formatter(FuncFormatter(plain))
+    seen = scale.encoded.x[scale.encoded.observed]
+    axes.stairs(np.histogram(seen, edges)[0] / max(seen.size, 1), edges, fill=True, color=OBSERVED)
+    forth, back = position or (np.array, np.array)
+    middle = back((forth(edges[:-1]) + forth(edges[1:])) / 2)
+    for i, mass in enumerate(_masses(found, replace(scale, at=edges))):
         inside = mass[1:-1]
         if isinstance(getattr(scale.link, "margin", None), Interpolated):
             # The column's own distribution, gaps and heaps included, is the model's margin.
             inside = np.convolve(np.pad(inside, 2, mode="edge"), _SMOOTH, mode="valid")
-        if whole:
+        if _whole(scale):
             axes.stairs(inside, edges, color=COLOURS[i], linewidth=1.5, baseline=None)
             axes.patches[-1].set_linestyle(DASHES[i])
         else:
@@ -151,7 +167,37 @@ def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(percent))
 
 
-def _draw_levels(axes: Axes, found: Exploration, scale: Scale) -> None:
+def _whole(scale: Scale) -> bool:
+    return scale.encoded.column.type is ColumnType.COUNT
+
+
+def _axis(scale: Scale) -> tuple[Array, tuple[Position, Position] | None]:
+    """Return the edges of a column's bins, and for a long tail a stretched axis: forth and back.
+
+    Positive columns get a logarithmic axis, counts one of log(1 + x), which has room for 0.
+    """
+    seen = scale.encoded.x[scale.encoded.observed]
+    low, high = np.quantile(seen, [0.002, 0.998], method="inverted_cdf")
+    seen = seen[(seen >= low) & (seen <= high)]
+    n_bins = int(np.clip(2 * np.sqrt(seen.size), 4, N_BINS))
+    if _whole(scale):
+        if low < 0 or not prefers_log(1 + seen):
+            return edges_of(seen, seen, seen, whole=True, logarithmic=False, n_bins=n_bins), None
+        ends = np.geomspace(1 + low, 2 + high, n_bins + 1) - 1  # from low to high + 1
+        return np.unique(ends.round()) - 0.5, (np.log1p, np.expm1)
+    positive = seen[seen > 0]
+    logarithmic = positive.size >= _LEAST_POSITIVE * seen.size and prefers_log(positive)
+    if logarithmic:
+        seen = positive  # the few others have no place on such an axis
+    edges = edges_of(seen, seen, seen, whole=False, logarithmic=logarithmic, n_bins=n_bins)
+    return edges, (np.log10, _power_of_ten) if logarithmic else None
+
+
+def _power_of_ten(x: Array) -> Array:
+    return np.power(10.0, x)
+
+
+def _draw_levels(axes: Axes, found: Exploration, scale: Scale, width: float) -> None:
     base = found.baseline[found.scales.index(scale)].mass
     shares = np.stack([base, *_masses(found, scale)])
     levels, n_levels, tail = scale.encoded.levels, len(scale.encoded.levels), ""
@@ -160,7 +206,7 @@ def _draw_levels(axes: Axes, found: Exploration, scale: Scale) -> None:
         kept = np.sort(order[:_MAX_LEVELS])
         levels, shares = tuple(levels[r] for r in kept), shares[:, kept]
         tail = f": {_MAX_LEVELS} of {n_levels} levels"
-    head(axes, scale, tail)
+    head(axes, scale, tail, width)
     labels, shares = fewer(levels, shares, ordered=scale.ordered, most=_MAX_LEVELS)
     grouped_bars(axes, labels, shares)
 
@@ -180,7 +226,7 @@ def grouped_bars(axes: Axes, labels: Sequence[str], shares: Array) -> None:
             color=COLOURS[i],
             edgecolor="white",
             linewidth=0.4,
-            hatch=("", "////", "....", "\\\\\\\\", "")[i],
+            hatch=HATCHES[i],
         )
     axes.set_yticks(at, list(labels))
     axes.set_ylim(-0.6, len(labels) - 0.4)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import io
 import os
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -120,42 +121,71 @@ def short(text: str, width: float, font: FontProperties, tail: str = "") -> str:
         In points.
     """
     text = " ".join(text[:_LONGEST].split())
-    if _width(text + tail, font) <= width:
+    if width_of(text + tail, font) <= width:
         return text + tail
-    while text and _width(f"{text}…{tail}", font) > width:
+    while text and width_of(f"{text}…{tail}", font) > width:
         text = text[:-1]
     return f"{text}…{tail}"
 
 
-def squeezed(text: str, width: float, font: FontProperties) -> str:
-    """Return text on one line, letters of its middle left out where it is too wide.
+def squeezed(text: str, width: float, font: FontProperties, tail: str = "") -> str:
+    """Return text and tail on one line, letters of the text's middle left out where too wide.
 
     Names often differ only at their ends. `width` is in points.
     """
     text = " ".join(text[:_LONGEST].split())
     letters, said = len(text), text
-    while letters > 2 and _width(said, font) > width:
+    while letters > 2 and width_of(said + tail, font) > width:
         letters -= 1
         said = f"{text[: letters - letters // 2]}…{text[-(letters // 2) :]}"
+    return said + tail
+
+
+def told_apart(texts: Sequence[str], width: float, font: FontProperties) -> list[str]:
+    """Return every text squeezed, each in a way that tells it from the others where one can.
+
+    Of texts that would come out the same, "grade 1 of the scale" and "grade 2 of the scale", the
+    words that they begin and end with in common are left out: "…1…" and "…2…".
+    """
+    said = [squeezed(text, width, font) for text in texts]
+    for same in [[i for i, one in enumerate(said) if one == text] for text in dict.fromkeys(said)]:
+        if len(same) > 1:
+            for i, text in zip(same, _differing([texts[i] for i in same]), strict=True):
+                said[i] = squeezed(text, width, font)
     return said
+
+
+def _differing(texts: Sequence[str]) -> list[str]:
+    """Return texts without the words that all begin with, and those that all end with."""
+    words = [re.findall(r"[^\s_]+[\s_]*", text) or [text] for text in texts]
+    fewest = min(map(len, words))
+    first = 0
+    while first < fewest - 1 and len({one[first] for one in words}) == 1:
+        first += 1
+    last = 0
+    while last < fewest - 1 - first and len({one[-1 - last] for one in words}) == 1:
+        last += 1
+    before, after = "…" if first else "", "…" if last else ""
+    return [before + "".join(one[first : len(one) - last]).strip() + after for one in words]
 
 
 def in_two_lines(text: str, width: float, font: FontProperties) -> list[str]:
     """Return text in up to two lines, broken between words, each at most `width` points."""
     words = text[:_LONGEST].split()
-    fitting = [n for n in range(len(words) + 1) if _width(" ".join(words[:n]), font) <= width]
+    fitting = [n for n in range(len(words) + 1) if width_of(" ".join(words[:n]), font) <= width]
     first = max(fitting[-1], 1)
     halves = (words[:first], words[first:])
     return [short(" ".join(half), width, font) for half in halves if half]
 
 
-def _width(text: str, font: FontProperties) -> float:
+def width_of(text: str, font: FontProperties) -> float:
+    """Return how wide a text is, in points."""
     return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def plain(value: float, _: object = None) -> str:
     """Return a number as people write it; a formatter of ticks."""
-    return f"{value:.6g}"
+    return re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.6g}")
 
 
 def percent(value: float, _: object = None) -> str:

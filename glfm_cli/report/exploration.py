@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from glfm_cli import __version__
-from glfm_cli.exploration import Exploration, Feature, remainder_line, sample_line
+from glfm_cli.exploration import Exploration, Feature, convergence_line, remainder_line, sample_line
 from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.words import in_words, number, percent, typical
+from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
 from glfm_cli.io import atomic_write
 from glfm_cli.plots import (
     embedded,
@@ -36,6 +36,9 @@ from glfm_cli.report.page import (
 )
 
 MOST_FIGURES = 40  # columns with a figure of their own
+_SEEN = "Features, patterns, columns they move, and the chains"
+_LONGEST = 30  # letters of a column's name in the table of typical rows
+_LETTERS = 14  # of a line there
 _MOST_SHARES = 60  # levels of a column whose patterns are drawn level by level
 
 
@@ -80,13 +83,13 @@ def _overview(found: Exploration) -> list[str]:
         f"{found.data.n_rows:,} rows, {len(found.scales)} modelled columns; {n_chains} chains with "
         f"{found.posterior.n_draws} draws in all, {found.seconds:.1f} s.",
         sample_line(found),
-        found.diagnostics.summary(),
+        convergence_line(found),
         *found.warnings,
     ]
     if found.stopped:
         facts.append(f"Sampling ended early: {found.stopped}.")
     drawn = embedded(plot_exploration(found), "png")
-    return [bullets(facts), figure(drawn, "Features, patterns, columns they move, and the chains")]
+    return [bullets(facts), figure(drawn, _SEEN, broad=True)]
 
 
 def _features(found: Exploration) -> list[str]:
@@ -154,11 +157,12 @@ def _typical(found: Exploration) -> str:
     rows = []
     for scale in found.columns:
         i, unit = place[scale.d], scale.encoded.column.unit
+        name = without_middle(scale.name, _LONGEST)
+        profiles = found.baseline[i], *(pattern.profiles[i] for pattern in found.top_patterns)
         rows.append(
             [
-                f"{scale.name} ({unit})" if unit else scale.name,
-                typical(scale, found.baseline[i]),
-                *(typical(scale, pattern.profiles[i]) for pattern in found.top_patterns),
+                f"{name} ({unit})" if unit else name,
+                *(typical(scale, profile, _LETTERS) for profile in profiles),
             ]
         )
     return table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
@@ -207,7 +211,7 @@ def _dependence(found: Exploration) -> list[str]:
         return []
     drawn = embedded(plot_dependence(found), "png")
     return [
-        figure(drawn, "How much every two columns tell of each other"),
+        figure(drawn, "How much every two columns tell of each other", broad=True),
         folded("As a table", [_arrow(tidy.dependence(found))]),
     ]
 
@@ -247,12 +251,16 @@ def _convergence(found: Exploration) -> list[str]:
         values.append([_label(found, one.name), *map(_or_none, numbers)])
     header = ["quantity", "R-hat", "bulk ESS", "tail ESS", "mean", "sd"]
     return [
-        paragraph(found.diagnostics.summary()),
-        figure(embedded(plot_traces(found), "png"), "Traces of the chains"),
+        paragraph(convergence_line(found)),
+        figure(embedded(plot_traces(found), "png"), "Traces of the chains", broad=True),
         table(header, rows, values=values),
         folded(
             "Pseudo-observations of numeric columns, and the density fitted to them",
-            [figure(embedded(plot_fit(found), "png"), "Histograms and fitted densities")],
+            [
+                figure(
+                    embedded(plot_fit(found), "png"), "Histograms and fitted densities", broad=True
+                )
+            ],
         ),
     ]
 
@@ -274,6 +282,7 @@ def _settings(found: Exploration) -> list[str]:
         table(["option", "value"], rows),
         heading("How to reproduce it", level=3),
         code(command(found)),
+        folded("TYPES.yaml", [code(found.schema.to_yaml())]),
         paragraph(f"glfm {__version__}", faint=True),
     ]
 

@@ -35,7 +35,15 @@ img { max-width: 100%; height: auto; background: #fff; }
 pre { overflow-x: auto; padding: .6rem .8rem; border: 1px solid var(--line); }
 details { border-top: 1px solid var(--line); padding: .4rem 0; }
 summary { cursor: pointer; font-weight: 600; }
-td.long { min-width: 17rem; } .wide { overflow-x: auto; } .faint { color: var(--faint); }
+td.long { min-width: 17rem; } .faint { color: var(--faint); }
+/* A shadow at the edge beyond which there is more, covered by the ground where there is none. */
+.wide { overflow-x: auto; background:
+  linear-gradient(to right, var(--ground) 40%, transparent) left / 2.5rem 100% no-repeat local,
+  linear-gradient(to left, var(--ground) 40%, transparent) right / 2.5rem 100% no-repeat local,
+  linear-gradient(to right, var(--line), transparent) left / .8rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--line), transparent) right / .8rem 100% no-repeat scroll; }
+.wide:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
+.wide img { max-width: max(100%, 46rem); }
 """
 
 _LONG = 40  # letters of a cell that is not squeezed on a narrow screen
@@ -154,6 +162,10 @@ def _cell(text: str, value: float | str | None) -> str:
     return f"<td{look}{key}>{escape(text)}</td>"
 
 
-def figure(address: str, text: str) -> str:
-    """Return a figure given as a `data:` address, with a text for those who cannot see it."""
-    return f'<p><img alt="{escape(text)}" src="{escape(address)}"></p>'
+def figure(address: str, text: str, *, broad: bool = False) -> str:
+    """Return a figure given as a `data:` address, with a text for those who cannot see it.
+
+    A `broad` one, of several panels, is not made smaller than can be read, but scrolls.
+    """
+    image = f'<img alt="{escape(text)}" src="{escape(address)}">'
+    return f'<div class="wide" tabindex="0">{image}</div>' if broad else f"<p>{image}</p>"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
+import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -97,6 +101,23 @@ def test_a_killed_run_goes_on_from_its_partial_work(
     assert Command(tmp_path, *begin).end() == 0
     assert not kept.exists()
     assert (tmp_path / "page.svg").read_bytes() == (tmp_path / "straight.svg").read_bytes()
+
+
+def test_work_is_done_when_its_files_are_written(
+    table: tuple[str, ...], tmp_path: Path, repository: Path
+) -> None:
+    words = [sys.executable, "-m", "glfm_cli", "explore", *table, *PLAN, "--plot", "page.svg"]
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {shlex.join(words)} | head -c 1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "page.svg").exists()
+    assert "kept in" not in done.stderr
+    assert not (tmp_path / "page.svg.glfm.partial").exists()
 
 
 def test_a_time_limit_keeps_the_work_so_far(explored: Run) -> None:
