@@ -59,9 +59,22 @@ def prostate(folder: Path, seed: int) -> dict[str, bool]:
     show(found)
     first = found.patterns[0]
     stage = found.data.columns[0].x
+    said = {"a": _joins_dose, "b": _joins_stage}
+    with_it = {key: [one for one in found.features if judge(one)] for key, judge in said.items()}
+    for key, features in with_it.items():
+        for feature in features:
+            by = _effects(feature)
+            gains = [
+                f"{level} {_gain(by[name], level):+.2f}"
+                for name, level in (
+                    *(("rx3", "5"), ("stage", "4")),
+                    *(("status4", "vascular"), ("status4", "prostatic ca")),
+                )
+            ]
+            print(f"({key}) {feature.name}, stability {feature.stability:.2f}: {', '.join(gains)}")
     return {
-        "a": any(_joins_dose(feature) for feature in found.features),
-        "b": any(_joins_stage(feature) for feature in found.features),
+        "a": bool(with_it["a"]),
+        "b": bool(with_it["b"]),
         "c": not first.bits.any() and float(np.mean(stage[first.rows] == 0)) > 0.5,
     }
 

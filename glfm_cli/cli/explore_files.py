@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from glfm_cli.completion import Session
     from glfm_cli.exploration import Exploration
     from glfm_cli.sampling import Run
+
+_LONGEST = 60  # letters of a column's name in the name of a file
 
 
 @dataclass(frozen=True)
@@ -83,14 +87,18 @@ class Outputs:
         """Write every part but the record."""
         source = found.options["source"]
         name = source if source == "standard input" else Path(source).name
+        drawn: dict[str, Path] = {}
         if self.folder is not None:
             from glfm_cli.exploration import write_files
 
             write_files(found, self.folder, self.file_format)
-            _draw_all(found, self.folder)
-            _write_page(found, self.folder / "report.html", name)
-        if self.html is not None:
-            _write_page(found, self.html, name)
+            drawn = _draw_all(found, self.folder)
+        page = None if self.folder is None else self.folder / "report.html"
+        pages = [path for path in (page, self.html) if path is not None]
+        if pages:
+            from glfm_cli.report import write_exploration
+
+            write_exploration(found, *pages, name=name, drawn=drawn)
         if self.plot is not None:
             found.plot_overview(self.plot)
         if self.traces is not None:
@@ -116,21 +124,22 @@ class Outputs:
         write_record(said, self.record)
 
 
-def _draw_all(found: Exploration, folder: Path) -> None:
-    """Draw every figure that the exploration has content for, as PNG files."""
-    found.plot_overview(folder / "overview.png")
-    found.plot_columns(folder / "columns.png")
-    found.plot_traces(folder / "traces.png")
-    found.plot_fit(folder / "fit.png")
+def _draw_all(found: Exploration, folder: Path) -> dict[str, Path]:
+    """Draw every figure that the exploration has content for, as PNG files; return them by name."""
+    draw: dict[str, Callable[[Path], object]] = {
+        "overview": found.plot_overview,
+        "columns": found.plot_columns,
+        "traces": found.plot_traces,
+        "fit": found.plot_fit,
+    }
     if found.dependence is not None and len(found.scales) > 1:
-        found.plot_dependence(folder / "dependence.png")
+        draw["dependence"] = found.plot_dependence
+    drawn = {name: folder / f"{name}.png" for name in draw}
     for scale in found.columns:
         if len(scale.encoded.levels) > 1 and scale.encoded.observed.any():
-            name = re.sub(r"[^\w.-]+", "_", scale.name)
-            found.plot_shares(scale.name, folder / f"shares_{scale.d + 1}_{name}.png")
-
-
-def _write_page(found: Exploration, path: Path, name: str) -> None:
-    from glfm_cli.report import write_exploration
-
-    write_exploration(found, path, name=name)
+            key, name = f"shares {scale.d + 1}", re.sub(r"[^\w.-]+", "_", scale.name)[:_LONGEST]
+            draw[key] = partial(found.plot_shares, scale.name)
+            drawn[key] = folder / f"shares_{scale.d + 1}_{name}.png"
+    for key, path in drawn.items():
+        draw[key](path)
+    return drawn

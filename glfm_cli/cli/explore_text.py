@@ -123,19 +123,24 @@ def _typical(console: RichConsole, found: Exploration) -> None:
     widest = max([LEAST_ROOM, *(len(pattern.name) for pattern in found.top_patterns)])
     n_patterns = (console.width - longest) // (widest + 1) - 1
     patterns = found.top_patterns[: max(1, min(MOST_PATTERNS, n_patterns))]
+    seen = [found.baseline, *(pattern.profiles for pattern in patterns)]
     each = (console.width - longest) // (1 + len(patterns))  # letters, what is between included
-    padding = 1 if each > LEAST_ROOM + 2 else 0
-    room = max(widest, each - 1 - padding)
+    place = {scale.d: i for i, scale in enumerate(found.scales)}
+    for padding in (1, 0):  # closer together where some would take two lines otherwise
+        room = max(widest, each - 1 - padding)
+        rows = [
+            [typical(scale, profiles[place[scale.d]], room) for profiles in seen]
+            for scale in found.columns[:MOST_COLUMNS]
+        ]
+        if each > LEAST_ROOM + 2 or not any("\n" in text for row in rows for text in row):
+            break
     title = "Typical rows: the mean, or the likeliest level with its probability"
     table = _table(console, title, padding)
     table.add_column("", no_wrap=True)
     for name in ("all rows", *(pattern.name for pattern in patterns)):
         table.add_column(name, justify="right", overflow="fold", max_width=room)
-    place = {scale.d: i for i, scale in enumerate(found.scales)}
-    for label, scale in zip(labels, found.columns, strict=False):
-        i = place[scale.d]
-        profiles = found.baseline[i], *(pattern.profiles[i] for pattern in patterns)
-        table.add_row(Text(label), *(Text(typical(scale, one, room)) for one in profiles))
+    for label, row in zip(labels, rows, strict=True):
+        table.add_row(Text(label), *map(Text, row))
     console.print(table)
     left = len(found.columns) - MOST_COLUMNS
     if left > 0:

@@ -18,10 +18,11 @@ from glfm_cli.plots.exploration import (
     plot_shares,
     plot_traces,
 )
-from glfm_cli.plots.style import check_figure, embedded
+from glfm_cli.plots.style import address_of, check_figure, embedded
 from glfm_cli.plots.tasks import plot_tasks
 
 __all__ = [
+    "address_of",
     "check_figure",
     "embedded",
     "plot_columns",

@@ -42,6 +42,7 @@ from glfm_cli.plots.style import (
     check_figure,
     drawing,
     percent,
+    plain,
     save,
     short,
     told_apart,
@@ -190,7 +191,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         return _drawn([], path, nothing="There is only one column.")
     with drawing():
         side = max(1.8, 0.27 * n)
-        figure = _new((3.0 + side, 1.9 + side))
+        figure = _new((3.4 + side, 1.9 + side))
         axes = figure.add_subplot()
         strength = np.ma.masked_invalid(one.strength)
         most = max(0.2, float(np.ceil(10 * strength.max()) / 10))
@@ -202,7 +203,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         axes.spines[:].set_visible(False)
         axes.set_title("What columns tell of each other", loc="left", fontproperties=TITLE, pad=14)
         _subtitle(axes, "0 nothing, 1 everything")
-        figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+        figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, ticks=MaxNLocator(5), format=plain)
         if n <= 12:
             for a in range(n):
                 for b in range(n):
@@ -223,8 +224,8 @@ def _count_rows(axes: Axes, counts: Array) -> None:
     """Write right of every bar how many rows it stands for."""
     look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points",
                             "fontproperties": SMALL, "color": FAINT, "va": "center"}  # fmt: skip
-    for place, n in enumerate(counts):
-        axes.annotate(f"{n:,}", (1, place), (7, 0), **look)
+    for place, n in enumerate(counts):  # as wide as what stands above, for which there is room
+        axes.annotate(f"{n:,}", (1, place), (7, 0), **look).set_in_layout(False)
     axes.annotate("rows", (1, 1), (7, 4), **{**look, "xycoords": "axes fraction", "va": "bottom"})
 
 

@@ -109,7 +109,12 @@ def embedded(figure: Figure, kind: str = "svg") -> str:
     drawn = io.BytesIO()
     with drawing():
         figure.savefig(drawn, format=kind, metadata=_NO_TIME[kind])
-    return f"data:{_MEDIA[kind]};base64,{base64.b64encode(drawn.getvalue()).decode()}"
+    return address_of(drawn.getvalue(), kind)
+
+
+def address_of(content: bytes, kind: str) -> str:
+    """Return the `data:` address of a drawn figure's file, an "svg" or a "png" one."""
+    return f"data:{_MEDIA[kind]};base64,{base64.b64encode(content).decode()}"
 
 
 def short(text: str, width: float, font: FontProperties, tail: str = "") -> str:
@@ -134,11 +139,20 @@ def squeezed(text: str, width: float, font: FontProperties, tail: str = "") -> s
     Names often differ only at their ends. `width` is in points.
     """
     text = " ".join(text[:_LONGEST].split())
-    letters, said = len(text), text
-    while letters > 2 and width_of(said + tail, font) > width:
-        letters -= 1
-        said = f"{text[: letters - letters // 2]}…{text[-(letters // 2) :]}"
-    return said + tail
+    if len(text) <= 2 or width_of(text + tail, font) <= width:
+        return text + tail
+
+    def said(letters: int) -> str:
+        return f"{text[: letters - letters // 2]}…{text[-(letters // 2) :]}{tail}"
+
+    fits, not_fit = 2, len(text)  # letters
+    while not_fit - fits > 1:
+        letters = (fits + not_fit) // 2
+        if width_of(said(letters), font) <= width:
+            fits = letters
+        else:
+            not_fit = letters
+    return said(fits)
 
 
 def told_apart(texts: Sequence[str], width: float, font: FontProperties) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from glfm_cli import __version__
@@ -15,6 +17,7 @@ from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
 from glfm_cli.io import atomic_write
 from glfm_cli.plots import (
+    address_of,
     embedded,
     plot_columns,
     plot_dependence,
@@ -42,42 +45,62 @@ _LETTERS = 14  # of a line there
 _MOST_SHARES = 60  # levels of a column whose patterns are drawn level by level
 
 
-def write_exploration(found: Exploration, path: str | os.PathLike[str], *, name: str) -> None:
-    """Write an exploration as one HTML file that needs no other.
+def write_exploration(
+    found: Exploration,
+    *paths: str | os.PathLike[str],
+    name: str,
+    drawn: Mapping[str, Path] | None = None,
+) -> None:
+    """Write an exploration as an HTML file that needs no other.
 
     Parameters
     ----------
     found : Exploration
-    path : path
-        Replaced only when complete.
+    *paths : path
+        One or more files to write it to; each is replaced only when complete.
     name : str
         Of the table, in the title.
+    drawn : mapping of str to path, optional
+        Figures that are PNG files already: "overview", "traces", "fit", "dependence", and
+        "shares N" for column N of the table.
 
     Raises
     ------
     OutputError
-        The file cannot be written.
+        A file cannot be written.
     """
+    drawn = drawn or {}
     sections = [
-        ("overview", "Overview", _overview(found)),
+        ("overview", "Overview", _overview(found, drawn)),
         ("features", "Features", _features(found)),
         ("patterns", "Patterns", _patterns(found)),
-        ("columns", "Columns", _columns(found)),
+        ("columns", "Columns", _columns(found, drawn)),
         ("rows", "Rows", _rows(found)),
-        ("dependence", "Dependence", _dependence(found)),
+        ("dependence", "Dependence", _dependence(found, drawn)),
         ("missing", "Missing cells", _missing(found)),
-        ("convergence", "Convergence", _convergence(found)),
+        ("convergence", "Convergence", _convergence(found, drawn)),
         ("settings", "Settings", _settings(found)),
     ]
     present = [section for section in sections if section[2]]
     parts = [links([(key, title) for key, title, _ in present])]
     for key, title, inside in present:
         parts += [heading(title, key=key), *inside]
-    with atomic_write(path, "w") as file:
-        file.write(page(f"What structure is in {name}", parts, sortable=True))
+    text = page(f"What structure is in {name}", parts, sortable=True)
+    for path in paths:
+        with atomic_write(path, "w") as file:
+            file.write(text)
 
 
-def _overview(found: Exploration) -> list[str]:
+def _figure(
+    drawn: Mapping[str, Path], key: str, draw: Callable[[], Any], text: str, *, broad: bool = True
+) -> str:
+    """Return a figure, drawn now unless there is a file of it."""
+    there = drawn.get(key)
+    address = embedded(draw(), "png") if there is None else address_of(there.read_bytes(), "png")
+    return figure(address, text, broad=broad)
+
+
+def _overview(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     n_chains = len(found.posterior.chains)
     facts = [
         f"{found.data.n_rows:,} rows, {len(found.scales)} modelled columns; {n_chains} chains with "
@@ -88,8 +111,7 @@ def _overview(found: Exploration) -> list[str]:
     ]
     if found.stopped:
         facts.append(f"Sampling ended early: {found.stopped}.")
-    drawn = embedded(plot_exploration(found), "png")
-    return [bullets(facts), figure(drawn, _SEEN, broad=True)]
+    return [bullets(facts), _figure(drawn, "overview", partial(plot_exploration, found), _SEEN)]
 
 
 def _features(found: Exploration) -> list[str]:
@@ -168,30 +190,31 @@ def _typical(found: Exploration) -> str:
     return table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
 
 
-def _columns(found: Exploration) -> list[str]:
+def _columns(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     made = []
     for scale in found.columns[:MOST_FIGURES]:
-        made += [heading(scale.name, level=3), *_column(found, scale)]
+        made += [heading(scale.name, level=3), *_column(found, scale, drawn)]
     left = [scale.name for scale in found.columns[MOST_FIGURES:]]
     if left:
         made.append(paragraph(f"Without a figure of their own: {', '.join(left)}."))
     return made
 
 
-def _column(found: Exploration, scale: Scale) -> list[str]:
+def _column(found: Exploration, scale: Scale, drawn: Mapping[str, Path]) -> list[str]:
     column, observed = scale.encoded.column, int(scale.encoded.observed.sum())
     said = [str(column.type), f"{observed:,} of {found.data.n_rows:,} cells observed"]
     if column.label:
         said.insert(0, column.label)
-    drawn = plot_columns(found, columns=[scale.name])
+    alone = plot_columns(found, columns=[scale.name])
     made = [
         paragraph("; ".join(said), faint=True),
-        figure(embedded(drawn, "png"), f"{scale.name} under each pattern, and in all rows"),
+        figure(embedded(alone, "png"), f"{scale.name} under each pattern, and in all rows"),
     ]
     if 1 < len(scale.encoded.levels) <= _MOST_SHARES:
-        shares = embedded(plot_shares(found, scale.name), "png")
+        draw = partial(plot_shares, found, scale.name)
         text = f"Share of each pattern in the rows of each level of {scale.name}"
-        made.append(folded("Patterns by level", [figure(shares, text)]))
+        shares = _figure(drawn, f"shares {scale.d + 1}", draw, text, broad=False)
+        made.append(folded("Patterns by level", [shares]))
     return made
 
 
@@ -206,12 +229,12 @@ def _rows(found: Exploration) -> list[str]:
     return made
 
 
-def _dependence(found: Exploration) -> list[str]:
+def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     if found.dependence is None or len(found.scales) < 2:
         return []
-    drawn = embedded(plot_dependence(found), "png")
+    text = "How much every two columns tell of each other"
     return [
-        figure(drawn, "How much every two columns tell of each other", broad=True),
+        _figure(drawn, "dependence", partial(plot_dependence, found), text),
         folded("As a table", [_arrow(tidy.dependence(found))]),
     ]
 
@@ -241,7 +264,7 @@ def _missing(found: Exploration) -> list[str]:
     return made
 
 
-def _convergence(found: Exploration) -> list[str]:
+def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     rows: list[list[str]] = []
     values: list[list[float | str | None]] = []
     for one in found.diagnostics:
@@ -252,7 +275,7 @@ def _convergence(found: Exploration) -> list[str]:
     header = ["quantity", "R-hat", "bulk ESS", "tail ESS", "mean", "sd"]
     return [
         paragraph(convergence_line(found)),
-        figure(embedded(plot_traces(found), "png"), "Traces of the chains", broad=True),
+        _figure(drawn, "traces", partial(plot_traces, found), "Traces of the chains"),
         table(header, rows, values=values),
         folded(
             "Pseudo-observations of numeric columns, and the density fitted to them",
