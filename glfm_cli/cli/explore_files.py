@@ -126,12 +126,16 @@ class Outputs:
 
 def _draw_all(found: Exploration, folder: Path) -> dict[str, Path]:
     """Draw every figure that the exploration has content for, as PNG files; return them by name."""
+    from glfm_cli.plots import pages_of_columns
+
     draw: dict[str, Callable[[Path], object]] = {
         "overview": found.plot_overview,
-        "columns": found.plot_columns,
         "traces": found.plot_traces,
         "fit": found.plot_fit,
     }
+    for number, names in enumerate(pages_of_columns(found), start=1):
+        name = "columns" if number == 1 else f"columns_{number}"
+        draw[name] = partial(found.plot_columns, columns=names)
     if found.dependence is not None and len(found.scales) > 1:
         draw["dependence"] = found.plot_dependence
     drawn = {name: folder / f"{name}.png" for name in draw}

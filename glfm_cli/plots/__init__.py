@@ -11,6 +11,7 @@ from glfm_cli.plots.completion import plot_completion
 from glfm_cli.plots.diagnosis import plot_diagnosis
 from glfm_cli.plots.evaluation import plot_evaluation
 from glfm_cli.plots.exploration import (
+    pages_of_columns,
     plot_columns,
     plot_dependence,
     plot_exploration,
@@ -25,6 +26,7 @@ __all__ = [
     "address_of",
     "check_figure",
     "embedded",
+    "pages_of_columns",
     "plot_columns",
     "plot_completion",
     "plot_dependence",

@@ -98,6 +98,15 @@ def plot_columns(
     return _drawn(draw, path, legend_of(found))
 
 
+def pages_of_columns(found: Exploration) -> list[list[str]]:
+    """Return the columns that `plot_columns` can draw, those first that features move most.
+
+    As many lists as figures are needed.
+    """
+    names = [scale.name for scale in _most_moved(found, len(found.columns))]
+    return [names[i : i + MAX_COLUMNS] for i in range(0, len(names), MAX_COLUMNS)]
+
+
 def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Figure:
     """Draw how often each pattern occurs in the rows of each level of a column.
 
@@ -336,7 +345,8 @@ def _columns_drawn(
 
 def _names_of(found: Exploration) -> list[str]:
     """Return what the patterns shown are called in a panel."""
-    return [short(found.features_on(one), WIDTH_LEVEL, PLAIN) for one in shown_patterns(found)]
+    names = [found.features_on(one).replace(" + ", "+") for one in shown_patterns(found)]
+    return [short(name, WIDTH_LEVEL, PLAIN) for name in names]
 
 
 def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:

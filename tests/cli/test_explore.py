@@ -82,6 +82,18 @@ def test_json_is_one_object_with_the_same_content_as_python(
     assert shown == json.loads(json.dumps(python))
 
 
+def test_a_folder_gets_a_figure_of_every_column(desk: Any, here: Callable[..., Any]) -> None:
+    names = [f"a_column/of_a_table_{'x' * 250}_{i}" for i in range(13)]
+    rows = [",".join(str((i * j) % 3) for j in range(1, 14)) for i in range(12)]
+    desk.put("table.csv", "\n".join([",".join(names), *rows]) + "\n")
+    desk.put("types.yaml", "rest: ordinal\n")
+    short = ("--chains", "1", "--warmup", "1", "--draws", "1", "--threads", "1")
+    said = here("explore", "table.csv", "--types", "types.yaml", *short, "-o", "out")
+    assert said.status == 0, said.stderr
+    assert {"columns.png", "columns_2.png"} <= {path.name for path in Path("out").iterdir()}
+    assert len(list(Path("out").glob("shares_*_a_column_of_a_table_*.png"))) == 13
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_folder_gets_every_table(table: Any, kind: str, explored: Callable[..., Any]) -> None:
     said = explored("-o", "out", "--format", kind, "--dependence", "--similar", "2")
