@@ -262,6 +262,8 @@ def _report(console: Console, found: Exploration, strict: bool) -> int:
     if found.stopped == "interrupted":
         return ExitStatus.INTERRUPTED
     if strict and not found.diagnostics.converged():
-        console.warn(f"--strict: {found.diagnostics.summary()}")
+        from glfm_cli.exploration import convergence_line
+
+        console.warn(f"--strict: {convergence_line(found)}")
         return ExitStatus.NOT_CONVERGED
     return ExitStatus.OK
