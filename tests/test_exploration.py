@@ -115,6 +115,7 @@ def test_the_line_on_convergence_calls_columns_by_name(
         ((0.6, 0.2, 0.2), (0.2, 0.5, 0.3), "grade higher (mid or above: 40 % → 80 %)"),
         ((0.2, 0.3, 0.5), (0.6, 0.2, 0.2), "grade lower (low: 20 % → 60 %)"),
         ((0.3, 0.1, 0.6), (0.3, 0.6, 0.1), "grade lower (mid or below: 40 % → 90 %)"),
+        ((0.0, 1.0, 0.0), (0.0, 1.0, 0.0), "grade stays as it is"),
     ],
 )
 def test_words_on_ordered_levels_speak_of_the_end_that_gains(

@@ -29,6 +29,8 @@ def in_words(effect: Effect) -> str:
     (22 % → 48 %), less alive (30 % → 19 %)".
     """
     column = effect.scale.encoded.column
+    if effect.direction == "none":
+        return f"{column.name} stays as it is"
     if not effect.scale.discrete:
         span = f"{number(effect.off.mean)} → {number(effect.on.mean)}{unit(column)}"
         return f"{column.name} {effect.direction} ({span})"
