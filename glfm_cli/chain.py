@@ -107,8 +107,10 @@ class Chain:
         """Draw the latent structure of a block of rows, y integrated out."""
         cells = self.cells
         for d, link, x, y in self._columns():
-            ends = (end[rows, slice(*self.spans[d])] for end in (cells.lower, cells.upper))
-            link.bound(x[rows], self.params[d], y[rows], self.streams.get(column_step(d)), *ends)
+            if not link.known:
+                rng, part = self.streams.get(column_step(d)), x[rows]
+                at = slice(part.size), slice(*self.spans[d])
+                link.bound(part, self.params[d], y[rows], rng, cells.lower[at], cells.upper[at])
         self.problem.model.refine(self.state, cells, self.eta, self.streams, rows)
 
     def _augment(self, rows: slice) -> None:
@@ -182,21 +184,22 @@ def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     }
 
 
-def empty_cells(problem: Problem, threads: int = 1) -> Cells:
+def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells:
     """Return the cells of a table with every pseudo-observation 0.
 
-    `threads` is how many a chain may use.
+    `threads` is how many a chain may use, `block` how many rows are refined together.
     """
     links = problem.links
     n_latent = [link.n_latent for link in links]
     column = np.repeat(np.arange(len(links)), n_latent).astype(np.int32)
     shape = (problem.n_rows, column.size)
-    bounded = shape if problem.model.refines else (0, 0)
+    bounded = (min(block, shape[0]), shape[1]) if problem.model.refines else (0, 0)
     return Cells(
         y=np.zeros(shape),
         observed=np.ascontiguousarray(~np.isnan(np.column_stack(problem.xs))).astype(np.uint8),
         column=column,
         unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
+        known=np.array([link.known for link in links], dtype=np.uint8),
         scale_group=np.zeros((len(links), 2)),
         factor=np.ones(len(links)),
         lower=np.zeros(bounded),

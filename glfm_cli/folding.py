@@ -81,7 +81,7 @@ def _fold_chain(
     stop: threading.Event,
 ) -> tuple[Draw, ...]:
     model, streams = posterior.model, Streams(seed, index)
-    cells = empty_cells(problem)
+    cells = empty_cells(problem, block=problem.n_rows)
     drawn = []
     for number, draw in enumerate(posterior.chains[index]):
         if stop.is_set():
@@ -109,9 +109,10 @@ def _refill_under(
                 continue
             start, end = posterior.spans[d]
             y = cells.y[:, start:end]
-            if not link.known:
-                mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
-                link.augment(x, mean, float(noise[d]), params[d], rng, y)
+            if link.known:
+                continue
+            mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
+            link.augment(x, mean, float(noise[d]), params[d], rng, y)
             if posterior.model.refines:
                 lower, upper = cells.lower[:, start:end], cells.upper[:, start:end]
                 link.bound(x, params[d], y, rng, lower, upper)

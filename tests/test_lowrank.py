@@ -31,6 +31,7 @@ def cells_of(y: Array, observed: Array, weight: Array | None = None) -> Cells:
         observed=observed.astype(np.uint8),
         column=np.arange(n_columns, dtype=np.int32),
         unit_noise=np.zeros(n_columns, dtype=np.uint8),
+        known=np.ones(n_columns, dtype=np.uint8),
         scale_group=np.zeros((n_columns, 2)),
         factor=np.ones(n_columns),
         lower=np.zeros((0, 0)),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
 
 from glfm_cli._kernels._links import normal_cdf
-from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli._kernels._variates import fill_truncated_normal, quantiles_between
 
 REGIMES = [
     (-np.inf, np.inf),
@@ -46,6 +48,31 @@ def test_truncated_normal_has_the_law_of_scipy(a: float, b: float, seed: int) ->
 def test_truncated_normal_moves_and_scales(a: float, b: float, seed: int) -> None:
     x = draw(5000, 3.0 + 0.2 * a, 3.0 + 0.2 * b, seed, mean=3.0, sd=0.2)
     assert stats.kstest((x - 3.0) / 0.2, stats.truncnorm(a, b).cdf).pvalue > 1e-4
+
+
+@given(
+    low=st.floats(-9.0, 9.0),
+    width=st.floats(2e-4, 20.0) | st.just(np.inf),
+    u=st.floats(0.0, 1.0, exclude_max=True),
+    flip=st.booleans(),
+)
+def test_quantiles_are_those_of_scipy(low: float, width: float, u: float, flip: bool) -> None:
+    a, b = (-(low + width), -low) if flip else (low, low + width)
+    (x,) = quantiles_between(np.array([a]), np.array([b]), np.array([u]))
+    if a > 6.0 or b < -6.0:
+        assert np.isnan(x)
+        return
+    assert a <= x <= b
+    # Between the values of neighbouring probabilities: at the ends of the law Phi is coarse.
+    law = stats.truncnorm(a, b)
+    near = np.clip([u - 1e-11, u + 1e-11], 0.0, 1.0)
+    under, over = law.ppf(near)
+    assert under - 1e-10 <= x <= over + 1e-10
+
+
+def test_narrow_intervals_have_no_quantiles() -> None:
+    a = np.array([-0.1, 0.0, 5.9, np.nan])
+    assert np.all(np.isnan(quantiles_between(a, a + 9e-5, np.full(4, 0.5))))
 
 
 @pytest.mark.parametrize("a", [1e7, 1e9, 1e100, 1e300])

@@ -10,6 +10,7 @@ def update_bits(
     y: _Floats,
     observed: _Bytes,
     column: _Ints,
+    known: _Bytes,
     lower: _Floats,
     upper: _Floats,
     sd: _Floats,

@@ -43,6 +43,8 @@ cdef extern from "_vector.h" nogil:
     void glfm_masked_axpy(int n, double a, const double* w, const double* x, double* y) noexcept
     double glfm_parabola(int n, double d, const double* g, const double* c,
                          const double* w) noexcept
+    double glfm_masked_parabola(int n, double d, const double* g, const double* c,
+                                const double* w) noexcept
     int GLFM_LANES
 
 cdef extern from "_normal.h" nogil:
@@ -82,6 +84,8 @@ cdef struct Row:
     double* c
     double* point_c      # those of points
     const double* reach  # (S,) the most that eta moves in one flip
+    int n_missing
+    int* missing
     int n_sides
     int* side
     double* slope        # dt / deta
@@ -165,13 +169,7 @@ cdef void settle(Row* r) noexcept nogil:
 
 cdef double points_gain(const Row* r, double d, const double* weights) noexcept nogil:
     """Return by how much the points' log density grows when eta moves by d weights."""
-    cdef int s
-    cdef double w, gain = 0.0
-    for s in range(r.S):
-        if r.point_c[s] > 0.0:
-            w = d * weights[s]
-            gain += w * (r.g[s] - 0.5 * r.point_c[s] * w)
-    return gain
+    return glfm_masked_parabola(r.width, d, r.g, r.point_c, weights)
 
 
 cdef double move(Row* r, double d, const double* weights) noexcept nogil:
@@ -198,26 +196,29 @@ cdef void follow(Row* r, double d, const double* weights) noexcept nogil:
 
 
 cdef void load_cells(
-    Row* r, const uint8_t* observed, const int* column, const double* lower,
-    const double* upper, const double* inv_sd, const double* inv_spread, const double* eta,
+    Row* r, const double* y, const uint8_t* observed, const int* column, const uint8_t* known,
+    const double* lower, const double* upper, const double* inv_sd, const double* inv_spread,
+    const double* eta,
 ) noexcept nogil:
-    """Sort the observed cells of a row into points, one-sided and two-sided intervals."""
-    cdef int s
+    """Sort the cells of a row into missing, points, one-sided and two-sided intervals."""
+    cdef int s, d
     cdef double inv, low, high, width, mid
-    r.n_sides = r.n_bands = 0
+    r.n_missing = r.n_sides = r.n_bands = 0
+    memset(r.g, 0, 3 * <size_t> r.width * sizeof(double))  # g, c and point_c
     for s in range(r.S):
-        r.g[s] = r.c[s] = r.point_c[s] = 0.0
-        if not observed[column[s]]:
+        d = column[s]
+        if not observed[d]:
+            r.missing[r.n_missing] = s
+            r.n_missing += 1
             continue
-        low = lower[s] - eta[s]
-        high = upper[s] - eta[s]
-        if lower[s] == upper[s]:
+        low = y[s] if known[d] else lower[s]
+        if known[d] or low == upper[s]:
             r.c[s] = r.point_c[s] = inv_sd[s] * inv_sd[s]
-            r.g[s] = low * r.c[s]
+            r.g[s] = (low - eta[s]) * r.c[s]
             continue
         inv = inv_spread[s]
-        low *= inv
-        high *= inv
+        low = (low - eta[s]) * inv
+        high = (upper[s] - eta[s]) * inv
         width = high - low
         mid = 0.5 * (low + high)
         if width < POINT_WIDTH and width * (fabs(mid) + 20.0) < POINT_REACH:
@@ -257,7 +258,7 @@ cdef bint update_row(
     """Draw the bits of a row one after the other; return whether any changed."""
     cdef int k, exponent
     cdef bint changed = False
-    cdef double d, u, slack, bound
+    cdef double d, u, slack, bound, mantissa
     cdef const double* weights
     for k in range(bias, K):
         slack = prior[2 * k + bits[k]]
@@ -267,10 +268,11 @@ cdef bint update_row(
         slack *= d
         weights = B + <size_t> k * r.width
         bound = glfm_parabola(r.width, d, r.g, r.c, weights) + r.now.allowance
-        # Flip when log odds > log(u / (1 - u)), which is at least log(u).
+        # Flip when log odds > log(u / (1 - u)), which is at least log(u) + u. With u = m 2^e,
+        # 1/2 <= m < 1, the chord of log m lies below it.
         u = bitgen.next_double(bitgen.state)
-        frexp(u, &exponent)
-        if slack + bound < LOG_2 * (exponent - 1) - MARGIN:
+        mantissa = frexp(u, &exponent)
+        if slack + bound < LOG_2 * (exponent + 2.0 * (mantissa - 1.0)) + u - MARGIN:
             continue
         slack -= log(u) - log1p(-u)
         if not slack + bound > -MARGIN or not slack + move(r, d, weights) > 0.0:
@@ -287,7 +289,7 @@ cdef bint update_row(
 
 def work_sizes(int S):
     """Return the lengths of the float and integer work arrays."""
-    return 22 * padded(S), 2 * S
+    return 22 * padded(S), 3 * S
 
 
 cdef double* partition(Row* r, int S, double* work, int* iwork) noexcept nogil:
@@ -305,7 +307,7 @@ cdef double* partition(Row* r, int S, double* work, int* iwork) noexcept nogil:
         at.t, at.g, at.c = work, work + width, work + 2 * width
         at.a, at.b, at.band_g = work + 3 * width, work + 4 * width, work + 5 * width
         work += 6 * width
-    r.side, r.band = iwork, iwork + S
+    r.side, r.band, r.missing = iwork, iwork + S, iwork + 2 * S
     return work
 
 
@@ -313,6 +315,7 @@ def update_bits(
     double[:, ::1] y,               # in-out (N, S), missing cells redrawn where bits changed
     const uint8_t[:, ::1] observed, # in (N, D)
     const int[::1] column,          # in (S,)
+    const uint8_t[::1] known,       # in (D,) 1 = observed y are points, without bounds
     const double[:, ::1] lower,     # in (N, S)
     const double[:, ::1] upper,     # in (N, S)
     const double[::1] sd,           # in (S,) noise standard deviations
@@ -353,15 +356,15 @@ def update_bits(
         for k in range(bias, n_columns):
             fill_prior(&prior[2 * k], count[k], n_rows, shared)
         for n in range(N):
-            load_cells(&r, &observed[n, 0], &column[0], &lower[n, 0], &upper[n, 0], inv_sd,
-                       inv_spread, &eta[n, 0])
+            load_cells(&r, &y[n, 0], &observed[n, 0], &column[0], &known[0], &lower[n, 0],
+                       &upper[n, 0], inv_sd, inv_spread, &eta[n, 0])
             look(&r, &r.now)
             settle(&r)
             if not update_row(&r, n_rows, n_columns, bias, &weights[0, 0], &count[0], shared,
                               &prior[0], &Z[n, 0], &eta[n, 0], bitgen):
                 continue
             n_changed += 1
-            for s in range(S):
-                if not observed[n, column[s]]:
-                    y[n, s] = eta[n, s] + sd[s] * random_standard_normal(bitgen)
+            for k in range(r.n_missing):
+                s = r.missing[k]
+                y[n, s] = eta[n, s] + sd[s] * random_standard_normal(bitgen)
     return n_changed

@@ -16,6 +16,10 @@ from scipy.special.cython_special cimport log_ndtr, ndtr
 
 from glfm_cli._kernels._variates cimport bitgen_of, truncated_normal
 
+cdef extern from "_vector.h" nogil:
+    void GLFM_PREFETCH(const void* p) noexcept
+    int GLFM_AHEAD
+
 import numpy as np
 
 cdef double INV_SQRT_2 = 0.7071067811865476
@@ -165,6 +169,9 @@ def fill_categorical(
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
         for n in range(x.shape[0]):
+            if n + GLFM_AHEAD < x.shape[0]:
+                GLFM_PREFETCH(&eta[n + GLFM_AHEAD, 0])
+                GLFM_PREFETCH(&y[n + GLFM_AHEAD, 0])
             if isnan(x[n]):
                 continue
             T = <Py_ssize_t>x[n]
@@ -227,6 +234,10 @@ def fill_below_winner(
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
         for n in range(x.shape[0]):
+            if n + GLFM_AHEAD < x.shape[0]:
+                GLFM_PREFETCH(&y[n + GLFM_AHEAD, 0])
+                GLFM_PREFETCH(&lower[n + GLFM_AHEAD, 0])
+                GLFM_PREFETCH(&upper[n + GLFM_AHEAD, 0])
             if isnan(x[n]):
                 continue
             T = <Py_ssize_t>x[n]

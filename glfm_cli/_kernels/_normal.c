@@ -67,6 +67,58 @@ static inline double mills(double z)
     return u * p;
 }
 
+/* log x for 1e-300 < x < 1e300, relative error 1e-12 */
+static inline double log_near(double x)
+{
+    const uint64_t root_half = 0x3fe6a09e667f3bcdu, bias = (uint64_t)1024 << 52;
+    union {
+        double d;
+        uint64_t i;
+    } bits, count;
+    uint64_t e;
+    double z, z2, p;
+    bits.d = x;
+    e = (bits.i - root_half + bias) >> 52; /* 1024 more than the power of 2 below x sqrt 2 */
+    bits.i -= (e << 52) - bias;            /* from 1 / sqrt 2 to sqrt 2 */
+    count.i = e | 0x4330000000000000u;     /* 2^52 + e */
+    z = (bits.d - 1.0) / (bits.d + 1.0);
+    z2 = z * z;
+    p = 1.0 / 13.0;
+    p = 1.0 / 11.0 + z2 * p;
+    p = 1.0 / 9.0 + z2 * p;
+    p = 1.0 / 7.0 + z2 * p;
+    p = 1.0 / 5.0 + z2 * p;
+    p = 1.0 / 3.0 + z2 * p;
+    p = 1.0 + z2 * p;
+    return (count.d - 4503599627371520.0) * LN2 + 2.0 * z * p;
+}
+
+/* The x >= 0 with Phi(-x) = p, 1e-32 < p <= 1/2: absolute error 2e-11. With t = sqrt(-2 log p) a
+   Chebyshev interpolant of t - x in 1 / (t + 3). */
+static inline double upper_quantile(double p)
+{
+    double t = sqrt(-2.0 * log_near(p));
+    double x = 11.506883750396694 / (t + 3.0) - 1.7545497541243733;
+    double c = 4.787237798268134e-07;
+    c = 2.1348214290841074e-06 + x * c;
+    c = 6.1208568846719e-07 + x * c;
+    c = 1.0588200986593114e-06 + x * c;
+    c = 6.709459504173661e-06 + x * c;
+    c = 2.254020722337357e-05 + x * c;
+    c = 3.373170664842106e-05 + x * c;
+    c = 0.00010318489551243539 + x * c;
+    c = 0.00019393923300938323 + x * c;
+    c = 0.0005970921512304416 + x * c;
+    c = 0.0011778473260190786 + x * c;
+    c = 0.0037361651240207065 + x * c;
+    c = 0.008052465507840011 + x * c;
+    c = 0.029984431055993688 + x * c;
+    c = 0.07626686416451031 + x * c;
+    c = 0.4135363660722373 + x * c;
+    c = 0.643694401150107 + x * c;
+    return t - c;
+}
+
 static inline double distance(double x)
 {
     x = x < 0.0 ? -x : x;
@@ -173,4 +225,23 @@ GLFM_WIDE double glfm_two_sided(int n, const double *a, const double *b, const d
     }
     *far |= lowest < GLFM_FAR;
     return total;
+}
+
+GLFM_WIDE void glfm_between(int n, const double *a, const double *b, const double *u, double *x)
+{
+    n &= -GLFM_LANES;
+#pragma omp simd
+    for (int i = 0; i < n; i++) {
+        int flip = a[i] > 0.0, above; /* subtract in the lower tail */
+        double low = flip ? -b[i] : a[i], high = flip ? -a[i] : b[i], z;
+        double zx = distance(low), zy = distance(high), tail = density(zy) * mills(zy);
+        double p = density(zx) * mills(zx), q = high < 0.0 ? tail : 1.0 - tail;
+        p += (flip ? 1.0 - u[i] : u[i]) * (q - p);
+        above = p > 0.5;
+        z = upper_quantile(above ? 1.0 - p : p);
+        z = above == flip ? -z : z;
+        z = z < a[i] ? a[i] : z;
+        z = z > b[i] ? b[i] : z;
+        x[i] = (high >= GLFM_OUTER) & (high - low >= GLFM_SLIM) ? z : NAN;
+    }
 }

@@ -23,4 +23,12 @@ double glfm_log_intervals(int n, const double *a, const double *b, int *far);
 double glfm_two_sided(int n, const double *a, const double *b, const double *inv, double *g,
                       int *far);
 
+#define GLFM_OUTER (-6.0)
+#define GLFM_SLIM (1e-4)
+
+/* x_i = the u_i-quantile, 0 <= u_i < 1, of a standard normal between a_i and b_i, absolute error below
+   1e-10. NaN where the interval lies wholly beyond GLFM_OUTER, on either side, or is narrower than
+   GLFM_SLIM: quantiles lose digits there. Ends may be infinite. */
+void glfm_between(int n, const double *a, const double *b, const double *u, double *x);
+
 #endif

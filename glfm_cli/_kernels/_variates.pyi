@@ -9,3 +9,6 @@ def fill_truncated_normal(
     rng: np.random.Generator,
     out: NDArray[np.float64],
 ) -> None: ...
+def quantiles_between(
+    a: NDArray[np.float64], b: NDArray[np.float64], u: NDArray[np.float64]
+) -> NDArray[np.float64]: ...

@@ -92,6 +92,17 @@ SUM(total)
     return total;
 }
 
+GLFM_WIDE double glfm_masked_parabola(int n, double d, const double *g, const double *c,
+                                      const double *w)
+{
+    double total = 0.0;
+    n &= -GLFM_LANES;
+SUM(total)
+    for (int i = 0; i < n; i++)
+        total += w[i] * (c[i] > 0.0 ? d * g[i] - 0.5 * c[i] * w[i] : 0.0);
+    return total;
+}
+
 GLFM_WIDE void glfm_rank_one(int n_rows, int n, double a, const double *v, const double *x, int ld,
                              double *y)
 {

@@ -11,6 +11,14 @@
 /* doubles of the widest vector; rows padded to a multiple of it need no loop for the rest */
 #define GLFM_LANES 8
 
+/* Rows of a matrix that a column is read from are far apart: fetch one that comes soon. */
+#if defined(__GNUC__)
+#define GLFM_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define GLFM_PREFETCH(p) ((void)(p))
+#endif
+#define GLFM_AHEAD 12 /* rows */
+
 /* y += a x */
 void glfm_axpy(int n, double a, const double *x, double *y);
 
@@ -32,6 +40,9 @@ double glfm_weighted_square(int n, const double *w, const double *x);
 
 /* sum d g w - c w w / 2; n is a multiple of GLFM_LANES */
 double glfm_parabola(int n, double d, const double *g, const double *c, const double *w);
+
+/* the same over the i with c > 0 */
+double glfm_masked_parabola(int n, double d, const double *g, const double *c, const double *w);
 
 /* rows k = 0..n_rows-1 of y (leading dimension ld) += a v[k] x */
 void glfm_rank_one(int n_rows, int n, double a, const double *v, const double *x, int ld, double *y);

@@ -146,14 +146,15 @@ class Glfm:
         self, state: GlfmState, cells: Cells, eta: Array, streams: Streams, rows: slice
     ) -> None:
         """Draw the bits of a run of rows given B, with y integrated over its intervals."""
-        n_latent = cells.y.shape[1]
-        n_work, n_iwork = _bits.work_sizes(n_latent)
+        y = cells.y[rows]
+        n_work, n_iwork = _bits.work_sizes(y.shape[1])
         _bits.update_bits(
-            cells.y[rows],
+            y,
             cells.observed[rows],
             cells.column,
-            cells.lower[rows],
-            cells.upper[rows],
+            cells.known,
+            cells.lower[: len(y)],
+            cells.upper[: len(y)],
             np.sqrt(state.noise)[cells.column],
             cells.spread,
             state.B,
@@ -277,6 +278,7 @@ class Glfm:
                 cells.y,
                 cells.observed,
                 cells.column,
+                cells.known,
                 cells.lower,
                 cells.upper,
                 np.sqrt(draw.noise)[cells.column],

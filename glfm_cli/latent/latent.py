@@ -38,11 +38,13 @@ class Cells:
     observed : (N, D) uint8, 1 = seen
     column : (S,) int32, the column d that owns pseudo-column s; columns are contiguous
     unit_noise : (D,) uint8, 1 = noise variance 1, never sampled
+    known : (D,) uint8, 1 = observed y are never drawn
     scale_group : (D, 2) float64, sum of squares and number of the variables outside y that share
         the scale of a unit-noise column; the driver fills it before every update
     factor : (D,) float64, by which the last update multiplied y and those variables
-    lower, upper : (N, S) float64, what is known of observed y: a point where they are equal, else
-        an interval over which y may be integrated; the driver fills them before every `refine`
+    lower, upper : (n, S) float64, what is known of observed y, of columns where these are drawn: a
+        point where they are equal, else an interval over which y may be integrated; scratch, which
+        the driver fills for the n rows at hand before every `refine`
     spread : (S,) float64, sd of what an interval bounds, in units of the noise's
     weight : (N, S) float64, precision of y in units of one over the noise variance; None = 1
     entries : the matrix whose observed cells are the N rows here, S = 1; None for a table
@@ -55,6 +57,7 @@ class Cells:
     observed: Array
     column: Array
     unit_noise: Array
+    known: Array
     scale_group: Array
     factor: Array
     lower: Array

@@ -80,6 +80,7 @@ class OrdinalLink:
         n_moving = theta.size - 1 + free
         if n_moving < 1:
             return
+        eta = np.ascontiguousarray(eta)  # it is gone through several times
         current = self._log_target(x, eta, theta)
         for _ in range(TRIES):
             step = np.exp(params["log_step"][0]) * rng.standard_normal(n_moving)

@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 
 N, S, K = 3, 5, 3  # rows, pseudo-columns, columns of Z with the bias
 COLUMN = np.array([0, 1, 2, 3, 3], dtype=np.int32)
+KNOWN = np.zeros(4, dtype=np.uint8)
 OBSERVED = np.array([[1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 1, 0]], dtype=np.uint8)
 INF = np.inf
 # A point; a two-sided, a lower and an upper interval; a point and an upper one side by side.
@@ -76,7 +77,7 @@ def long_run(shift: float, scale: float, sweeps: int, seed: int) -> dict[bytes, 
     for _ in range(sweeps):
         eta = Z @ B
         _bits.update_bits(
-            y, OBSERVED, COLUMN, LOWER + shift, UPPER + shift, SD, SPREAD, B, Z, K, 1,
+            y, OBSERVED, COLUMN, KNOWN, LOWER + shift, UPPER + shift, SD, SPREAD, B, Z, K, 1,
             count, N, True, eta, work, iwork, rng,
         )  # fmt: skip
         assert np.array_equal(count, Z.sum(axis=0))
@@ -100,7 +101,8 @@ def test_long_run_law_is_the_exact_one(shift: float, scale: float) -> None:
     assert distance(exact_law(shift, 1.3 * scale), exact) > 0.03
 
 
-def test_missing_cells_follow_the_bits() -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_missing_cells_follow_the_bits(known: bool) -> None:
     """A missing pseudo-observation is eta plus noise, whatever it was before."""
     rng = np.random.default_rng(2)
     n_rows = 4000
@@ -109,12 +111,14 @@ def test_missing_cells_follow_the_bits() -> None:
     observed = np.tile(np.array([[1, 0, 0, 0]], dtype=np.uint8), (n_rows, 1))
     y = np.full((n_rows, S), 99.0)
     y[:, 0] = np.where(Z[:, 1], -0.5, 0.4)  # the point speaks for the other bit
+    nothing = np.full_like(y, np.nan)
     eta = Z.astype(np.float64) @ WEIGHTS
     before = Z.copy()
     n_work, n_iwork = _bits.work_sizes(S)
     changed = _bits.update_bits(
-        y, observed, COLUMN, y, y, SD, SPREAD, WEIGHTS, Z, K, 1, Z.sum(axis=0, dtype=np.int64),
-        n_rows, True, eta, np.empty(n_work), np.empty(n_iwork, dtype=np.int32), rng,
+        y, observed, COLUMN, np.full(4, known, dtype=np.uint8), *(2 * [nothing if known else y]),
+        SD, SPREAD, WEIGHTS, Z, K, 1, Z.sum(axis=0, dtype=np.int64), n_rows, True, eta,
+        np.empty(n_work), np.empty(n_iwork, dtype=np.int32), rng,
     )  # fmt: skip
     moved = np.any(before != Z, axis=1)
     assert changed == moved.sum() > n_rows / 10
@@ -132,7 +136,7 @@ def test_a_feature_of_one_row_keeps_its_bit() -> None:
     n_work, n_iwork = _bits.work_sizes(S)
     for _ in range(50):
         _bits.update_bits(
-            y, OBSERVED, COLUMN, LOWER, UPPER, SD, SPREAD, 5.0 * WEIGHTS, Z, K, 1,
+            y, OBSERVED, COLUMN, KNOWN, LOWER, UPPER, SD, SPREAD, 5.0 * WEIGHTS, Z, K, 1,
             Z.sum(axis=0, dtype=np.int64), N, True, eta, np.empty(n_work),
             np.empty(n_iwork, np.int32), rng,
         )  # fmt: skip
@@ -189,9 +193,9 @@ def test_every_decision_is_the_one_of_textbook_formulas(scale: float, seed: int)
                 now[n] = moved
     n_work, n_iwork = _bits.work_sizes(n_latent)
     _bits.update_bits(
-        eta.copy(), observed, np.arange(n_latent, dtype=np.int32), lower, upper, sd, spread, B, Z,
-        n_columns, 1, Z.sum(axis=0, dtype=np.int64), n_rows, True, eta, np.empty(n_work),
-        np.empty(n_iwork, np.int32), np.random.default_rng(seed),
+        eta.copy(), observed, np.arange(n_latent, dtype=np.int32), np.zeros(n_latent, np.uint8),
+        lower, upper, sd, spread, B, Z, n_columns, 1, Z.sum(axis=0, dtype=np.int64), n_rows, True,
+        eta, np.empty(n_work), np.empty(n_iwork, np.int32), np.random.default_rng(seed),
     )  # fmt: skip
     assert np.array_equal(Z, expected)
     np.testing.assert_allclose(eta, now, atol=1e-9)
