@@ -86,12 +86,12 @@ def test_a_folder_gets_a_figure_of_every_column(desk: Any, here: Callable[..., A
     names = [f"a_column/of_a_table_{'x' * 250}_{i}" for i in range(13)]
     rows = [",".join(str((i * j) % 3) for j in range(1, 14)) for i in range(12)]
     desk.put("table.csv", "\n".join([",".join(names), *rows]) + "\n")
-    desk.put("types.yaml", "rest: ordinal\n")
+    desk.put("types.yaml", f"columns: {{{names[0]}: ordinal, {names[1]}: ordinal}}\nrest: real\n")
     short = ("--chains", "1", "--warmup", "1", "--draws", "1", "--threads", "1")
     said = here("explore", "table.csv", "--types", "types.yaml", *short, "-o", "out")
     assert said.status == 0, said.stderr
     assert {"columns.png", "columns_2.png"} <= {path.name for path in Path("out").iterdir()}
-    assert len(list(Path("out").glob("shares_*_a_column_of_a_table_*.png"))) == 13
+    assert len(list(Path("out").glob("shares_*_a_column_of_a_table_*.png"))) == 2
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
