@@ -52,8 +52,12 @@ def prostate(folder: Path, seed: int) -> dict[str, bool]:
         folder / "prostate_glfm5.parquet",
         folder / "prostate_glfm5.types.yaml",
         chains=5,
+        warmup=1000,
+        draws=50,
+        thin=5,
         seed=seed,
         settings={**ARTICLE, "link": "paper"},
+        sample="best",  # as the article does
         top=9,
     )
     show(found)
