@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from scipy import sparse
 from scipy.stats import wishart
 
+from glfm_cli.encoding import encode_triplets
 from glfm_cli.matrices import MatrixCompletion, Pairs, plan_matrix, predict_pairs
 from glfm_cli.matrices.pairs import seen_at
 from glfm_cli.predictive import log_scores
@@ -161,7 +162,7 @@ def lowrank(train: Ratings, test: Ratings, kind: str, options: dict) -> tuple[Ar
     column = np.concatenate([train.column, test.column])
     values = [f"{v:g}" for v in train.value] + [None] * test.value.size
     table = pa.table({"u": row, "i": column, "r": pa.array(values, pa.string())})
-    task = plan_matrix(table, schema, **options)
+    task = plan_matrix(encode_triplets(table, schema), **options)
     completion = MatrixCompletion.of(task, task.sample(threads=1))
     places = [ids.places([str(key) for key in keys]) for ids, keys in
               ((task.rows, test.row), (task.columns, test.column))]  # fmt: skip

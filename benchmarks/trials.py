@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.special import log_ndtr, logsumexp
 
+from glfm_cli.encoding import encode_triplets
 from glfm_cli.executors import available_threads
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.matrices import MatrixCompletion, plan_matrix
@@ -100,7 +101,7 @@ def main() -> None:
             for name in ("batter", "pitcher")
         ]
         test = test.filter(pa.array(known[0] & known[1]))
-        task = plan_matrix(train, Schema.from_dict(SCHEMA), **options)
+        task = plan_matrix(encode_triplets(train, Schema.from_dict(SCHEMA)), **options)
         completion = MatrixCompletion.of(task, task.sample(threads=available_threads()))
         ours = lowrank(completion, test)
         seconds, elapsed = time.process_time() - start, time.perf_counter() - clock

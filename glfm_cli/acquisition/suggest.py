@@ -16,7 +16,7 @@ from glfm_cli.acquisition.costs import costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.completion import DEFAULTS, as_schema, check_request, prepare
 from glfm_cli.diagnostics import Diagnostics, diagnose
-from glfm_cli.encoding import Data, is_triplets
+from glfm_cli.encoding import Data, encode_triplets, is_triplets
 from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.executors import available_threads
 from glfm_cli.exploration import is_saved_fit
@@ -363,8 +363,7 @@ def suggest(
     said |= {"thin": thin, "seed": seed, "settings": settings}
     if is_triplets(schema):
         task = plan_matrix(
-            _table(table),
-            schema,
+            encode_triplets(_table(table), schema),
             **said,
             row_features=features_of(row_features),
             column_features=features_of(column_features),

@@ -190,19 +190,18 @@ def plan(sources: Sources, schema: Schema, wanted: dict[str, Any]) -> MatrixTask
 
     `wanted` are the options that fix a run's draws, as `plan_matrix` takes them.
     """
+    from glfm_cli.encoding import encode_triplets
     from glfm_cli.io import read_table
     from glfm_cli.matrices import plan_matrix
 
     sources.check(types_are_known=False)
     rows, columns = sources.features()
     return plan_matrix(
-        read_table(sources.data),
-        schema,
+        encode_triplets(read_table(sources.data), schema, file=sources.file),
         **wanted,
         row_features=rows,
         column_features=columns,
         missingness_features=sources.missingness,
-        file=sources.file,
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from glfm_cli.completion import DEFAULTS, as_schema, check_request, prepare
 from glfm_cli.diagnostics import diagnose
-from glfm_cli.encoding import EncodedColumn, is_triplets
+from glfm_cli.encoding import EncodedColumn, encode_triplets, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.executors import available_threads
 from glfm_cli.exploration.job import is_saved_fit
@@ -214,8 +214,7 @@ def explore_matrix(
     said |= {"seed": seed, "settings": settings}
     if is_triplets(schema):
         task = plan_matrix(
-            _table(table),
-            schema,
+            encode_triplets(_table(table), schema),
             **said,
             row_features=features_of(row_features),
             column_features=features_of(column_features),

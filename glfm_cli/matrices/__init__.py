@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glfm_cli.matrices.impute import impute_matrix
 from glfm_cli.matrices.kept import plan_matrix_session, task_of_fit
-from glfm_cli.matrices.matrix import MatrixCompletion, MatrixTask, plan_matrix, plan_triplets
+from glfm_cli.matrices.matrix import MatrixCompletion, MatrixTask, plan_matrix
 from glfm_cli.matrices.new_units import FittedMatrix, with_fit
 from glfm_cli.matrices.pairs import ALL, MOST_PAIRS, Pairs, predict_pairs
 from glfm_cli.matrices.side import Features, FeatureTable, features_of
@@ -22,7 +22,6 @@ __all__ = [
     "impute_matrix",
     "plan_matrix",
     "plan_matrix_session",
-    "plan_triplets",
     "predict_pairs",
     "task_of_fit",
     "with_fit",

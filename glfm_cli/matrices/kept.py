@@ -12,7 +12,7 @@ import pyarrow as pa
 from glfm_cli.chain import Problem
 from glfm_cli.completion import Keeping, Session, Wanted
 from glfm_cli.completion.session import PARTIAL, header_to_go_on_with, version_notes
-from glfm_cli.encoding import Data, EncodedColumn, Triplets
+from glfm_cli.encoding import Data, EncodedColumn, Triplets, encode_triplets
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.latent.latent import Entries
 from glfm_cli.links.binomial import BinomialLink
@@ -57,13 +57,11 @@ def plan_matrix_session(
         return _going_on(table, schema, wanted, keeping, features, missingness_features, file)
     assert schema is not None
     task = plan_matrix(
-        table,
-        schema,
+        encode_triplets(table, schema, file=file),
         **vars(wanted),
         row_features=features[0],
         column_features=features[1],
         missingness_features=missingness_features,
-        file=file,
     )
     return task, _session(task, schema, tuple(table.column_names), keeping, file)
 
@@ -160,14 +158,12 @@ def _going_on(
         for one, side, said in zip(features, SIDES, header.matrix.sides, strict=True)
     ]
     task = plan_matrix(
-        table,
-        header.schema,
+        encode_triplets(table, header.schema, file=file),
         model=header.model,
         settings=settings,
         row_features=given[0],
         column_features=given[1],
         missingness_features=header.matrix.missingness,
-        file=file,
         **asdict(plan),
     )
     session = _session(task, header.schema, tuple(table.column_names), keeping, file)

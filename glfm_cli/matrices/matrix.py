@@ -15,7 +15,7 @@ from glfm_cli.chain import Problem
 from glfm_cli.completion.estimates import Estimate, point
 from glfm_cli.completion.prepare import CHAINS, DRAWS, SEED, THIN, WARMUP, check_plan
 from glfm_cli.diagnostics import Diagnostics, diagnose
-from glfm_cli.encoding import Ids, Triplets, encode_triplets
+from glfm_cli.encoding import Ids, Triplets
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.latent import Array, Entries
@@ -33,7 +33,7 @@ from glfm_cli.matrices.pairs import (
 from glfm_cli.matrices.side import Features, SideCode, read_side
 from glfm_cli.posterior import Posterior, gates
 from glfm_cli.sampling import Observer, Plan, Run, sample
-from glfm_cli.schema import ColumnType, Schema
+from glfm_cli.schema import ColumnType
 from glfm_cli.settings import apply_settings
 from glfm_cli.streams import CELLS, Streams
 
@@ -100,46 +100,6 @@ WhichPairs = partial[Iterator[Pairs]]
 
 
 def plan_matrix(
-    table: pa.Table,
-    schema: Schema,
-    *,
-    model: str | None = None,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    thin: int | None = None,
-    seed: int | None = None,
-    settings: Mapping[str, object] | None = None,
-    row_features: Features = None,
-    column_features: Features = None,
-    missingness_features: int | None = None,
-    file: str | None = None,
-) -> MatrixTask:
-    """Check everything and encode the cells and what is known of their rows and columns.
-
-    The options are those of `impute_matrix`; `file` names the table in errors.
-
-    Raises
-    ------
-    GlfmError
-        A table, its types or an option are wrong.
-    """
-    return plan_triplets(
-        encode_triplets(table, schema, file=file),
-        model=model,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        thin=thin,
-        seed=seed,
-        settings=settings,
-        row_features=row_features,
-        column_features=column_features,
-        missingness_features=missingness_features,
-    )
-
-
-def plan_triplets(
     triplets: Triplets,
     *,
     model: str | None = None,

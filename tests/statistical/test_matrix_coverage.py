@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from glfm_cli.encoding import encode_triplets
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.latent import Array
 from glfm_cli.links.categorical import CategoricalLink
@@ -59,7 +60,8 @@ def coverage(kind: str, seed: int) -> dict[str, float]:
     table = {"i": i, "j": j, "n": trials[i, j], "v": values[i, j]}
     if kind != "binomial":
         del table["n"], columns["n"]
-    task = plan_matrix(pa.table(table), Schema.from_dict({"columns": columns}), seed=seed, **PLAN)
+    triplets = encode_triplets(pa.table(table), Schema.from_dict({"columns": columns}))
+    task = plan_matrix(triplets, seed=seed, **PLAN)
     posterior = task.sample().posterior
     unseen = np.ones(SHAPE, dtype=bool)
     unseen[i, j] = False

@@ -18,7 +18,7 @@ from glfm_cli.evaluation.cells.forecasts import BASELINES, Forecasts, of_model, 
 from glfm_cli.evaluation.cells.holdouts import Asked, HoldOut, hold_out
 from glfm_cli.executors import available_threads
 from glfm_cli.io import read_table
-from glfm_cli.matrices import Features, MatrixTask, features_of, plan_triplets
+from glfm_cli.matrices import Features, MatrixTask, features_of, plan_matrix
 from glfm_cli.sampling import Observer, Run
 from glfm_cli.schema import Schema
 
@@ -172,7 +172,7 @@ def evaluate_matrix(
         options[name] = features_of(given) if isinstance(given, tuple) else given
 
     def planned(train: Triplets) -> MatrixTask:
-        return plan_triplets(train, **options)
+        return plan_matrix(train, **options)
 
     if MODEL in methods:
         planned(sets[0].train)  # what is wrong with an option is said before any work
