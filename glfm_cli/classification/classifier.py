@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.classification.features import Feature, calibrate, is_constant, make_rows
+from glfm_cli.diagnostics import RHAT_LIMIT, rhat
 from glfm_cli.encoding import EncodedColumn
+from glfm_cli.errors import UsageError
 from glfm_cli.latent.iqgme import (
     Between,
+    Experts,
     Fitted,
+    FittedDraws,
     FittedTasks,
     IqgmeConfig,
     LabelLaw,
@@ -22,6 +26,7 @@ from glfm_cli.latent.iqgme import (
     Rows,
     Truncation,
     fit_experts,
+    fit_gibbs,
     fit_tasks,
     label_law,
 )
@@ -31,6 +36,7 @@ from glfm_cli.streams import START, Streams
 
 Array = NDArray[Any]
 
+MOST_LAWS = 10  # draws from which features are completed
 DOMINANT = 0.005  # E[pi] from which an expert counts, as in the thesis
 
 
@@ -49,14 +55,36 @@ class Classifier:
     features: tuple[Feature, ...]
     n_levels: int
     reference: int
-    fitted: Fitted | FittedTasks
+    fitted: Fitted | FittedTasks | FittedDraws
     task: str | None
     task_weights: Array
 
     @property
     def n_experts(self) -> int:
         """Return how many experts have a weight that counts."""
+        if isinstance(self.fitted, FittedDraws):
+            return round(float(np.mean([np.sum(q.pi > DOMINANT) for q in self.fitted.draws])))
         return int(np.sum(self.fitted.experts.pi > DOMINANT))
+
+    @property
+    def experts(self) -> Experts:
+        """Return q of the experts of a variational fit."""
+        if isinstance(self.fitted, FittedDraws):
+            raise TypeError("a fit by sampling has many draws of the experts")
+        return self.fitted.experts
+
+    @property
+    def rhat(self) -> float:
+        """Return R-hat of the log likelihood, of a fit by sampling; NaN when chains are cut off."""
+        assert isinstance(self.fitted, FittedDraws)
+        return float(rhat(self.fitted.trace[:, self.fitted.trace.shape[1] // 2 :]))
+
+    @property
+    def converged(self) -> bool:
+        """Return whether the fit met its tolerance, or its chains agree."""
+        if isinstance(self.fitted, FittedDraws):
+            return self.rhat < RHAT_LIMIT
+        return self.fitted.converged
 
     def law(
         self,
@@ -73,7 +101,13 @@ class Classifier:
         xs = [by_name[name] for name in self.columns]
         n = columns[0].x.size if columns else 0
         rows = make_rows(self.features, xs, n)
-        q, pi = self.fitted.experts, None
+        if isinstance(self.fitted, FittedDraws):
+            draws = self.fitted.draws
+            if features:  # their law takes much more room
+                draws = draws[:: -(-len(draws) // MOST_LAWS)]
+            laws = [label_law(rows, q, features=features, pool=pool) for q in draws]
+            return LabelLaw.average(laws)
+        q, pi = self.experts, None
         if self.task is not None:
             code = np.where(
                 np.isnan(by_name[self.task]), len(self.task_weights), by_name[self.task]
@@ -142,6 +176,15 @@ def fit_classifier(
 
     streams = [Streams(seed, chain).get(START) for chain in range(chains)]
     names = tuple(e.column.name for e in used)
+    if config.inference == "gibbs":
+        if task is not None:
+            raise UsageError(
+                "--set inference=gibbs takes one task only",
+                hint=f"Give '{task.column.name}' another role, or leave the setting out.",
+            )
+        drawn = fit_gibbs(rows_at(slice(None)), config, streams, stop=stop, watch=watch)
+        none = np.empty((0, config.experts))
+        return Classifier(names, features, n_levels, reference, drawn, None, none)
     if task is None:
         fitted = fit_experts(
             rows_at(slice(None)), config, streams, pool=pool, stop=stop, watch=watch

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.complete import complete_features
 from glfm_cli.classification.folds import cross_validate
-from glfm_cli.classification.kept import load_trained, save_trained
+from glfm_cli.classification.kept import load_trained, sampled_fit, save_trained
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, make_task
@@ -117,7 +117,7 @@ def classify(
     elif new is None and save is None and not complete and not np.isnan(task.code).any():
         raise nothing_to_predict()
     if save is not None:
-        _check_save(save, cv)
+        _check_save(save, cv, configs["model"])
     began = time.monotonic()
     stop = _Deadline(None if time_limit is None else began + time_limit)
     said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop, "watch": watch}
@@ -225,7 +225,9 @@ def classify_rows(
     )
 
 
-def _check_save(save: str | os.PathLike[str], cv: int | None) -> None:
+def _check_save(save: str | os.PathLike[str], cv: int | None, config: IqgmeConfig) -> None:
+    if config.inference == "gibbs":
+        raise sampled_fit()
     if cv is not None:
         raise UsageError(
             "--cv and --save cannot be used together: --cv makes a fit for each fold",

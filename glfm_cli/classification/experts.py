@@ -108,7 +108,7 @@ class ExpertsFound:
 def describe_experts(trained: Trained) -> ExpertsFound:
     """Return the experts of weight above 0.005; O(H P^3)."""
     classifier = trained.classifier
-    q = classifier.fitted.experts
+    q = classifier.experts
     share = q.pi if classifier.task is None else classifier.task_weights.mean(axis=0)
     cov = np.linalg.inv(q.nB)
     spread = np.sqrt(np.einsum("hpp->hp", cov))
@@ -171,7 +171,7 @@ def _place(name: str, levels: tuple[str, ...], link: Link, marginal: Marginal, h
 
 def _drives(trained: Trained, h: int, spread: Array) -> tuple[Drive, ...]:
     """Return what the features do to the scores of labels in expert h, the strongest first."""
-    classifier, q = trained.classifier, trained.classifier.fitted.experts
+    classifier, q = trained.classifier, trained.classifier.experts
     named = {known.column.name: known for known in trained.features}
     features: list[str] = []
     for name, feature in zip(classifier.columns, classifier.features, strict=True):

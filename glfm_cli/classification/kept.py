@@ -20,8 +20,8 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.features import Choice, Feature, Number, Steps
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
-from glfm_cli.errors import GlfmError, StoreError
-from glfm_cli.latent.iqgme import Experts, Fitted
+from glfm_cli.errors import GlfmError, StoreError, UsageError
+from glfm_cli.latent.iqgme import Experts, Fitted, FittedDraws
 from glfm_cli.latent.latent import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import LinkConfig, of_numbers
@@ -60,6 +60,9 @@ def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
     """
     path = Path(folder)
     check_free(path)
+    fitted = trained.classifier.fitted
+    if isinstance(fitted, FittedDraws):
+        raise sampled_fit()
     path.mkdir()
     numbers = to_stream(_numbers_out(trained))
     types = trained.schema.to_yaml().encode()
@@ -74,7 +77,7 @@ def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
         "rows": trained.n_rows,
         "labelled": trained.n_labelled,
         "seed": trained.seed,
-        "converged": trained.classifier.fitted.converged,
+        "converged": fitted.converged,
         "types_sha256": hashlib.sha256(types).hexdigest(),
         "numbers_sha256": hashlib.sha256(numbers).hexdigest(),
     }  # fmt: skip
@@ -106,6 +109,14 @@ def load_trained(folder: str | os.PathLike[str]) -> Trained:
         raise StoreError(f"cannot be used: {error}", file=str(path)) from None
 
 
+def sampled_fit() -> UsageError:
+    """Return the error of keeping a fit that was made by sampling."""
+    return UsageError(
+        "--save keeps variational fits only",
+        hint="Leave out --save or --set inference=gibbs.",
+    )
+
+
 # ----------------------------------------------------------------------------------- writing
 
 
@@ -126,8 +137,9 @@ def _numbers_out(trained: Trained) -> dict[str, Array]:
             ends = np.quantile(known.sample, [0.0, 0.5, 1.0], method="nearest")
             out[f"{place[known.column.name]}.sample"] = ends
     for field in _expert_fields():
-        value = getattr(classifier.fitted.experts, field)
+        value = getattr(classifier.experts, field)
         out[f"experts.{field}"] = np.asarray(value, dtype=np.float64)
+    assert not isinstance(classifier.fitted, FittedDraws)
     out["bounds"] = classifier.fitted.bounds
     out["task_weights"] = classifier.task_weights
     out["reference"] = np.array(classifier.reference, dtype=np.int64)

@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.folds import MODEL, CrossValidation
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
+from glfm_cli.latent.iqgme import FittedDraws
 
 Array = NDArray[Any]
 
@@ -104,7 +106,7 @@ class Classification:
     @property
     def converged(self) -> bool:
         """Return whether the fit met its tolerance."""
-        return self.trained is None or self.trained.classifier.fitted.converged
+        return self.trained is None or self.trained.classifier.converged
 
     def to_table(self) -> pa.Table:
         """Return the predictions, one row each."""
@@ -127,14 +129,7 @@ class Classification:
             "warnings": list(self.warnings),
         }
         if self.trained is not None:
-            fitted = self.trained.classifier.fitted
-            out["fit"] = {
-                "experts": self.trained.classifier.n_experts,
-                "bound": float(fitted.bounds[-1]),
-                "iterations": int(fitted.bounds.size),
-                "starts": [float(end) for end in fitted.ends],
-                "converged": fitted.converged,
-            }
+            out["fit"] = fit_summary(self.trained.classifier)
             if self.trained.tasks is not None:
                 out["tasks"] = self.trained.tasks.to_dict()
         if self.predictions is not None:
@@ -146,6 +141,20 @@ class Classification:
             scores = {name: finite(values) for name, values in cv.scores.items()}
             out["cross_validation"] = {"folds": cv.folds, "scores": scores}
         return out
+
+
+def fit_summary(classifier: Classifier) -> dict[str, Any]:
+    """Return how a fit went."""
+    fitted = classifier.fitted
+    out: dict[str, Any] = {"experts": classifier.n_experts, "converged": classifier.converged}
+    if isinstance(fitted, FittedDraws):
+        agreed = {"rhat": classifier.rhat}
+        return out | {"draws": len(fitted.draws), "sweeps": fitted.trace.shape[1], **finite(agreed)}
+    return out | {
+        "bound": float(fitted.bounds[-1]),
+        "iterations": int(fitted.bounds.size),
+        "starts": [float(end) for end in fitted.ends],
+    }
 
 
 def finite(scores: dict[str, float]) -> dict[str, float | None]:

@@ -229,6 +229,7 @@ def _report(console: Console, found: Classification, strict: bool, as_json: bool
 
 def _summary(found: Classification) -> str:
     """Return one line on what was fitted and predicted."""
+    from glfm_cli.classification.result import fit_summary
     from glfm_cli.cli.report import counted
 
     parts = []
@@ -239,10 +240,13 @@ def _summary(found: Classification) -> str:
     text = ", ".join(parts)
     if found.trained is not None:
         classifier = found.trained.classifier
-        fitted = classifier.fitted
-        how = "converged" if fitted.converged else "not converged"
-        text += f", by {counted(classifier.n_experts, 'expert')} ({how} after "
-        text += f"{counted(fitted.bounds.size, 'iteration')}, bound {fitted.bounds[-1]:.2f})"
+        fit = fit_summary(classifier)
+        how = "converged" if fit["converged"] else "not converged"
+        text += f", by {counted(fit['experts'], 'expert')} ({how} after "
+        if "bound" in fit:
+            text += f"{counted(fit['iterations'], 'iteration')}, bound {fit['bound']:.2f})"
+        else:
+            text += f"{counted(fit['sweeps'], 'sweep')}, {counted(fit['draws'], 'draw')} kept)"
     text += f", {found.seconds:.1f} s."
     if found.scores is not None:
         text += " Of the rows with a label: " + ", ".join(

@@ -22,6 +22,7 @@ experts.py   q of everything that rows share; its updates and its part of the bo
 local.py     q of the rows given the experts, and the statistics that the updates need
 fit.py       starts, iterations, convergence
 gates.py     new rows: which expert, which label, which missing features
+drawn.py     the experts as the Gibbs sampler draws them;  gibbs.py    the sampler
 usage.py     many tasks: which of the shared experts each uses
 tasks.py     many tasks: starts and iterations;  merges.py     which two experts could be one
 """
@@ -31,6 +32,7 @@ from __future__ import annotations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.fit import Fitted, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw, label_law
+from glfm_cli.latent.iqgme.gibbs import FittedDraws, fit_gibbs
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Half, Rows
 from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
@@ -41,6 +43,7 @@ __all__ = [
     "Between",
     "Experts",
     "Fitted",
+    "FittedDraws",
     "FittedTasks",
     "Half",
     "IqgmeConfig",
@@ -50,6 +53,7 @@ __all__ = [
     "Truncation",
     "Usage",
     "fit_experts",
+    "fit_gibbs",
     "fit_tasks",
     "label_law",
 ]

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln, multigammaln
 
+from glfm_cli.latent.iqgme.drawn import LOG_2PI
 from glfm_cli.latent.iqgme.prior import Prior
 
 Array = NDArray[Any]
 
 EMPTY = 1e-9  # labelled rows of an expert that has none
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 @dataclass(eq=False)
@@ -159,6 +159,28 @@ class Experts:
         self.nB = self.root @ np.swapaxes(self.root, 1, 2)  # E[Lam] = root root'
         half = 0.5 * (self.nu[:, None] - np.arange(P))
         self.log_Lam = digamma(half).sum(axis=1) + P * np.log(2.0) + self.log_B
+
+    def log_density(self, x: Array, log_det: Array, n_known: Array) -> Array:
+        """Return log predictive densities (H, b) of the known features of rows.
+
+        They are Student t, with nu + 1 - P degrees of freedom. With gaps at their conditional means
+        the quadratic form of a whole row is that of its known part under the marginal law, whose
+        determinant is |D| |E[Lam]_mm|, D = E[Lam]^-1.
+
+        Parameters
+        ----------
+        x : (H, b, P) completed rows;  log_det : (H, b) log|E[Lam]_mm|;  n_known : (b,)
+        """
+        df = self.nu + 1.0 - self.P
+        scale = self.nu * (self.u + 1.0) / (self.u * df)  # of the t density, times D
+        away = np.matmul(x - self.m[:, None, :], self.root)
+        square = np.einsum("hbp,hbp->hb", away, away) / scale[:, None]
+        log_D = -(self.log_B + self.P * np.log(self.nu))
+        log_scale = log_D[:, None] + log_det + n_known * np.log(scale)[:, None]
+        total = 0.5 * (df[:, None] + n_known)
+        constant = gammaln(total) - gammaln(0.5 * df)[:, None]
+        constant -= 0.5 * (n_known * np.log(df * np.pi)[:, None] + log_scale)
+        return np.asarray(constant - total * np.log1p(square / df[:, None]))
 
     # ---------------------------------------------------------------------------- updates
 

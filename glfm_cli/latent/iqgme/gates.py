@@ -9,15 +9,16 @@ the expert's weights widens the probit.  [iQGME section 3.4.3, with both uncerta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
+from glfm_cli.latent.iqgme.drawn import Drawn
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, Rows
@@ -43,6 +44,18 @@ class LabelLaw:
     var: Array
     x: Array
     x_var: Array
+
+    @classmethod
+    def average(cls, laws: Sequence[LabelLaw]) -> LabelLaw:
+        """Return the mixture of several laws of the same rows, each as probable."""
+        join = np.concatenate
+        return cls(
+            join([law.gate for law in laws]) / len(laws),
+            join([law.mean for law in laws]),
+            join([law.var for law in laws]),
+            join([law.x for law in laws]),
+            join([law.x_var for law in laws]),
+        )
 
     def probability_above(self) -> Array:
         """Return (n,) the probability that a label's only variable is above 0."""
@@ -70,7 +83,7 @@ class LabelLaw:
 
 def label_law(
     rows: Rows,
-    q: Experts,
+    q: Experts | Drawn,
     *,
     pi: Array | None = None,
     features: bool = False,
@@ -136,7 +149,7 @@ class Placed:
             yield places, m, cov.reshape(len(cov), m.size, m.size)
 
 
-def _place(rows: Rows, block: Block, q: Experts, log_pi: Array) -> Placed:
+def _place(rows: Rows, block: Block, q: Experts | Drawn, log_pi: Array) -> Placed:
     """Return the gates of a block's rows, and the rows completed."""
     known = rows.seen(block)
     x = np.broadcast_to(known, (q.H, *known.shape))
@@ -149,37 +162,15 @@ def _place(rows: Rows, block: Block, q: Experts, log_pi: Array) -> Placed:
         gaps = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, np.zeros(block.gaps.size))
         gaps.fill(block, linear, x)
         log_det = np.repeat(gaps.log_det, size, axis=1)
-    log_gate = log_pi + _student(q, x, log_det, q.P - np.repeat(count, size))
+    log_gate = log_pi + q.log_density(x, log_det, q.P - np.repeat(count, size))
     if gaps is not None and any(at.size for at in block.halves):
         x, gaps, log_p = _see_halves(rows, block, q, x, gaps, linear)
         log_gate = log_gate + log_p
     return Placed(log_gate, x, gaps)
 
 
-def _student(q: Experts, x: Array, log_det: Array, n_known: Array) -> Array:
-    """Return log densities (H, b) of the known features: t with nu + 1 - P degrees of freedom.
-
-    With gaps at their conditional means the quadratic form of a whole row is that of its known
-    part under the marginal law, whose determinant is |D| |E[Lam]_mm|, D = E[Lam]^-1.
-
-    Parameters
-    ----------
-    x : (H, b, P) completed rows;  log_det : (H, b) log|E[Lam]_mm|;  n_known : (b,)
-    """
-    df = q.nu + 1.0 - q.P
-    scale = q.nu * (q.u + 1.0) / (q.u * df)  # of the t density, times D
-    away = np.matmul(x - q.m[:, None, :], q.root)
-    square = np.einsum("hbp,hbp->hb", away, away) / scale[:, None]
-    log_D = -(q.log_B + q.P * np.log(q.nu))
-    log_scale = log_D[:, None] + log_det + n_known * np.log(scale)[:, None]
-    total = 0.5 * (df[:, None] + n_known)
-    constant = gammaln(total) - gammaln(0.5 * df)[:, None]
-    constant -= 0.5 * (n_known * np.log(df * np.pi)[:, None] + log_scale)
-    return constant - total * np.log1p(square / df[:, None])
-
-
 def _see_halves(
-    rows: Rows, block: Block, q: Experts, x: Array, gaps: Gaps, linear: Array
+    rows: Rows, block: Block, q: Experts | Drawn, x: Array, gaps: Gaps, linear: Array
 ) -> tuple[Array, Gaps, Array]:
     """Condition gaps on what is half known; return rows, covariances and the bound on log p."""
     assert block.noise is not None
@@ -203,7 +194,7 @@ def _see_halves(
     return mean, seen, log_p
 
 
-def _label(block: Block, q: Experts, placed: Placed) -> tuple[Array, Array]:
+def _label(block: Block, q: Experts | Drawn, placed: Placed) -> tuple[Array, Array]:
     """Return mean and variance (H, b, K) of the label's variables, noise included."""
     P, x = q.P, placed.x
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]

@@ -22,7 +22,8 @@ from scipy.special import logsumexp
 
 from glfm_cli._kernels._gaps import add_covariances, factor_gaps, fill_gaps
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.iqgme.experts import LOG_2PI, Experts, Statistics
+from glfm_cli.latent.iqgme.drawn import LOG_2PI, Drawn
+from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.rows import Block, Rows
 
 Array = NDArray[Any]
@@ -170,7 +171,7 @@ def _label_terms(rows: Rows, which: Array, q: Experts, local: Local, x: Array) -
     return log_z - 0.5 * q.K * weight_spread(q, x)
 
 
-def weight_spread(q: Experts, x: Array) -> Array:
+def weight_spread(q: Experts | Drawn, x: Array) -> Array:
     """Return [x, 1]' Sw [x, 1] (H, b) of rows x (H, b, P)."""
     P = q.P
     square = np.einsum("hbp,hbp->hb", x @ q.Sw[:, :P, :P], x)

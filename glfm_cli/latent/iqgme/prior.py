@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ class IqgmeConfig:
     weight_center : g0, how many experts the prior centre of the weights is worth
     iterations : at most so many of one start
     short : iterations of every start before the better half goes on
+    inference : variational, or by Gibbs sampling
+    sweeps : of every chain of the sampler, of which the second half is kept from
+    draws : kept of every chain
     tolerance : relative rise of the bound, twice running, at which the fit has converged
     """
 
@@ -44,9 +47,13 @@ class IqgmeConfig:
     iterations: int = 1000
     short: int = 20
     tolerance: float = 1e-5
+    inference: Literal["variational", "gibbs"] = "variational"
+    sweeps: int = 400
+    draws: int = 20
 
     def __post_init__(self) -> None:
         whole = {"experts": 1, "shared_experts": 1, "iterations": 1, "short": 1}
+        whole |= {"sweeps": 2, "draws": 1}
         for name, least in whole.items():
             value = getattr(self, name)
             require(value >= least, name, value, f"a whole number from {least}")

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri_exp
 
 Array = NDArray[Any]
 
@@ -31,6 +31,12 @@ class Truncation(Protocol):
         """Return E[t] (H, b, K) and the log probability (H, b) of what is known of some rows.
 
         rows : (b,) which rows;  eta : (H, b, K) means before the restriction
+        """
+
+    def draw(self, rows: Array, eta: Array, t: Array, rng: np.random.Generator) -> Array:
+        """Return t (b, K) drawn anew, leaving the law of N(eta, I) so restricted as it is.
+
+        eta : (b, K) means;  t : (b, K) the present values
         """
 
 
@@ -54,6 +60,22 @@ class Between:
         lower, upper = self.lower[rows], self.upper[rows]
         mean, log_z = between_moments(lower - eta, upper - eta)
         return np.clip(eta + mean, lower, upper), log_z.sum(axis=-1)
+
+    def draw(self, rows: Array, eta: Array, t: Array, rng: np.random.Generator) -> Array:
+        """Return variables between their ends."""
+        return draw_between(eta, self.lower[rows], self.upper[rows], rng)
+
+
+def draw_between(eta: Array, lower: Array, upper: Array, rng: np.random.Generator) -> Array:
+    """Return draws of N(eta, 1) between ends, by the inverse of the distribution function."""
+    a, b = lower - eta, upper - eta
+    flip = a + b > 0.0  # in the smaller tail, in logs, every digit counts
+    low, high = np.where(flip, -b, a), np.where(flip, -a, b)
+    u = 1.0 - rng.random(eta.shape)  # above 0
+    with np.errstate(divide="ignore"):
+        log_p = np.logaddexp(log_ndtr(high) + np.log(u), log_ndtr(low) + np.log1p(-u))
+    e = np.clip(ndtri_exp(log_p), low, high)
+    return np.asarray(np.clip(eta + np.where(flip, -e, e), lower, upper))
 
 
 def between_moments(a: Array, b: Array) -> tuple[Array, Array]:
@@ -124,6 +146,20 @@ class Largest:
         won = winner + below.sum(axis=-1, keepdims=True)
         np.put_along_axis(mean, np.broadcast_to(at, won.shape), won, axis=-1)
         return np.delete(mean, self.reference, axis=-1), log_z
+
+    def draw(self, rows: Array, eta: Array, t: Array, rng: np.random.Generator) -> Array:
+        """Return utilities, one after another given the others, the reference's among them."""
+        code = self.code[rows].astype(np.intp)
+        mean = np.insert(eta, self.reference, 0.0, axis=1)
+        utility = np.insert(t, self.reference, -np.inf, axis=1)
+        every = np.arange(code.size)
+        for r in (self.reference, *self.latent_levels):
+            won = code == r
+            highest = np.delete(utility, r, axis=1).max(axis=1)
+            lower = np.where(won, highest, -np.inf)
+            upper = np.where(won, np.inf, utility[every, code])
+            utility[:, r] = draw_between(mean[:, r], lower, upper, rng)
+        return np.delete(utility, self.reference, axis=1)
 
 
 def _around_mode(ahead: Array) -> tuple[Array, Array]:

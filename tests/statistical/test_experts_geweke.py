@@ -1,0 +1,163 @@
+"""One sweep of the mixture of experts has its joint law as its invariant law [Geweke 2004].
+
+The method is that of `geweke`: many chains that start from draws of the joint law, each sweep
+followed by a new table given the parameters. Features and labels are missing, one feature is known
+by its sign only, and all that experts share is sampled, hyperparameters too.
+
+`python -m pytest -m slow -rP tests/statistical/test_experts_geweke.py` shows the figures.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import wishart
+
+from glfm_cli.latent.iqgme import Between, Half, IqgmeConfig, Rows, gibbs
+from glfm_cli.latent.iqgme.drawn import Drawn, draw_sticks
+from glfm_cli.latent.iqgme.gibbs import GibbsState, sweep
+from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.latent import Array
+from tests.statistical.geweke import Comparison, compare, even, odd
+
+SHORT, LONG = 1_500, 40_000
+N_CHAINS = 100
+CONFIG = IqgmeConfig(
+    experts=3,
+    alpha_shape=2.0,
+    alpha_rate=1.0,
+    expert_degrees=3.0,
+    center_precision=0.5,
+    weight_shape=3.0,
+    weight_rate=2.0,
+    weight_center=0.5,
+)
+P, H = 3, CONFIG.experts
+PRIOR = Prior.of(CONFIG, P)
+# The third feature is never known itself, only whether it and noise are above 0.3.
+KNOWN = np.array([[1, 1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0]], dtype=bool)
+SEEN = np.array([1, 1, 0, 1, 0, 1], dtype=bool)
+LABELLED = np.array([1, 1, 1, 1, 0, 1], dtype=bool)
+CUT = 0.3
+N = len(KNOWN)
+
+
+def draw_joint(rng: np.random.Generator) -> GibbsState:
+    """Return parameters and rows from the model, independently of the package's sampler."""
+    alpha = rng.gamma(CONFIG.alpha_shape) / CONFIG.alpha_rate
+    sticks = np.minimum(rng.beta(1.0, alpha, H - 1), 1.0 - 1e-12)
+    lam = rng.gamma(CONFIG.weight_shape, size=P + 1) / CONFIG.weight_rate
+    zeta = rng.standard_normal((1, P + 1)) / np.sqrt(CONFIG.weight_center * lam)
+    mw = zeta + rng.standard_normal((H, 1, P + 1)) / np.sqrt(lam)
+    nu0 = P + CONFIG.expert_degrees
+    B0 = np.eye(P) / (nu0 * CONFIG.expert_variance)
+    nB = wishart(nu0, B0).rvs(H, random_state=rng)
+    spread = np.linalg.inv(nB) / CONFIG.center_precision
+    m = np.array([rng.multivariate_normal(np.zeros(P), one) for one in spread])
+    q = Drawn(sticks, alpha, m, nB, np.linalg.cholesky(nB), mw, zeta, lam)
+    z = rng.choice(H, N, p=q.pi / q.pi.sum())
+    x = np.array([rng.multivariate_normal(m[k], np.linalg.inv(nB[k])) for k in z])
+    state = GibbsState(q, z, x, np.zeros((N, 1)), x.copy())
+    draw_table(state, rng)
+    return state
+
+
+def draw_table(state: GibbsState, rng: np.random.Generator) -> Rows:
+    """Draw known features, scores and what is known of them, given experts and z; return rows.
+
+    Gaps stay, so that the known features are drawn given them, the noisy ones anew from x.
+    """
+    q = state.q
+    for n, k in enumerate(state.z):
+        o, g = np.flatnonzero(KNOWN[n]), np.flatnonzero(~KNOWN[n])
+        if o.size:
+            D = np.linalg.inv(q.nB[k])
+            regression = np.linalg.solve(D[np.ix_(g, g)], D[np.ix_(g, o)])
+            mean = q.m[k, o] + (state.x[n, g] - q.m[k, g]) @ regression
+            cov = D[np.ix_(o, o)] - D[np.ix_(o, g)] @ regression
+            state.x[n, o] = rng.multivariate_normal(mean, cov)
+    w = q.mw[state.z, 0]
+    score = np.einsum("np,np->n", w[:, :P], state.x) + w[:, P]
+    state.t[:, 0] = score + rng.standard_normal(N)
+    state.y[:] = state.x + rng.standard_normal((N, P))
+    above, high = state.t > 0.0, state.y[:, 2:] > CUT
+    label = Between(np.where(above, 0.0, -np.inf), np.where(above, np.inf, 0.0))
+    step = Between(np.where(high, CUT, -np.inf), np.where(high, np.inf, CUT))
+    half = Half(np.array([2]), SEEN, step)
+    return Rows(state.x.copy(), KNOWN, label, LABELLED, (half,))
+
+
+def statistics(state: GibbsState) -> tuple[list[str], Array]:
+    """Return names and values of the statistics of the present state; no labels of experts."""
+    q, x = state.q, state.x
+    own = x - q.m[state.z]
+    t = state.t[LABELLED, 0]
+    found: dict[str, float] = {
+        "log alpha": np.log(q.alpha),
+        "first stick": q.sticks[0],
+        "together": np.mean(state.z[:, None] == state.z),
+        "in the first": np.mean(state.z == 0),
+        "x": odd(x).sum(),
+        "x square": even(x).sum(),
+        "x missing": even(x[:, :2][~KNOWN[:, :2]]).sum(),
+        "x products": odd(x[:, 0] * x[:, 1]).sum(),
+        "around centre": even(own).sum(),
+        "mu": odd(q.m).sum(),
+        "mu square": even(q.m).sum(),
+        "log det": np.mean(q.log_det),
+        "correlation": odd(q.nB[:, 0, 1]).sum(),
+        "w": odd(q.mw).sum(),
+        "w square": even(q.mw).sum(),
+        "zeta": odd(q.zeta).sum(),
+        "log lam": np.log(q.lam).sum(),
+        "t": odd(t).sum(),
+        "t square": even(t).sum(),
+        "t along x": (odd(t) * odd(x[LABELLED, 0])).sum(),
+        "t along what may be missing": (odd(t) * odd(x[LABELLED, 2])).sum(),
+        "y along x": (odd(state.y[SEEN, 2]) * odd(x[SEEN, 2])).sum(),
+        "above": float(np.sum(t > 0.0)),
+        "high": float(np.sum(state.y[SEEN, 2] > CUT)),
+    }
+    return list(found), np.array(list(found.values()), dtype=np.float64)
+
+
+def run(n_sweeps: int, seed: int) -> Comparison:
+    """Run both simulators, as many draws as sweeps, and compare them."""
+    rng = np.random.default_rng([seed, 1])
+    simulated, means = [], []
+    for _ in range(N_CHAINS):
+        for _ in range(n_sweeps // N_CHAINS):
+            simulated.append(statistics(draw_joint(rng))[1])
+        state, found = draw_joint(rng), []
+        rows = draw_table(state, rng)
+        for _ in range(n_sweeps // N_CHAINS):
+            sweep(state, rows, PRIOR, rng)
+            rows = draw_table(state, rng)
+            names, values = statistics(state)
+            found.append(values)
+        means.append(np.mean(found, axis=0))
+    return compare(names, np.array(means), np.array(simulated))
+
+
+def test_sweep_has_the_joint_law_in_short(seed: int) -> None:
+    comparison = run(SHORT, seed)
+    assert comparison.z.size >= 20
+    assert comparison.passes, str(comparison)
+
+
+@pytest.mark.slow
+def test_sweep_has_the_joint_law(seed: int) -> None:
+    comparison = run(LONG, seed)
+    print(comparison)
+    assert comparison.passes, str(comparison)
+
+
+def test_sticks_that_forget_the_rows_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named mutant: the sticks are drawn from their prior."""
+
+    def forgetful(n: Array, alpha: float, rng: np.random.Generator) -> Array:
+        return draw_sticks(np.zeros_like(n), alpha, rng)
+
+    monkeypatch.setattr(gibbs, "draw_sticks", forgetful)
+    comparison = run(SHORT, seed)
+    assert not comparison.passes, str(comparison)
