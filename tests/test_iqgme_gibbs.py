@@ -32,13 +32,15 @@ def groups(n: int, seed: int, gaps: float) -> Rows:
 
 
 def test_sampling_and_the_variational_fit_predict_alike(seed: int) -> None:
+    """They order rows alike; the approximation has smaller weights, so that it is less sure."""
     train, new = groups(120, seed, 0.2), groups(200, seed + 1, 0.3)
     q = fit_experts(train, CONFIG, [np.random.default_rng(s) for s in range(2)]).experts
     drawn = fit_gibbs(train, CONFIG, [np.random.default_rng(s) for s in range(2)])
     assert len(drawn.draws) == 40
     laws = LabelLaw.average([label_law(new, one) for one in drawn.draws])
     bound, sampled = label_law(new, q).probability_above(), laws.probability_above()
-    assert np.mean(np.abs(bound - sampled)) < 0.03
+    assert np.mean(np.abs(bound - sampled)) < 0.06
+    assert np.mean(np.abs(sampled - 0.5) - np.abs(bound - 0.5)) > 0.0
     assert np.corrcoef(bound, sampled)[0, 1] > 0.95
 
 

@@ -65,7 +65,8 @@ def start_gibbs(
     if rows.label is not None and labelled.size:
         t[labelled] = rows.label.expect(labelled, np.zeros((1, labelled.size, rows.n_label)))[0][0]
     q.lam, q.zeta = np.ones(P + 1), np.zeros((rows.n_label, P + 1))
-    state = GibbsState(q, rng.integers(0, config.experts, n), rows.x.copy(), t, rows.x.copy())
+    z = rng.integers(0, config.experts, size=(n,))
+    state = GibbsState(q, z, rows.x.copy(), t, rows.x.copy())
     draw_experts(state, rows, prior, rng)
     return state
 
