@@ -20,7 +20,7 @@ from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.latent import Array
 from tests.statistical.geweke import Comparison, compare, even, odd
 
-SHORT, LONG = 1_500, 40_000
+SHORT, LONG = 600, 40_000
 N_CHAINS = 100
 CONFIG = IqgmeConfig(
     experts=3,
@@ -42,6 +42,11 @@ CUT = 0.3
 N = len(KNOWN)
 
 
+def normal(mean: Array, cov: Array, rng: np.random.Generator) -> Array:
+    """Return one draw of a normal law."""
+    return mean + np.linalg.cholesky(cov) @ rng.standard_normal(len(mean))
+
+
 def draw_joint(rng: np.random.Generator) -> GibbsState:
     """Return parameters and rows from the model, independently of the package's sampler."""
     alpha = rng.gamma(CONFIG.alpha_shape) / CONFIG.alpha_rate
@@ -52,11 +57,11 @@ def draw_joint(rng: np.random.Generator) -> GibbsState:
     nu0 = P + CONFIG.expert_degrees
     B0 = np.eye(P) / (nu0 * CONFIG.expert_variance)
     nB = wishart(nu0, B0).rvs(H, random_state=rng)
-    spread = np.linalg.inv(nB) / CONFIG.center_precision
-    m = np.array([rng.multivariate_normal(np.zeros(P), one) for one in spread])
+    m = np.array([normal(np.zeros(P), np.linalg.inv(one), rng) for one in nB])
+    m /= np.sqrt(CONFIG.center_precision)
     q = Drawn(sticks, alpha, m, nB, np.linalg.cholesky(nB), mw, zeta, lam)
     z = rng.choice(H, N, p=q.pi / q.pi.sum())
-    x = np.array([rng.multivariate_normal(m[k], np.linalg.inv(nB[k])) for k in z])
+    x = np.array([normal(m[k], np.linalg.inv(nB[k]), rng) for k in z])
     state = GibbsState(q, z, x, np.zeros((N, 1)), x.copy())
     draw_table(state, rng)
     return state
@@ -75,7 +80,7 @@ def draw_table(state: GibbsState, rng: np.random.Generator) -> Rows:
             regression = np.linalg.solve(D[np.ix_(g, g)], D[np.ix_(g, o)])
             mean = q.m[k, o] + (state.x[n, g] - q.m[k, g]) @ regression
             cov = D[np.ix_(o, o)] - D[np.ix_(o, g)] @ regression
-            state.x[n, o] = rng.multivariate_normal(mean, cov)
+            state.x[n, o] = normal(mean, cov, rng)
     w = q.mw[state.z, 0]
     score = np.einsum("np,np->n", w[:, :P], state.x) + w[:, P]
     state.t[:, 0] = score + rng.standard_normal(N)

@@ -177,21 +177,34 @@ def draw_experts(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Gen
         B_inv[h] = prior.B0_inv + own.T @ own + outer - u[h] * np.outer(m[h], m[h])
     B_inv = 0.5 * (B_inv + np.swapaxes(B_inv, 1, 2))
     q.m, q.nB, q.root = draw_places(m, u, prior.nu0 + n, B_inv, rng)
-    if not K:
-        return
+    if K:
+        _draw_weights(state, rows, prior, rng)
+
+
+def _draw_weights(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Generator) -> None:
+    """Draw w, then (zeta, lam) without those of experts that have no label, and then these.
+
+    Given theirs, lam would only creep along: they say nothing that it did not tell them.
+    """
+    q, x, z = state.q, state.x, state.z
+    (H, P), K = q.m.shape, q.K
+    full = np.bincount(z[rows.labelled], minlength=H) > 0
     xb = np.column_stack([x, np.ones(len(x))])
-    for h in range(H):
+    for h in np.flatnonzero(full):
         own = rows.labelled & (z == h)
         precision = np.diag(q.lam) + xb[own].T @ xb[own]
         L = np.linalg.cholesky(precision)
         linear = q.lam * q.zeta + state.t[own].T @ xb[own]
         mean = np.linalg.solve(precision, linear.T)
         q.mw[h] = (mean + np.linalg.solve(L.T, rng.standard_normal((P + 1, K)))).T
-    g = prior.g0 + H
-    phi = q.mw.sum(axis=0) / g
-    rate = prior.b0 + 0.5 * ((q.mw**2).sum(axis=(0, 1)) - g * (phi**2).sum(axis=0))
-    q.lam = rng.gamma(prior.a0 + 0.5 * H * K, size=P + 1) / rate
+    w = q.mw[full]
+    g = prior.g0 + len(w)
+    phi = w.sum(axis=0) / g
+    rate = prior.b0 + 0.5 * ((w**2).sum(axis=(0, 1)) - g * (phi**2).sum(axis=0))
+    q.lam = rng.gamma(prior.a0 + 0.5 * len(w) * K, size=P + 1) / rate
     q.zeta = phi + rng.standard_normal((K, P + 1)) / np.sqrt(g * q.lam)
+    empty = rng.standard_normal((int(np.sum(~full)), K, P + 1))
+    q.mw[~full] = q.zeta + empty / np.sqrt(q.lam)
 
 
 # -------------------------------------------------------------------------------------- runs
