@@ -18,9 +18,9 @@ runs of pseudo-columns of one group, (start, end, group).
 Cost of `sweep`: O(N (K^2 G + K S)) time; no memory beyond the work array.
 """
 
-from libc.math cimport exp, frexp, lgamma, log, sqrt
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.math cimport exp, lgamma, log, sqrt
+from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memcpy, memset
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from numpy.random cimport bitgen_t
@@ -40,20 +40,32 @@ cdef extern from "_vector.h" nogil:
                        double* out) noexcept
     void glfm_add_to_rows(int n_rows, const int* rows, int n, double a, const double* x, int ld,
                           double* y) noexcept
-    void glfm_dots(int n, const double* x, const double* r, const double* w,
-                   double* xr, double* xx) noexcept
-    double glfm_weighted_square(int n, const double* w, const double* x) noexcept
+    void glfm_add_dots(int n_rows, const int* rows, int n, const double* x, int ld,
+                       const double* r, double* xr) noexcept
+    void glfm_rank_one_dots(int n_rows, int n, double a, const double* v, const double* x,
+                            const double* w, const double* r, int ld, double* y, double* yr,
+                            double* yy) noexcept
+    void glfm_bound_flips(int n, const double* z, const double* v, const double* diagonal,
+                          const double* dots, const double* squares, double q, double R2,
+                          double n_seen, double scaled, double variance, double* gain) noexcept
+    void glfm_masked_axpy(int n, double a, const double* w, const double* x, double* y) noexcept
+    void glfm_multiply(int n, const double* x, const double* y, double* out) noexcept
+    void glfm_subtract(int n, const double* x, const double* y, double* out) noexcept
+    void glfm_scale(int n, double a, double* x) noexcept
+    double glfm_dot(int n, const double* x, const double* y) noexcept
+    int glfm_exponent(double x) noexcept
     int GLFM_LANES
     void glfm_rank_one(int n_rows, int n, double a, const double* v, const double* x,
                        int ld, double* y) noexcept
 
 cdef enum:
     MAX_NEW = 30  # largest number of new features of one row
+    AHEAD = 4  # flips whose bounds are computed together after another bit was flipped
     REBUILD_EVERY = 1000  # rows between exact recomputations of A and M
 
 cdef double NEVER = -40.0  # log odds that no double is small enough to accept
 cdef double LOG_2 = 0.6931471805599453
-cdef double SINGULAR = 1e-9  # below this 1 - z A z' the downdate would lose its digits
+cdef double SINGULAR = 1e-6  # below this 1 - z A z' the downdate would lose its digits
 
 include "_glfm_model.pxi"
 include "_glfm_row.pxi"
@@ -89,7 +101,8 @@ cdef void attach(
     m.script = NULL
     m.bitgen = NULL
     partition(m, &work[0], &iwork[0])
-    memset(&work[0], 0, <size_t> (work.shape[0] - m.N) * sizeof(double) if fresh else 0)
+    if fresh:
+        memset(&work[0], 0, <size_t> (m.prior - &work[0]) * sizeof(double))
     for s in range(m.S):
         m.inv_sd[s] = 1.0 / sd[s]
     if not fresh:

@@ -12,7 +12,9 @@ cdef struct Script:
 
 
 cdef struct Model:
-    int N, D, S, G, C, K, bias, max_features, n_segments, n_active, stale
+    int N, D, S, G, C, K, bias, max_features, n_segments, n_active, n_before, n_flipped
+    bint taken_out  # whether L and ZZ are without the loaded row
+    int ahead       # up to which place of `order` dots and gain are those of the present bits
     int width_S, width_C  # rows of M and L, of A and ZZ, padded with zeros
     double alpha
     double* y
@@ -33,9 +35,17 @@ cdef struct Model:
     double* z
     double* inv_sd
     double* row
+    double* row_before  # as L has it
+    double* z_before    # as ZZ has it
     double* seen
     double* r
+    double* weighted  # seen r
     double* mean
+    double* dots      # (G, width_C) M_k . weighted
+    double* squares   # (G, width_C) M_k . M_k over what is seen
+    double* diagonal  # (G, width_C) of A
+    double* odds      # (width_C,) prior log odds of flips
+    double* gain      # (width_C,) bounds of their log odds
     double* q
     double* R2
     double* scaled  # R2 / v of the row's current bits
@@ -47,9 +57,17 @@ cdef struct Model:
     double* evidence  # of the row's current bits
     double* prior  # prior log odds of a bit by the count of its feature in other rows
     int* active
+    int* before   # the active ones as ZZ and L have them
+    int* flipped
     int* order
+    int* count  # of each feature, in the rows but the one that is being updated
     bitgen_t* bitgen
     Script* script
+
+
+cdef inline int aligned(const double* p) noexcept nogil:
+    """Return how many doubles further a whole vector begins: one across cache lines is slow."""
+    return <int> (-(<uintptr_t> p // sizeof(double)) % GLFM_LANES)
 
 
 cdef inline int padded(int n) noexcept nogil:
@@ -59,26 +77,35 @@ cdef inline int padded(int n) noexcept nogil:
 def work_sizes(int N, int C, int S, int G):
     """Return the lengths of the float and integer work arrays."""
     cdef int width_C = padded(C), width_S = padded(S)
-    floats = (G * C * width_C + 2 * C * width_S + C * width_C + C * C + (G + 1) * width_C
-              + 5 * width_S + 6 * G + 2 * (MAX_NEW + 1) + 1 + N)
-    return floats, 2 * C
+    floats = (GLFM_LANES + (G + 1) * C * width_C + 2 * C * width_S + (4 * G + 4) * width_C
+              + 7 * width_S + C * C + 6 * G + 2 * (MAX_NEW + 1) + 1 + N)
+    return floats, 5 * C
 
 
 cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.width_C = padded(m.C)
     m.width_S = padded(m.S)
+    work += aligned(work)
     m.A = work; work += m.G * m.C * m.width_C
     m.M = work; work += m.C * m.width_S
     m.L = work; work += m.C * m.width_S
     m.ZZ = work; work += m.C * m.width_C
-    m.chol = work; work += m.C * m.C
     m.v = work; work += m.G * m.width_C
+    m.dots = work; work += m.G * m.width_C
+    m.squares = work; work += m.G * m.width_C
+    m.diagonal = work; work += m.G * m.width_C
+    m.odds = work; work += m.width_C
+    m.gain = work; work += m.width_C
     m.z = work; work += m.width_C
+    m.z_before = work; work += m.width_C
     m.inv_sd = work; work += m.width_S
     m.row = work; work += m.width_S
+    m.row_before = work; work += m.width_S
     m.seen = work; work += m.width_S
     m.r = work; work += m.width_S
+    m.weighted = work; work += m.width_S
     m.mean = work; work += m.width_S
+    m.chol = work; work += m.C * m.C
     m.q = work; work += m.G
     m.R2 = work; work += m.G
     m.scaled = work; work += m.G
@@ -91,6 +118,9 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.prior = work
     m.active = iwork
     m.order = iwork + m.C
+    m.count = iwork + 2 * m.C
+    m.before = iwork + 3 * m.C
+    m.flipped = iwork + 4 * m.C
 
 
 cdef inline int segment_end(const Model* m, int segment) noexcept nogil:
@@ -101,16 +131,13 @@ cdef inline int segment_end(const Model* m, int segment) noexcept nogil:
 cdef void load_row(Model* m, int n) noexcept nogil:
     """Fill row = ytil_n, seen = 1 where observed, z and the list of active features."""
     cdef int s, k, S = m.S, K = m.K
-    cdef const double* y = m.y + <size_t> n * S
     cdef const uint8_t* observed = m.observed + <size_t> n * m.D
     cdef const uint8_t* bits = m.Z + <size_t> n * m.C
     cdef const int* column = m.column
-    cdef const double* inv_sd = m.inv_sd
-    cdef double* row = m.row
     cdef double* seen = m.seen
     cdef double* z = m.z
+    glfm_multiply(S, m.y + <size_t> n * S, m.inv_sd, m.row)
     for s in range(S):
-        row[s] = y[s] * inv_sd[s]
         seen[s] = observed[column[s]]
     for k in range(K):
         z[k] = bits[k]
@@ -134,13 +161,15 @@ cdef void add_statistics(Model* m, double sign) noexcept nogil:
 
 
 cdef void accumulate(Model* m) noexcept nogil:
-    """Compute ZZ and L from all rows. O(N S mean active features)."""
-    cdef int n
+    """Compute ZZ, L and the counts from all rows. O(N S mean active features)."""
+    cdef int n, k
     memset(m.ZZ, 0, <size_t> m.C * m.width_C * sizeof(double))
     memset(m.L, 0, <size_t> m.C * m.width_S * sizeof(double))
     for n in range(m.N):
         load_row(m, n)
         add_statistics(m, 1.0)
+    for k in range(m.K):
+        m.count[k] = <int> m.ZZ[k * m.width_C + k]
 
 
 cdef int factorise(Model* m, int group) noexcept nogil:
@@ -208,30 +237,74 @@ cdef void multiply_features(Model* m) noexcept nogil:
 
 
 cdef void predict_row(Model* m) noexcept nogil:
-    """mean = z M and r = ytil - mean for the current z."""
-    cdef int s, S = m.S
-    cdef const double* row = m.row
-    cdef const double* mean = m.mean
-    cdef double* r = m.r
+    """mean = z M, r = ytil - mean, and where it is seen, for the current z."""
     glfm_sum_rows(m.n_active, m.active, m.width_S, m.M, m.width_S, m.mean)
-    for s in range(S):
-        r[s] = row[s] - mean[s]
+    glfm_subtract(m.width_S, m.row, m.mean, m.r)
+    glfm_multiply(m.width_S, m.seen, m.r, m.weighted)
 
 
-cdef void shift_inverse(Model* m, double sign) noexcept nogil:
-    """Rank-one change of A and M when the loaded row enters (sign = 1) or leaves (-1).
+cdef void fill_dots(Model* m, int n, const int* features) noexcept nogil:
+    """dots_k = M_k . (seen r) for some features k."""
+    cdef int segment, start, group, i
+    for group in range(m.G):
+        for i in range(n):
+            m.dots[group * m.width_C + features[i]] = 0.0
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        glfm_add_dots(n, features, segment_end(m, segment) - start, m.M + start, m.width_S,
+                      m.weighted + start, m.dots + m.segments[3 * segment + 2] * m.width_C)
 
-    A -= sign v v' / (1 + sign q),  M += sign v r / (1 + sign q),  r = ytil - z M.
+
+cdef void move_means(Model* m, double a) noexcept nogil:
+    """M += a v r, and on the way `dots` and `squares`."""
+    cdef int segment, start, group
+    memset(m.dots, 0, <size_t> 2 * m.G * m.width_C * sizeof(double))  # and squares
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        group = m.segments[3 * segment + 2]
+        glfm_rank_one_dots(m.K, segment_end(m, segment) - start, a, m.v + group * m.width_C,
+                           m.r + start, m.seen + start, m.weighted + start, m.width_S,
+                           m.M + start, m.dots + group * m.width_C, m.squares + group * m.width_C)
+
+
+cdef void take_out(Model* m) noexcept nogil:
+    """Rank-one change of A and M when the loaded row leaves; v, q and r become those without it.
+
+    A += v v' / (1 - q),  M -= v r / (1 - q);  then v, q and r are as before over 1 - q.
+    """
+    cdef int group, segment, start
+    cdef double scale
+    cdef double* v
+    for group in range(m.G):
+        v = m.v + group * m.width_C
+        glfm_rank_one(m.K, padded(m.K), 1.0 / (1.0 - m.q[group]), v, v, m.width_C,
+                      inverse(m, group))
+    for segment in range(m.n_segments):
+        start = m.segments[3 * segment]
+        glfm_scale(segment_end(m, segment) - start, 1.0 / (1.0 - m.q[m.segments[3 * segment + 2]]),
+                   m.r + start)
+    glfm_multiply(m.width_S, m.seen, m.r, m.weighted)
+    move_means(m, -1.0)
+    for group in range(m.G):
+        v = m.v + group * m.width_C
+        scale = 1.0 / (1.0 - m.q[group])
+        glfm_scale(padded(m.K), scale, v)
+        m.q[group] *= scale
+
+
+cdef void put_in(Model* m) noexcept nogil:
+    """Rank-one change of A and M when the loaded row enters.
+
+    A -= v v' / (1 + q),  M += v r / (1 + q),  r = ytil - z M.
     """
     cdef int group, segment, start
     cdef double* v
     for group in range(m.G):
         v = m.v + group * m.width_C
-        glfm_rank_one(m.K, padded(m.K), -sign / (1.0 + sign * m.q[group]), v, v, m.width_C,
+        glfm_rank_one(m.K, padded(m.K), -1.0 / (1.0 + m.q[group]), v, v, m.width_C,
                       inverse(m, group))
     for segment in range(m.n_segments):
         start = m.segments[3 * segment]
         group = m.segments[3 * segment + 2]
-        glfm_rank_one(m.K, segment_end(m, segment) - start,
-                      sign / (1.0 + sign * m.q[group]), m.v + group * m.width_C, m.r + start,
-                      m.width_S, m.M + start)
+        glfm_rank_one(m.K, segment_end(m, segment) - start, 1.0 / (1.0 + m.q[group]),
+                      m.v + group * m.width_C, m.r + start, m.width_S, m.M + start)

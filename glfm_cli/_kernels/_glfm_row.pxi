@@ -120,6 +120,7 @@ cdef void drop_column(Model* m, int k) noexcept nogil:
         m.v[group * m.width_C + last] = 0.0
     m.z[k] = m.z[last]
     m.z[last] = 0.0
+    m.count[k] = m.count[last]
     m.K = last
 
 
@@ -134,35 +135,67 @@ cdef void add_column(Model* m) noexcept nogil:
         m.v[group * m.width_C + k] = m.tau[group]
         m.q[group] += m.tau[group]
     m.z[k] = 1.0
+    m.flipped[m.n_flipped] = k
+    m.n_flipped += 1
+    m.count[k] = 0
     m.K += 1
 
 
 cdef int remove_row(Model* m) noexcept nogil:
     """Take the loaded row out; drop the features that only it used and return their number.
 
-    Leaves v = A z, q = z A z' and r = ytil - z M of the row without the dropped features.
+    Leaves v = A z, q = z A z' and r = ytil - z M of the row without the dropped features, and the
+    dot products of its residual with every feature's means. L and ZZ keep the row for now.
     """
-    cdef int k, group, n_single = 0
-    m.stale = 0
+    cdef int k, i, group, n_single = 0
+    m.taken_out = False
     multiply_features(m)
     predict_row(m)
-    add_statistics(m, -1.0)
+    for i in range(m.n_active):
+        m.count[m.active[i]] -= 1
     for group in range(m.G):
         if not 1.0 - m.q[group] > SINGULAR:
-            m.stale = 1
-    if not m.stale:
-        shift_inverse(m, -1.0)
+            m.taken_out = True
+    if m.taken_out:
+        add_statistics(m, -1.0)
+    else:
+        take_out(m)
     for k in range(m.K - 1, m.bias - 1, -1):
-        if m.ZZ[k * m.width_C + k] < 0.5:
+        if m.count[k] == 0:
             drop_column(m, k)
             n_single += 1
     if n_single > 0:
         list_active(m)
-    if m.stale and rebuild(m) != 0:
+    if m.taken_out and rebuild(m) != 0:
         return -1
-    multiply_features(m)
-    predict_row(m)
+    if m.taken_out or n_single > 0:
+        multiply_features(m)
+        predict_row(m)
+        move_means(m, 0.0)
+    memcpy(m.row_before, m.row, m.width_S * sizeof(double))
+    memcpy(m.z_before, m.z, m.width_C * sizeof(double))
+    memcpy(m.before, m.active, m.n_active * sizeof(int))
+    m.n_before = m.n_active
+    m.n_flipped = 0
     return n_single
+
+
+cdef void add_changes(Model* m, bint redrawn) noexcept nogil:
+    """Bring L and ZZ up to date with the row's bits and, where `redrawn`, pseudo-observations."""
+    cdef int i, k, width_K = padded(m.K)
+    cdef double* difference = m.mean
+    if m.taken_out:
+        add_statistics(m, 1.0)
+        return
+    if redrawn:
+        glfm_subtract(m.width_S, m.row, m.row_before, difference)
+        glfm_add_to_rows(m.n_before, m.before, m.width_S, 1.0, difference, m.width_S, m.L)
+    for i in range(m.n_flipped):
+        k = m.flipped[i]
+        glfm_axpy(m.width_S, 2.0 * m.z[k] - 1.0, m.row, m.L + <size_t> k * m.width_S)
+    if m.n_flipped > 0:
+        glfm_add_to_rows(m.n_before, m.before, width_K, -1.0, m.z_before, m.width_C, m.ZZ)
+        glfm_add_to_rows(m.n_active, m.active, width_K, 1.0, m.z, m.width_C, m.ZZ)
 
 
 cdef double log_evidence(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
@@ -173,9 +206,7 @@ cdef double log_evidence(Model* m, int group, double q, double R2, int n_extra) 
 
 cdef void start_evidence(Model* m, int n_single) noexcept nogil:
     """Fill the square R2 of the observed residual and the number seen per group; log evidence."""
-    cdef int s, segment, start, end, group
-    cdef const double* seen = m.seen
-    cdef double n_seen
+    cdef int segment, start, end, group
     for group in range(m.G):
         m.R2[group] = 0.0
         m.n_seen[group] = 0.0
@@ -183,57 +214,49 @@ cdef void start_evidence(Model* m, int n_single) noexcept nogil:
         start = m.segments[3 * segment]
         end = segment_end(m, segment)
         group = m.segments[3 * segment + 2]
-        m.R2[group] += glfm_weighted_square(end - start, m.seen + start, m.r + start)
-        n_seen = 0.0
-        for s in range(start, end):
-            n_seen += seen[s]
-        m.n_seen[group] += n_seen
+        m.R2[group] += glfm_dot(end - start, m.weighted + start, m.r + start)
+        m.n_seen[group] += glfm_dot(end - start, m.seen + start, m.seen + start)
     m.evidence[0] = 0.0
     for group in range(m.G):
         m.scaled[group] = m.R2[group] / (1.0 + m.q[group] + n_single * m.tau[group])
         m.evidence[0] += log_evidence(m, group, m.q[group], m.R2[group], n_single)
 
 
-cdef inline double most_gained(Model* m, int group, double q, double R2, int n_extra) noexcept nogil:
-    """An upper bound of log_evidence less that of the current bits, without a logarithm."""
-    cdef double after = 1.0 + q + n_extra * m.tau[group]
-    # log(after / now) >= 1 - now / after
-    return 0.5 * (m.scaled[group] - (m.n_seen[group] * (q - m.q[group]) + R2) / after)
+cdef void bound_flips(Model* m, int n_single) noexcept nogil:
+    """Fill `gain`: upper bounds of the log odds of all flips, without a logarithm."""
+    cdef int group
+    memcpy(m.gain, m.odds, m.K * sizeof(double))
+    for group in range(m.G):
+        glfm_bound_flips(padded(m.K), m.z, m.v + group * m.width_C, m.diagonal + group * m.width_C,
+                         m.dots + group * m.width_C, m.squares + group * m.width_C, m.q[group],
+                         m.R2[group], m.n_seen[group], m.scaled[group],
+                         1.0 + n_single * m.tau[group], m.gain)
 
 
-cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
-    """Draw bit k of the loaded row from its conditional, the row's singletons kept in v.
+cdef void update_bit(Model* m, int i, int n_single) noexcept nogil:
+    """Draw the i-th bit of `order` from its conditional, the row's singletons kept in v.
 
     Flip when log odds > log(u / (1 - u)), u uniform, which is at least log(u); a bound of the
     log odds is enough for most.
     """
-    cdef double d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
-    cdef double log_odds = d * m.prior[<int> m.ZZ[k * m.width_C + k]]
-    cdef double most = log_odds, after = 0.0, u = 1.0
-    cdef double cs, gs
-    cdef double* M = m.M + <size_t> k * m.width_S
-    cdef int segment, start, group, exponent, G = m.G
-    for group in range(G):
-        m.c[group] = m.q[group] + (2.0 * d * m.v[group * m.width_C + k]
-                                   + inverse(m, group)[k * m.width_C + k])
-        m.g[group] = m.R2[group]
-    for segment in range(m.n_segments):
-        start = m.segments[3 * segment]
-        glfm_dots(segment_end(m, segment) - start, M + start, m.r + start, m.seen + start,
-                  &cs, &gs)
-        m.g[m.segments[3 * segment + 2]] += gs - 2.0 * d * cs
-    for group in range(m.G):
-        m.g[group] = max(m.g[group], 0.0)
+    cdef double d, log_odds, after = 0.0, u = 1.0
+    cdef int group, at, k = m.order[i]
+    if i >= m.ahead:
+        m.ahead = min(i + AHEAD, m.K - m.bias)
+        fill_dots(m, m.ahead - i, m.order + i)
+        bound_flips(m, n_single)
     if m.script == NULL:
-        for group in range(m.G):
-            most += most_gained(m, group, m.c[group], m.g[group], n_single)
-        if most < NEVER:
+        if m.gain[k] < NEVER:
             return
         u = random_standard_uniform(m.bitgen)
-        frexp(u, &exponent)
-        if most < LOG_2 * (exponent - 1):
+        if m.gain[k] < LOG_2 * glfm_exponent(u):
             return
+    d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
+    log_odds = m.odds[k]
     for group in range(m.G):
+        at = group * m.width_C + k
+        m.c[group] = m.q[group] + (2.0 * d * m.v[at] + m.diagonal[at])
+        m.g[group] = max(m.R2[group] + (m.squares[at] - 2.0 * d * m.dots[at]), 0.0)
         after += log_evidence(m, group, m.c[group], m.g[group], n_single)
     log_odds += after - m.evidence[0]
     if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0, u):
@@ -246,21 +269,32 @@ cdef void update_bit(Model* m, int k, int n_single) noexcept nogil:
         m.q[group] = m.c[group]
         m.R2[group] = m.g[group]
         m.scaled[group] = m.R2[group] / (1.0 + m.q[group] + n_single * m.tau[group])
-    glfm_axpy(m.width_S, -d, M, m.r)
+    glfm_axpy(m.width_S, -d, m.M + <size_t> k * m.width_S, m.r)
+    glfm_masked_axpy(m.width_S, -d, m.seen, m.M + <size_t> k * m.width_S, m.weighted)
+    m.flipped[m.n_flipped] = k
+    m.n_flipped += 1
+    m.ahead = 0
 
 
 cdef void update_bits(Model* m, int n_single) noexcept nogil:
     """Visit the row's features in a fresh uniformly random order (a fixed one is biased)."""
-    cdef int i, n = m.K - m.bias
+    cdef int i, k, group, n = m.K - m.bias
     for i in range(n):
         m.order[i] = m.bias + i
+    for group in range(m.G):
+        for k in range(m.bias, m.K):
+            m.diagonal[group * m.width_C + k] = inverse(m, group)[k * m.width_C + k]
     if m.script == NULL:
         shuffle(m.bitgen, n, m.order)
     else:
         scripted_shuffle(m, n)
     start_evidence(m, n_single)
+    for k in range(m.bias, m.K):
+        m.odds[k] = (1.0 - 2.0 * m.z[k]) * m.prior[m.count[k]]
+    bound_flips(m, n_single)
+    m.ahead = n
     for i in range(n):
-        update_bit(m, m.order[i], n_single)
+        update_bit(m, i, n_single)
 
 
 cdef int choose_new_features(Model* m) noexcept nogil:
@@ -291,9 +325,10 @@ cdef int choose_new_features(Model* m) noexcept nogil:
     return choose_weighted(m, m.new_weight, n)
 
 
-cdef void redraw_missing(Model* m, int n, int n_new) noexcept nogil:
-    """y_ns ~ N(z M_s, sd_s^2 (1 + q + n_new tau)) at the row's missing cells."""
+cdef bint redraw_missing(Model* m, int n, int n_new) noexcept nogil:
+    """y_ns ~ N(z M_s, sd_s^2 (1 + q + n_new tau)) at the row's missing cells, if it has any."""
     cdef int s, segment, group
+    cdef bint redrawn = False
     cdef double scale
     cdef double* y = m.y + <size_t> n * m.S
     cdef const double* seen = m.seen
@@ -308,11 +343,14 @@ cdef void redraw_missing(Model* m, int n, int n_new) noexcept nogil:
                 r[s] = scale * random_standard_normal(m.bitgen)
                 row[s] += r[s]
                 y[s] = row[s] * m.sd[s]
+                redrawn = True
+    return redrawn
 
 
 cdef int update_row(Model* m, int n) noexcept nogil:
     """One exact transition of row n: bits, new features, missing pseudo-observations."""
     cdef int k, n_single, n_new
+    cdef bint redrawn = False
     cdef uint8_t* bits = m.Z + <size_t> n * m.C
     load_row(m, n)
     n_single = remove_row(m)
@@ -321,12 +359,13 @@ cdef int update_row(Model* m, int n) noexcept nogil:
     update_bits(m, n_single)
     n_new = choose_new_features(m)
     if m.bitgen != NULL:
-        redraw_missing(m, n, n_new)
+        redrawn = redraw_missing(m, n, n_new)
     for k in range(n_new):
         add_column(m)
+    list_active(m)
+    add_changes(m, redrawn)
+    put_in(m)
     for k in range(m.K):
         bits[k] = <uint8_t> m.z[k]
-    list_active(m)
-    add_statistics(m, 1.0)
-    shift_inverse(m, 1.0)
+        m.count[k] += bits[k]
     return 0

@@ -59,27 +59,97 @@ GLFM_WIDE void glfm_add_to_rows(int n_rows, const int *rows, int n, double a, co
     }
 }
 
-GLFM_WIDE void glfm_dots(int n, const double *x, const double *r, const double *w, double *xr,
-                         double *xx)
+GLFM_WIDE void glfm_add_dots(int n_rows, const int *rows, int n, const double *x, int ld,
+                             const double *r, double *xr)
 {
-    double c = 0.0, g = 0.0;
-SUM(c, g)
-    for (int i = 0; i < n; i++) {
-        double seen = w[i] * x[i];
-        c += seen * r[i];
-        g += seen * x[i];
+    int k = 0;
+    for (; k + 4 <= n_rows; k += 4) { /* four sums at once hide how long each takes */
+        const double *a = x + (long)rows[k] * ld, *b = x + (long)rows[k + 1] * ld;
+        const double *c = x + (long)rows[k + 2] * ld, *d = x + (long)rows[k + 3] * ld;
+        double ar = 0.0, br = 0.0, cr = 0.0, dr = 0.0;
+SUM(ar, br, cr, dr)
+        for (int i = 0; i < n; i++) {
+            ar += a[i] * r[i];
+            br += b[i] * r[i];
+            cr += c[i] * r[i];
+            dr += d[i] * r[i];
+        }
+        xr[rows[k]] += ar;
+        xr[rows[k + 1]] += br;
+        xr[rows[k + 2]] += cr;
+        xr[rows[k + 3]] += dr;
     }
-    *xr = c;
-    *xx = g;
+    for (; k < n_rows; k++) {
+        const double *a = x + (long)rows[k] * ld;
+        double ar = 0.0;
+SUM(ar)
+        for (int i = 0; i < n; i++)
+            ar += a[i] * r[i];
+        xr[rows[k]] += ar;
+    }
 }
 
-GLFM_WIDE double glfm_weighted_square(int n, const double *w, const double *x)
+GLFM_WIDE void glfm_rank_one_dots(int n_rows, int n, double a, const double *v, const double *x,
+                                  const double *w, const double *r, int ld, double *y, double *yr,
+                                  double *yy)
 {
-    double g = 0.0;
-SUM(g)
+    for (int k = 0; k < n_rows; k++) {
+        double *row = y + (long)k * ld;
+        double b = a * v[k], c = 0.0, g = 0.0;
+SUM(c, g)
+        for (int i = 0; i < n; i++) {
+            double t = row[i] + b * x[i];
+            row[i] = t;
+            c += t * r[i];
+            g += w[i] * t * t;
+        }
+        yr[k] += c;
+        yy[k] += g;
+    }
+}
+
+GLFM_WIDE void glfm_bound_flips(int n, const double *z, const double *v, const double *diagonal,
+                                const double *dots, const double *squares, double q, double R2,
+                                double n_seen, double scaled, double variance, double *gain)
+{
+    n &= -GLFM_LANES;
+#pragma omp simd
+    for (int k = 0; k < n; k++) {
+        double d = 1.0 - 2.0 * z[k], dq = 2.0 * d * v[k] + diagonal[k];
+        double after = R2 + (squares[k] - 2.0 * d * dots[k]);
+        after = after > 0.0 ? after : 0.0;
+        gain[k] += 0.5 * (scaled - (n_seen * dq + after) / (variance + q + dq));
+    }
+}
+
+GLFM_WIDE void glfm_multiply(int n, const double *x, const double *y, double *out)
+{
+#pragma omp simd
     for (int i = 0; i < n; i++)
-        g += w[i] * x[i] * x[i];
-    return g;
+        out[i] = x[i] * y[i];
+}
+
+GLFM_WIDE void glfm_subtract(int n, const double *x, const double *y, double *out)
+{
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        out[i] = x[i] - y[i];
+}
+
+GLFM_WIDE void glfm_scale(int n, double a, double *x)
+{
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        x[i] *= a;
+}
+
+GLFM_WIDE double glfm_dot(int n, const double *x, const double *y)
+{
+    double total = 0.0;
+SUM(total)
+    for (int i = 0; i < n; i++)
+        total += x[i] * y[i];
+    return total;
 }
 
 GLFM_WIDE double glfm_parabola(int n, double d, const double *g, const double *c, const double *w)

@@ -2,6 +2,9 @@
 #ifndef GLFM_VECTOR_H
 #define GLFM_VECTOR_H
 
+#include <stdint.h>
+#include <string.h>
+
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
 #define GLFM_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -19,6 +22,14 @@
 #endif
 #define GLFM_AHEAD 12 /* rows */
 
+/* The e with 2^e <= x < 2^(e + 1) of a normal x > 0; -1023 of smaller ones. */
+static inline int glfm_exponent(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 52) - 1023;
+}
+
 /* y += a x */
 void glfm_axpy(int n, double a, const double *x, double *y);
 
@@ -32,11 +43,30 @@ void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x, int ld, 
 void glfm_add_to_rows(int n_rows, const int *rows, int n, double a, const double *x, int ld,
                       double *y);
 
-/* *xr = sum w x r,  *xx = sum w x x */
-void glfm_dots(int n, const double *x, const double *r, const double *w, double *xr, double *xx);
+/* xr[k] += x_k . r  for the rows k in `rows` of x (leading dimension ld) */
+void glfm_add_dots(int n_rows, const int *rows, int n, const double *x, int ld, const double *r,
+                   double *xr);
 
-/* sum w x x */
-double glfm_weighted_square(int n, const double *w, const double *x);
+/* rows k = 0..n_rows-1 of y += a v[k] x;  yr[k] += y_k . r,  yy[k] += sum w y_k y_k */
+void glfm_rank_one_dots(int n_rows, int n, double a, const double *v, const double *x,
+                        const double *w, const double *r, int ld, double *y, double *yr,
+                        double *yy);
+
+/* gain[k] += (scaled - (n_seen dq + max(R2 + dR, 0)) / (variance + q + dq)) / 2,  where a flip
+   of bit k by d = 1 - 2 z[k] moves q by dq = 2 d v + diagonal and R2 by dR = squares - 2 d dots;
+   n is a multiple of GLFM_LANES.  As log(after / now) >= 1 - now / after, that is a bound of
+   -(n_seen log(after / now) + R2 after / after - scaled) / 2. */
+void glfm_bound_flips(int n, const double *z, const double *v, const double *diagonal,
+                      const double *dots, const double *squares, double q, double R2,
+                      double n_seen, double scaled, double variance, double *gain);
+
+/* out = x y,  out = x - y,  x *= a,  elementwise */
+void glfm_multiply(int n, const double *x, const double *y, double *out);
+void glfm_subtract(int n, const double *x, const double *y, double *out);
+void glfm_scale(int n, double a, double *x);
+
+/* sum x y */
+double glfm_dot(int n, const double *x, const double *y);
 
 /* sum d g w - c w w / 2; n is a multiple of GLFM_LANES */
 double glfm_parabola(int n, double d, const double *g, const double *c, const double *w);
