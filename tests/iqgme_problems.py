@@ -78,14 +78,22 @@ def log_wishart(B: Array, nu: float) -> float:
 
 
 def plain_bound(
-    prior: Prior, q: Experts, positive: Array, rho: Array, x: Array, cov: Array, m_t: Array
+    prior: Prior,
+    q: Experts,
+    positive: Array,
+    rho: Array,
+    best: Array,
+    along: Array,
+    cov: Array,
+    m_t: Array,
+    v_t: Array,
 ) -> float:
     """Return the bound of a binary problem, all rows labelled.
 
-    rho (H, n); x (H, n, P) means and cov (H, n, P, P) covariances of the features, 0 at known
-    ones; m_t (H, n) locations of the scores.
+    rho (H, n); scores t ~ N(m_t, v_t) (H, n) on their side of 0, given which the features have
+    means best + t along (H, n, P) and covariances cov (H, n, P, P), 0 at known ones
     """
-    H, n, P = x.shape
+    H, n, P = best.shape
     y = np.where(positive, 1.0, -1.0)
     log_v, log_rest = digamma(q.v1), digamma(q.v2)
     log_v, log_rest = log_v - digamma(q.v1 + q.v2), log_rest - digamma(q.v1 + q.v2)
@@ -118,21 +126,25 @@ def plain_bound(
         total += 0.5 * (P + 1)
         log_pi = (log_v[h] if h < H - 1 else 0.0) + log_rest[:h].sum()
         for i in range(n):
-            xb = np.append(x[h, i], 1.0)
-            pad = np.pad(cov[h, i], (0, 1))
-            ratio = np.exp(-0.5 * m_t[h, i] ** 2 - log_ndtr(y[i] * m_t[h, i])) / np.sqrt(2 * np.pi)
-            t = m_t[h, i] + y[i] * ratio
-            tt = 1 + m_t[h, i] * t
+            m, v = m_t[h, i], v_t[h, i]
+            a = m / np.sqrt(v)
+            ratio = np.exp(-0.5 * a**2 - log_ndtr(y[i] * a)) / np.sqrt(2 * np.pi)
+            t = m + y[i] * np.sqrt(v) * ratio
+            tt = v + m * t
+            k = np.append(along[h, i], 0.0)
+            xb = np.append(best[h, i], 1.0) + t * k
+            pad = np.pad(cov[h, i], (0, 1)) + (tt - t**2) * np.outer(k, k)
             ell = -0.5 * np.log(2 * np.pi)
-            ell -= 0.5 * (tt - 2 * t * w @ xb + np.trace(ww @ (np.outer(xb, xb) + pad)))
-            away = x[h, i] - q.m[h]
+            ell -= 0.5 * (tt - 2 * w @ (t * xb + (tt - t**2) * k))
+            ell -= 0.5 * np.trace(ww @ (np.outer(xb, xb) + pad))
+            away = xb[:P] - q.m[h]
             ell += 0.5 * (log_Lam - P * np.log(2 * np.pi) - away @ nB @ away)
-            ell -= 0.5 * (P / q.u[h] + np.trace(nB @ cov[h, i]))
+            ell -= 0.5 * (P / q.u[h] + np.trace(nB @ pad[:P, :P]))
             gap = np.flatnonzero(np.diag(cov[h, i]))
             entropy = 0.5 * np.linalg.slogdet(cov[h, i][np.ix_(gap, gap)])[1]
             entropy += 0.5 * gap.size * (1 + np.log(2 * np.pi))
-            entropy += 0.5 * np.log(2 * np.pi) + log_ndtr(y[i] * m_t[h, i])
-            entropy += 0.5 * (tt - 2 * m_t[h, i] * t + m_t[h, i] ** 2)
+            entropy += 0.5 * np.log(2 * np.pi * v) + log_ndtr(y[i] * a)
+            entropy += 0.5 * (tt - 2 * m * t + m**2) / v
             if rho[h, i] > 0:
                 total += rho[h, i] * (ell + entropy + log_pi - np.log(rho[h, i]))
     return float(total)

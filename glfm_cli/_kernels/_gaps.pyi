@@ -15,9 +15,6 @@ def factor_gaps(
     B: _Floats,
     cov: _Floats,
     log_det: _Floats,
-    trace_A: _Floats,
-    trace_B: _Floats,
-    trace_diagonal: _Floats,
     scratch: _Floats,
 ) -> int: ...
 def fill_gaps(

@@ -60,21 +60,17 @@ def factor_gaps(
     const double[:, :, :] B,            # in (H, P, P)
     double[:, ::1] cov,                 # out (H, sum of c^2)
     double[:, ::1] log_det,             # out (H, G) log|Q|
-    double[:, ::1] trace_A,             # out (H, G) tr(A cov)
-    double[:, ::1] trace_B,             # out (H, G) tr(B cov), 0 where it is not added
-    double[:, ::1] trace_diagonal,      # out (H, G) tr(diagonal cov)
     double[::1] scratch,                # scratch (largest c^2,)
 ):
-    """Fill covariances, determinants and traces. O(H sum of c^3). Return 0, or 1 on failure."""
+    """Fill covariances and determinants. O(H sum of c^3). Return 0, or 1 on failure."""
     cdef Py_ssize_t h, g, i, j, c, at, G = second.shape[0], H = A.shape[0]
-    cdef double a, b, d
     cdef double* Q
     cdef const Py_ssize_t* m
     with nogil:
         for g in range(G):
             c = gap_start[g + 1] - gap_start[g]
             for h in range(H):
-                log_det[h, g] = trace_A[h, g] = trace_B[h, g] = trace_diagonal[h, g] = 0.0
+                log_det[h, g] = 0.0
             if c == 0:
                 continue
             at = gap_start[g]
@@ -91,14 +87,6 @@ def factor_gaps(
                 if log_det[h, g] == INFINITY:
                     with gil:
                         return 1
-                a = b = d = 0.0
-                for i in range(c):
-                    for j in range(c):
-                        a += A[h, m[i], m[j]] * Q[i * c + j]
-                        if second[g]:
-                            b += B[h, m[i], m[j]] * Q[i * c + j]
-                    d += diagonal[at + i] * Q[i * c + i]
-                trace_A[h, g], trace_B[h, g], trace_diagonal[h, g] = a, b, d
     return 0
 
 

@@ -2,11 +2,19 @@
 
 For a row with pattern (known o, gaps m) under expert h:
 
-    Cov(x_m) = (Q_mm)^-1,   Q = E[Lam] + E[w w']_xx (if labelled) + 1 at half-known columns
-    E(x_m)   = Cov(x_m) (c_m - Q_mo x_o)
+    Q = E[Lam] + E[w w']_xx (if labelled) + 1 at half-known columns,   Cov(x_m | t) = (Q_mm)^-1
 
-Then t and y are renewed given x, then the responsibilities. One inverse for each pattern and
-expert; O(b H (P^2 + c^2)) for b rows with c gaps. Arrays have the experts in front: (H, b, ...).
+A label of two levels and the gaps are kept together: with k = (Q_mm)^-1 w_m and v = 1 / (1 - w_m' k)
+
+    q(t, x_m) = N(t; v s, v) within what the label says  x  N(x_m; x* + k t, (Q_mm)^-1)
+
+where x* = (Q_mm)^-1 (c_m - Q_mo x_o) and s is its score. Apart from one another they would not see
+that the gaps are uncertain, and rows with gaps would pull w_m to 0. The variables of a label of
+more levels have no such law in closed form, and are kept apart from the gaps, as those of
+half-known columns are: they are renewed given x, x given them.
+
+One inverse for each pattern and expert; O(b H (P^2 + c^2)) for b rows with c gaps. Arrays have the
+experts in front: (H, b, ...).
 """
 
 from __future__ import annotations
@@ -25,6 +33,7 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.drawn import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.rows import Block, Rows
+from glfm_cli.latent.iqgme.truncation import Between
 
 Array = NDArray[Any]
 
@@ -52,31 +61,39 @@ class Gaps:
     """Second moments of the gaps of a block's patterns, under every expert.
 
     cov : (H, sum of c^2) covariances (Q_mm)^-1, one pattern's after another's
-    log_det : (H, G) log|Q_mm|;  traces : three (H, G), of E[Lam] cov, of WW cov and of noise
+    log_det : (H, G) log|Q_mm|
     """
 
     cov: Array
     log_det: Array
-    traces: tuple[Array, Array, Array]
 
     @classmethod
     def of(cls, block: Block, A: Array, B: Array, second: Array, diagonal: Array) -> Gaps:
         """Return those of Q = A (+ B where `second`) + diagonal; NumericalError when singular."""
         H, G = len(A), block.labelled.size
         cov = np.empty((H, int(block.cov_start[-1])))
-        log_det, first, other, last = (np.empty((H, G)) for _ in range(4))
+        log_det = np.empty((H, G))
         scratch = np.empty(max(block.largest**2, 1))
         bad = factor_gaps(
             block.gap_start, block.cov_start, block.gaps, second, diagonal, A, B,
-            cov, log_det, first, other, last, scratch,
+            cov, log_det, scratch,
         )  # fmt: skip
         if bad:
             raise NumericalError("a precision of missing features is not positive definite")
-        return cls(cov, log_det, (first, other, last))
+        return cls(cov, log_det)
 
     def fill(self, block: Block, linear: Array, x: Array) -> None:
         """Put cov linear (H, b, P) into the gaps of x (H, b, P)."""
         fill_gaps(block.start, block.gap_start, block.cov_start, block.gaps, self.cov, linear, x)
+
+    def along(self, block: Block, w: Array) -> Array:
+        """Return cov w_m (H, G, P), 0 but at the gaps of patterns with a label, for w (H, P)."""
+        H, G = self.log_det.shape
+        linear = w[:, None, :] * block.labelled[:, None]
+        out = np.zeros((H, G, w.shape[1]))
+        each = np.arange(G + 1)
+        fill_gaps(each, block.gap_start, block.cov_start, block.gaps, self.cov, linear, out)
+        return out
 
     def add(self, block: Block, weight: Array, total: Array) -> None:
         """Add covariances to total (H, P, P), weighted by the patterns (H, G)."""
@@ -87,13 +104,17 @@ class Gaps:
 class Completed:
     """Rows of one block under every expert.
 
-    x : (H, b, P) means;  gaps : second moments, None where there are no gaps
+    x : (H, b, P) means;  gaps : second moments given t, None where there are no gaps
     log_rho : (H, b) unnormalised
+    along : (H, G, P) how the gaps of each pattern go with t, None where they do not
+    t_var : (H, b) the variances of t, 0 without a label; where gaps go with it
     """
 
     x: Array
     gaps: Gaps | None
     log_rho: Array
+    along: Array | None = None
+    t_var: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,24 +142,33 @@ def complete_block(rows: Rows, block: Block, q: Experts, terms: Terms, local: Lo
     """Return q(x, z) of a block's rows and renew their t and y in place."""
     log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
     x = np.broadcast_to(rows.x[block.rows], (q.H, block.rows.size, q.P))
-    gaps = None
+    gaps = along = t_var = None
+    sizes = np.diff(block.start)
+    together = isinstance(rows.label, Between) and bool(block.with_label.size)
     if block.gaps.size:
         x = x.copy()
         gaps = Gaps.of(block, q.nB, terms.WW, block.labelled, block.noisy)
-        gaps.fill(block, _linear(rows, block, q, terms, local), x)
-        sizes = np.diff(block.gap_start)
-        spread = sizes * (1.0 + LOG_2PI) - gaps.log_det - sum(gaps.traces)
-        log_rho += 0.5 * np.repeat(spread, np.diff(block.start), axis=1)
+        gaps.fill(block, _linear(rows, block, q, terms, local, with_t=not together), x)
+        spread = np.diff(block.gap_start) * LOG_2PI - gaps.log_det
+        log_rho += 0.5 * np.repeat(spread, sizes, axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
     log_rho -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
-    if q.K and block.with_label.size:
+    if together and gaps is not None:
+        along = gaps.along(block, q.mw[:, 0, :-1])
+        gain, t_var = _see_label(rows, block, q, local, x, along)
+        log_rho += gain
+        best, x = x, x + local.t[:, block.rows] * np.repeat(along, sizes, axis=1)
+        if block.noise is not None:  # y is best for the gaps wherever t takes them
+            move = (x - best) * (0.5 * (x + best) - local.y[:, block.rows])
+            log_rho += np.einsum("hbp,bp->hb", move, block.noise)
+    elif block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
         log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, x[:, at])
     for half, at in zip(rows.halves, block.halves, strict=True):
         mean, log_z = half.what.expect(block.rows[at], x[:, at[:, None], half.at])
         local.y[:, block.rows[at, None], half.at] = mean
         log_rho[:, at] += log_z
-    return Completed(x, gaps, log_rho)
+    return Completed(x, gaps, log_rho, along, t_var)
 
 
 def _positions(at: Array, n: int) -> Array | slice:
@@ -146,14 +176,20 @@ def _positions(at: Array, n: int) -> Array | slice:
     return slice(None) if at.size == n else at
 
 
-def _linear(rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Array:
-    """Return c - Q x_known (H, b, P): of it the gaps' part, times Cov(x_m), is E(x_m)."""
+def _linear(
+    rows: Rows, block: Block, q: Experts, terms: Terms, local: Local, *, with_t: bool
+) -> Array:
+    """Return c - Q x_known (H, b, P): of it the gaps' part, times Cov(x_m), is E(x_m).
+
+    with_t : whether t is at its mean; else 0
+    """
     P, known = q.P, rows.seen(block)
     linear = terms.Qm[:, None, :] - known @ q.nB
     if q.K and block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
-        linear[:, at] += local.t[:, block.rows[at]] @ q.mw[:, :, :P] - terms.WW[:, None, :P, P]
-        linear[:, at] -= known[at] @ terms.WW[:, :P, :P]
+        linear[:, at] -= terms.WW[:, None, :P, P] + known[at] @ terms.WW[:, :P, :P]
+        if with_t:
+            linear[:, at] += local.t[:, block.rows[at]] @ q.mw[:, :, :P]
     if block.noise is not None:
         linear += local.y[:, block.rows] * block.noise
     return linear
@@ -162,13 +198,33 @@ def _linear(rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) ->
 def _label_terms(rows: Rows, which: Array, q: Experts, local: Local, x: Array) -> Array:
     """Renew t at its new location; return E[log p(t | x)] plus the entropy of q(t), (H, b).
 
-    The part of the gaps' covariance is left out.
+    What the gaps' covariance takes from it is in their normaliser.
     """
-    P = q.P
     assert rows.label is not None
-    location = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]
+    location = x @ np.swapaxes(q.mw[:, :, :-1], 1, 2) + q.mw[:, None, :, -1]
     local.t[:, which], log_z = rows.label.expect(which, location)
     return log_z - 0.5 * q.K * weight_spread(q, x)
+
+
+def _see_label(
+    rows: Rows, block: Block, q: Experts, local: Local, x: Array, along: Array
+) -> tuple[Array, Array]:
+    """Renew t, the gaps going along; return the log of what integrating it gives, and its variance.
+
+    Both (H, b), 0 without a label.  x : (H, b, P) with the gaps where they are for t = 0
+    """
+    assert isinstance(rows.label, Between)
+    gain, t_var = np.zeros(x.shape[:2]), np.zeros(x.shape[:2])
+    at = _positions(block.with_label, block.rows.size)
+    which = block.rows[at]
+    score = x[:, at] @ q.mw[:, 0, :-1, None] + q.mw[:, None, :, -1]
+    explained = np.einsum("hgp,hp->hg", along, q.mw[:, 0, :-1])
+    v = np.repeat(1.0 / (1.0 - explained), np.diff(block.start), axis=1)[:, at, None]
+    local.t[:, which], var, log_z = rows.label.moments(which, v * score, np.sqrt(v))
+    gain[:, at] = (log_z + 0.5 * (np.log(v) + (v - 1.0) * score * score))[:, :, 0]
+    gain[:, at] -= 0.5 * weight_spread(q, x[:, at])
+    t_var[:, at] = var[:, :, 0]
+    return gain, t_var
 
 
 def weight_spread(q: Experts | Drawn, x: Array) -> Array:
@@ -206,7 +262,20 @@ def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array
         rt = rho[:, at, None] * t[:, at]
         part.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ done.x[:, at]
         part.tx[:, :, -1] += rt.sum(axis=1)
+    _add_spread_along(part, block, done, rho)
     s.add(part)
+
+
+def _add_spread_along(part: Statistics, block: Block, done: Completed, rho: Array) -> None:
+    """Add what the spread of t makes of the second moments of the gaps that go with it."""
+    if done.along is None or done.t_var is None:
+        return
+    spread = np.add.reduceat(rho * done.t_var, block.start[:-1], axis=1)[:, :, None] * done.along
+    square = np.swapaxes(spread, 1, 2) @ done.along
+    part.xx += square
+    if part.l_xx is not part.xx:
+        part.l_xx += square
+    part.tx[:, 0, :-1] += spread.sum(axis=1)
 
 
 def local_step(

@@ -57,9 +57,17 @@ class Between:
 
     def expect(self, rows: Array, eta: Array) -> tuple[Array, Array]:
         """Return means and log probabilities; O(H b K)."""
+        mean, _, log_z = self.moments(rows, eta, np.ones(1))
+        return mean, log_z.sum(axis=-1)
+
+    def moments(self, rows: Array, eta: Array, scale: Array) -> tuple[Array, Array, Array]:
+        """Return means, variances and log probabilities (H, b, K) of N(eta, scale^2) between ends.
+
+        scale : of a shape that goes with eta
+        """
         lower, upper = self.lower[rows], self.upper[rows]
-        mean, log_z = between_moments(lower - eta, upper - eta)
-        return np.clip(eta + mean, lower, upper), log_z.sum(axis=-1)
+        mean, var, log_z = between_moments((lower - eta) / scale, (upper - eta) / scale)
+        return np.clip(eta + scale * mean, lower, upper), scale * scale * var, log_z
 
     def draw(self, rows: Array, eta: Array, t: Array, rng: np.random.Generator) -> Array:
         """Return variables between their ends."""
@@ -78,8 +86,8 @@ def draw_between(eta: Array, lower: Array, upper: Array, rng: np.random.Generato
     return np.asarray(np.clip(eta + np.where(flip, -e, e), lower, upper))
 
 
-def between_moments(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return E[e; a < e < b] / P and log P(a < e < b) of a standard normal e."""
+def between_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:
+    """Return mean, variance and log P(a < e < b) of a standard normal e between a and b."""
     # In the smaller tail, where a difference of logs keeps its digits.
     flip = a + b > 0.0
     low, high = np.where(flip, -b, a), np.where(flip, -a, b)
@@ -88,8 +96,12 @@ def between_moments(a: Array, b: Array) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore"):
         at_low = np.where(np.isinf(low), 0.0, np.exp(_log_pdf(low) - log_z))
         at_high = np.where(np.isinf(high), 0.0, np.exp(_log_pdf(high) - log_z))
+        slope = np.where(np.isinf(low), 0.0, low * at_low)
+        slope -= np.where(np.isinf(high), 0.0, high * at_high)
     mean = at_low - at_high
-    return np.where(flip, -mean, mean), log_z
+    # Rounding, which the subtraction lets through far in the tails, stays below any use of it.
+    var = np.clip(1.0 + slope - mean * mean, 0.0, 1.0)
+    return np.where(flip, -mean, mean), var, log_z
 
 
 def _log_pdf(t: Array) -> Array:
