@@ -68,11 +68,12 @@ def exact_probabilities(train: Rows, new: Array, prior: Prior, rng: np.random.Ge
     m = x.sum() / u
     square = prior.B0_inv[0, 0] + (x**2).sum() - u * m**2
     total = np.zeros_like(w)
-    for _ in range(100):
+    for _ in range(400):
         var = square / rng.chisquare(nu)
         center = m + np.sqrt(var / u) * rng.standard_normal()
         score = (w * center + b) / np.sqrt(1.0 + w**2 * var)
-        of_hidden = sum(log_ndtr(sign * score) for sign in y[~known])
+        above = np.sum(y[~known] > 0.0)
+        of_hidden = above * log_ndtr(score) + (np.sum(~known) - above) * log_ndtr(-score)
         total += np.exp(of_hidden)
     p = np.exp(log_p - log_p.max()) * total
     p /= p.sum()

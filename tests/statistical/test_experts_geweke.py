@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import wishart
 
 from glfm_cli.latent.iqgme import Between, Half, IqgmeConfig, Rows, gibbs
-from glfm_cli.latent.iqgme.drawn import Drawn, draw_sticks
+from glfm_cli.latent.iqgme.drawn import Drawn, draw_places, draw_sticks
 from glfm_cli.latent.iqgme.gibbs import GibbsState, sweep
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.latent import Array
@@ -157,6 +157,22 @@ def test_sweep_has_the_joint_law(seed: int) -> None:
     assert comparison.passes, str(comparison)
 
 
+def test_centres_that_forget_the_number_of_rows_are_caught(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named mutant: centres are as uncertain as if an expert had no rows."""
+
+    def forgetful(
+        m: Array, u: Array, nu: Array, B_inv: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array, Array]:
+        return draw_places(m, np.full_like(u, PRIOR.u0), nu, B_inv, rng)
+
+    monkeypatch.setattr(gibbs, "draw_places", forgetful)
+    comparison = run(SHORT, seed)
+    assert not comparison.passes, str(comparison)
+
+
+@pytest.mark.slow
 def test_sticks_that_forget_the_rows_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A named mutant: the sticks are drawn from their prior."""
 
@@ -164,5 +180,5 @@ def test_sticks_that_forget_the_rows_are_caught(seed: int, monkeypatch: pytest.M
         return draw_sticks(np.zeros_like(n), alpha, rng)
 
     monkeypatch.setattr(gibbs, "draw_sticks", forgetful)
-    comparison = run(SHORT, seed)
+    comparison = run(4 * SHORT, seed)
     assert not comparison.passes, str(comparison)

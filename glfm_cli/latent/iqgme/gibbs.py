@@ -2,19 +2,22 @@
 
 A sweep, with everything that rows share in one draw of the experts (`Drawn`):
 
-    z | t, y, x_known     missing features integrated out
-    x missing | z, t, y   jointly in a row
-    t | x, z, label       within what the label says;  y | x the same for discrete features
+    z | y, x_known, label         missing features and the label's variable integrated out
+    t | z, y, x_known, label      missing features integrated out
+    x missing | z, t, y           jointly in a row
+    y | x                         of discrete features, within what is known of them
     V, alpha, (mu, Lam), w, (zeta, lam)    each from its conditional law
 
-With Q = Lam + sum_k w_k w_k' + 1 at half-known columns, all at the gaps, and x* the completed row
-where the exponent is least,
+With Q = Lam + w w' + 1 at half-known columns, all at the gaps, and x* the completed row where the
+exponent is least for t = 0,
 
-    log p(t, y, x_known | h) = (1/2) (log|Lam| - log|Q|) - (1/2) (|x* - mu|_Lam^2
-        + |t - W [x*, 1]|^2 + |y - x*|^2) + constant
+    log p(y, x_known, label | h) = (1/2) (log|Lam| - log|Q|) - (1/2) (|x* - mu|_Lam^2 + |y - x*|^2)
+        + log of the integral over t (`see_label`) + constant
 
-and x missing is x* plus noise of covariance Q^-1: the solution of the same linear system with noise
-of covariance Q on its right-hand side.  [iQGME section 3.3, in blocks]
+and x missing is x* + Q^-1 w t plus noise of covariance Q^-1: the solution of the same linear system
+with noise of covariance Q on its right-hand side. A label of more than two levels has several
+variables t; they stand as given while z and x are drawn, as y does, and are drawn given x.
+[iQGME section 3.3, in blocks]
 """
 
 from __future__ import annotations
@@ -29,9 +32,10 @@ from scipy.special import logsumexp
 
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.drawn import Drawn, draw_places, draw_prior, draw_sticks
-from glfm_cli.latent.iqgme.local import Gaps
+from glfm_cli.latent.iqgme.local import Gaps, Seen, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Block, Rows
+from glfm_cli.latent.iqgme.truncation import Between
 
 Array = NDArray[Any]
 
@@ -72,7 +76,7 @@ def start_gibbs(
 
 
 def sweep(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Generator) -> float:
-    """Draw everything once; return log p(t, y, x_known | experts) from before, up to a constant.
+    """Draw everything once; return the log likelihood from before, up to a constant.
 
     O(n H (P^2 + c^2) + patterns H c^3).
     """
@@ -102,33 +106,36 @@ def _draw_block(
     P, known = q.P, rows.seen(block)
     x = np.tile(known, (q.H, 1, 1))
     log_p = np.repeat(constant[:, None], at.size, axis=1)
-    linear = _linear(state, block, known, WW)
-    gaps = None
+    together = isinstance(rows.label, Between) and bool(lab.size)
+    linear = _linear(state, block, known, WW, with_t=not together)
+    gaps, along = None, np.zeros((q.H, block.labelled.size, P))
     if block.gaps.size:
         gaps = Gaps.of(block, q.nB, WW, block.labelled, block.noisy)
         gaps.fill(block, linear, x)
         log_p -= 0.5 * np.repeat(gaps.log_det, np.diff(block.start), axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
     log_p -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
-    if q.K and lab.size:
-        off = state.t[at[lab]] - _scores(q.mw, x[:, lab])
-        log_p[:, lab] -= 0.5 * np.einsum("hbk,hbk->hb", off, off)
     if block.noise is not None:
         off = (state.y[at] - x) * block.noise
         log_p -= 0.5 * np.einsum("hbp,hbp->hb", off, off)
+    if together:
+        along = along if gaps is None else gaps.along(block, q.mw[:, 0, :P])
+        seen = see_label(rows, block, q, x, along)
+        log_p[:, lab] += seen.log_z
+    elif lab.size:
+        off = state.t[at[lab]] - _scores(q.mw, x[:, lab])
+        log_p[:, lab] -= 0.5 * np.einsum("hbk,hbk->hb", off, off)
     norm = logsumexp(log_p, axis=0)
     share = np.exp(log_p - norm)
     z = (rng.random(at.size) > np.cumsum(share, axis=0)[:-1]).sum(axis=0)
     state.z[at] = z
     if gaps is not None:
-        linear += rng.standard_normal((at.size, P)) @ np.swapaxes(q.root, 1, 2)
-        if q.K and lab.size:
-            linear[:, lab] += rng.standard_normal((lab.size, q.K)) @ q.mw[:, :, :P]
-        if block.noise is not None:
-            linear += rng.standard_normal((at.size, P)) * block.noise
+        _scatter(state, block, linear, rng)
         gaps.fill(block, linear, x)
     state.x[at] = x[z, np.arange(at.size)]
-    if rows.label is not None and lab.size:
+    if together:
+        _draw_scores(state, rows, block, seen, along, rng)
+    elif lab.size and rows.label is not None:
         which = at[lab]
         w = q.mw[state.z[which]]
         eta = np.einsum("bkp,bp->bk", w[:, :, :P], state.x[which]) + w[:, :, P]
@@ -140,13 +147,44 @@ def _draw_block(
     return float(norm.sum())
 
 
-def _linear(state: GibbsState, block: Block, known: Array, WW: Array) -> Array:
-    """Return the right-hand side (H, b, P) of the system that completes rows."""
+def _scatter(state: GibbsState, block: Block, linear: Array, rng: np.random.Generator) -> None:
+    """Add noise of covariance Q to the right-hand sides (H, b, P)."""
+    q, b, lab = state.q, block.rows.size, block.with_label
+    linear += rng.standard_normal((b, q.P)) @ np.swapaxes(q.root, 1, 2)
+    if lab.size:
+        linear[:, lab] += rng.standard_normal((lab.size, q.K)) @ q.mw[:, :, : q.P]
+    if block.noise is not None:
+        linear += rng.standard_normal((b, q.P)) * block.noise
+
+
+def _draw_scores(
+    state: GibbsState,
+    rows: Rows,
+    block: Block,
+    seen: Seen,
+    along: Array,
+    rng: np.random.Generator,
+) -> None:
+    """Draw t of the labelled rows under their experts, and let their gaps go along."""
+    assert isinstance(rows.label, Between)
+    lab = block.with_label
+    which, each = block.rows[lab], np.arange(lab.size)
+    z = state.z[which]
+    location, scale = seen.location[z, each, None], seen.scale[z, each, None]
+    t = rows.label.draw_scaled(which, location, scale, rng)
+    pattern = np.repeat(np.arange(block.labelled.size), np.diff(block.start))[lab]
+    state.t[which] = t
+    state.x[which] += t * along[z, pattern]
+
+
+def _linear(state: GibbsState, block: Block, known: Array, WW: Array, *, with_t: bool) -> Array:
+    """Return the right-hand side (H, b, P) of the system that completes rows; else for t = 0."""
     q, at, lab, P = state.q, block.rows, block.with_label, state.q.P
     linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - known @ q.nB
     if q.K and lab.size:
-        linear[:, lab] += state.t[at[lab]] @ q.mw[:, :, :P] - WW[:, None, :P, P]
-        linear[:, lab] -= known[lab] @ WW[:, :P, :P]
+        linear[:, lab] -= WW[:, None, :P, P] + known[lab] @ WW[:, :P, :P]
+        if with_t:
+            linear[:, lab] += state.t[at[lab]] @ q.mw[:, :, :P]
     if block.noise is not None:
         linear += state.y[at] * block.noise
     return linear

@@ -4,7 +4,8 @@ For a row with pattern (known o, gaps m) under expert h:
 
     Q = E[Lam] + E[w w']_xx (if labelled) + 1 at half-known columns,   Cov(x_m | t) = (Q_mm)^-1
 
-A label of two levels and the gaps are kept together: with k = (Q_mm)^-1 w_m and v = 1 / (1 - w_m' k)
+The variable t of a label of two levels is kept together with the gaps: with k = (Q_mm)^-1 w_m and
+v = 1 / (1 - w_m' k)
 
     q(t, x_m) = N(t; v s, v) within what the label says  x  N(x_m; x* + k t, (Q_mm)^-1)
 
@@ -213,18 +214,43 @@ def _see_label(
 
     Both (H, b), 0 without a label.  x : (H, b, P) with the gaps where they are for t = 0
     """
-    assert isinstance(rows.label, Between)
     gain, t_var = np.zeros(x.shape[:2]), np.zeros(x.shape[:2])
     at = _positions(block.with_label, block.rows.size)
-    which = block.rows[at]
-    score = x[:, at] @ q.mw[:, 0, :-1, None] + q.mw[:, None, :, -1]
-    explained = np.einsum("hgp,hp->hg", along, q.mw[:, 0, :-1])
-    v = np.repeat(1.0 / (1.0 - explained), np.diff(block.start), axis=1)[:, at, None]
-    local.t[:, which], var, log_z = rows.label.moments(which, v * score, np.sqrt(v))
-    gain[:, at] = (log_z + 0.5 * (np.log(v) + (v - 1.0) * score * score))[:, :, 0]
-    gain[:, at] -= 0.5 * weight_spread(q, x[:, at])
-    t_var[:, at] = var[:, :, 0]
+    seen = see_label(rows, block, q, x, along)
+    local.t[:, block.rows[at]], t_var[:, at] = seen.mean[:, :, None], seen.var
+    gain[:, at] = seen.log_z - 0.5 * weight_spread(q, x[:, at])
     return gain, t_var
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The law of the only label variable of the labelled rows of a block, their gaps going along.
+
+    All (H, l): N(location, scale^2), and within what the label says its mean and variance
+    log_z : log of what integrating it out gives
+    """
+
+    location: Array
+    scale: Array
+    mean: Array
+    var: Array
+    log_z: Array
+
+
+def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Array) -> Seen:
+    """Return that law; x (H, b, P) has the gaps where they are for t = 0, along (H, G, P)."""
+    assert isinstance(rows.label, Between)
+    at = _positions(block.with_label, block.rows.size)
+    score = (x[:, at] @ q.mw[:, 0, :-1, None])[:, :, 0] + q.mw[:, :1, -1]
+    explained = np.einsum("hgp,hp->hg", along, q.mw[:, 0, :-1])
+    v = np.repeat(1.0 / (1.0 - explained), np.diff(block.start), axis=1)[:, at]
+    location, scale = v * score, np.sqrt(v)
+    mean, var, log_z = (
+        one[:, :, 0]
+        for one in rows.label.moments(block.rows[at], location[:, :, None], scale[:, :, None])
+    )
+    log_z += np.log(scale) + 0.5 * (v - 1.0) * score * score
+    return Seen(location, scale, mean, var, log_z)
 
 
 def weight_spread(q: Experts | Drawn, x: Array) -> Array:

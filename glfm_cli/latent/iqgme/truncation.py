@@ -71,7 +71,12 @@ class Between:
 
     def draw(self, rows: Array, eta: Array, t: Array, rng: np.random.Generator) -> Array:
         """Return variables between their ends."""
-        return draw_between(eta, self.lower[rows], self.upper[rows], rng)
+        return self.draw_scaled(rows, eta, np.ones(1), rng)
+
+    def draw_scaled(self, rows: Array, eta: Array, scale: Array, rng: np.random.Generator) -> Array:
+        """Return draws of N(eta, scale^2) between the ends."""
+        lower, upper = self.lower[rows] / scale, self.upper[rows] / scale
+        return scale * draw_between(eta / scale, lower, upper, rng)
 
 
 def draw_between(eta: Array, lower: Array, upper: Array, rng: np.random.Generator) -> Array:
