@@ -13,8 +13,10 @@ A label is what is known of t (`Between`: its sign; `Largest`: which is the larg
 feature, likewise, is what is known of x plus unit noise. The approximation keeps everything that
 belongs to a row together with its expert:
 
-    q = prod_n q(z_n) q(x_n missing | z_n) q(t_n | z_n) q(y_n | z_n)
+    q = prod_n q(z_n) q(x_n missing, t_n | z_n) q(y_n | z_n)
         prod_h q(V_h) q(mu_h, Lam_h) q(w_h)  prod_p q(zeta_p, lam_p)  q(alpha)
+
+where x_n missing and t_n are apart, given z_n, for a label of more than two levels.
 
 rows.py      what a table is to the model: rows grouped by which features are known
 prior.py     configuration and prior
