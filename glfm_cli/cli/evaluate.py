@@ -11,6 +11,8 @@ import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.cli.evaluate_arguments import listed, parse_programs, parse_rates
+from glfm_cli.cli.evaluate_compare import check_compare, compared, names_of
 
 if TYPE_CHECKING:
     from glfm_cli.evaluation import Evaluation
@@ -210,7 +212,7 @@ def run(
         "the table itself" if i == 0 else f"table {i + 1}": name for i, name in enumerate(data)
     }
     _check_files({**tables, **files}, outputs, as_json)
-    _check_compare(data, compare, truth, masked)
+    check_compare(data, compare, truth, masked)
     from glfm_cli.cli import matrix
 
     if matrix.is_asked(ctx, as_schema(types)):
@@ -220,7 +222,7 @@ def run(
         sampling |= {"seed": seed, "threads": threads, "time_limit": time_limit}
         sampling["settings"] = parse_assignments(settings or [])
         given = options.given(ctx, ("methods", "rates", "repeats", "mechanism"))
-        for name, parse in (("methods", _listed), ("rates", parse_rates)):
+        for name, parse in (("methods", listed), ("rates", parse_rates)):
             if name in given:
                 given[name] = parse(given[name])
         sources = matrix.Sources(
@@ -233,13 +235,13 @@ def run(
         )
         return triplets.run(ctx, sources, triplets.Asked(sampling, output, as_json), given)
     if compare:
-        evaluation = _compared(data, truth, types, masked, reference, output)
-        return _report(console, evaluation, _names(data), outputs, as_json)
+        evaluation = compared(data, truth, types, masked, reference, output)
+        return _report(console, evaluation, names_of(data), outputs, as_json)
     with Watch(console) as watch:
         evaluation = evaluate(
             data[0],
             types,
-            methods=_listed(methods),
+            methods=listed(methods),
             programs=parse_programs(program or []),
             method_timeout=method_timeout,
             rates=parse_rates(rates),
@@ -259,7 +261,7 @@ def run(
             resume=resume,
             observer=watch,
         )
-    return _report(console, evaluation, _names(data), outputs, as_json)
+    return _report(console, evaluation, names_of(data), outputs, as_json)
 
 
 def _check_files(
@@ -283,95 +285,6 @@ def _check_files(
             from glfm_cli.plots import check_figure
 
             check_figure(path)
-
-
-def _check_compare(data: list[str], compare: bool, truth: Path | None, masked: Path | None) -> None:
-    """Raise UsageError when the arguments of the two ways to evaluate are mixed."""
-    from glfm_cli.errors import UsageError
-
-    if compare and truth is None:
-        raise UsageError("--compare needs --truth, the table with the true values")
-    if not compare:
-        for option, value in (("--truth", truth), ("--masked", masked)):
-            if value is not None:
-                raise UsageError(f"{option} is for --compare", hint="Add --compare.")
-        if len(data) > 1:
-            raise UsageError(
-                "more than one table",
-                value=f"'{data[1]}'",
-                expected="one",
-                hint="To score completed tables, add --compare and --truth.",
-            )
-
-
-def _compared(
-    data: list[str],
-    truth: Path | None,
-    types: Path,
-    masked: Path | None,
-    reference: str | None,
-    output: Path | None,
-) -> Evaluation:
-    """Score completed tables, and write the scores."""
-    from glfm_cli.evaluation import compare_tables
-    from glfm_cli.io import check_target, write_table
-
-    assert truth is not None
-    tables = dict(zip(_names(data), data, strict=True))
-    evaluation = compare_tables(tables, truth, types, masked=masked, reference=reference)
-    if output is not None and str(output) != "-":
-        check_target(output, evaluation.to_table())
-        write_table(evaluation.to_table(), output)
-    return evaluation
-
-
-def _names(data: list[str]) -> list[str]:
-    """Return what tables are called: file names without suffix, or paths where two are alike."""
-    from glfm_cli.errors import UsageError
-
-    if len(set(data)) < len(data):
-        raise UsageError("--compare", value="the same table twice", expected="different tables")
-    stems = [Path(name).name.partition(".")[0] or name for name in data]
-    return stems if len(set(stems)) == len(stems) else list(data)
-
-
-def parse_rates(text: str) -> list[float]:
-    """Return the numbers of a comma-separated list."""
-    from glfm_cli.errors import UsageError
-
-    rates = []
-    for part in _listed(text):
-        try:
-            rates.append(float(part))
-        except ValueError:
-            raise UsageError(
-                "--rates", value=f"'{part}'", expected="numbers between 0 and 1, such as 0.1,0.3"
-            ) from None
-    return rates
-
-
-def parse_programs(items: list[str]) -> dict[str, str]:
-    """Return the commands of `NAME=COMMAND` texts, by name."""
-    from glfm_cli.errors import UsageError
-
-    programs: dict[str, str] = {}
-    for item in items:
-        name, equals, command = item.partition("=")
-        name = name.strip()
-        if not equals or not name or any(c in name for c in " ,{}"):
-            raise UsageError(
-                f"--method {item}",
-                expected="NAME=COMMAND",
-                hint="For example 'mice=Rscript mice.R {input} {types} {output} {seed}'.",
-            )
-        if name in programs:
-            raise UsageError(f"--method {name}", value="the name twice", expected="each name once")
-        programs[name] = command.strip()
-    return programs
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _report(
