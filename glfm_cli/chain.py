@@ -22,6 +22,7 @@ from glfm_cli.posterior import Draw
 from glfm_cli.streams import Streams, column_step
 
 BLOCK = 2048  # rows whose bits and y are drawn together
+PART = 1 << 18  # rows whose log densities are held at once
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,12 @@ class Chain:
         noise = self.problem.model.noise(self.state)
         self.problem.model.fill_eta(self.state, self.eta)
         for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
-            seen = self.cells.observed[:, d].astype(bool)
-            eta = self.eta_of(d)[seen]
-            total += float(np.sum(link.log_density(x[seen], eta, float(noise[d]), self.params[d])))
+            eta = self.eta_of(d)
+            for start in range(0, x.size, PART):
+                part = slice(start, start + PART)
+                seen = self.cells.observed[part, d].astype(bool)
+                at = x[part][seen], eta[part][seen]
+                total += float(np.sum(link.log_density(*at, float(noise[d]), self.params[d])))
         return total
 
 

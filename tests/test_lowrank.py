@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from glfm_cli import chain as chains
 from glfm_cli._kernels import _bsvd
 from glfm_cli.chain import Chain, Problem, start_chain
 from glfm_cli.completion.prepare import prepare
@@ -203,12 +206,12 @@ def test_planted_rank_is_found_and_gaps_are_filled(seed: int) -> None:
 # One result for any number of threads, and after an interruption ------------------------------
 
 
-def matrix_chain(seed: int, threads: int) -> Chain:
+def matrix_chain(seed: int, threads: int, kind: ColumnType = ColumnType.ORDINAL) -> Chain:
     rng = np.random.default_rng(seed)
     row, column = np.nonzero(rng.random((60, 50)) < 0.5)
     entries = Entries(row.astype(np.int32), column.astype(np.int32), (60, 50))
     x = rng.integers(0, 4, size=row.size).astype(np.float64)
-    links = make_links(ColumnType.ORDINAL)
+    links = make_links(kind)
     problem = Problem(Bsvd(), BsvdConfig(), links, (x,), entries=entries)
     return start_chain(problem, Streams(seed, 0), threads)
 
@@ -225,6 +228,46 @@ def test_one_and_two_threads_give_the_same_draws(
     first, second = one.save(), two.save()
     assert first.keys() == second.keys()
     assert all(first[name].tobytes() == second[name].tobytes() for name in first)
+
+
+# Memory --------------------------------------------------------------------------------------
+
+
+def test_a_sweep_takes_at_most_sixty_bytes_a_cell(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (storage, chains):  # so that parts are as small beside this matrix as they
+        monkeypatch.setattr(module, "PART", 1 << 14)  # are beside one of ten million cells
+    n, K = 600, 2
+    row, column = np.divmod(np.arange(n * n), n)
+    entries = Entries(row.astype(np.int32), column.astype(np.int32), (n, n))
+    values = np.random.default_rng(seed).normal(3.0, 2.0, n * n)
+    config = BsvdConfig(max_components=K, initial_components=K)
+    tracemalloc.start()
+    try:
+        x, ids = values.copy(), replace(entries, row=entries.row.copy())
+        problem = Problem(Bsvd(), config, make_links(ColumnType.REAL), (x,), entries=ids)
+        chain = start_chain(problem, Streams(seed, 0))
+        chain.sweep(adapt=True)
+        chain.keep()
+        peak = tracemalloc.get_traced_memory()[1] + entries.column.nbytes
+    finally:
+        tracemalloc.stop()
+    assert 20.0 < peak / values.size < 60.0
+
+
+@pytest.mark.parametrize("kind", [ColumnType.REAL, ColumnType.ORDINAL])
+def test_sums_over_parts_are_those_over_all_cells(
+    kind: ColumnType, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = matrix_chain(seed, 1, kind)
+    whole.sweep(adapt=True)
+    monkeypatch.setattr(storage, "PART", 101)
+    monkeypatch.setattr(chains, "PART", 101)
+    parts = matrix_chain(seed, 1, kind)
+    parts.sweep(adapt=True)
+    np.testing.assert_allclose(parts.state.x, whole.state.x, rtol=1e-6)
+    assert parts.log_likelihood() == pytest.approx(whole.log_likelihood(), rel=1e-9)
 
 
 def test_fold_in_of_known_cells_has_the_rows_exact_conditional(seed: int) -> None:

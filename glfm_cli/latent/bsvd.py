@@ -119,8 +119,8 @@ class Bsvd:
         if state.matrix.shape[1] == 0:
             return
         with team(cells.threads) as each:
-            E = state.matrix.values(cells.y) - state.x
-            draw_components(state, E, streams.get(PARTS), each)
+            # Residuals without a name: they are gone before the blocks need memory.
+            draw_components(state, state.matrix.values(cells.y) - state.x, streams.get(PARTS), each)
             self._blocks(state, cells, streams, each)
 
     def _blocks(self, state: BsvdState, cells: Cells, streams: Streams, each: Each) -> None:

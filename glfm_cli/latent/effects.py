@@ -76,21 +76,30 @@ def move_intercepts(state: BsvdState, y: Array, rng: np.random.Generator, each: 
     design, matrix = state.design, state.matrix
     if not (design.bias and design.one_kind):
         return
-    (n_rows, n_columns), index = matrix.shape, matrix.rows.index
+    n_rows, n_columns = matrix.shape
     ones_of_rows, ones_of_columns = np.ones(n_rows), np.ones(n_columns)
     precision = 1.0 / state.noise[matrix.owner]
-    E = y - state.x
-    R, Q = scan(matrix, E, ones_of_columns, precision, each)
+    R, Q = scan(matrix, y - state.x, ones_of_columns, precision, each)
     grown = _rescaled(state, 2, state.G_C[:, 0], R, Q, rng)
     shift(matrix, state.x, grown - state.G_C[:, 0], ones_of_columns, each)
     state.G_C[:, 0] = grown
-    E = y - state.x
-    w = matrix.weight if matrix.weight.size else None
-    R = precision * np.bincount(index, weights=E if w is None else w * E, minlength=n_columns)
-    Q = precision * np.bincount(index, weights=w, minlength=n_columns)
-    grown = state.mu + _rescaled(state, 0, state.G_R[:, 0] - state.mu, R, Q, rng)
+    R, Q = _sums_of_columns(state, y)
+    d = state.G_R[:, 0] - state.mu
+    grown = state.mu + _rescaled(state, 0, d, precision * R, precision * Q, rng)
     shift(matrix, state.x, ones_of_rows, grown - state.G_R[:, 0], each)
     state.G_R[:, 0] = grown
+
+
+def _sums_of_columns(state: BsvdState, y: Array) -> tuple[Array, Array]:
+    """Return the sums of w (y - x), and of w, over the cells of every column (J,)."""
+    matrix, n = state.matrix, state.matrix.shape[1]
+    R, Q = np.zeros(n), np.zeros(n)
+    for part in matrix.parts():
+        index, E = matrix.rows.index[part], y[part] - state.x[part]
+        w = matrix.weight[part] if matrix.weight.size else None
+        R += np.bincount(index, weights=E if w is None else w * E, minlength=n)
+        Q += np.bincount(index, weights=w, minlength=n)
+    return R, Q
 
 
 def _rescaled(

@@ -391,9 +391,13 @@ def draw_noise(state: BsvdState, y: Array, rng: np.random.Generator) -> None:
     if not free.size:
         return
     matrix, config, D = state.matrix, state.config, state.unit_noise.size
-    squares = (y - state.x) ** 2
-    if matrix.weight.size:
-        squares *= matrix.weight
+    sums = np.zeros(D)
+    for part in matrix.parts():
+        squares = (y[part] - state.x[part]) ** 2
+        if matrix.weight.size:
+            squares *= matrix.weight[part]
+        owner = matrix.owner[matrix.rows.index[part]]
+        sums += np.bincount(owner, weights=squares, minlength=D)
     n_cells = np.bincount(matrix.owner, weights=np.diff(matrix.columns.indptr), minlength=D)[free]
-    rate = config.noise_rate + 0.5 * matrix.sums(squares, D)[free]
+    rate = config.noise_rate + 0.5 * sums[free]
     state.noise[free] = rate / rng.gamma(config.noise_shape + 0.5 * n_cells)

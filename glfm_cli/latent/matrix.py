@@ -16,6 +16,7 @@ import numpy as np
 from glfm_cli.latent.latent import Array, Cells
 
 BLOCK = 1 << 15  # cells that one job works on, about
+PART = 1 << 18  # cells whose temporary numbers may be held at once
 
 NONE = np.empty(0)
 HERE = np.empty(0, dtype=np.int32)
@@ -42,7 +43,8 @@ class Side:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n))]).astype(np.int64)
         whole = np.arange(BLOCK, int(indptr[-1]), BLOCK)
         cuts = np.unique(np.concatenate([[0], np.searchsorted(indptr, whole), [n]]))
-        return cls(indptr, index.astype(np.int32), cell, tuple(int(cut) for cut in cuts))
+        index = index.astype(np.int32, copy=False)
+        return cls(indptr, index, cell, tuple(int(cut) for cut in cuts))
 
     @property
     def n(self) -> int:
@@ -115,9 +117,10 @@ class Matrix:
         else:
             y.reshape(-1)[self.place] = values
 
-    def sums(self, values: Array, n: int) -> Array:
-        """Return the sums (n,) of values (m,) over the cells of each table column."""
-        return np.bincount(self.owner[self.rows.index], weights=values, minlength=n)
+    def parts(self) -> Iterator[slice]:
+        """Yield the cells in parts, for what would need much memory if done with all at once."""
+        for start in range(0, self.n_cells, PART):
+            yield slice(start, start + PART)
 
 
 Each = Callable[[Side, Callable[[int, int], object]], None]
