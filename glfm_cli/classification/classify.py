@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.complete import complete_features
 from glfm_cli.classification.folds import cross_validate
-from glfm_cli.classification.kept import load_trained, sampled_fit, save_trained
+from glfm_cli.classification.kept import load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, make_task
-from glfm_cli.classification.trained import Trained, read_new_rows
+from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.new_rows import Unseen, check_unseen
+from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.executors import available_threads, team
 from glfm_cli.io import read_table
@@ -117,7 +118,7 @@ def classify(
     elif new is None and save is None and not complete and not np.isnan(task.code).any():
         raise nothing_to_predict()
     if save is not None:
-        _check_save(save, cv, configs["model"])
+        _check_save(save, cv)
     began = time.monotonic()
     stop = _Deadline(None if time_limit is None else began + time_limit)
     said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop, "watch": watch}
@@ -166,7 +167,7 @@ def classify(
         seed=seed,
         seconds=time.monotonic() - began,
         stopped=stop.reason,
-        warnings=(*task.notes, *_few(task), *(new.data.notes if new is not None else ())),
+        warnings=_warnings((*task.notes, *_few(task)), new, complete),
     )
 
 
@@ -221,13 +222,11 @@ def classify_rows(
         seed=trained.seed,
         seconds=time.monotonic() - began,
         stopped=None,
-        warnings=new.data.notes,
+        warnings=_warnings((), new, complete),
     )
 
 
-def _check_save(save: str | os.PathLike[str], cv: int | None, config: IqgmeConfig) -> None:
-    if config.inference == "gibbs":
-        raise sampled_fit()
+def _check_save(save: str | os.PathLike[str], cv: int | None) -> None:
     if cv is not None:
         raise UsageError(
             "--cv and --save cannot be used together: --cv makes a fit for each fold",
@@ -251,6 +250,12 @@ def _scores(predictions: Predictions | None) -> dict[str, float] | None:
         return None
     known = ~np.isnan(predictions.code)
     return all_scores(predictions.code[known], predictions.p[known]) if known.any() else None
+
+
+def _warnings(notes: Sequence[str], new: NewRows | None, complete: bool) -> tuple[str, ...]:
+    """Return what is to be said of the tables; that one has no gap matters to who fills them."""
+    found = (*notes, *(new.data.notes if new is not None else ()))
+    return tuple(note for note in found if complete or note != NO_GAPS)
 
 
 def _few(task: Task) -> list[str]:

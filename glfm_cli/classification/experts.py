@@ -20,7 +20,8 @@ from glfm_cli.classification.complete import as_posterior
 from glfm_cli.classification.features import Choice
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.classification.trained import Trained
-from glfm_cli.latent.iqgme import Experts, LabelLaw
+from glfm_cli.errors import UsageError
+from glfm_cli.latent.iqgme import Experts, FittedDraws, LabelLaw
 from glfm_cli.links.link import Link
 from glfm_cli.predictive import Marginal, predict
 
@@ -106,8 +107,19 @@ class ExpertsFound:
 
 
 def describe_experts(trained: Trained) -> ExpertsFound:
-    """Return the experts of weight above 0.005; O(H P^3)."""
+    """Return the experts of weight above 0.005; O(H P^3).
+
+    Raises
+    ------
+    UsageError
+        The fit was made by sampling.
+    """
     classifier = trained.classifier
+    if isinstance(classifier.fitted, FittedDraws):
+        raise UsageError(
+            "a fit by sampling has no experts to show: each draw has its own",
+            hint="Fit without --set inference=gibbs to see some.",
+        )
     q = classifier.experts
     share = q.pi if classifier.task is None else classifier.task_weights.mean(axis=0)
     cov = np.linalg.inv(q.nB)

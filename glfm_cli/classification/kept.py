@@ -20,8 +20,8 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.features import Choice, Feature, Number, Steps
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
-from glfm_cli.errors import GlfmError, StoreError, UsageError
-from glfm_cli.latent.iqgme import Experts, Fitted, FittedDraws
+from glfm_cli.errors import GlfmError, StoreError
+from glfm_cli.latent.iqgme import Drawn, Experts, Fitted, FittedDraws, FittedTasks
 from glfm_cli.latent.latent import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import LinkConfig, of_numbers
@@ -36,6 +36,7 @@ FORMAT = 2
 NUMBERS = "fit.arrow"
 MOST_BYTES = 64 * 2**20
 KEY = "glfm_classifier"
+FOLLOWS = "nB"  # of a draw: is not kept, since it is root root'
 
 
 def is_classifier(folder: str | os.PathLike[str]) -> bool:
@@ -60,9 +61,6 @@ def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
     """
     path = Path(folder)
     check_free(path)
-    fitted = trained.classifier.fitted
-    if isinstance(fitted, FittedDraws):
-        raise sampled_fit()
     path.mkdir()
     numbers = to_stream(_numbers_out(trained))
     types = trained.schema.to_yaml().encode()
@@ -77,7 +75,7 @@ def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
         "rows": trained.n_rows,
         "labelled": trained.n_labelled,
         "seed": trained.seed,
-        "converged": fitted.converged,
+        "converged": trained.classifier.converged,
         "types_sha256": hashlib.sha256(types).hexdigest(),
         "numbers_sha256": hashlib.sha256(numbers).hexdigest(),
     }  # fmt: skip
@@ -109,14 +107,6 @@ def load_trained(folder: str | os.PathLike[str]) -> Trained:
         raise StoreError(f"cannot be used: {error}", file=str(path)) from None
 
 
-def sampled_fit() -> UsageError:
-    """Return the error of keeping a fit that was made by sampling."""
-    return UsageError(
-        "--save keeps variational fits only",
-        hint="Leave out --save or --set inference=gibbs.",
-    )
-
-
 # ----------------------------------------------------------------------------------- writing
 
 
@@ -136,14 +126,25 @@ def _numbers_out(trained: Trained) -> dict[str, Array]:
         if not known.levels:
             ends = np.quantile(known.sample, [0.0, 0.5, 1.0], method="nearest")
             out[f"{place[known.column.name]}.sample"] = ends
-    for field in _expert_fields():
-        value = getattr(classifier.experts, field)
-        out[f"experts.{field}"] = np.asarray(value, dtype=np.float64)
-    assert not isinstance(classifier.fitted, FittedDraws)
-    out["bounds"] = classifier.fitted.bounds
+    out |= _fit_out(classifier.fitted)
     out["task_weights"] = classifier.task_weights
     out["reference"] = np.array(classifier.reference, dtype=np.int64)
     return out
+
+
+def _fit_out(fitted: Fitted | FittedTasks | FittedDraws) -> dict[str, Array]:
+    """Return q of the experts and the bounds, or all draws and their chains' traces."""
+    if isinstance(fitted, FittedDraws):
+        draws = {
+            name: np.array([getattr(q, name) for q in fitted.draws], dtype=np.float64)
+            for name in _fields(Drawn)
+            if name != FOLLOWS
+        }
+        flat = {k: v.reshape(-1, *v.shape[2:]) if v.ndim > 3 else v for k, v in draws.items()}
+        return {f"draws.{name}": value for name, value in flat.items()} | {"trace": fitted.trace}
+    values = {name: getattr(fitted.experts, name) for name in _fields(Experts)}
+    out = {f"experts.{name}": np.asarray(v, dtype=np.float64) for name, v in values.items()}
+    return out | {"bounds": fitted.bounds}
 
 
 def _feature_out(feature: Feature) -> dict[str, Array]:
@@ -156,8 +157,8 @@ def _feature_out(feature: Feature) -> dict[str, Array]:
     return {"reference": np.array(feature.reference, dtype=np.int64)}
 
 
-def _expert_fields() -> list[str]:
-    return [field.name for field in fields(Experts) if field.init]
+def _fields(kind: type) -> list[str]:
+    return [field.name for field in fields(kind) if field.init]
 
 
 # ----------------------------------------------------------------------------------- reading
@@ -212,17 +213,14 @@ def _trained(content: dict[str, Any], schema: Schema, numbers: dict[str, Array])
             features.append(_feature_in(known, part))
     target = _column_in(content["target"], resolved, {})
     n_latent = sum(feature.n_latent for feature in features)
-    experts = _experts_in(_under(numbers, "experts."), n_latent, len(target.levels))
-    bounds = take(numbers, "bounds", np.float64, (None,))
-    fitted = Fitted(
-        experts, np.empty((experts.H, 0)), bounds, bounds[-1:], content["converged"] is True
-    )
+    fitted = _fit_in(numbers, n_latent, len(target.levels), content["converged"] is True)
+    n_experts = (fitted.draws[0] if isinstance(fitted, FittedDraws) else fitted.experts).H
     reference = int(take(numbers, "reference", np.int64, ()))
     if not 0 <= reference < len(target.levels):
         raise ValueError(f"'reference' is {reference}")
     task = next((known for known in learnt if known.column.role is Role.TASK), None)
     n_tasks = 0 if task is None else len(task.levels)
-    weights = take(numbers, "task_weights", np.float64, (n_tasks, experts.H))
+    weights = take(numbers, "task_weights", np.float64, (n_tasks, n_experts))
     name = None if task is None else task.column.name
     classifier = Classifier(
         tuple(used), tuple(features), len(target.levels), reference, fitted, name, weights
@@ -264,6 +262,45 @@ def _feature_in(known: LearntColumn, part: Mapping[str, Array]) -> Feature:
     return Choice(n_levels, reference)
 
 
+def _fit_in(
+    numbers: Mapping[str, Array], P: int, n_levels: int, converged: bool
+) -> Fitted | FittedDraws:
+    draws = _under(numbers, "draws.")
+    if draws:
+        trace = np.asarray(numbers["trace"])  # NaN where a chain was ended early
+        if trace.ndim != 2 or trace.dtype != np.float64:
+            raise ValueError("'trace' does not fit")
+        return FittedDraws(_draws_in(draws, P, n_levels - 1), trace)
+    experts = _experts_in(_under(numbers, "experts."), P, n_levels)
+    bounds = take(numbers, "bounds", np.float64, (None,))
+    return Fitted(experts, np.empty((experts.H, 0)), bounds, bounds[-1:], converged)
+
+
+def _draws_in(part: Mapping[str, Array], P: int, K: int) -> tuple[Drawn, ...]:
+    n, H = take(part, "m", np.float64, (None, None, P)).shape[:2]
+    if not n:
+        raise ValueError("there is no draw")
+    shapes: dict[str, tuple[int, ...]] = {
+        "sticks": (n, H - 1),
+        "alpha": (n,),
+        "m": (n, H, P),
+        "root": (n * H, P, P),
+        "mw": (n * H, K, P + 1),
+        "zeta": (n, K, P + 1),
+        "lam": (n, P + 1),
+    }
+    values = {name: take(part, name, np.float64, shape) for name, shape in shapes.items()}
+    for name in ("root", "mw"):  # files have at most three axes
+        values[name] = values[name].reshape(n, H, *shapes[name][1:])
+    out = []
+    for i in range(n):
+        one: dict[str, Any] = {name: np.array(value[i]) for name, value in values.items()}
+        one["alpha"] = float(one["alpha"])
+        one[FOLLOWS] = one["root"] @ np.swapaxes(one["root"], 1, 2)
+        out.append(Drawn(**one))
+    return tuple(out)
+
+
 def _experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:
     H = int(take(part, "u", np.float64, (None,)).size)
     K = n_levels - 1
@@ -280,7 +317,7 @@ def _experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:
         "b": (P + 1,),
     }
     values: dict[str, Any] = {}
-    for name in _expert_fields():
+    for name in _fields(Experts):
         shape = shapes.get(name, ())
         array = take(part, name, np.float64, shape)
         values[name] = np.array(array) if shape else float(array)

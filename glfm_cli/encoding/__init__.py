@@ -12,12 +12,14 @@ from glfm_cli.encoding.decode import blank, cell_texts, decode
 from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
 from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
+from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import open_column, text_of
 from glfm_cli.encoding.triplets import Ids, Triplets, encode_ids, encode_triplets, is_triplets
 from glfm_cli.encoding.values import number_texts
 
 __all__ = [
+    "NO_GAPS",
     "Data",
     "EncodedColumn",
     "Ids",

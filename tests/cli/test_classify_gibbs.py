@@ -58,8 +58,31 @@ def test_labels_and_features_are_predicted_by_sampling(desk: Any, here: Callable
     again = here("classify", "train.csv", *options)
     assert again.stdout == text
     assert "40 sweeps, 8 draws kept" in again.stderr
-    error = "--save keeps variational fits only"
-    desk.check_rejected(error, here, "classify", "train.csv", *options, "--save", "x.glfm")
     desk.put("types.yaml", TYPES.replace("field: ignore", "field: task"))
     error = "--set inference=gibbs takes one task only"
     desk.check_rejected(error, here, "classify", "train.csv", *options)
+
+
+def test_a_fit_by_sampling_is_kept_and_shows_no_experts(
+    desk: Any, here: Callable[..., Any]
+) -> None:
+    desk.put("train.csv", table(40, 1))
+    desk.put("new.csv", table(20, 2))
+    desk.put("types.yaml", TYPES)
+    options = ("--types", "types.yaml", "--predict", "new.csv", *FEW)
+    said = here("classify", "train.csv", *options, "--save", "kept.glfm")
+    assert said.status == 0, said.stderr
+    assert not any("no cell is to be completed" in line for line in said.lines("Warning"))
+    again = here("classify", "new.csv", "--fit", "kept.glfm", "--complete", "full.csv")
+    assert again.status == 0, again.stderr
+    assert again.stdout == said.stdout
+    error = "a fit by sampling has no experts to show: each draw has its own"
+    desk.check_rejected(error, here, "explore", "kept.glfm")
+
+
+def test_folds_are_predicted_by_sampling(desk: Any, here: Callable[..., Any]) -> None:
+    desk.put("train.csv", table(40, 1))
+    desk.put("types.yaml", TYPES)
+    said = here("classify", "train.csv", "--types", "types.yaml", "--cv", "2", *FEW)
+    assert said.status == 0, said.stderr
+    assert "iqgme" in said.stdout

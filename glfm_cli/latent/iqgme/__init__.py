@@ -31,6 +31,7 @@ tasks.py     many tasks: starts and iterations;  merges.py     which two experts
 
 from __future__ import annotations
 
+from glfm_cli.latent.iqgme.drawn import Drawn
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.fit import Fitted, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw, label_law
@@ -43,6 +44,7 @@ from glfm_cli.latent.iqgme.usage import Usage
 
 __all__ = [
     "Between",
+    "Drawn",
     "Experts",
     "Fitted",
     "FittedDraws",
