@@ -116,8 +116,10 @@ def plain_bound(
         log_Lam += np.linalg.slogdet(B)[1]
         d = q.m[h] - prior.m0
         total += 0.5 * (P * np.log(prior.u0) - P * prior.u0 / q.u[h] - prior.u0 * d @ nB @ d)
+        r, log_r = q.c / q.d[h], digamma(q.c) - np.log(q.d[h])
+        total += gamma_terms(prior.c0, prior.c0, q.c, q.d[h]) + 0.5 * prior.nu0 * P * log_r
         total += log_wishart(B0, prior.nu0) + 0.5 * (prior.nu0 - P - 1) * log_Lam
-        total -= 0.5 * np.trace(prior.B0_inv @ nB) + 0.5 * (P * np.log(q.u[h]) - P)
+        total -= 0.5 * r * np.trace(prior.B0_inv @ nB) + 0.5 * (P * np.log(q.u[h]) - P)
         total -= log_wishart(B, q.nu[h]) + 0.5 * (q.nu[h] - P - 1) * log_Lam - 0.5 * q.nu[h] * P
         w, S = q.mw[h, 0], q.Sw[h]
         ww = S + np.outer(w, w)

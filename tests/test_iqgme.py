@@ -136,7 +136,7 @@ def test_each_update_of_the_experts_is_stationary(frozen: Frozen) -> None:
         q.update(frozen.prior, frozen.statistics)
         if np.allclose(before, q.b, rtol=1e-12, atol=0.0):
             break
-    for name in ("v1", "v2", "m", "u", "nu", "mw", "phi", "b"):
+    for name in ("v1", "v2", "m", "u", "nu", "d", "mw", "phi", "b"):
         values = getattr(q, name)
         for index in list(np.ndindex(values.shape))[:4]:
             found = slope(lambda: frozen.bound(q), values, index, 1e-5 * max(1, values[index]))
@@ -145,7 +145,7 @@ def test_each_update_of_the_experts_is_stationary(frozen: Frozen) -> None:
         values = getattr(q, name)
         found = slope(lambda: frozen.bound(q), values, (0, 1, 1), 1e-5 * values[0, 1, 1])
         assert abs(found) < 1e-3, (name, found)
-    for name in ("tau1", "tau2", "a", "g"):
+    for name in ("tau1", "tau2", "a", "c", "g"):
         at = getattr(q, name)
         ends = []
         for sign in (1.0, -1.0):

@@ -39,11 +39,11 @@ def baseline_probabilities(
     """Return (n, R) probabilities of test rows by each of `NAMES`, fitted to labelled rows."""
     from sklearn.linear_model import LogisticRegression
 
-    at, there = _matrices(train, test, links)
+    at, there = matrices(train, test, links)
     labelled = ~np.isnan(code)
     out = {}
     for name, conditional in zip(NAMES, (False, True), strict=True):
-        filled, new = _fill(at, there, conditional, seed)
+        filled, new = fill(at, there, conditional, seed)
         model = LogisticRegression(max_iter=2000)
         model.fit(filled[labelled], code[labelled].astype(int))
         p = np.zeros((len(new), n_levels))
@@ -52,7 +52,7 @@ def baseline_probabilities(
     return out
 
 
-def _matrices(
+def matrices(
     train: Sequence[EncodedColumn], test: Sequence[EncodedColumn], links: LinkConfig
 ) -> tuple[Array, Array]:
     """Return the features of both as numbers, NaN where missing."""
@@ -68,7 +68,7 @@ def _matrices(
     return at, there
 
 
-def _fill(at: Array, there: Array, conditional: bool, seed: int) -> tuple[Array, Array]:
+def fill(at: Array, there: Array, conditional: bool, seed: int) -> tuple[Array, Array]:
     """Return both matrices with their gaps filled by what the first teaches."""
     if not conditional or at.shape[1] < 2:
         mean = np.nanmean(at, axis=0) if at.size else np.empty(0)

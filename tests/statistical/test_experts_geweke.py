@@ -27,6 +27,7 @@ CONFIG = IqgmeConfig(
     alpha_shape=2.0,
     alpha_rate=1.0,
     expert_degrees=3.0,
+    scale_shape=4.0,
     center_precision=0.5,
     weight_shape=3.0,
     weight_rate=2.0,
@@ -56,10 +57,11 @@ def draw_joint(rng: np.random.Generator) -> GibbsState:
     mw = zeta + rng.standard_normal((H, 1, P + 1)) / np.sqrt(lam)
     nu0 = P + CONFIG.expert_degrees
     B0 = np.eye(P) / (nu0 * CONFIG.expert_variance)
-    nB = wishart(nu0, B0).rvs(H, random_state=rng)
+    r = rng.gamma(CONFIG.scale_shape, size=H) / CONFIG.scale_shape
+    nB = np.array([wishart(nu0, B0 / one).rvs(random_state=rng) for one in r])
     m = np.array([normal(np.zeros(P), np.linalg.inv(one), rng) for one in nB])
     m /= np.sqrt(CONFIG.center_precision)
-    q = Drawn(sticks, alpha, m, nB, np.linalg.cholesky(nB), mw, zeta, lam)
+    q = Drawn(sticks, alpha, m, nB, np.linalg.cholesky(nB), r, mw, zeta, lam)
     z = rng.choice(H, N, p=q.pi / q.pi.sum())
     x = np.array([normal(m[k], np.linalg.inv(nB[k]), rng) for k in z])
     state = GibbsState(q, z, x, np.zeros((N, 1)), x.copy())
@@ -110,6 +112,7 @@ def statistics(state: GibbsState) -> tuple[list[str], Array]:
         "mu": odd(q.m).sum(),
         "mu square": even(q.m).sum(),
         "log det": np.mean(q.log_det),
+        "log scale": np.log(q.r).sum(),
         "correlation": odd(q.nB[:, 0, 1]).sum(),
         "w": odd(q.mw).sum(),
         "w square": even(q.mw).sum(),

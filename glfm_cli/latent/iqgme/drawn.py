@@ -25,6 +25,7 @@ class Drawn:
 
     sticks : (H - 1,) V;  alpha
     m : (H, P) centres;  nB : (H, P, P) precisions Lam;  root : (H, P, P), nB = root root'
+    r : (H,) scales of the experts' priors
     mw : (H, K, P + 1) weights;  zeta : (K, P + 1);  lam : (P + 1,)
     """
 
@@ -33,6 +34,7 @@ class Drawn:
     m: Array
     nB: Array
     root: Array
+    r: Array
     mw: Array
     zeta: Array
     lam: Array
@@ -83,11 +85,12 @@ def draw_prior(prior: Prior, H: int, K: int, rng: np.random.Generator) -> Drawn:
     zeta = rng.standard_normal((K, P + 1)) / np.sqrt(prior.g0 * lam)
     mw = zeta + rng.standard_normal((H, K, P + 1)) / np.sqrt(lam)
     sticks = draw_sticks(np.zeros(H), alpha, rng)
-    B_inv = np.tile(prior.B0_inv, (H, 1, 1))
+    r = rng.gamma(prior.c0, size=H) / prior.c0
+    B_inv = r[:, None, None] * prior.B0_inv
     m, nB, root = draw_places(
         np.tile(prior.m0, (H, 1)), np.full(H, prior.u0), np.full(H, prior.nu0), B_inv, rng
     )
-    return Drawn(sticks, alpha, m, nB, root, mw, zeta, lam)
+    return Drawn(sticks, alpha, m, nB, root, r, mw, zeta, lam)
 
 
 def draw_sticks(n: Array, alpha: float, rng: np.random.Generator) -> Array:

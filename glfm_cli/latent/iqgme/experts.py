@@ -3,6 +3,7 @@
     v1, v2 (H - 1,)                     q(V_h) = Beta
     tau1, tau2                          q(alpha) = Gamma
     m (H, P), u, nu (H,), B_inv (H, P, P)    q(mu_h, Lam_h) = normal-Wishart
+    c, d (H,)                           q(r_h) = Gamma, the scale of the expert's prior
     mw (H, K, P + 1), Sw (H, P + 1, P + 1)   q(w_hk) = N(mw_hk, Sw_h); the intercept comes last
     phi (K, P + 1), g, a, b (P + 1,)    q(zeta_kp | lam_p) = N(phi_kp, 1 / (g lam_p)), lam_p Gamma
 
@@ -25,6 +26,7 @@ from glfm_cli.latent.iqgme.prior import Prior
 Array = NDArray[Any]
 
 EMPTY = 1e-9  # labelled rows of an expert that has none
+NEWTON, SETTLED = 50, 1e-13  # steps at most, and the relative step that ends them
 
 
 @dataclass(eq=False)
@@ -75,6 +77,8 @@ class Experts:
     u: Array
     nu: Array
     B_inv: Array
+    c: float
+    d: Array
     mw: Array
     Sw: Array
     phi: Array
@@ -103,6 +107,8 @@ class Experts:
             u=np.full(H, prior.u0),
             nu=np.full(H, prior.nu0),
             B_inv=np.tile(prior.B0_inv, (H, 1, 1)),
+            c=prior.c0,
+            d=np.full(H, prior.c0),
             mw=np.zeros((H, K, P + 1)),
             Sw=np.tile(np.eye(P + 1), (H, 1, 1)),
             phi=np.zeros((K, P + 1)),
@@ -206,13 +212,15 @@ class Experts:
         self.tau2 = prior.t2 - float(self.log_rest.sum())
 
     def update_places(self, prior: Prior, s: Statistics) -> None:
-        """Update (mu, Lam) of every expert."""
+        """Update (mu, Lam) of every expert together with its scale."""
         self.nu = prior.nu0 + s.n
         self.u = prior.u0 + s.n
         self.m = (prior.u0 * prior.m0 + s.x) / self.u[:, None]
         outer = self.u[:, None, None] * self.m[:, :, None] * self.m[:, None, :]
         scatter = s.xx + prior.u0 * np.outer(prior.m0, prior.m0) - outer
-        self.B_inv = prior.B0_inv + 0.5 * (scatter + np.swapaxes(scatter, 1, 2))
+        scatter = 0.5 * (scatter + np.swapaxes(scatter, 1, 2))
+        r, self.c, self.d = best_scales(prior, self.nu, scatter)
+        self.B_inv = r[:, None, None] * prior.B0_inv + scatter
 
     def update_weights(self, s: Statistics) -> None:
         """Update w of every expert."""
@@ -258,7 +266,9 @@ class Experts:
 
     def ordered(self, order: Array) -> Experts:
         """Return some experts in another order; the first sticks stay where they are."""
-        moved = {name: getattr(self, name)[order] for name in ("m", "u", "nu", "B_inv", "mw", "Sw")}
+        moved = {
+            name: getattr(self, name)[order] for name in ("m", "u", "nu", "B_inv", "d", "mw", "Sw")
+        }
         left = order.size - 1
         return replace(self, **moved, v1=self.v1[:left], v2=self.v2[:left])
 
@@ -278,13 +288,13 @@ class Experts:
         P, u0, nu0 = self.P, prior.u0, prior.nu0
         away = self.m - prior.m0
         square = np.einsum("hp,hpq,hq->h", away, self.nB, away)
-        trace = np.einsum("pq,hqp->h", prior.B0_inv, self.nB)
+        trace = self.c / self.d * np.einsum("pq,hqp->h", prior.B0_inv, self.nB)
         log_B0 = -float(np.linalg.slogdet(prior.B0_inv)[1])
         center = P * np.log(u0 / self.u) - P * u0 / self.u - u0 * square + P
         own = log_wishart(self.log_B, self.nu, P)
         spread = (nu0 - self.nu) * self.log_Lam - trace + self.nu * P
         out = 0.5 * center + 0.5 * spread + log_wishart(log_B0, nu0, P) - own
-        return float(out.sum())
+        return float(out.sum() + scale_part(prior, P, self.c, self.d).sum())
 
     def _weights(self, prior: Prior) -> float:
         if self.K == 0:
@@ -297,8 +307,8 @@ class Experts:
         entropy += 0.5 * K * H * (P + 1) * (1.0 + LOG_2PI)
         log_g = K * np.log(prior.g0 / self.g)
         center = log_g - prior.g0 * (self.lam * (self.phi**2).sum(axis=0) + K / self.g) + K
-        gammas = [gamma_part(prior.a0, prior.b0, self.a, float(b)) for b in self.b]
-        return float(prior_w.sum()) + entropy + 0.5 * float(center.sum()) + sum(gammas)
+        gammas = gamma_part(prior.a0, prior.b0, self.a, self.b).sum()
+        return float(prior_w.sum()) + entropy + 0.5 * float(center.sum()) + float(gammas)
 
 
 def stick_entropy(v1: Array, v2: Array) -> Array:
@@ -307,10 +317,48 @@ def stick_entropy(v1: Array, v2: Array) -> Array:
     return np.asarray(entropy + (v1 + v2 - 2) * digamma(v1 + v2))
 
 
-def gamma_part(a0: float, b0: float, a: float, b: float) -> float:
-    """Return E_q[log Gamma(a0, b0)] plus the entropy of q = Gamma(a, b)."""
+def gamma_part(a0: float, b0: float, a: float, b: Any) -> Any:
+    """Return E_q[log Gamma(a0, b0)] plus the entropy of q = Gamma(a, b), for each b."""
     expected = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * (digamma(a) - np.log(b)) - b0 * a / b
-    return float(expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a))
+    out = expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a)
+    return out if np.ndim(b) else float(out)
+
+
+def best_scales(prior: Prior, nu: Array, scatter: Array) -> tuple[Array, float, Array]:
+    """Return r (H,), c and d (H,): the best q(r) = Gamma(c, d), of mean r, and q(Lam) together.
+
+    With e the eigenvalues of the scatter in the units of B0_inv, given q(Lam)
+    d = c0 + (nu / 2) sum_p 1 / (r + e_p), which has to agree with r = c / d. Of
+
+        f(r) = c - r d = c - c0 r - (nu / 2) sum_p r / (r + e_p),
+
+    convex and falling, Newton's method finds the root.
+
+    Parameters
+    ----------
+    nu : (H,) degrees of freedom of q(Lam);  scatter : (H, P, P) around the centres
+    """
+    P = len(prior.B0_inv)
+    white = np.linalg.inv(np.linalg.cholesky(prior.B0_inv))
+    e = np.maximum(np.linalg.eigvalsh(white @ scatter @ white.T), 0.0)
+    c = prior.c0 + 0.5 * P * prior.nu0
+    r = np.ones(nu.size)
+    for _ in range(NEWTON):
+        total = r[:, None] + e
+        value = c - prior.c0 * r - 0.5 * nu * (r[:, None] / total).sum(axis=1)
+        slope = prior.c0 + 0.5 * nu * (e / total**2).sum(axis=1)
+        step = value / slope
+        r = np.maximum(r + step, 0.1 * r)
+        if np.all(np.abs(step) <= SETTLED * r):
+            break
+    d = prior.c0 + 0.5 * nu * (1.0 / (r[:, None] + e)).sum(axis=1)
+    return r, c, d
+
+
+def scale_part(prior: Prior, P: int, c: float, d: Array) -> Array:
+    """Return what r adds to the bound beside its part in the scatter (H,)."""
+    log_r = digamma(c) - np.log(d)
+    return np.asarray(0.5 * P * prior.nu0 * log_r + gamma_part(prior.c0, prior.c0, c, d))
 
 
 def log_wishart(log_B: Any, nu: Any, P: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +20,12 @@ from glfm_cli.latent.iqgme.rows import Rows
 Array = NDArray[Any]
 
 CERTAIN = 0.9  # responsibility of the expert of a row's cluster, at the start
+APART = 3.0  # standard deviations of all features between the labels of clusters by label
+# How often the number of experts is halved for that of clusters; whether labels keep rows apart.
+# Few clusters that know nothing of labels win by the bound where features are many, and rank worst.
+STARTS = (
+    (0, False), (3, True), (1, True), (2, True), (1, False), (0, True), (2, False), (3, True),
+)  # fmt: skip
 LLOYD = 15  # iterations of k-means, which only starts the fit
 EMPTY = 1e-4  # rows of an expert that has none
 FALL = 1e-8  # relative fall of the bound that is more than rounding
@@ -207,13 +213,15 @@ def race(
 def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generator, i: int) -> Start:
     """Return start number `i`: experts on clusters of the rows, gaps at the mean.
 
-    Starts differ in their random centres and in the number of clusters: all, a half, a quarter,
-    an eighth of the experts, in turn.
+    Starts differ in their random centres, in the number of clusters, and in whether a cluster's
+    rows have one label, as `STARTS` says in turn.
     """
     n = len(rows.x)
-    k = max(1, min(config.experts >> (i % 4), n))
+    halved, by_label = STARTS[i % len(STARTS)]
+    k = max(config.experts >> halved, rows.n_label + 1 if by_label else 1)
+    k = min(k, config.experts, n)
     H = min(k + 1, config.experts)  # one that may stay empty
-    cluster = k_means(rows.x, k, rng)
+    cluster = start_clusters([rows], k, rng, by_label)
     rho = np.full((H, n), (1.0 - CERTAIN) / H)
     rho[cluster, np.arange(n)] += CERTAIN
     local, total = first_q(rows, H, rho)
@@ -225,14 +233,12 @@ def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generato
 def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
     """Return q of rows given their responsibilities (H, n), gaps at the mean, and its sums."""
     (n, P), K, any_half = rows.x.shape, rows.n_label, bool(rows.halves)
-    local = Local(rho, np.zeros((H, n, K)), np.zeros((H, n if any_half else 0, P)))
+    t = np.tile(first_scores(rows), (H, 1, 1))
+    local = Local(rho, t, np.zeros((H, n if any_half else 0, P)))
     total = Statistics.zero(H, P, K)
     unit, nothing = np.tile(np.eye(P), (H, 1, 1)), np.zeros((H, P, P))
     for block in rows.blocks:
         x = np.broadcast_to(rows.x[block.rows], (H, block.rows.size, P))
-        labelled = block.rows[block.with_label]
-        if rows.label is not None and labelled.size:
-            local.t[:, labelled] = rows.label.expect(labelled, np.zeros((1, labelled.size, K)))[0]
         if any_half:
             local.y[:, block.rows] = rows.x[block.rows]
         none = np.zeros_like(block.labelled)
@@ -240,6 +246,46 @@ def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
         done = Completed(x, gaps, np.empty(0))
         sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
     return local, total
+
+
+def start_clusters(
+    tables: Sequence[Rows], k: int, rng: np.random.Generator, by_label: bool
+) -> Array:
+    """Return one of up to k clusters for each row of all tables together.
+
+    Features outnumber labels, so that experts found by features alone may each have rows of all
+    labels, and q stay there; `by_label` keeps rows apart whose labels differ. Rows without a label
+    go to the nearest centre.
+    """
+    x = np.vstack([rows.x for rows in tables])
+    at = np.flatnonzero(np.concatenate([rows.labelled for rows in tables]))
+    if not by_label or not at.size:
+        return k_means(x, k, rng)
+    t = np.vstack([first_scores(rows)[rows.labelled] for rows in tables])
+    apart = APART * np.sqrt(x.shape[1])
+    own = k_means(np.hstack([x[at], apart * t]), min(k, at.size), rng)
+    count = np.bincount(own)
+    centers = np.zeros((count.size, x.shape[1]))
+    np.add.at(centers, own, x[at])
+    centers = centers[count > 0] / count[count > 0, None]
+    cluster = nearest_center(x, centers)
+    cluster[at] = (np.cumsum(count > 0) - 1)[own]
+    return cluster
+
+
+def first_scores(rows: Rows) -> Array:
+    """Return the label's variables (n, K) given the labels alone, 0 where these are missing."""
+    t = np.zeros((len(rows.x), rows.n_label))
+    at = np.flatnonzero(rows.labelled)
+    if rows.label is not None and at.size:
+        t[at] = rows.label.expect(at, np.zeros((1, at.size, rows.n_label)))[0][0]
+    return t
+
+
+def nearest_center(x: Array, centers: Array) -> Array:
+    """Return the place (n,) of the centre that each row is nearest to."""
+    distance = (centers**2).sum(axis=1) - 2.0 * x @ centers.T
+    return np.asarray(distance.argmin(axis=1))
 
 
 def k_means(x: Array, k: int, rng: np.random.Generator) -> Array:
@@ -254,8 +300,7 @@ def k_means(x: Array, k: int, rng: np.random.Generator) -> Array:
         nearest = np.minimum(nearest, ((x - centers[-1]) ** 2).sum(axis=1))
     cluster = np.zeros(n, dtype=np.intp)
     for _ in range(LLOYD):
-        distance = (centers**2).sum(axis=1) - 2.0 * x @ centers.T
-        new = distance.argmin(axis=1)
+        new = nearest_center(x, centers)
         if np.array_equal(new, cluster):
             break
         cluster = new

@@ -6,7 +6,7 @@ A sweep, with everything that rows share in one draw of the experts (`Drawn`):
     t | z, y, x_known, label      missing features integrated out
     x missing | z, t, y           jointly in a row
     y | x                         of discrete features, within what is known of them
-    V, alpha, (mu, Lam), w, (zeta, lam)    each from its conditional law
+    V, alpha, r, (mu, Lam), w, (zeta, lam)    each from its conditional law
 
 With Q = Lam + w w' + 1 at half-known columns, all at the gaps, and x* the completed row where the
 exponent is least for t = 0,
@@ -206,13 +206,15 @@ def draw_experts(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Gen
     q.sticks = draw_sticks(n, q.alpha, rng)
     rest = float(np.log1p(-q.sticks).sum())
     q.alpha = rng.gamma(prior.t1 + H - 1) / (prior.t2 - rest)
+    c = prior.c0 + 0.5 * P * prior.nu0
+    q.r = rng.gamma(c, size=H) / (prior.c0 + 0.5 * np.einsum("pq,hqp->h", prior.B0_inv, q.nB))
     u, B_inv = prior.u0 + n, np.empty((H, P, P))
     m = np.empty((H, P))
     outer = prior.u0 * np.outer(prior.m0, prior.m0)
     for h in range(H):
         own = x[z == h]
         m[h] = (prior.u0 * prior.m0 + own.sum(axis=0)) / u[h]
-        B_inv[h] = prior.B0_inv + own.T @ own + outer - u[h] * np.outer(m[h], m[h])
+        B_inv[h] = q.r[h] * prior.B0_inv + own.T @ own + outer - u[h] * np.outer(m[h], m[h])
     B_inv = 0.5 * (B_inv + np.swapaxes(B_inv, 1, 2))
     q.m, q.nB, q.root = draw_places(m, u, prior.nu0 + n, B_inv, rng)
     if K:

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.latent.iqgme.experts import Experts, Statistics, log_wishart
+from glfm_cli.latent.iqgme.experts import (
+    Experts,
+    Statistics,
+    best_scales,
+    log_wishart,
+    scale_part,
+)
 from glfm_cli.latent.iqgme.prior import Prior
 
 Array = NDArray[Any]
@@ -23,10 +29,12 @@ def evidence(q: Experts, prior: Prior, s: Statistics) -> Array:
     P = q.P
     nu, u = prior.nu0 + s.n, prior.u0 + s.n
     m = (prior.u0 * prior.m0 + s.x) / u[:, None]
-    B_inv = prior.B0_inv + s.xx - u[:, None, None] * m[:, :, None] * m[:, None, :]
-    B_inv += prior.u0 * np.outer(prior.m0, prior.m0)
-    log_B = -np.linalg.slogdet(B_inv)[1]
+    scatter = s.xx - u[:, None, None] * m[:, :, None] * m[:, None, :]
+    scatter += prior.u0 * np.outer(prior.m0, prior.m0)
+    r, c, d = best_scales(prior, nu, scatter)
+    log_B = -np.linalg.slogdet(r[:, None, None] * prior.B0_inv + scatter)[1]
     out = 0.5 * P * np.log(prior.u0 / u) - log_wishart(log_B, nu, P)
+    out += scale_part(prior, P, c, d)
     if q.K:
         precision = np.empty((s.n.size, P + 1, P + 1))
         precision[:, :P, :P], precision[:, P, P] = s.l_xx, s.l_n

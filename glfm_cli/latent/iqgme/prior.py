@@ -21,7 +21,9 @@ class IqgmeConfig:
         the table does not need stay empty
     shared_experts : S, the most experts of all tasks together
     alpha_shape, alpha_rate : gamma prior of the stick-breaking parameter; 0.05 each in the thesis
-    expert_variance : prior variance of a feature within an expert, in the feature's own
+    expert_variance : prior variance of a feature within an expert, in the feature's own, times a
+        scale of the expert's own
+    scale_shape : how firmly that scale is believed to be 1: shape and rate of its gamma prior
     expert_degrees : degrees of freedom of the Wishart prior beyond the number of features
     center_precision : u0, how many rows the prior centre of an expert is worth
     weight_shape, weight_rate : gamma prior of the precisions of the experts' weights
@@ -39,6 +41,7 @@ class IqgmeConfig:
     alpha_shape: float = 1.0
     alpha_rate: float = 1.0
     expert_variance: float = 1.0
+    scale_shape: float = 1.0
     expert_degrees: float = 2.0
     center_precision: float = 0.1
     weight_shape: float = 0.01
@@ -58,7 +61,7 @@ class IqgmeConfig:
             value = getattr(self, name)
             require(value >= least, name, value, f"a whole number from {least}")
         positive = (
-            *("alpha_shape", "alpha_rate", "expert_variance", "center_precision"),
+            *("alpha_shape", "alpha_rate", "expert_variance", "scale_shape", "center_precision"),
             *("weight_shape", "weight_rate", "weight_center", "tolerance"),
         )
         for name in positive:
@@ -70,7 +73,8 @@ class IqgmeConfig:
 class Prior:
     """The prior in the symbols of the model's description.
 
-    u0, nu0, m0 (P,), B0_inv (P, P) : normal-Wishart of an expert, E[Lam] = nu0 B0
+    u0, nu0, m0 (P,), B0_inv (P, P) : normal-Wishart of an expert, Lam ~ W((r B0_inv)^-1, nu0)
+    c0 : shape and rate of the gamma prior of r, the scale of each expert
     t1, t2 : of alpha;  a0, b0, g0 : of the weights
     """
 
@@ -78,6 +82,7 @@ class Prior:
     nu0: float
     m0: Array
     B0_inv: Array
+    c0: float
     t1: float
     t2: float
     a0: float
@@ -93,6 +98,7 @@ class Prior:
             nu0=nu0,
             m0=np.zeros(n_features),
             B0_inv=nu0 * config.expert_variance * np.eye(n_features),
+            c0=config.scale_shape,
             t1=config.alpha_shape,
             t2=config.alpha_rate,
             a0=config.weight_shape,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.latent.iqgme.experts import Experts, Statistics, stick_evidence
-from glfm_cli.latent.iqgme.fit import CERTAIN, EMPTY, Stop, first_q, k_means, race, rise_of
+from glfm_cli.latent.iqgme.fit import CERTAIN, EMPTY, Stop, first_q, race, rise_of, start_clusters
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, over, sum_block
 from glfm_cli.latent.iqgme.merges import candidates
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
@@ -265,18 +265,19 @@ def begin_tasks(
     """Return start number `i`: atoms on clusters of rows, of all tasks or of each.
 
     Even starts have clusters of all rows, which tasks share from the beginning; odd ones clusters
-    of each task's rows, experts of its own that are joined later. Later starts have fewer.
+    of each task's rows, experts of its own that are joined later. Of every four, two keep rows
+    apart whose labels differ; later starts have fewer clusters.
     """
     J, most = len(tables), config.shared_experts
-    fewer = i // 2 % 3
+    by_label, fewer = i // 2 % 2 == 1, i // 4 % 3
     sizes = [len(rows.x) for rows in tables]
     if i % 2 == 0 or most < 2 * J:
         k = max(1, min(most >> fewer, sum(sizes)))
-        cluster = k_means(np.vstack([rows.x for rows in tables]), k, rng)
+        cluster = start_clusters(tables, k, rng, by_label)
     else:
         each, parts, k = max(1, min(config.experts, most // J) >> fewer), [], 0
         for rows in tables:
-            parts.append(k + k_means(rows.x, min(each, len(rows.x)), rng))
+            parts.append(k + start_clusters([rows], min(each, len(rows.x)), rng, by_label))
             k += min(each, len(rows.x))
         cluster = np.concatenate(parts)
     S = min(k + 1, max(most, k))
