@@ -1,6 +1,7 @@
 """How near do completed cells come to the truth, beside other programs? On a folder of tables.
 
     python benchmarks/accuracy.py [FOLDER] [--tables heart,wine@3000] [--peers] [--out DIR]
+                                  [--methods glfm,bsvd,mean] [--chains 8]
 
 For every NAME.csv(.gz) with NAME.types.yaml in FOLDER (`sample_data` by default) 10, 30 and 50 % of
 the observed cells are hidden completely at random, three times each, and completed with the
@@ -29,6 +30,7 @@ import numpy as np
 from paper_figures import load
 
 from glfm_cli import Evaluation, evaluate
+from glfm_cli.completion.prepare import CHAINS
 from glfm_cli.errors import GlfmError
 from glfm_cli.executors import available_threads
 
@@ -118,6 +120,7 @@ def main() -> None:
     parser.add_argument("--tables", help="names with commas; wine@3000 is a random 3,000 rows")
     parser.add_argument("--methods", default="glfm,mean,knn,iterative")
     parser.add_argument("--peers", action="store_true", help="other programs too")
+    parser.add_argument("--chains", type=int, default=CHAINS, help="of each fit of our own")
     parser.add_argument("--rates", default="0.1,0.3,0.5")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=available_threads())
@@ -141,6 +144,7 @@ def main() -> None:
                 method_timeout=options.timeout,
                 rates=[float(rate) for rate in options.rates.split(",")],
                 repeats=options.repeats,
+                chains=options.chains,
                 jobs=options.jobs,
                 output=options.out / f"{name}.csv",
                 resume=True,
