@@ -19,7 +19,7 @@ import numpy as np
 from accuracy import names_in
 from paper_figures import load
 
-from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP
+from glfm_cli.completion import DRAWS, THIN, WARMUP
 from glfm_cli.encoding import encode
 from glfm_cli.evaluation.masks import draw_mask
 from glfm_cli.evaluation.methods import Sampling, choose_methods
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--tables", help="names with commas; wine@3000 is a random 3,000 rows")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--rate", type=float, default=0.3)
-    parser.add_argument("--chains", type=int, default=CHAINS)
+    parser.add_argument("--chains", type=int, help="as many as the table asks for if left out")
     parser.add_argument("--warmup", type=int, default=WARMUP)
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--thin", type=int, default=THIN)

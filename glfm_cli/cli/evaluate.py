@@ -171,7 +171,7 @@ def run(
     repeats: Repeats = REPEATS,
     mechanism: Mechanism = "mcar",
     reference: Reference = None,
-    chains: options.Chains = options.CHAINS,
+    chains: options.ChainsBySize = None,
     warmup: options.Warmup = options.WARMUP,
     draws: options.Draws = options.DRAWS,
     thin: options.Thin = options.THIN,

@@ -88,7 +88,7 @@ def run(
     types: options.Types = None,
     output: options.Output = None,
     model: options.Model = "glfm",
-    chains: options.Chains = options.CHAINS,
+    chains: options.ChainsBySize = None,
     warmup: options.Warmup = options.WARMUP,
     draws: options.Draws = options.DRAWS,
     thin: options.Thin = options.THIN,

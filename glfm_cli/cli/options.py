@@ -129,6 +129,16 @@ Threads = Annotated[
 Chains = Annotated[
     int, typer.Option("--chains", min=1, metavar="N", help="Independent chains to run.")
 ]
+ChainsBySize = Annotated[
+    int | None,
+    typer.Option(
+        "--chains",
+        min=1,
+        metavar="N",
+        help="Independent chains to run; if left out 8, of small tables 16 (up to 20,000 cells) or "
+        "32 (up to 5,000).",
+    ),
+]
 Warmup = Annotated[
     int, typer.Option("--warmup", min=0, metavar="N", help="Sweeps of each chain to discard first.")
 ]

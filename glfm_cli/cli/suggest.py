@@ -65,7 +65,7 @@ def run(
     cost: Cost = None,
     columns: Columns = None,
     model: options.Model = "glfm",
-    chains: options.Chains = options.CHAINS,
+    chains: options.ChainsBySize = None,
     warmup: options.Warmup = options.WARMUP,
     draws: options.Draws = options.DRAWS,
     thin: options.Thin = options.THIN,

@@ -24,6 +24,7 @@ from glfm_cli.settings import apply_settings
 
 MODEL = "glfm"
 CHAINS = 8
+MORE_CHAINS = ((5_000, 32), (20_000, 16))  # up to so many observed cells
 WARMUP = 100
 DRAWS = 20
 THIN = 2
@@ -35,7 +36,7 @@ def prepare(
     types: Schema | Mapping[str, Any] | str | os.PathLike[str],
     *,
     model: str,
-    chains: int,
+    chains: int | None,
     warmup: int,
     draws: int,
     thin: int,
@@ -49,7 +50,7 @@ def prepare(
     The options are those of `impute`; `file` names the table in messages; `data` is the table
     when it has been encoded already.
     """
-    plan = Plan(chains, warmup, draws, thin, seed)
+    plan = Plan(CHAINS if chains is None else chains, warmup, draws, thin, seed)
     check_plan(plan)
     latent = _model(model)
     configs = apply_settings(
@@ -57,6 +58,8 @@ def prepare(
     )
     if data is None:
         data = encode(table, as_schema(types), file=file)
+    if chains is None:
+        plan = dataclasses.replace(plan, chains=chains_for(data))
     links_config = configs["links"]
     if "first_threshold_fixed" not in (settings or {}):  # without a bias it must be free
         bias = getattr(configs["model"], "bias", False)
@@ -65,6 +68,16 @@ def prepare(
     xs = tuple(encoded.x for encoded in data.columns)
     problem = Problem(latent, configs["model"], links, xs, links_config)
     return problem, data, plan
+
+
+def chains_for(data: Data) -> int:
+    """Return how many chains complete a table when nobody says.
+
+    Chains find different features, and estimates average over them. The error of a table averages
+    over its cells besides; a small one has few, and its chains are cheap.
+    """
+    cells = sum(int(encoded.observed.sum()) for encoded in data.columns)
+    return next((chains for most, chains in MORE_CHAINS if cells <= most), CHAINS)
 
 
 def check_plan(plan: Plan) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.chain import Problem
-from glfm_cli.completion.prepare import CHAINS, DRAWS, MODEL, SEED, THIN, WARMUP, prepare
+from glfm_cli.completion.prepare import DRAWS, MODEL, SEED, THIN, WARMUP, prepare
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.latent.latent import Array
@@ -54,14 +54,14 @@ class Wanted:
     settings: Mapping[str, object] | None = None
 
     def filled(self) -> dict[str, Any]:
-        """Return every option, the defaults where nothing was said."""
+        """Return every option, the defaults where nothing was said; `prepare` counts chains."""
         said = {name: value for name, value in vars(self).items() if value is not None}
         return {**DEFAULTS, **said}
 
 
 DEFAULTS: dict[str, Any] = {
     "model": MODEL,
-    "chains": CHAINS,
+    "chains": None,
     "warmup": WARMUP,
     "draws": DRAWS,
     "thin": THIN,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, as_schema
+from glfm_cli.completion import DRAWS, THIN, WARMUP, as_schema
 from glfm_cli.encoding import encode
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.compare import GIVEN
@@ -81,7 +81,7 @@ def evaluate(
     repeats: int = REPEATS,
     mechanism: str = "mcar",
     reference: str | None = None,
-    chains: int = CHAINS,
+    chains: int | None = None,
     warmup: int = WARMUP,
     draws: int = DRAWS,
     thin: int = THIN,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import DEFAULTS, as_schema, check_request, prepare
+from glfm_cli.completion import CHAINS, DEFAULTS, as_schema, check_request, prepare
 from glfm_cli.diagnostics import diagnose
 from glfm_cli.encoding import EncodedColumn, encode_triplets, is_triplets
 from glfm_cli.errors import UsageError
@@ -82,7 +82,9 @@ def table_job(
         The table, its types or an option are wrong.
     """
     said = {name: value for name, value in options.items() if value is not None}
-    problem, data, plan = prepare(table, schema, **{**DEFAULTS, **said, "model": MODEL}, file=file)
+    problem, data, plan = prepare(
+        table, schema, **{**DEFAULTS, "chains": CHAINS, **said, "model": MODEL}, file=file
+    )
     columns, direction = _latent_columns(data.columns, problem.links)
     rows = {name: table[name] for name in data.ids}
     rows["row"] = pa.chunked_array([np.arange(1, data.n_rows + 1)])

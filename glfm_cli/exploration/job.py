@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import Keeping, Session, Wanted, plan_session, prepare
+from glfm_cli.completion import CHAINS, Keeping, Session, Wanted, plan_session, prepare
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Hidden
@@ -113,14 +113,19 @@ def prepare_exploration(
 
 
 def _from_few(wanted: Wanted) -> Wanted:
-    """Return the options with chains that start from few features, unless they say otherwise."""
+    """Return the options with chains that start from few features, unless they say otherwise.
+
+    A table's size does not matter to their number: they are there to find each other's features.
+    """
     model = MODELS.get(wanted.filled()["model"])
     if model is None:  # the error comes with the other options' ones
         return wanted
     feature_model(model)
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
-    return dataclasses.replace(wanted, settings={**few, **(wanted.settings or {})})
+    chains = CHAINS if wanted.chains is None else wanted.chains
+    settings = {**few, **(wanted.settings or {})}
+    return dataclasses.replace(wanted, chains=chains, settings=settings)
 
 
 def _changed(config: Any) -> dict[str, object]:

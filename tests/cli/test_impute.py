@@ -24,8 +24,9 @@ import glfm_cli
 from glfm_cli import Schema, read_table, write_table
 from glfm_cli.cli import impute as command
 from glfm_cli.cli import options
-from glfm_cli.completion import DEFAULTS
+from glfm_cli.completion import CHAINS, DEFAULTS, prepare
 from glfm_cli.completion import impute as task
+from glfm_cli.completion.prepare import MORE_CHAINS
 
 Here = Callable[..., Any]
 SHORT = ["--chains", "2", "--warmup", "4", "--draws", "4", "--threads", "1"]
@@ -464,17 +465,33 @@ def test_defaults_of_the_command_are_those_of_python() -> None:
         for name, parameter in inspect.signature(command.run).parameters.items()
     }
     assert python == {name: shell[name] for name in python}
-    assert (python["chains"], python["warmup"]) == (options.CHAINS, options.WARMUP)
+    assert python["chains"] is None
+    assert (CHAINS, python["warmup"]) == (options.CHAINS, options.WARMUP)
     assert (python["draws"], python["thin"]) == (options.DRAWS, options.THIN)
     assert python["checkpoint"] == options.CHECKPOINT
 
 
 def test_defaults_are_named_in_the_docstring_of_python() -> None:
     documented = " ".join((task.__doc__ or "").split())
-    for said in ("(8 if left out)", "(100)", "(20)", "(2)", "0 if left out", '"glfm" if left out'):
+    chains = "(8 if left out, of small tables 16 or 32)"
+    for said in (chains, "(100)", "(20)", "(2)", "0 if left out", '"glfm" if left out'):
         assert said in documented
-    expected = {"chains": 8, "warmup": 100, "draws": 20, "thin": 2, "seed": 0, "model": "glfm"}
+    expected = {"warmup": 100, "draws": 20, "thin": 2, "seed": 0, "model": "glfm"}
     assert {name: DEFAULTS[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("rows", "chains"), [(200, 32), (5_000, 32), (5_001, 16), (20_001, 8)])
+def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> None:
+    table = pa.table({"a": [*map(float, range(rows)), None]})
+    said: dict[str, Any] = {**DEFAULTS, "settings": None}
+    assert prepare(table, {"columns": {"a": "real"}}, **said)[2].chains == chains
+    assert prepare(table, {"columns": {"a": "real"}}, **{**said, "chains": 3})[2].chains == 3
+
+
+def test_help_says_how_many_chains_there_are(here: Here) -> None:
+    words = " ".join(here("impute", "--help").stdout.split())
+    assert "if left out 8, of small tables 16 (up to 20,000 cells) or 32 (up to 5,000)" in words
+    assert (CHAINS, *MORE_CHAINS) == (8, (5_000, 32), (20_000, 16))
 
 
 def test_every_option_of_python_has_its_option_on_the_command_line(here: Here) -> None:

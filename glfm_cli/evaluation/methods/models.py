@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.chain import Problem
-from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, prepare
+from glfm_cli.completion import DRAWS, THIN, WARMUP, prepare
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.task import AT, Prediction, Task
@@ -28,7 +28,7 @@ from glfm_cli.settings import apply_settings
 class Sampling:
     """How models are fitted; names and defaults are those of `impute`."""
 
-    chains: int = CHAINS
+    chains: int | None = None
     warmup: int = WARMUP
     draws: int = DRAWS
     thin: int = THIN
