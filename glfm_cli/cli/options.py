@@ -135,8 +135,7 @@ ChainsBySize = Annotated[
         "--chains",
         min=1,
         metavar="N",
-        help="Independent chains to run; if left out 8, of small tables 16 (up to 20,000 cells) or "
-        "32 (up to 5,000).",
+        help="Independent chains to run; if left out 8, of a table with up to 20,000 cells 16.",
     ),
 ]
 Warmup = Annotated[

@@ -69,7 +69,7 @@ def impute(
     model : str, optional
         A latent model of `glfm_cli.latent.MODELS`; "glfm" if left out.
     chains, warmup, draws, thin : int, optional
-        Independent chains (8 if left out, of small tables 16 or 32); sweeps dropped at the start
+        Independent chains (8 if left out, of a small table 16); sweeps dropped at the start
         of each (100); states kept from each (20); sweeps from one kept state to the next (2).
     seed : int, optional
         The same seed gives the same result, whatever `threads` is; 0 if left out.

@@ -24,7 +24,8 @@ from glfm_cli.settings import apply_settings
 
 MODEL = "glfm"
 CHAINS = 8
-MORE_CHAINS = ((5_000, 32), (20_000, 16))  # up to so many observed cells
+MORE_CHAINS = 16
+FEW_CELLS = 20_000  # observed, up to which there are more chains
 WARMUP = 100
 DRAWS = 20
 THIN = 2
@@ -77,7 +78,7 @@ def chains_for(data: Data) -> int:
     over its cells besides; a small one has few, and its chains are cheap.
     """
     cells = sum(int(encoded.observed.sum()) for encoded in data.columns)
-    return next((chains for most, chains in MORE_CHAINS if cells <= most), CHAINS)
+    return MORE_CHAINS if cells <= FEW_CELLS else CHAINS
 
 
 def check_plan(plan: Plan) -> None:

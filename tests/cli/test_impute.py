@@ -26,7 +26,7 @@ from glfm_cli.cli import impute as command
 from glfm_cli.cli import options
 from glfm_cli.completion import CHAINS, DEFAULTS, prepare
 from glfm_cli.completion import impute as task
-from glfm_cli.completion.prepare import MORE_CHAINS
+from glfm_cli.completion.prepare import FEW_CELLS, MORE_CHAINS
 
 Here = Callable[..., Any]
 SHORT = ["--chains", "2", "--warmup", "4", "--draws", "4", "--threads", "1"]
@@ -473,14 +473,14 @@ def test_defaults_of_the_command_are_those_of_python() -> None:
 
 def test_defaults_are_named_in_the_docstring_of_python() -> None:
     documented = " ".join((task.__doc__ or "").split())
-    chains = "(8 if left out, of small tables 16 or 32)"
+    chains = "(8 if left out, of a small table 16)"
     for said in (chains, "(100)", "(20)", "(2)", "0 if left out", '"glfm" if left out'):
         assert said in documented
     expected = {"warmup": 100, "draws": 20, "thin": 2, "seed": 0, "model": "glfm"}
     assert {name: DEFAULTS[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(("rows", "chains"), [(200, 32), (5_000, 32), (5_001, 16), (20_001, 8)])
+@pytest.mark.parametrize(("rows", "chains"), [(200, 16), (20_000, 16), (20_001, 8)])
 def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> None:
     table = pa.table({"a": [*map(float, range(rows)), None]})
     said: dict[str, Any] = {**DEFAULTS, "settings": None}
@@ -490,8 +490,8 @@ def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> Non
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:
     words = " ".join(here("impute", "--help").stdout.split())
-    assert "if left out 8, of small tables 16 (up to 20,000 cells) or 32 (up to 5,000)" in words
-    assert (CHAINS, *MORE_CHAINS) == (8, (5_000, 32), (20_000, 16))
+    assert "if left out 8, of a table with up to 20,000 cells 16" in words
+    assert (CHAINS, MORE_CHAINS, FEW_CELLS) == (8, 16, 20_000)
 
 
 def test_every_option_of_python_has_its_option_on_the_command_line(here: Here) -> None:
