@@ -1,6 +1,6 @@
 """How well are ratings foretold? The low-rank model beside means and matrix factorisation.
 
-    python benchmarks/ratings.py FILE [--methods means,bpmf10,real,ordinal] [--chains 4] [--share 1]
+    python benchmarks/ratings.py FILE [--methods means,bpmf10,ordinal+slopes] [--chains 4]
 
 FILE is a table with columns `user`, `item`, `rating` and `test` (1: to be foretold), such as the
 published splits of Douban and Flixster (3000 x 3000) that go with [Monti and others 2017]. Printed
@@ -11,8 +11,10 @@ method has one, and of the low-rank model its rank; processor seconds.
     means      overall mean plus effects of user and item, shrunken; how much is chosen by
                hiding a tenth of the training cells
     bpmfD      Bayesian probabilistic matrix factorisation [Salakhutdinov and Mnih 2008] with D
-               dimensions, by its Gibbs sampler, around the shrunken means
+               dimensions, by the package smurff, which is installed into a temporary folder
     real       the low-rank model, ratings as numbers;  ordinal: as ordered levels
+    real+slopes, ordinal+slopes
+               the same with `--set slopes=true`
 
 `--share` keeps only so many of the training cells, for a quick try.
 """
@@ -21,15 +23,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from matrix_speed import install
 from scipy import sparse
-from scipy.stats import wishart
 
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.matrices import MatrixCompletion, Pairs, plan_matrix, predict_pairs
@@ -39,6 +43,7 @@ from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 
 Array = np.ndarray
+METHODS = "means,bpmf10,bpmf20,bpmf50,real,ordinal,real+slopes,ordinal+slopes"
 SHRINKAGES = (1.0, 2.0, 4.0, 7.0, 12.0, 20.0)
 
 
@@ -97,55 +102,31 @@ def at(found: tuple[float, Array, Array], cells: Ratings) -> Array:
 
 
 def bpmf(train: Ratings, test: Ratings, dimensions: int, sweeps: tuple[int, int]) -> Array:
-    """Return the mean of the draws of BPMF at the test cells, around shrunken means.
+    """Return the mean of the draws of smurff's BPMF at the test cells, around the overall mean.
 
-    Normal-Wishart hyperpriors as published: W0 = I, nu0 = D, mu0 = 0, beta0 = 2; noise precision 2
-    in units where ratings go from 1 to 5.
+    Noise precision 2 where ratings go from 1 to 5, as published. Around shrunken means it was
+    worse on both files.
     """
-    rng = np.random.default_rng(1)
-    base = effects(train, 5.0)
-    rest = train.value - at(base, train)
+    import smurff
+
+    mean = train.value.mean()
+    session = smurff.TrainSession(
+        priors=["normal", "normal"],
+        num_latent=dimensions,
+        burnin=sweeps[0],
+        nsamples=sweeps[1],
+        num_threads=1,
+        seed=1,
+        verbose=0,
+    )
     precision = 2.0 * (4.0 / (train.value.max() - train.value.min())) ** 2
-    matrix = sparse.csr_matrix((rest, (train.row, train.column)), shape=train.shape)
-    sides = (matrix, matrix.T.tocsr())
-    factors = [0.1 * rng.standard_normal((n, dimensions)) for n in train.shape]
-    total = np.zeros(test.value.size)
-    for sweep in range(sum(sweeps)):
-        for side in (0, 1):
-            mu, Lambda = _hyper(factors[side], rng)
-            _draw_factors(sides[side], factors[side], factors[1 - side], mu, Lambda, precision, rng)
-        if sweep >= sweeps[0]:
-            total += np.einsum("nk,nk->n", factors[0][test.row], factors[1][test.column])
-    return at(base, test) + total / sweeps[1]
-
-
-def _hyper(F: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    n, D = F.shape
-    mean = F.mean(axis=0)
-    scatter = (F - mean).T @ (F - mean) + 2.0 * n / (2.0 + n) * np.outer(mean, mean)
-    W = np.linalg.inv(np.eye(D) + scatter)
-    Lambda = wishart.rvs(D + n, 0.5 * (W + W.T), random_state=rng)
-    Lambda = np.atleast_2d(Lambda)
-    root = np.linalg.cholesky((2.0 + n) * Lambda)
-    return n * mean / (2.0 + n) + np.linalg.solve(root.T, rng.standard_normal(D)), Lambda
-
-
-def _draw_factors(
-    cells: sparse.csr_matrix,
-    F: Array,
-    other: Array,
-    mu: Array,
-    Lambda: Array,
-    precision: float,
-    rng: np.random.Generator,
-) -> None:
-    linear = Lambda @ mu
-    for u in range(F.shape[0]):
-        of = slice(cells.indptr[u], cells.indptr[u + 1])
-        H = other[cells.indices[of]]
-        root = np.linalg.cholesky(Lambda + precision * H.T @ H)
-        b = np.linalg.solve(root, linear + precision * H.T @ cells.data[of])
-        F[u] = np.linalg.solve(root.T, b + rng.standard_normal(b.size))
+    cells = [
+        sparse.coo_matrix((value, (of.row, of.column)), shape=train.shape)
+        for of, value in ((train, train.value - mean), (test, np.ones(test.value.size)))
+    ]
+    session.addTrainAndTest(*cells, noise=smurff.FixedNoise(precision))
+    found = {tuple(int(c) for c in p.coords): p.pred_avg for p in session.run()}
+    return mean + np.array([found[pair] for pair in zip(test.row, test.column, strict=True)])
 
 
 def lowrank(train: Ratings, test: Ratings, kind: str, options: dict) -> tuple[Array, float, float]:
@@ -182,7 +163,7 @@ def lowrank(train: Ratings, test: Ratings, kind: str, options: dict) -> tuple[Ar
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--methods", default="means,bpmf10,bpmf20,bpmf50,real,ordinal")
+    parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--warmup", type=int, default=100)
     parser.add_argument("--draws", type=int, default=50)
@@ -197,13 +178,18 @@ def main() -> None:
     options |= {"seed": 1, "settings": settings}
     run: dict[str, Callable[[], tuple[Array, float, float]]] = {
         "means": lambda: (means(train, test), np.nan, np.nan),
-        "real": lambda: lowrank(train, test, "real", options),
-        "ordinal": lambda: lowrank(train, test, "ordinal", options),
     }
+    for kind in ("real", "ordinal"):
+        run[kind] = lambda kind=kind: lowrank(train, test, kind, options)
+        more = options | {"settings": settings | {"slopes": "true"}}
+        run[f"{kind}+slopes"] = lambda kind=kind, more=more: lowrank(train, test, kind, more)
     for D in (10, 20, 50):
-        sweeps = (asked.warmup // 2, asked.draws * 2)
+        sweeps = (asked.warmup, 2 * asked.draws)
         run[f"bpmf{D}"] = lambda D=D, sweeps=sweeps: (bpmf(train, test, D, sweeps), np.nan, np.nan)
     squares: dict[str, Array] = {}
+    folder = tempfile.TemporaryDirectory()
+    if "bpmf" in asked.methods and find_spec("smurff") is None:
+        install(folder.name)
     print(
         f"{asked.file.stem}: {train.value.size} cells to learn from, {test.value.size} to foretell"
     )
@@ -223,19 +209,26 @@ def main() -> None:
             "seconds": seconds,
         }
         print(
-            f"  {name:8} rmse {figures['rmse']:.4f}  mae {figures['mae']:.4f}  "
+            f"  {name:14} rmse {figures['rmse']:.4f}  mae {figures['mae']:.4f}  "
             f"log score {score:.4f}  rank {rank:.1f}  {seconds:.0f} s",
             flush=True,
         )
         if asked.out:
             with asked.out.open("a") as file:
                 file.write(json.dumps(figures) + "\n")
-    best = min(squares, key=lambda name: squares[name].mean())
+    others = [name for name in squares if name.startswith(("means", "bpmf"))]
+    for beside in [list(squares), others] if others else [list(squares)]:
+        compare(squares, beside)
+
+
+def compare(squares: dict[str, Array], beside: list[str]) -> None:
+    """Print how far every method is from the best of some, in standard errors over cells."""
+    best = min(beside, key=lambda name: squares[name].mean())
     for name, square in squares.items():
         gap = square - squares[best]
         error = gap.std() / np.sqrt(gap.size)
-        said = "best" if name == best else f"{gap.mean() / error:.1f} standard errors behind {best}"
-        print(f"  {name:8} {said}")
+        if name != best:
+            print(f"  {name:14} {gap.mean() / error:+.1f} standard errors behind {best}")
 
 
 if __name__ == "__main__":

@@ -169,6 +169,7 @@ def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[A
             "components": _square(part.U, part.sV) / n_cells,
             "intercepts of columns": float(np.var(part.G_R[:, 0])) if bias else 0.0,
             "intercepts of rows": float(np.var(part.G_C[:, 0])) if bias else 0.0,
+            "slopes of rows": _square(part.slope, part.level) / n_cells,
             "features of rows": _square(part.R[:, first:], part.G_R[:, first:]) / n_cells,
             "features of columns": _square(part.G_C[:, first:], part.C[:, first:]) / n_cells,
             "noise": float(np.mean(model.draw_noise(draw.latent))),

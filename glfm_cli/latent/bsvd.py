@@ -1,6 +1,7 @@
 """BSVD: a low-rank matrix whose components switch themselves on and off.
 
     x_ij = sum_k s_k z_k U_ik V_jk + r_i . G_R[j] + G_C[i] . c_j        y_ij ~ N(x_ij, sd2_j / w_ij)
+           + c_i (g_j - mu), with slopes
     U_ik ~ N(0, 1/I)   V_jk ~ N(0, 1/J)   s_k ~ N(0, 1/alpha) above 0   z_k ~ Bern(p0)
     alpha I J ~ Gamma   sd2 ~ InvGamma    G_R[j] ~ N(mu, 1/tau)         G_C[i] ~ N(0, 1/tau)
     1/sqrt(tau) of intercepts ~ half-Cauchy, tau of covariates' weights ~ Gamma
@@ -9,8 +10,10 @@
     p0       a / (a + b (K - 1)), pi_k ~ Beta(a/K, b(K-1)/K) integrated out
     r, c     known covariates of rows and columns, a constant among them: an intercept of its own
              for every column, and for every row of a matrix of one kind
+    c, g     slope of a row, c_i ~ N(0, 1/tau), and intercept of a column, in G_R: the rows are
+             straight lines in the columns' levels [Mandel 1961]
     w_ij     known weight of a cell: trials of a binomial one, else 1
-    left     [U | R | G_C] (I, q);   right  [s V | G_R | C] (J, q);   x = left right'
+    left     [U | R | G_C | c] (I, q);   right  [s V | G_R | C | g - mu] (J, q);   x = left right'
 
 [BSVD] C. Wang, "Non-parametric Bayesian learning with incomplete data",
 thesis, 2010, chapter 5.
@@ -32,12 +35,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glfm_cli.latent.design import Design
 from glfm_cli.latent.effects import draw_effect_precisions, move_intercepts
 from glfm_cli.latent.latent import Array, Cells, EtaLaw, Sizes, take
 from glfm_cli.latent.lowrank import (
     BsvdConfig,
     BsvdState,
-    Design,
     Regression,
     draw_columns,
     draw_components,
@@ -58,7 +61,8 @@ class BsvdDraw:
     """A snapshot: left (I, q) and right (J, q), noise variances (D,), and the priors of a new row.
 
     n_components, n_row_covariates : the first of the q columns, and those after them
-    tau, mu : see `BsvdState`;  n_rows : I of the fit;  s : (k,) of the components that are on
+    tau, mu : see `BsvdState`; with a fifth tau the last of the q columns are slopes and levels
+      n_rows : I of the fit;  s : (k,) of the components that are on
     """
 
     left: Array
@@ -71,9 +75,17 @@ class BsvdDraw:
     s: Array = field(default_factory=lambda: np.empty(0))
     mu: float = 0.0
 
+    @property
+    def n_slopes(self) -> int:
+        """How many of the q columns, at the end, are slopes: 1 or 0."""
+        return self.tau.size - 4
+
 
 class Parts(NamedTuple):
-    """U (I, K) and s V (J, K) of the components that are on; R, G_R, G_C and C, see above."""
+    """U (I, K) and s V (J, K) of the components that are on; the others, see above.
+
+    slope, level : c (I, 1) and g - mu (J, 1), or (I, 0) and (J, 0)
+    """
 
     U: Array
     sV: Array
@@ -81,6 +93,8 @@ class Parts(NamedTuple):
     G_R: Array
     G_C: Array
     C: Array
+    slope: Array
+    level: Array
 
 
 class Bsvd:
@@ -211,17 +225,12 @@ class Bsvd:
         return EtaLaw(np.ones(mean.shape[:2]), mean, None)
 
     def parts(self, draw: BsvdDraw) -> Parts:
-        """Return what x = U (s V)' + R G_R' + G_C C' is made of, under one draw."""
+        """Return what x = U (s V)' + R G_R' + G_C C' + slope level' is made of, under one draw."""
         k, p = draw.n_components, draw.n_row_covariates
-        left, right = draw.left, draw.right
-        return Parts(
-            left[:, :k],
-            right[:, :k],
-            left[:, k : k + p],
-            right[:, k : k + p],
-            left[:, k + p :],
-            right[:, k + p :],
-        )
+        cuts = [k, k + p, draw.left.shape[1] - draw.n_slopes]
+        U, R, G_C, slope = np.split(draw.left, cuts, axis=1)
+        sV, G_R, C, level = np.split(draw.right, cuts, axis=1)
+        return Parts(U, sV, R, G_R, G_C, C, slope, level)
 
     def eta_at(self, draw: BsvdDraw, row: Array, column: Array) -> Array:
         """Return x (n,) of the cells (row, column) of a matrix under one draw."""
@@ -255,7 +264,7 @@ class Bsvd:
             return replace(draw, left=left, right=right)
         matrix = Matrix.of(cells)
         n = matrix.shape[0]
-        design = Design.of(cells, matrix.shape, config.bias)
+        design = Design.of(cells, matrix.shape, config.bias, slopes=False)
         right = draw.right
         regressor = np.delete(right, slice(k, k + p), axis=1)
         prior = np.concatenate([np.full(k, float(draw.n_rows)), design.precision(draw.tau)[1]])
@@ -290,12 +299,13 @@ class Bsvd:
         return []
 
     def save(self, state: BsvdState) -> dict[str, Array]:
-        """Return the components that are on, effects, noise, alpha, tau, mu and the cap's flag.
+        """Return the components that are on, effects, noise, hyperparameters and the cap's flag.
 
-        The means x are those that both sides give, cell by cell, so that they need no place.
+        And the means x: both sides give them, but for rounding, on which the next bits depend.
         """
         k = state.active
-        return {
+        slope = {"slope": state.slope} if state.design.slopes else {}
+        return slope | {
             "on": state.on.astype(np.uint8),
             "U": state.U[:, k],
             "V": state.V[:, k],
@@ -307,6 +317,7 @@ class Bsvd:
             "alpha": np.array(state.alpha, dtype=np.float64),
             "mu": np.array(state.mu, dtype=np.float64),
             "at_cap": np.array(state.at_cap, dtype=np.uint8),
+            "x": state.x,
         }
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: BsvdConfig) -> BsvdState:
@@ -318,7 +329,8 @@ class Bsvd:
         state.U[:, k] = take(arrays, "U", np.float64, (n_rows, k.size))
         state.V[:, k] = take(arrays, "V", np.float64, (n_columns, k.size))
         state.s[k] = take(arrays, "s", np.float64, (k.size,))
-        for name in ("G_R", "G_C", "noise", "tau"):
+        slopes = ("slope",) if state.design.slopes else ()
+        for name in ("G_R", "G_C", "noise", "tau", "x", *slopes):
             kept = getattr(state, name)
             kept[...] = take(arrays, name, np.float64, kept.shape)
         state.alpha = float(take(arrays, "alpha", np.float64, ()))
@@ -327,8 +339,6 @@ class Bsvd:
         positive = (state.noise, state.tau, state.s[k], np.array([state.alpha]))
         if not all(np.all(values > 0.0) for values in positive):
             raise ValueError("'noise', 'tau', 's' or 'alpha' is not above 0")
-        with team(cells.threads) as each:
-            fill_means(state, each)
         return state
 
     def pack(self, draw: BsvdDraw) -> dict[str, Array]:
@@ -350,7 +360,9 @@ class Bsvd:
         if min(k, p) < 0 or k + p > right.shape[1] or n_rows < 1:
             raise ValueError("'sizes' does not fit 'right'")
         noise = take(arrays, "noise", np.float64, (sizes.columns,))
-        tau = take(arrays, "tau", np.float64, (4,))
+        tau = take(arrays, "tau", np.float64, (None,))
+        if tau.size not in (4, 5) or k + p + tau.size - 4 > right.shape[1]:
+            raise ValueError("'tau' does not fit 'right'")
         s = take(arrays, "s", np.float64, (k,))
         mu = float(take(arrays, "mu", np.float64, ()))
         if not all(np.all(values > 0.0) for values in (noise, tau, s)):
@@ -364,7 +376,7 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
     matrix = Matrix.of(cells)
     n_rows, n_columns = matrix.shape
     K = min(config.max_components, n_rows, n_columns)
-    design = Design.of(cells, matrix.shape, config.bias)
+    design = Design.of(cells, matrix.shape, config.bias, config.slopes)
     return BsvdState(
         config=config,
         matrix=matrix,
@@ -376,9 +388,10 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
         on=np.zeros(K, dtype=bool),
         G_R=np.zeros((n_columns, design.R.shape[1])),
         G_C=np.zeros((n_rows, design.C.shape[1])),
+        slope=np.zeros((n_rows, int(design.slopes))),
         noise=np.ones(cells.unit_noise.size),
         alpha=1.0,
-        tau=np.ones(4),
+        tau=np.ones(4 + int(design.slopes)),
         mu=0.0,
         x=np.zeros(matrix.n_cells),
     )

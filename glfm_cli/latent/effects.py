@@ -1,6 +1,7 @@
 """The moves of the low-rank model's effects: their precisions, and the scales of intercepts.
 
     intercept of row i  d_i ~ N(0, sd^2)     of column j  mu + d_j,  d_j ~ N(0, sd^2)
+    slope of row i      c_i ~ N(0, sd^2), where there are slopes
     sd ~ half-Cauchy(scale)                  mu ~ N(0, v)
 
 Units may differ much or hardly at all, and only they themselves can say which: the half-Cauchy
@@ -40,6 +41,7 @@ def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
         (state.G_R[:, first:], False),
         (state.G_C[:, :of_rows], True),
         (state.G_C[:, of_rows:], False),
+        (state.slope, True),
     )
     for i, (g, intercepts) in enumerate(groups):
         if not g.size:
@@ -54,11 +56,18 @@ def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
 
 def _draw_mean(state: BsvdState, rng: np.random.Generator) -> None:
     """Draw mu, first given the columns' intercepts, then with these and against the rows'."""
-    g, prior = state.G_R[:, 0], 1.0 / state.config.bias_variance
+    g, of_rows, prior = state.G_R[:, 0], state.G_C[:, 0], 1.0 / state.config.bias_variance
     precision = state.tau[0] * g.size + prior
-    state.mu = state.tau[0] * g.sum() / precision + rng.standard_normal() / np.sqrt(precision)
+    linear = state.tau[0] * g.sum()
+    if state.design.slopes:
+        # x is as it was when the intercept of a row grows by c_i times what mu grows by.
+        c, old = state.slope[:, 0], state.mu
+        precision += state.tau[2] * float(c @ c)
+        linear += state.tau[2] * float(c @ (old * c - of_rows))
+    state.mu = linear / precision + rng.standard_normal() / np.sqrt(precision)
+    if state.design.slopes:
+        of_rows += (state.mu - old) * c
     # x is as it was when all intercepts of rows grow by what those of columns lose.
-    of_rows = state.G_C[:, 0]
     precision = state.tau[2] * of_rows.size + prior
     step = (prior * state.mu - state.tau[2] * of_rows.sum()) / precision
     step += rng.standard_normal() / np.sqrt(precision)
@@ -68,7 +77,7 @@ def _draw_mean(state: BsvdState, rng: np.random.Generator) -> None:
 
 
 def move_intercepts(state: BsvdState, y: Array, rng: np.random.Generator, each: Each) -> None:
-    """Draw by how much the intercepts of each side of a matrix, and their sd, are multiplied.
+    """Draw by how much intercepts of each side of a matrix, slopes, and their sd are multiplied.
 
     Given d / sd the likelihood is normal in sd; its draw is by slice sampling [Neal 2003]. A few
     nanoseconds a cell. x changes with the intercepts.
@@ -76,28 +85,43 @@ def move_intercepts(state: BsvdState, y: Array, rng: np.random.Generator, each: 
     design, matrix = state.design, state.matrix
     if not (design.bias and design.one_kind):
         return
-    n_rows, n_columns = matrix.shape
-    ones_of_rows, ones_of_columns = np.ones(n_rows), np.ones(n_columns)
+    ones_of_columns, response = np.ones(matrix.shape[1]), np.ones(matrix.shape[0])
+    if design.slopes:
+        response += state.slope[:, 0]
     precision = 1.0 / state.noise[matrix.owner]
     R, Q = scan(matrix, y - state.x, ones_of_columns, precision, each)
     grown = _rescaled(state, 2, state.G_C[:, 0], R, Q, rng)
     shift(matrix, state.x, grown - state.G_C[:, 0], ones_of_columns, each)
     state.G_C[:, 0] = grown
-    R, Q = _sums_of_columns(state, y)
+    R, Q = _sums_of_columns(state, y, response if design.slopes else None)
     d = state.G_R[:, 0] - state.mu
     grown = state.mu + _rescaled(state, 0, d, precision * R, precision * Q, rng)
-    shift(matrix, state.x, ones_of_rows, grown - state.G_R[:, 0], each)
+    shift(matrix, state.x, response, grown - state.G_R[:, 0], each)
     state.G_R[:, 0] = grown
+    if design.slopes:
+        level = np.ascontiguousarray(state.level[:, 0])
+        R, Q = scan(matrix, y - state.x, level, precision, each)
+        grown = _rescaled(state, 4, state.slope[:, 0], R, Q, rng)
+        shift(matrix, state.x, grown - state.slope[:, 0], level, each)
+        state.slope[:, 0] = grown
 
 
-def _sums_of_columns(state: BsvdState, y: Array) -> tuple[Array, Array]:
-    """Return the sums of w (y - x), and of w, over the cells of every column (J,)."""
+def _sums_of_columns(state: BsvdState, y: Array, response: Array | None) -> tuple[Array, Array]:
+    """Return the sums of w r (y - x), and of w r^2, over the cells of every column (J,).
+
+    r, the response of a cell's row, is 1 where `response` (I,) is None.
+    """
     matrix, n = state.matrix, state.matrix.shape[1]
     R, Q = np.zeros(n), np.zeros(n)
     for part in matrix.parts():
         index, E = matrix.rows.index[part], y[part] - state.x[part]
         w = matrix.weight[part] if matrix.weight.size else None
-        R += np.bincount(index, weights=E if w is None else w * E, minlength=n)
+        wE = E if w is None else w * E
+        if response is not None:
+            cell = np.arange(part.start, part.start + E.size)
+            r = response[np.searchsorted(matrix.rows.indptr, cell, side="right") - 1]
+            wE, w = r * wE, r * r if w is None else r * r * w
+        R += np.bincount(index, weights=wE, minlength=n)
         Q += np.bincount(index, weights=w, minlength=n)
     return R, Q
 

@@ -13,6 +13,7 @@ import numpy as np
 from glfm_cli._kernels import _bsvd
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.errors import NumericalError
+from glfm_cli.latent.design import Design
 from glfm_cli.latent.latent import Array, Cells
 from glfm_cli.latent.matrix import Each, Matrix, Side
 from glfm_cli.settings import require
@@ -37,6 +38,8 @@ class BsvdConfig:
     bias_variance : prior variance of the mean of the columns' intercepts, in a matrix of one kind
     intercept_scale : of the half-Cauchy prior of the standard deviation of intercepts
     effect_shape, effect_rate : gamma prior of the precision of the weights of covariates
+    slopes : let each row of a matrix of one kind respond by a factor of its own, 1 + c_i, to what
+        the columns' intercepts differ by
     """
 
     max_components: int = 50
@@ -53,6 +56,7 @@ class BsvdConfig:
     intercept_scale: float = 1.0
     effect_shape: float = 1.0
     effect_rate: float = 1.0
+    slopes: bool = False
 
     def __post_init__(self) -> None:
         positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate"
@@ -73,7 +77,9 @@ class BsvdState:
     U : (I, K), V : (J, K), s : (K,), of the components that are on; 0 and of no meaning elsewhere
     on : (K,) bool, z
     G_R : (J, Jr), G_C : (I, Jc)
-    tau : (4,) precisions of columns' intercepts and weights, of rows' intercepts and weights
+    slope : (I, 1) the rows' c_i, or (I, 0)
+    tau : (4,) precisions of columns' intercepts and weights, of rows' intercepts and weights; a
+        fifth of slopes
     mu : mean of the columns' intercepts;  noise : (D,) variances
     x : (m,) means of the observed cells, row order
     """
@@ -88,6 +94,7 @@ class BsvdState:
     on: Array
     G_R: Array
     G_C: Array
+    slope: Array
     noise: Array
     alpha: float
     tau: Array
@@ -100,51 +107,19 @@ class BsvdState:
         """The numbers of the components that are on."""
         return np.flatnonzero(self.on)
 
+    @property
+    def level(self) -> Array:
+        """What the slopes multiply: the columns' intercepts less their mean (J, 1), or (J, 0)."""
+        level: Array = self.G_R[:, : self.slope.shape[1]] - self.mu
+        return level
+
     def sides(self) -> tuple[Array, Array]:
         """Return left (I, q) and right (J, q)."""
         k = self.active
-        left = np.concatenate([self.U[:, k], self.design.R, self.G_C], axis=1)
-        right = np.concatenate([self.s[k] * self.V[:, k], self.G_R, self.design.C], axis=1)
+        left = np.concatenate([self.U[:, k], self.design.R, self.G_C, self.slope], axis=1)
+        right = [self.s[k] * self.V[:, k], self.G_R, self.design.C, self.level]
+        right = np.concatenate(right, axis=1)
         return np.ascontiguousarray(left), np.ascontiguousarray(right)
-
-
-@dataclass(frozen=True)
-class Design:
-    """Covariates: R (I, Jr) of the rows, C (J, Jc) of the columns; a constant comes first.
-
-    one_kind : the matrix has one link for all its columns, hence effects of rows and a common mean
-    """
-
-    R: Array
-    C: Array
-    one_kind: bool
-    bias: bool
-
-    @classmethod
-    def of(cls, cells: Cells, shape: tuple[int, int], bias: bool) -> Design:
-        """Return the covariates of a matrix."""
-        one_kind = cells.entries is not None
-        sides = []
-        for n, features, constant in (
-            (shape[0], cells.row_features, bias),
-            (shape[1], cells.column_features, bias and one_kind),
-        ):
-            parts = [np.ones((n, 1))] if constant else []
-            parts += [features] if features is not None else []
-            sides.append(np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *parts], axis=1)))
-        return cls(sides[0], sides[1], one_kind, bias)
-
-    def precision(self, tau: Array) -> tuple[Array, Array]:
-        """Return the prior precisions (Jr,) of G_R and (Jc,) of G_C."""
-        found = []
-        for n, constant, (own, others) in (
-            (self.R.shape[1], self.bias, tau[:2]),
-            (self.C.shape[1], self.bias and self.one_kind, tau[2:]),
-        ):
-            precision = np.full(n, others)
-            precision[: int(constant)] = own
-            found.append(precision)
-        return found[0], found[1]
 
 
 def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) -> None:
@@ -286,20 +261,22 @@ class Regression:
 
 
 def draw_rows(state: BsvdState, y: Array, rng: np.random.Generator, each: Each) -> None:
-    """Draw [U_i, G_C[i]] of every row together, given the columns."""
+    """Draw [U_i, G_C[i], c_i] of every row together, given the columns."""
     matrix, design, k = state.matrix, state.design, state.active
     n_rows = matrix.shape[0]
+    prior = np.append(np.full(k.size, float(n_rows)), design.precision(state.tau)[1])
     regression = Regression(
         precision=(np.ones(n_rows), 1.0 / state.noise[matrix.owner]),
         own=design.R,
         other=state.G_R,
-        regressor=np.concatenate([state.s[k] * state.V[:, k], design.C], axis=1),
-        prior=np.concatenate([np.full(k.size, float(n_rows)), design.precision(state.tau)[1]]),
-        prior_linear=np.zeros(k.size + design.C.shape[1]),
+        regressor=np.concatenate([state.s[k] * state.V[:, k], design.C, state.level], axis=1),
+        prior=prior,
+        prior_linear=np.zeros(prior.size),
     )
     found = regression.solve(matrix.rows, matrix.weight, y, rng, each)
     drawn = found.mean + found.deviation
-    state.U[:, k], state.G_C[:] = drawn[:, : k.size], drawn[:, k.size :]
+    parts = np.split(drawn, [k.size, k.size + design.C.shape[1]], axis=1)
+    state.U[:, k], state.G_C[:], state.slope[:] = parts
 
 
 def draw_columns(
@@ -316,11 +293,14 @@ def draw_columns(
     prior_mean = np.zeros(prior.size)
     if design.bias:
         prior_mean[k.size] = state.mu
+    # With slopes a row sees (1 + c_i) g_j - c_i mu.
+    R = design.R.copy()
+    R[:, : state.slope.shape[1]] += state.slope
     regression = Regression(
         precision=(1.0 / state.noise[matrix.owner], np.ones(matrix.shape[0])),
-        own=design.C,
-        other=state.G_C,
-        regressor=np.concatenate([state.s[k] * state.U[:, k], design.R], axis=1),
+        own=np.append(design.C, np.full_like(state.level, -state.mu), axis=1),
+        other=np.append(state.G_C, state.slope, axis=1),
+        regressor=np.concatenate([state.s[k] * state.U[:, k], R], axis=1),
         prior=prior,
         prior_linear=prior * prior_mean,
     )

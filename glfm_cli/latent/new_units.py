@@ -1,10 +1,10 @@
 """New rows and columns of a matrix under a draw, everything that the fit's own units have fixed.
 
-A sweep draws what is known of y given x, then [U_i, G_C[i]] of every new row given all columns,
-then [s V_j, G_R[j]] of every new column given all rows, new ones among them: Gibbs sampling of the
-new units given the draw. With I and J the rows and columns of the fit,
+A sweep draws what is known of y given x, then [U_i, G_C[i], c_i] of every new row given all
+columns, then [s V_j, G_R[j]] of every new column given all rows, new ones among them: Gibbs
+sampling of the new units given the draw. With I and J the rows and columns of the fit,
 
-    U_ik ~ N(0, 1/I)    s_k V_jk ~ N(0, s_k^2 / J)    G_C[i], G_R[j] as in `bsvd`
+    U_ik ~ N(0, 1/I)    s_k V_jk ~ N(0, s_k^2 / J)    G_C[i], c_i, G_R[j] as in `bsvd`
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.latent.design import Design
 from glfm_cli.latent.latent import Array, Cells
-from glfm_cli.latent.lowrank import BsvdConfig, Design, Regression
+from glfm_cli.latent.lowrank import BsvdConfig, Regression
 from glfm_cli.latent.matrix import Each, Matrix, Side
 
 
@@ -63,12 +64,13 @@ def draw_new_units(
     assert cells.entries is not None
     matrix, row, column = Matrix.of(cells), cells.entries.row, cells.entries.column
     n_rows, n_columns = matrix.shape
-    design = Design.of(cells, matrix.shape, config.bias)
+    slopes = fixed.tau.size - 4
+    design = Design.of(cells, matrix.shape, config.bias, slopes > 0)
     k, p = fixed.n_components, fixed.n_row_covariates
     (n_fitted, q), J = fixed.left.shape, fixed.right.shape[0]
     left, right = np.zeros((n_rows, q)), np.zeros((n_columns, q))
     left[:n_fitted], right[:J] = fixed.left, fixed.right
-    left[n_fitted:, k : k + p], right[J:, k + p :] = design.R[n_fitted:], design.C[J:]
+    left[n_fitted:, k : k + p], right[J:, k + p : q - slopes] = design.R[n_fitted:], design.C[J:]
     prior = design.precision(fixed.tau)
     first = int(config.bias)
     right[J:, k : k + first] = fixed.mu
@@ -89,16 +91,21 @@ def draw_new_units(
         found = rows.solve(matrix.rows, matrix.weight, y, rng, _from(n_fitted))
         left[n_fitted:, of_row] = (found.mean + found.deviation)[n_fitted:]
         precision = np.concatenate([J / fixed.s**2, prior[0]])
+        # With slopes a row sees (1 + c_i) g_j - c_i mu.
+        own, regressor = right[:, k + p :].copy(), left[:, : k + p].copy()
+        own[:, q - k - p - slopes :] = -fixed.mu
+        regressor[:, k : k + slopes] += left[:, q - slopes :]
         columns = Regression(
             precision=(np.full(n_columns, 1.0 / fixed.noise), np.ones(n_rows)),
-            own=right[:, k + p :],
+            own=own,
             other=left[:, k + p :],
-            regressor=left[:, : k + p],
+            regressor=regressor,
             prior=precision,
             prior_linear=precision * mean,
         )
         found = columns.solve(matrix.columns, matrix.weight, y, rng, _from(J))
         right[J:, : k + p] = (found.mean + found.deviation)[J:]
+        right[J:, q - slopes :] = right[J:, k : k + slopes] - fixed.mu
     return left, right
 
 

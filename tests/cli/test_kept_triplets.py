@@ -174,3 +174,23 @@ def test_a_kept_fit_can_be_explored_asked_and_diagnosed(fitted: Any, here: Any) 
     said = here("diagnose", "fit.glfm")
     assert said.status == 0, said.stderr
     assert "was saved without its table" not in said.stdout + said.stderr
+
+
+def test_fits_with_slopes_go_on_and_take_new_ids(kept: Path, desk: Any, here: Any) -> None:
+    shutil.copytree(kept, desk.folder, dirs_exist_ok=True)
+    start = ("--types", "types.yaml", *PLAN, "--set", "slopes=true")
+    said = here("impute", "table.csv", *start, "--draws", "5", "--save", "s.glfm", "-o", "s.csv")
+    assert said.status == 0, said.stderr
+    said = here("impute", "table.csv", *start, "--draws", "9", "-o", "one.csv")
+    assert said.status == 0, said.stderr
+    more = ("--resume", "s.glfm", "--draws", "9", "--threads", "1", "-o", "two.csv")
+    said = here("impute", "table.csv", *more)
+    assert said.status == 0, said.stderr
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
+    desk.put("new.csv", HEAD + "n1,0,3\nn1,9,1\nu2,9,2\n")
+    said = here("impute", "new.csv", "--fit", "s.glfm")
+    assert said.status == 0, said.stderr
+    assert {row["user"] for row in rows_of(said.stdout)} >= {"n1", "u0"}
+    said = here("explore", "s.glfm")
+    assert said.status == 0, said.stderr
+    assert "slopes of rows" in said.stdout

@@ -3,7 +3,8 @@
     alpha I J ~ Gamma      z_k ~ Bern(p0)      s_k ~ N(0, 1/alpha), s_k > 0
     U_ik ~ N(0, 1/I)       V_jk ~ N(0, 1/J)    sd2_d ~ InvGamma     mu ~ N(0, v)
     G_R ~ N(mu or 0, 1/tau)    G_C ~ N(0, 1/tau)
-    tau of covariates ~ Gamma  1/sqrt(tau) of intercepts ~ half-Cauchy
+    c_i ~ N(0, 1/tau)
+    tau of covariates ~ Gamma  1/sqrt(tau) of intercepts and slopes c ~ half-Cauchy
 
 Components that are off have no s, U and V here: they are integrated out.
 """
@@ -103,9 +104,11 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     free = state.unit_noise == 0
     noise = config.noise_rate / rng.gamma(config.noise_shape, size=free.size)
     state.noise[:] = np.where(free, noise, 1.0)
-    state.tau[:] = rng.gamma(config.effect_shape, size=4) / config.effect_rate
-    sd = config.intercept_scale * np.abs(np.tan(np.pi * (rng.random(2) - 0.5)))
-    state.tau[[0, 2]] = sd**-2.0
+    state.tau[:] = rng.gamma(config.effect_shape, size=state.tau.size) / config.effect_rate
+    of_intercepts = [0, 2, 4][: 2 + state.slope.shape[1]]
+    uniform = rng.random(len(of_intercepts))
+    sd = config.intercept_scale * np.abs(np.tan(np.pi * (uniform - 0.5)))
+    state.tau[of_intercepts] = sd**-2.0
     state.mu = np.sqrt(config.bias_variance) * rng.normal() if setting.one_kind else 0.0
     constant = np.arange(state.G_R.shape[1]) == 0
     sd = 1.0 / np.sqrt(np.where(constant, state.tau[0], state.tau[1]))
@@ -113,6 +116,7 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     constant = np.arange(state.G_C.shape[1]) == 0
     sd = 1.0 / np.sqrt(np.where(constant, state.tau[2], state.tau[3]))
     state.G_C[:] = sd * rng.normal(size=state.G_C.shape)
+    state.slope[:] = rng.normal(size=state.slope.shape) / np.sqrt(state.tau[-1])
     for link, params in zip(setting.links, chain.params, strict=True):
         if isinstance(link, OrdinalLink):
             params["thresholds"][:] = _thresholds(link, rng)

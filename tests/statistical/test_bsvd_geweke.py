@@ -8,6 +8,8 @@ followed by a new table given the parameters.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -40,9 +42,9 @@ SEEN = np.array([[1, 1, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]], dtype=bool)
 R, C = np.array([[-1.0], [0.5], [1.0], [-0.5]]), np.array([[1.0], [-1.0], [0.5]])
 
 
-def matrix_of(kind: ColumnType) -> Setting:
+def matrix_of(kind: ColumnType, *, slopes: bool = False) -> Setting:
     """Return a 4 x 3 matrix of one kind with three gaps and a covariate on either side."""
-    return Setting(make_links(kind), CONFIG, SEEN, R, C)
+    return Setting(make_links(kind), replace(CONFIG, slopes=slopes), SEEN, R, C)
 
 
 SETTINGS = {
@@ -52,6 +54,8 @@ SETTINGS = {
     "matrix of many trials": lambda: Setting(
         make_links(ColumnType.BINOMIAL, trials=(400, 450)), CONFIG, SEEN, R, C
     ),
+    "real matrix with slopes": lambda: matrix_of(ColumnType.REAL, slopes=True),
+    "binomial matrix with slopes": lambda: matrix_of(ColumnType.BINOMIAL, slopes=True),
     "table": lambda: Setting(
         make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL), CONFIG, SEEN
     ),
@@ -88,8 +92,15 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
     found |= {
         f"log noise {d}": np.log(state.noise[d]) for d in np.flatnonzero(state.unit_noise == 0)
     }
-    of_groups = 4 if state.design.one_kind else 1
+    of_groups = state.tau.size if state.design.one_kind else 1
     found |= {f"log tau {i}": np.log(state.tau[i]) for i in range(of_groups)}
+    if state.design.slopes:
+        found |= {
+            "slopes": odd(state.slope).sum(),
+            "slopes square": even(state.slope * np.sqrt(state.tau[4])).sum(),
+            "y along slopes": (odd(y) * odd(np.outer(state.slope, state.level)[SEEN])).sum(),
+            "slopes along G_C": (odd(state.slope[:, 0]) * odd(state.G_C[:, 0])).sum(),
+        }
     if state.design.one_kind:
         found |= {"mu": odd(state.mu), "G_C square": even(state.G_C).sum()}
     for link, params, x in zip(chain.problem.links, chain.params, chain.problem.xs, strict=True):
@@ -122,7 +133,8 @@ def run(setting: Setting, n_sweeps: int, seed: int) -> Comparison:
     return compare(names, np.array(means), np.array(simulated))
 
 
-IN_SHORT = [case for case in SETTINGS if case != "matrix of many trials"]
+ONLY_LONG = ("matrix of many trials", "real matrix with slopes")
+IN_SHORT = [case for case in SETTINGS if case not in ONLY_LONG]
 
 
 @pytest.mark.parametrize("case", IN_SHORT)
