@@ -24,6 +24,8 @@ def random_parts(rng: np.random.Generator, n_rows: int = 9, n_columns: int = 6) 
         rng.normal(size=(n_columns, 2)),
         rng.normal(size=(n_rows, 2)),
         np.column_stack([np.ones(n_columns), rng.normal(size=n_columns)]),
+        np.empty((n_rows, 0)),
+        np.empty((n_columns, 0)),
     )
 
 
