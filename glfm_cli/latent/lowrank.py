@@ -117,8 +117,8 @@ class BsvdState:
         """Return left (I, q) and right (J, q)."""
         k = self.active
         left = np.concatenate([self.U[:, k], self.design.R, self.G_C, self.slope], axis=1)
-        right = [self.s[k] * self.V[:, k], self.G_R, self.design.C, self.level]
-        right = np.concatenate(right, axis=1)
+        of_columns = [self.s[k] * self.V[:, k], self.G_R, self.design.C, self.level]
+        right = np.concatenate(of_columns, axis=1)
         return np.ascontiguousarray(left), np.ascontiguousarray(right)
 
 
