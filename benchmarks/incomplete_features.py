@@ -201,7 +201,8 @@ def plot(results: list[dict[str, Any]], path: Path) -> None:
                 f"{result['table']}, {result['hidden']} % of features hidden", fontproperties=TITLE
             )
             axes.set(xlabel="training rows, % of all", ylabel="area under ROC curve")
-        panels[0].legend(frameon=False, fontsize=7)
+        handles = panels[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=5, frameon=False)
         save(figure, path)
 
 

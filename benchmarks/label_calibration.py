@@ -77,7 +77,7 @@ def judge(forecasts: Forecasts, rng: np.random.Generator) -> dict[str, Any]:
         drawn.append(error(forecasts, codes))
     found = error(forecasts, [code.astype(int) for _, code in forecasts])
     low, high = np.quantile(drawn, [0.025, 0.975])
-    return {"error": found, "low": float(low), "high": float(high), "within": found <= high}
+    return {"error": found, "low": float(low), "high": float(high), "within": bool(found <= high)}
 
 
 def plot(forecasts: dict[str, Forecasts], path: Path) -> None:

@@ -1,16 +1,18 @@
 """Do tasks gain by sharing experts? Many tasks together, each alone, and all rows as one task.
 
     python benchmarks/tasks.py FILE [--task paper_task] [--target label] [--rows 20,50,100,300]
-        [--hidden 0,25,50,75] [--trials 10] [--chains 4] [--group terrain] [--tasks N] [--json OUT]
+        [--hidden 0,25,50,75] [--trials 10] [--chains 4] [--group terrain] [--tasks N]
+        [--methods alone,pooled] [--json OUT]
 
 FILE is a table with numeric features, a column that names tasks and one with two labels, such as
 the 29 radar fields with land mines of [Xue and others 2007], of which 19 are used in [iQGME
-section 4.4.1]. In every trial so many rows of each task are drawn for training, the same share of
-all features is hidden in training and test rows, and the other rows are predicted. Printed
-for each number of rows and share: the mean over tasks of the area under the ROC curve, its mean
-and standard error over trials, for `together` (shared experts), `alone` (a fit for each task) and
-`pooled` (the task is not told); and, with --group, how well similarities tell pairs of tasks
-within a group from pairs across (area under the ROC curve; figures 4.4 and 4.6 of the thesis).
+section 4.4.1]. In every trial so many rows of each task are drawn for training, one of each label
+among them, the same share of all features is hidden in training and test rows, and the other rows
+are predicted. Printed for each number of rows and share: the mean over tasks of the area under the
+ROC curve, its mean and standard error over trials, for `together` (shared experts), `alone` (a fit
+for each task) and `pooled` (the task is not told); and, with --group, how well similarities tell
+pairs of tasks within a group from pairs across (area under the ROC curve; figures 4.4 and 4.6 of
+the thesis).
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def encoded(column: Column, index: int, x: Array, levels: tuple[str, ...]) -> En
 
 
 def trial(
-    problem: Problem, n_rows: int, hidden: float, chains: int, seed: int
+    problem: Problem, n_rows: int, hidden: float, chains: int, seed: int, methods: list[str]
 ) -> tuple[dict[str, float], float]:
     """Return the mean area over tasks by method, and how well similarities tell groups apart."""
     rng = np.random.default_rng([seed, n_rows, int(100 * hidden)])
@@ -81,6 +83,9 @@ def trial(
     J = len(problem.names)
     for j in range(J):
         own = order[problem.task[order] == j]
+        # As in the thesis, a row of each label is among the training rows.
+        first = [own[problem.y[own] == label][0] for label in (0.0, 1.0)]
+        own = np.concatenate([first, own[~np.isin(own, first)]])
         rank[own] = np.arange(own.size)
     train, test = np.flatnonzero(rank < n_rows), np.flatnonzero(rank >= n_rows)
     together = problem.columns(x, problem.task)
@@ -92,16 +97,16 @@ def trial(
             chains=chains, seed=seed,
         )  # fmt: skip
 
-    shared, one = fit(together, train), fit(pooled, train)
-    p = {
-        "together": shared.probabilities(take(together, test)),
-        "pooled": one.probabilities(take(pooled, test)),
-        "alone": np.empty((test.size, 2)),
-    }
-    for j in range(J):
-        mine = problem.task[test] == j
-        own = fit(pooled, train[problem.task[train] == j])
-        p["alone"][mine] = own.probabilities(take(pooled, test[mine]))
+    shared = fit(together, train)
+    p = {"together": shared.probabilities(take(together, test))}
+    if "pooled" in methods:
+        p["pooled"] = fit(pooled, train).probabilities(take(pooled, test))
+    if "alone" in methods:
+        p["alone"] = np.empty((test.size, 2))
+        for j in range(J):
+            mine = problem.task[test] == j
+            own = fit(pooled, train[problem.task[train] == j])
+            p["alone"][mine] = own.probabilities(take(pooled, test[mine]))
     areas = {name: [] for name in p}
     for j in range(J):
         mine = problem.task[test] == j
@@ -136,18 +141,22 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--tasks", type=int, default=10**6)
+    parser.add_argument("--methods", default="alone,pooled", help="beside together; may be empty")
     parser.add_argument("--json", type=Path, default=None)
     said = parser.parse_args()
     problem = Problem(said.file, said.task, said.target, said.group, said.tasks)
     results = []
-    print(f"{'hidden':>6} {'rows':>5}   together       alone          pooled         groups told")
+    methods = ["together", *said.methods.split(",")] if said.methods else ["together"]
+    heads = "".join(f"   {name:<13}" for name in methods)
+    print(f"{'hidden':>6} {'rows':>5}{heads}   groups told")
     for hidden in map(int, said.hidden.split(",")):
         for n_rows in map(int, said.rows.split(",")):
             found = [
-                trial(problem, n_rows, hidden / 100, said.chains, s) for s in range(said.trials)
+                trial(problem, n_rows, hidden / 100, said.chains, s, methods)
+                for s in range(said.trials)
             ]
             line = f"{hidden:>5}% {n_rows:>5}"
-            for name in ("together", "alone", "pooled"):
+            for name in methods:
                 values = np.array([means[name] for means, _ in found])
                 error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
                 line += f"   {values.mean():.3f} ({error:.3f})"
