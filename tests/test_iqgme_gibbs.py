@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, signs, three_gaussians
+from iqgme_problems import Array, signs
 from scipy.special import log_ndtr, ndtr
 
 from glfm_cli.latent.iqgme import (
@@ -47,19 +47,6 @@ def test_sampling_and_the_variational_fit_predict_alike(seed: int) -> None:
     bound, sampled = predict(new, CONFIG, train)
     assert np.mean(np.abs(bound - sampled)) < 0.03
     assert np.corrcoef(bound, sampled)[0, 1] > 0.98
-
-
-@pytest.mark.slow
-def test_sampling_and_the_variational_fit_predict_three_gaussians_alike(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    x, up = three_gaussians(150, rng)
-    x = (x - 1.0) / 3.0
-    known = rng.random(x.shape) >= 0.1
-    train = Rows(np.where(known, x, 0.0), known, signs(up), np.ones(150, dtype=bool))
-    new = (three_gaussians(300, rng)[0] - 1.0) / 3.0
-    config = IqgmeConfig(experts=10, sweeps=1000, draws=100)
-    bound, sampled = predict(Rows(new, np.ones(new.shape, dtype=bool)), config, train)
-    assert np.mean(np.abs(bound - sampled)) < 0.03
 
 
 def exact_probabilities(train: Rows, new: Array, prior: Prior, rng: np.random.Generator) -> Array:

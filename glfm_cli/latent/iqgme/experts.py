@@ -190,14 +190,19 @@ class Experts:
 
     # ---------------------------------------------------------------------------- updates
 
-    def update(self, prior: Prior, s: Statistics, counts: Array | None = None) -> None:
+    def update(
+        self, prior: Prior, s: Statistics, counts: Array | None = None, *, hold: bool = False
+    ) -> None:
         """Update everything in turn, given the rows.
 
         counts : (H,) how often each expert was taken from the sticks, where not once a row
+        hold : whether (zeta, lam) stay as they are
         """
         self.update_sticks(prior, s.n if counts is None else counts)
         self.update_places(prior, s)
-        if self.K:
+        if self.K and hold:
+            self.update_weights(s)
+        elif self.K:
             self.settle_weight_prior(prior, s)
             self.update_weights(s)
             self.update_weight_prior(prior)

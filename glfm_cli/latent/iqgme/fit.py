@@ -21,13 +21,17 @@ Array = NDArray[Any]
 
 CERTAIN = 0.9  # responsibility of the expert of a row's cluster, at the start
 APART = 3.0  # standard deviations of all features between the labels of clusters by label
-# How often the number of experts is halved for that of clusters; whether labels keep rows apart.
+# How often the number of experts is halved for that of clusters; whether labels keep rows apart;
+# whether weights are free at first: where their prior is inferred from the beginning, it may take
+# small first weights for a sign that those of all experts are alike, and keep them so.
 # Few clusters that know nothing of labels win by the bound where features are many, and rank worst.
 STARTS = (
-    (0, False), (3, True), (1, True), (2, True), (1, False), (0, True), (2, False), (3, True),
+    (0, False, False), (3, True, True), (1, True, True), (2, True, False),
+    (1, False, False), (0, True, True), (2, False, True), (3, True, False),
 )  # fmt: skip
 LLOYD = 15  # iterations of k-means, which only starts the fit
 EMPTY = 1e-4  # rows of an expert that has none
+FREE, WEAK = 10, 0.1  # iterations of a free start, and the precision of weights in them
 FALL = 1e-8  # relative fall of the bound that is more than rounding
 
 Stop = Callable[[], bool]
@@ -36,13 +40,17 @@ Watch = Callable[[int, int, float], None]  # start, iteration, bound
 
 @dataclass(eq=False)
 class Start:
-    """One start under way; q of the rows is always renewed for its experts."""
+    """One start under way; q of the rows is always renewed for its experts.
+
+    free : iterations in which (zeta, lam) stay as they were at the start
+    """
 
     experts: Experts
     local: Local
     sums: Statistics | None = None
     bounds: list[float] = field(default_factory=list)
     quiet: int = 0  # iterations, twice running, that hardly raised the bound
+    free: int = 0
 
     @property
     def converged(self) -> bool:
@@ -69,7 +77,8 @@ class Start:
             bound = self.sums.log_norm + self.experts.bound(prior)
             rise = rise_of(self.bounds, bound)
             self.bounds.append(bound)
-            self.quiet = self.quiet + 1 if rise < config.tolerance * abs(bound) else 0
+            still = rise < config.tolerance * abs(bound) and len(self.bounds) > self.free
+            self.quiet = self.quiet + 1 if still else 0
             if watch is not None:
                 watch(len(self.bounds), bound)
 
@@ -86,7 +95,7 @@ class Start:
             first = np.arange(kept)
             s, self.local = s.ordered(first), self.local.ordered(first)
             self.experts = self.experts.ordered(first)
-        self.experts.update(prior, s)
+        self.experts.update(prior, s, hold=len(self.bounds) < self.free)
 
 
 def rise_of(bounds: list[float], bound: float) -> float:
@@ -217,7 +226,7 @@ def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generato
     rows have one label, as `STARTS` says in turn.
     """
     n = len(rows.x)
-    halved, by_label = STARTS[i % len(STARTS)]
+    halved, by_label, free = STARTS[i % len(STARTS)]
     k = max(config.experts >> halved, rows.n_label + 1 if by_label else 1)
     k = min(k, config.experts, n)
     H = min(k + 1, config.experts)  # one that may stay empty
@@ -226,8 +235,10 @@ def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generato
     rho[cluster, np.arange(n)] += CERTAIN
     local, total = first_q(rows, H, rho)
     q = Experts.from_prior(prior, H, rows.n_label)
-    q.update(prior, total)
-    return Start(q, local)
+    if free:
+        q.b[:] = q.a / WEAK
+    q.update(prior, total, hold=free)
+    return Start(q, local, free=FREE if free else 0)
 
 
 def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
