@@ -22,8 +22,12 @@ rows.py      what a table is to the model: rows grouped by which features are kn
 prior.py     configuration and prior
 experts.py   q of everything that rows share; its updates and its part of the bound
 local.py     q of the rows given the experts, and the statistics that the updates need
+factors.py   the same for experts of many features, whose covariances are of low rank;
+factor_rows.py, loadings.py   their rows, and where they start
+forms.py     the two forms of experts, as fits see them;  rules.py   what both have
 fit.py       starts, iterations, convergence
-gates.py     new rows: which expert, which label, which missing features
+gates.py, factor_gates.py     new rows: which expert, which label, which missing features
+laws.py      the same, whichever the form is
 drawn.py     the experts as the Gibbs sampler draws them;  gibbs.py    the sampler
 usage.py     many tasks: which of the shared experts each uses
 tasks.py     many tasks: starts and iterations;  merges.py     which two experts could be one
@@ -33,10 +37,12 @@ from __future__ import annotations
 
 from glfm_cli.latent.iqgme.drawn import Drawn
 from glfm_cli.latent.iqgme.experts import Experts
+from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.fit import Fitted, fit_experts
-from glfm_cli.latent.iqgme.gates import LabelLaw, label_law
+from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs import FittedDraws, fit_gibbs
-from glfm_cli.latent.iqgme.prior import IqgmeConfig
+from glfm_cli.latent.iqgme.laws import label_law
+from glfm_cli.latent.iqgme.prior import IqgmeConfig, factors_for
 from glfm_cli.latent.iqgme.rows import Half, Rows
 from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
 from glfm_cli.latent.iqgme.truncation import Between, Largest, Truncation
@@ -46,6 +52,7 @@ __all__ = [
     "Between",
     "Drawn",
     "Experts",
+    "FactorExperts",
     "Fitted",
     "FittedDraws",
     "FittedTasks",
@@ -56,6 +63,7 @@ __all__ = [
     "Rows",
     "Truncation",
     "Usage",
+    "factors_for",
     "fit_experts",
     "fit_gibbs",
     "fit_tasks",

@@ -1,11 +1,8 @@
 """q of everything that rows share: sticks, places and weights of the experts; its updates.
 
-    v1, v2 (H - 1,)                     q(V_h) = Beta
-    tau1, tau2                          q(alpha) = Gamma
+    v1, v2, tau1, tau2, mw, Sw, phi, g, a, b : of sticks and rules, see `Rules`, on P features
     m (H, P), u, nu (H,), B_inv (H, P, P)    q(mu_h, Lam_h) = normal-Wishart
     c, d (H,)                           q(r_h) = Gamma, the scale of the expert's prior
-    mw (H, K, P + 1), Sw (H, P + 1, P + 1)   q(w_hk) = N(mw_hk, Sw_h); the intercept comes last
-    phi (K, P + 1), g, a, b (P + 1,)    q(zeta_kp | lam_p) = N(phi_kp, 1 / (g lam_p)), lam_p Gamma
 
 Every update maximises the bound in what it changes. [iQGME sections 3.4.1, 4.3 with errata: the
 expert's input is [x, 1] throughout, the scatter is around the completed rows.]
@@ -14,23 +11,29 @@ expert's input is [x, 1] throughout, the scatter is around the completed rows.]
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, digamma, gammaln, multigammaln
+from scipy.special import digamma, gammaln, multigammaln
 
-from glfm_cli.latent.iqgme.drawn import LOG_2PI
 from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.rules import Labelled, Rules, Sums, gamma_part
 
 Array = NDArray[Any]
 
-EMPTY = 1e-9  # labelled rows of an expert that has none
 NEWTON, SETTLED = 50, 1e-13  # steps at most, and the relative step that ends them
+
+class Placed(Labelled, Protocol):
+    """Sums that places are updated from, too: n (H,), x (H, P), xx (H, P, P)."""
+
+    n: Array
+    x: Array
+    xx: Array
 
 
 @dataclass(eq=False)
-class Statistics:
+class Statistics(Sums):
     """Sums over rows, weighted by the experts' responsibilities; of labelled rows in `l...`.
 
     n (H,), x (H, P), xx (H, P, P) : sum rho, sum rho <x>, sum rho <x x'>
@@ -38,35 +41,22 @@ class Statistics:
     log_norm : sum over rows of the log of the responsibilities' normaliser
     """
 
-    n: Array
     x: Array
     xx: Array
     l_n: Array
     l_x: Array
     l_xx: Array
     tx: Array
-    log_norm: float = 0.0
 
     @classmethod
     def zero(cls, H: int, P: int, K: int) -> Statistics:
         """Return sums over no rows."""
-        z = np.zeros
-        return cls(z(H), z((H, P)), z((H, P, P)), z(H), z((H, P)), z((H, P, P)), z((H, K, P + 1)))
-
-    def add(self, other: Statistics) -> None:
-        """Add the sums over other rows."""
-        for name in ("n", "x", "xx", "l_n", "l_x", "l_xx", "tx"):
-            getattr(self, name)[...] += getattr(other, name)
-        self.log_norm += other.log_norm
-
-    def ordered(self, order: Array) -> Statistics:
-        """Return the sums of some experts, in another order."""
-        names = ("n", "x", "xx", "l_n", "l_x", "l_xx", "tx")
-        return replace(self, **{name: getattr(self, name)[order] for name in names})
+        x, xx, l_x, l_xx = (np.zeros((H, *shape)) for shape in ((P,), (P, P)) * 2)
+        return cls(np.zeros(H), 0.0, x, xx, np.zeros(H), l_x, l_xx, np.zeros((H, K, P + 1)))
 
 
 @dataclass(eq=False)
-class Experts:
+class Experts(Rules):
     """q of the globals, and the expectations that rows need of it."""
 
     v1: Array
@@ -118,46 +108,14 @@ class Experts:
         )
 
     @property
-    def H(self) -> int:
-        """Return the number of experts, empty ones included."""
-        return int(self.u.size)
-
-    @property
     def P(self) -> int:
         """Return the number of features."""
         return int(self.m.shape[1])
 
-    @property
-    def K(self) -> int:
-        """Return the number of latent label columns."""
-        return int(self.mw.shape[1])
-
-    @property
-    def alpha(self) -> float:
-        """Return E[alpha]."""
-        return self.tau1 / self.tau2
-
-    @property
-    def lam(self) -> Array:
-        """Return E[lam] (P + 1,)."""
-        return self.a / self.b
-
-    @property
-    def pi(self) -> Array:
-        """Return E[pi] (H,)."""
-        share = np.append(self.v1 / (self.v1 + self.v2), 1.0)
-        return share * np.cumprod(np.append(1.0, 1.0 - share[:-1]))
-
-    @property
-    def log_rest(self) -> Array:
-        """Return E[log(1 - V)] (H - 1,)."""
-        return digamma(self.v2) - digamma(self.v1 + self.v2)
-
     def refresh(self) -> None:
         """Recompute the expectations that follow from the parameters; O(H P^3)."""
         P = self.P
-        log_v = digamma(self.v1) - digamma(self.v1 + self.v2)
-        self.log_pi = np.append(log_v, 0.0) + np.append(0.0, np.cumsum(self.log_rest))
+        self.log_pi = self.log_shares
         chol = np.linalg.cholesky(self.B_inv)
         self.log_B = -2.0 * np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(axis=1)
         inverse = np.linalg.inv(chol)
@@ -191,7 +149,7 @@ class Experts:
     # ---------------------------------------------------------------------------- updates
 
     def update(
-        self, prior: Prior, s: Statistics, counts: Array | None = None, *, hold: bool = False
+        self, prior: Prior, s: Placed, counts: Array | None = None, *, hold: bool = False
     ) -> None:
         """Update everything in turn, given the rows.
 
@@ -200,23 +158,13 @@ class Experts:
         """
         self.update_sticks(prior, s.n if counts is None else counts)
         self.update_places(prior, s)
-        if self.K and hold:
+        if hold:
             self.update_weights(s)
-        elif self.K:
-            self.settle_weight_prior(prior, s)
-            self.update_weights(s)
-            self.update_weight_prior(prior)
+        else:
+            self.update_rules(prior, s)
         self.refresh()
 
-    def update_sticks(self, prior: Prior, n: Array) -> None:
-        """Update V, then alpha."""
-        after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
-        self.v1 = 1.0 + n[:-1]
-        self.v2 = self.alpha + after[:-1]
-        self.tau1 = prior.t1 + self.H - 1
-        self.tau2 = prior.t2 - float(self.log_rest.sum())
-
-    def update_places(self, prior: Prior, s: Statistics) -> None:
+    def update_places(self, prior: Prior, s: Placed) -> None:
         """Update (mu, Lam) of every expert together with its scale."""
         self.nu = prior.nu0 + s.n
         self.u = prior.u0 + s.n
@@ -227,48 +175,6 @@ class Experts:
         r, self.c, self.d = best_scales(prior, self.nu, scatter)
         self.B_inv = r[:, None, None] * prior.B0_inv + scatter
 
-    def update_weights(self, s: Statistics) -> None:
-        """Update w of every expert."""
-        H, P = self.H, self.P
-        precision = np.empty((H, P + 1, P + 1))
-        precision[:, :P, :P] = s.l_xx
-        precision[:, :P, P] = precision[:, P, :P] = s.l_x
-        precision[:, P, P] = s.l_n
-        precision[:, np.arange(P + 1), np.arange(P + 1)] += self.lam
-        self.Sw = np.linalg.inv(precision)
-        self.Sw = 0.5 * (self.Sw + np.swapaxes(self.Sw, 1, 2))
-        self.mw = (s.tx + self.lam * self.phi) @ self.Sw
-
-    def update_weight_prior(self, prior: Prior) -> None:
-        """Update (zeta, lam) of every feature."""
-        H, K = self.H, self.K
-        self.g = prior.g0 + H
-        self.phi = self.mw.sum(axis=0) / self.g
-        self.a = prior.a0 + 0.5 * H * K
-        square = (self.mw**2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw)
-        self.b = prior.b0 + 0.5 * square - 0.5 * self.g * (self.phi**2).sum(axis=0)
-
-    def settle_weight_prior(self, prior: Prior, s: Statistics) -> None:
-        """Update (zeta, lam) together with w of the empty experts.
-
-        Those have w = zeta on average and variance 1 / lam, so that in turn they and lam would
-        only creep along; the fixed point of both is linear in b.
-        """
-        K = self.K
-        full = s.l_n > EMPTY
-        n_empty = int(np.sum(~full))
-        if not n_empty:
-            return
-        g = prior.g0 + int(full.sum())
-        phi = self.mw[full].sum(axis=0) / g
-        square = (self.mw[full] ** 2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw[full])
-        self.a = prior.a0 + 0.5 * self.H * K
-        b = prior.b0 + 0.5 * (square - g * (phi**2).sum(axis=0))
-        self.b = b / (1.0 - 0.5 * n_empty * K / self.a)
-        self.phi = phi
-        self.mw[~full] = phi
-        self.Sw[~full] = np.diag(1.0 / self.lam)
-
     def ordered(self, order: Array) -> Experts:
         """Return some experts in another order; the first sticks stay where they are."""
         moved = {
@@ -277,17 +183,25 @@ class Experts:
         left = order.size - 1
         return replace(self, **moved, v1=self.v1[:left], v2=self.v2[:left])
 
+    def of_features(self, kept: Array) -> Experts:
+        """Return what q says of some of the features only."""
+        also = np.append(kept, self.P)
+        return replace(
+            self,
+            m=self.m[:, kept],
+            nu=self.nu - (self.P - kept.size),
+            B_inv=np.ascontiguousarray(self.B_inv[:, kept[:, None], kept]),
+            mw=self.mw[:, :, also],
+            Sw=np.ascontiguousarray(self.Sw[:, also[:, None], also]),
+            phi=self.phi[:, also],
+            b=self.b[also],
+        )
+
     # ---------------------------------------------------------------------------- bound
 
     def bound(self, prior: Prior) -> float:
         """Return E[log p] - E[log q] of everything that rows share."""
         return self._sticks(prior) + self._places(prior) + self._weights(prior)
-
-    def _sticks(self, prior: Prior) -> float:
-        log_alpha = digamma(self.tau1) - np.log(self.tau2)
-        v1, v2 = self.v1, self.v2
-        sticks = log_alpha + (self.alpha - 1.0) * self.log_rest + stick_entropy(v1, v2)
-        return float(sticks.sum()) + gamma_part(prior.t1, prior.t2, self.tau1, self.tau2)
 
     def _places(self, prior: Prior) -> float:
         P, u0, nu0 = self.P, prior.u0, prior.nu0
@@ -300,33 +214,6 @@ class Experts:
         spread = (nu0 - self.nu) * self.log_Lam - trace + self.nu * P
         out = 0.5 * center + 0.5 * spread + log_wishart(log_B0, nu0, P) - own
         return float(out.sum() + scale_part(prior, P, self.c, self.d).sum())
-
-    def _weights(self, prior: Prior) -> float:
-        if self.K == 0:
-            return 0.0
-        H, K, P = self.H, self.K, self.P
-        log_lam = digamma(self.a) - np.log(self.b)
-        near = ((self.mw - self.phi) ** 2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw)
-        prior_w = 0.5 * (H * K * (log_lam - LOG_2PI - 1.0 / self.g) - self.lam * near)
-        entropy = 0.5 * K * float(np.linalg.slogdet(self.Sw)[1].sum())
-        entropy += 0.5 * K * H * (P + 1) * (1.0 + LOG_2PI)
-        log_g = K * np.log(prior.g0 / self.g)
-        center = log_g - prior.g0 * (self.lam * (self.phi**2).sum(axis=0) + K / self.g) + K
-        gammas = gamma_part(prior.a0, prior.b0, self.a, self.b).sum()
-        return float(prior_w.sum()) + entropy + 0.5 * float(center.sum()) + float(gammas)
-
-
-def stick_entropy(v1: Array, v2: Array) -> Array:
-    """Return the entropies of Beta(v1, v2)."""
-    entropy = betaln(v1, v2) - (v1 - 1) * digamma(v1) - (v2 - 1) * digamma(v2)
-    return np.asarray(entropy + (v1 + v2 - 2) * digamma(v1 + v2))
-
-
-def gamma_part(a0: float, b0: float, a: float, b: Any) -> Any:
-    """Return E_q[log Gamma(a0, b0)] plus the entropy of q = Gamma(a, b), for each b."""
-    expected = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * (digamma(a) - np.log(b)) - b0 * a / b
-    out = expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a)
-    return out if np.ndim(b) else float(out)
 
 
 def best_scales(prior: Prior, nu: Array, scatter: Array) -> tuple[Array, float, Array]:
@@ -371,9 +258,3 @@ def log_wishart(log_B: Any, nu: Any, P: int) -> Any:
     gamma = np.array([multigammaln(0.5 * n, P) for n in np.atleast_1d(nu)])
     out = -0.5 * nu * log_B - 0.5 * nu * P * np.log(2.0) - gamma
     return out if np.ndim(nu) else float(out[0])
-
-
-def stick_evidence(n: Array, alpha: float) -> float:
-    """Return what the sticks add to the bound at their best, up to a constant."""
-    after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
-    return float(betaln(1.0 + n[:-1], alpha + after[:-1]).sum())

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.iqgme.experts import Experts, Statistics, stick_evidence
-from glfm_cli.latent.iqgme.local import Completed, Gaps, Local, local_step, sum_block
-from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
+from glfm_cli.latent.iqgme.experts import Experts
+from glfm_cli.latent.iqgme.factors import FactorExperts
+from glfm_cli.latent.iqgme.forms import Form, form_of, local_step
+from glfm_cli.latent.iqgme.local import Local
+from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rules import stick_evidence
 
 Array = NDArray[Any]
 
@@ -45,9 +48,9 @@ class Start:
     free : iterations in which (zeta, lam) stay as they were at the start
     """
 
-    experts: Experts
+    experts: Any  # of the form's kind, as the sums
     local: Local
-    sums: Statistics | None = None
+    sums: Any = None
     bounds: list[float] = field(default_factory=list)
     quiet: int = 0  # iterations, twice running, that hardly raised the bound
     free: int = 0
@@ -60,7 +63,7 @@ class Start:
     def run(
         self,
         rows: Rows,
-        prior: Prior,
+        form: Form,
         config: IqgmeConfig,
         iterations: int,
         pool: ThreadPoolExecutor | None = None,
@@ -72,9 +75,9 @@ class Start:
             if self.sums is not None:
                 if stop is not None and stop():
                     return
-                self._update(prior, self.sums)
-            self.sums = local_step(rows, self.experts, self.local, pool)
-            bound = self.sums.log_norm + self.experts.bound(prior)
+                self._update(form, self.sums)
+            self.sums = local_step(form, rows, self.experts, self.local, pool)
+            bound = self.sums.log_norm + self.experts.bound(form.prior)
             rise = rise_of(self.bounds, bound)
             self.bounds.append(bound)
             still = rise < config.tolerance * abs(bound) and len(self.bounds) > self.free
@@ -82,7 +85,7 @@ class Start:
             if watch is not None:
                 watch(len(self.bounds), bound)
 
-    def _update(self, prior: Prior, s: Statistics) -> None:
+    def _update(self, form: Form, s: Any) -> None:
         """Update the experts, in the order of their sizes if that raises the bound."""
         alpha = self.experts.alpha
         order = np.argsort(-s.n, kind="stable")
@@ -95,7 +98,7 @@ class Start:
             first = np.arange(kept)
             s, self.local = s.ordered(first), self.local.ordered(first)
             self.experts = self.experts.ordered(first)
-        self.experts.update(prior, s, hold=len(self.bounds) < self.free)
+        self.experts.update(form.prior, s, hold=len(self.bounds) < self.free)
 
 
 def rise_of(bounds: list[float], bound: float) -> float:
@@ -122,7 +125,7 @@ class Fitted:
     converged : whether the best met the tolerance
     """
 
-    experts: Experts
+    experts: Experts | FactorExperts
     rho: Array
     bounds: Array
     ends: Array
@@ -157,9 +160,9 @@ def fit_experts(
     NumericalError
         The numbers broke down.
     """
-    prior = Prior.of(config, rows.n_features)
-    make = partial(begin, rows, prior, config)
-    run = partial(Start.run, rows=rows, prior=prior, config=config, pool=pool)
+    form = form_of(config, [rows])
+    make = partial(begin, rows, form, config)
+    run = partial(Start.run, rows=rows, form=form, config=config, pool=pool)
     best, ends = race(make, run, config, streams, stop, watch)
     return Fitted(best.experts, best.local.rho, np.array(best.bounds), ends, best.converged)
 
@@ -219,7 +222,7 @@ def race(
 # ------------------------------------------------------------------------------------ starts
 
 
-def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generator, i: int) -> Start:
+def begin(rows: Rows, form: Form, config: IqgmeConfig, rng: np.random.Generator, i: int) -> Start:
     """Return start number `i`: experts on clusters of the rows, gaps at the mean.
 
     Starts differ in their random centres, in the number of clusters, and in whether a cluster's
@@ -227,52 +230,29 @@ def begin(rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generato
     """
     n = len(rows.x)
     halved, by_label, free = STARTS[i % len(STARTS)]
-    k = max(config.experts >> halved, rows.n_label + 1 if by_label else 1)
+    k = max(form.clusters(config.experts, n, halved), rows.n_label + 1 if by_label else 1)
     k = min(k, config.experts, n)
     H = min(k + 1, config.experts)  # one that may stay empty
-    cluster = start_clusters([rows], k, rng, by_label)
+    cluster = start_clusters([rows], form.view(rows.x), k, rng, by_label)
     rho = np.full((H, n), (1.0 - CERTAIN) / H)
     rho[cluster, np.arange(n)] += CERTAIN
-    local, total = first_q(rows, H, rho)
-    q = Experts.from_prior(prior, H, rows.n_label)
-    if free:
-        q.b[:] = q.a / WEAK
-    q.update(prior, total, hold=free)
+    q, (local,) = form.begin([rows], [rho], weak=WEAK if free else None)
     return Start(q, local, free=FREE if free else 0)
 
 
-def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
-    """Return q of rows given their responsibilities (H, n), gaps at the mean, and its sums."""
-    (n, P), K, any_half = rows.x.shape, rows.n_label, bool(rows.halves)
-    t = np.tile(first_scores(rows), (H, 1, 1))
-    local = Local(rho, t, np.zeros((H, n if any_half else 0, P)))
-    total = Statistics.zero(H, P, K)
-    unit, nothing = np.tile(np.eye(P), (H, 1, 1)), np.zeros((H, P, P))
-    for block in rows.blocks:
-        x = np.broadcast_to(rows.x[block.rows], (H, block.rows.size, P))
-        if any_half:
-            local.y[:, block.rows] = rows.x[block.rows]
-        none = np.zeros_like(block.labelled)
-        gaps = Gaps.of(block, unit, nothing, none, np.zeros(block.gaps.size))
-        done = Completed(x, gaps, np.empty(0))
-        sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
-    return local, total
-
-
 def start_clusters(
-    tables: Sequence[Rows], k: int, rng: np.random.Generator, by_label: bool
+    tables: Sequence[Rows], x: Array, k: int, rng: np.random.Generator, by_label: bool
 ) -> Array:
     """Return one of up to k clusters for each row of all tables together.
 
     Features outnumber labels, so that experts found by features alone may each have rows of all
     labels, and q stay there; `by_label` keeps rows apart whose labels differ. Rows without a label
-    go to the nearest centre.
+    go to the nearest centre.  x : (n, .) what rows are clustered by
     """
-    x = np.vstack([rows.x for rows in tables])
     at = np.flatnonzero(np.concatenate([rows.labelled for rows in tables]))
     if not by_label or not at.size:
         return k_means(x, k, rng)
-    t = np.vstack([first_scores(rows)[rows.labelled] for rows in tables])
+    t = np.vstack([rows.first_scores[rows.labelled] for rows in tables])
     apart = APART * np.sqrt(x.shape[1])
     own = k_means(np.hstack([x[at], apart * t]), min(k, at.size), rng)
     count = np.bincount(own)
@@ -282,15 +262,6 @@ def start_clusters(
     cluster = nearest_center(x, centers)
     cluster[at] = (np.cumsum(count > 0) - 1)[own]
     return cluster
-
-
-def first_scores(rows: Rows) -> Array:
-    """Return the label's variables (n, K) given the labels alone, 0 where these are missing."""
-    t = np.zeros((len(rows.x), rows.n_label))
-    at = np.flatnonzero(rows.labelled)
-    if rows.label is not None and at.size:
-        t[at] = rows.label.expect(at, np.zeros((1, at.size, rows.n_label)))[0][0]
-    return t
 
 
 def nearest_center(x: Array, centers: Array) -> Array:

@@ -81,7 +81,7 @@ class LabelLaw:
         return np.einsum("hn,hnr->nr", self.gate, p)
 
 
-def label_law(
+def full_law(
     rows: Rows,
     q: Experts | Drawn,
     *,
@@ -89,20 +89,7 @@ def label_law(
     features: bool = False,
     pool: ThreadPoolExecutor | None = None,
 ) -> LabelLaw:
-    """Return the law of the labels of rows, nothing being known of them.
-
-    Parameters
-    ----------
-    rows : Rows
-        Labels, where there are any, are not looked at.
-    q : Experts
-    pi : (H, n) float64, optional
-        Shares of the experts in what each row is one of; E[pi] if left out.
-    features : bool
-        Whether the law of the features is wanted, too.
-    pool : ThreadPoolExecutor, optional
-        Works on batches of rows.
-    """
+    """Return the law of the labels of rows, nothing being known of them; see `label_law`."""
     rows = rows.without_label()
     n = len(rows.x)
     with np.errstate(divide="ignore"):

@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from glfm_cli._kernels._gaps import add_covariances, factor_gaps, fill_gaps
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.drawn import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.rows import Block, Rows
+from glfm_cli.latent.iqgme.rules import Rules
 from glfm_cli.latent.iqgme.truncation import Between
 
 Array = NDArray[Any]
@@ -133,10 +133,9 @@ class Terms:
     @classmethod
     def of(cls, q: Experts) -> Terms:
         """Return them; O(H P^2 (K + 1))."""
-        WW = q.K * q.Sw + np.einsum("hkp,hkq->hpq", q.mw, q.mw)
         Qm = np.einsum("hpq,hq->hp", q.nB, q.m)
         constant = q.log_pi + 0.5 * (q.log_Lam - q.P * LOG_2PI - q.P / q.u)
-        return cls(WW, Qm, constant)
+        return cls(q.WW, Qm, constant)
 
 
 def complete_block(rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Completed:
@@ -253,12 +252,11 @@ def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Arr
     return Seen(location, scale, mean, var, log_z)
 
 
-def weight_spread(q: Experts | Drawn, x: Array) -> Array:
+def weight_spread(q: Rules | Drawn, x: Array) -> Array:
     """Return [x, 1]' Sw [x, 1] (H, b) of rows x (H, b, P)."""
-    P = q.P
-    square = np.einsum("hbp,hbp->hb", x @ q.Sw[:, :P, :P], x)
-    cross = (x @ q.Sw[:, :P, P, None])[:, :, 0]
-    return square + 2.0 * cross + q.Sw[:, None, P, P]
+    square = np.einsum("hbp,hbp->hb", x @ q.Sw[:, :-1, :-1], x)
+    cross = (x @ q.Sw[:, :-1, -1, None])[:, :, 0]
+    return square + 2.0 * cross + q.Sw[:, None, -1, -1]
 
 
 # ------------------------------------------------------------------------------- statistics
@@ -302,32 +300,6 @@ def _add_spread_along(part: Statistics, block: Block, done: Completed, rho: Arra
     if part.l_xx is not part.xx:
         part.l_xx += square
     part.tx[:, 0, :-1] += spread.sum(axis=1)
-
-
-def local_step(
-    rows: Rows, q: Experts, local: Local, pool: ThreadPoolExecutor | None = None
-) -> Statistics:
-    """Update q of all rows in place and return the sums that the experts' updates need.
-
-    Blocks of rows are worked on by the pool's threads and summed in their order, so that the
-    result does not depend on their number.
-    """
-    terms = Terms.of(q)
-
-    def work(block: Block) -> Statistics:
-        s = Statistics.zero(q.H, q.P, q.K)
-        done = complete_block(rows, block, q, terms, local)
-        norm = logsumexp(done.log_rho, axis=0)
-        rho = np.exp(done.log_rho - norm)
-        local.rho[:, block.rows] = rho
-        sum_block(s, block, done, rho, local.t[:, block.rows])
-        s.log_norm += float(norm.sum())
-        return s
-
-    total = Statistics.zero(q.H, q.P, q.K)
-    for part in over(pool, work, rows.blocks):
-        total.add(part)
-    return total
 
 
 def over(pool: ThreadPoolExecutor | None, work: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from glfm_cli.settings import require
 
 Array = NDArray[Any]
+
+FACTORS = 15  # where the table decides
+FEWEST = 12  # features that are modelled by factors unless asked for
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class IqgmeConfig:
     experts : H, the most experts there can be, or that one of several tasks can have; those that
         the table does not need stay empty
     shared_experts : S, the most experts of all tasks together
+    factors : L, on which the features of every expert depend; 0 gives experts full covariances, None
+        decides by the table
     alpha_shape, alpha_rate : gamma prior of the stick-breaking parameter; 0.05 each in the thesis
     expert_variance : prior variance of a feature within an expert, in the feature's own, times a
         scale of the expert's own
@@ -38,6 +43,7 @@ class IqgmeConfig:
 
     experts: int = 20
     shared_experts: int = 50
+    factors: int | None = None
     alpha_shape: float = 1.0
     alpha_rate: float = 1.0
     expert_variance: float = 1.0
@@ -66,16 +72,53 @@ class IqgmeConfig:
         )
         for name in positive:
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        factors = self.factors
+        require(factors is None or factors >= 0, "factors", factors, "auto, or a number from 0")
         require(self.expert_degrees > 1, "expert_degrees", self.expert_degrees, "a number above 1")
 
 
+def factors_for(config: IqgmeConfig, n_rows: int, n_features: int) -> int:
+    """Return how many factors a table's experts have, 0 for full covariances.
+
+    Unless the configuration says, factors are for tables with more features than a fifth of the
+    rows, if not only because there are hardly any of both.
+    """
+    if config.factors is not None:
+        return min(config.factors, n_features)
+    if 5 * n_features <= n_rows or n_features < FEWEST:
+        return 0
+    return max(1, min(FACTORS, n_features // 2, n_rows // 4))
+
+
+class SharePrior(Protocol):
+    """The gamma prior of alpha: shape and rate."""
+
+    @property
+    def t1(self) -> float:
+        """Return the shape."""
+
+    @property
+    def t2(self) -> float:
+        """Return the rate."""
+
+
 @dataclass(frozen=True)
-class Prior:
+class RulePrior:
+    """The prior of sticks and rules: t1, t2 of alpha; a0, b0, g0 of the weights."""
+
+    t1: float
+    t2: float
+    a0: float
+    b0: float
+    g0: float
+
+
+@dataclass(frozen=True)
+class Prior(RulePrior):
     """The prior in the symbols of the model's description.
 
     u0, nu0, m0 (P,), B0_inv (P, P) : normal-Wishart of an expert, Lam ~ W((r B0_inv)^-1, nu0)
     c0 : shape and rate of the gamma prior of r, the scale of each expert
-    t1, t2 : of alpha;  a0, b0, g0 : of the weights
     """
 
     u0: float
@@ -83,11 +126,6 @@ class Prior:
     m0: Array
     B0_inv: Array
     c0: float
-    t1: float
-    t2: float
-    a0: float
-    b0: float
-    g0: float
 
     @classmethod
     def of(cls, config: IqgmeConfig, n_features: int) -> Prior:
@@ -105,3 +143,52 @@ class Prior:
             b0=config.weight_rate,
             g0=config.weight_center,
         )
+
+
+@dataclass(frozen=True)
+class FactorPrior:
+    """The prior of experts whose features depend on factors; features have variance 1.
+
+    core : of the experts in the space of L factors
+    unit : (P,) bool, columns with noise of variance 1
+    log_odds : of an expert to use a factor
+    c0, d0 : gamma prior of the precisions of the factors' scales
+    psi0, psi1 : of the experts' noise precisions;  rel0 : of the features' relative ones, mean 1
+    u1, u2 : of the precision of the features' centre
+    """
+
+    core: Prior
+    unit: Array
+    log_odds: float = 0.0
+    c0: float = 0.1
+    d0: float = 0.1
+    psi0: float = 1.0
+    psi1: float = 1.0
+    rel0: float = 1.0
+    u1: float = 1.0
+    u2: float = 1.0
+
+    @property
+    def L(self) -> int:
+        """Return the number of factors."""
+        return int(self.core.m0.size)
+
+    @property
+    def P(self) -> int:
+        """Return the number of features."""
+        return int(self.unit.size)
+
+    @property
+    def t1(self) -> float:
+        """Return the shape of alpha's prior."""
+        return self.core.t1
+
+    @property
+    def t2(self) -> float:
+        """Return the rate of alpha's prior."""
+        return self.core.t2
+
+    @classmethod
+    def of(cls, config: IqgmeConfig, unit: Array, factors: int) -> FactorPrior:
+        """Return the prior of a table of standardised features."""
+        return cls(Prior.of(config, factors), unit)

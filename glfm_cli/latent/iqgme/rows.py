@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from glfm_cli.latent.iqgme.truncation import Truncation
 Array = NDArray[Any]
 
 BLOCK = 1024  # rows that are worked on together
+RUN = 256  # rows that are worked on together under factors
 COVARIANCES = 2**16  # numbers in the covariances of a block's gaps, under one expert
 
 
@@ -60,6 +62,25 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
+class Run:
+    """Rows that are worked on together where gaps need no grouping.
+
+    rows : (b,) which
+    known : (b, P) float64, 1 where known;  x : (b, P), 0 where not
+    half : (b, Q) 1 where one of the Q columns of discrete features is half known
+    halves : for each discrete feature, the places of its rows, and its columns among the Q
+    with_label : (l,) places of the rows with a label
+    """
+
+    rows: Array
+    known: Array
+    x: Array
+    half: Array
+    halves: tuple[tuple[Array, slice], ...]
+    with_label: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
     """What is known of n rows.
 
@@ -68,7 +89,6 @@ class Rows:
     halves : discrete features
     label : what is known of the label's K variables, None where there is no label at all
     labelled : (n,) bool
-    blocks : rows that are worked on together, in a fixed order
     """
 
     x: Array
@@ -76,12 +96,34 @@ class Rows:
     label: Truncation | None = None
     labelled: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
     halves: tuple[Half, ...] = ()
-    blocks: tuple[Block, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.label is None:
             object.__setattr__(self, "labelled", np.zeros(len(self.x), dtype=bool))
-        object.__setattr__(self, "blocks", _blocks(self))
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Return rows that are worked on together, those of a pattern side by side."""
+        return _blocks(self)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """Return rows that are worked on together, in their own order, whatever their gaps."""
+        return tuple(_run(self, at) for at in range(0, len(self.x), RUN))
+
+    @cached_property
+    def half_at(self) -> Array:
+        """Return the latent columns of discrete features."""
+        return np.concatenate([np.empty(0, dtype=np.intp), *(half.at for half in self.halves)])
+
+    @cached_property
+    def first_scores(self) -> Array:
+        """Return the label's variables (n, K) given the labels alone, 0 where these are missing."""
+        t = np.zeros((len(self.x), self.n_label))
+        at = np.flatnonzero(self.labelled)
+        if self.label is not None and at.size:
+            t[at] = self.label.expect(at, np.zeros((1, at.size, self.n_label)))[0][0]
+        return t
 
     @property
     def n_features(self) -> int:
@@ -126,6 +168,21 @@ def _blocks(rows: Rows) -> tuple[Block, ...]:
     if members:
         blocks.append(_block(rows, members))
     return tuple(blocks)
+
+
+def _run(rows: Rows, start: int) -> Run:
+    """Return the rows from `start` on."""
+    at = np.arange(start, min(start + RUN, len(rows.x)))
+    half = np.zeros((at.size, rows.half_at.size))
+    halves, first = [], 0
+    for one in rows.halves:
+        columns = slice(first, first + one.at.size)
+        half[:, columns] = one.seen[at, None]
+        halves.append((np.flatnonzero(one.seen[at]), columns))
+        first += one.at.size
+    known = rows.known[at].astype(np.float64)
+    with_label = np.flatnonzero(rows.labelled[at])
+    return Run(at, known, rows.x[at] * known, half, tuple(halves), with_label)
 
 
 def _block(rows: Rows, members: list[Array]) -> Block:

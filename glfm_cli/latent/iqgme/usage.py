@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, logsumexp
 
-from glfm_cli.latent.iqgme.experts import gamma_part, stick_entropy
-from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.prior import SharePrior
+from glfm_cli.latent.iqgme.rules import gamma_part, stick_entropy
 
 Array = NDArray[Any]
 
@@ -69,7 +69,7 @@ class Usage:
         left = np.cumprod(np.hstack([np.ones((len(share), 1)), 1.0 - share[:, :-1]]), axis=1)
         return np.einsum("jh,jhs->js", share * left, self.sigma)
 
-    def update_sticks(self, prior: Prior, n: Array) -> None:
+    def update_sticks(self, prior: SharePrior, n: Array) -> None:
         """Update V given the rows n (J, H) of every atom, then alpha."""
         after = np.cumsum(n[:, ::-1], axis=1)[:, ::-1] - n
         self.v1 = 1.0 + n[:, :-1]
@@ -77,7 +77,7 @@ class Usage:
         self.tau1 = prior.t1 + self.v1.size
         self.tau2 = prior.t2 - float(self.log_rest.sum())
 
-    def bound(self, prior: Prior) -> float:
+    def bound(self, prior: SharePrior) -> float:
         """Return E[log p] - E[log q] of the sticks and alpha."""
         log_alpha = digamma(self.tau1) - np.log(self.tau2)
         sticks = log_alpha + (self.alpha - 1.0) * self.log_rest + stick_entropy(self.v1, self.v2)

@@ -1,0 +1,283 @@
+"""The two forms that experts come in, as starts and iterations see them.
+
+`Full` has a covariance of all features in every expert, `Factored` one of low rank plus a diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from glfm_cli.latent.iqgme.experts import Experts, Statistics
+from glfm_cli.latent.iqgme.factor_rows import FactorTerms, Placed, place_run, sum_run
+from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums
+from glfm_cli.latent.iqgme.local import (
+    Completed,
+    Gaps,
+    Local,
+    Terms,
+    complete_block,
+    over,
+    sum_block,
+)
+from glfm_cli.latent.iqgme.loadings import one_expert, split, used
+from glfm_cli.latent.iqgme.merges import candidates
+from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior, factors_for
+from glfm_cli.latent.iqgme.rows import Block, Rows, Run
+
+Array = NDArray[Any]
+
+ROWS_EACH = 10  # of a cluster of rows with many features, at the start
+ROUNDS = 40  # in which the one expert settles
+TRIM = 10  # rounds after which factors without use are dropped
+
+
+class Form(Protocol):
+    """What starts and iterations need; experts, sums and blocks are of the form's own kinds.
+
+    prior : of what rows share
+    """
+
+    prior: Any
+
+    def clusters(self, experts: int, n: int, halvings: int) -> int:
+        """Return how many clusters n rows are split into at a start, of at most `experts`."""
+
+    def view(self, x: Array) -> Array:
+        """Return what (n, .) the completed rows are clustered by."""
+
+    def begin(
+        self,
+        tables: Sequence[Rows],
+        shares: Sequence[Array],
+        counts: Array | None = None,
+        *,
+        weak: float | None = None,
+    ) -> tuple[Any, list[Local]]:
+        """Return experts, and q of each table's rows, from responsibilities (H, n) of each.
+
+        weak : precision of the weights' prior to begin with, if not the form's own
+        """
+
+    def blocks(self, rows: Rows) -> Sequence[Any]:
+        """Return rows that are worked on together."""
+
+    def terms(self, q: Any) -> Any:
+        """Return what rows need of the experts, with `constant` (H,) terms of log rho."""
+
+    def zero(self, q: Any) -> Any:
+        """Return sums over no rows."""
+
+    def place(self, rows: Rows, block: Any, q: Any, terms: Any, local: Local) -> Any:
+        """Return q of a block's rows, with `log_rho` (H, b), renewing what `local` keeps."""
+
+    def add(self, s: Any, q: Any, block: Any, placed: Any, rho: Array, local: Local) -> None:
+        """Add a block's rows to sums; rho (H, b)."""
+
+    def candidates(self, q: Any, s: Any, least: float) -> list[tuple[int, int]]:
+        """Return pairs of experts that could be one, the best first."""
+
+
+class Full:
+    """Experts with covariances of all features."""
+
+    def __init__(self, config: IqgmeConfig, n_features: int) -> None:
+        self.prior = Prior.of(config, n_features)
+
+    def clusters(self, experts: int, n: int, halvings: int) -> int:
+        """Return as many as there may be experts, halved."""
+        return max(1, min(experts >> halvings, n))
+
+    def view(self, x: Array) -> Array:
+        """Return the rows as they are."""
+        return x
+
+    def begin(
+        self,
+        tables: Sequence[Rows],
+        shares: Sequence[Array],
+        counts: Array | None = None,
+        *,
+        weak: float | None = None,
+    ) -> tuple[Experts, list[Local]]:
+        """Return experts of completed rows, gaps at the mean."""
+        K, H = tables[0].n_label, len(shares[0])
+        q, kept = Experts.from_prior(self.prior, H, K), []
+        total = self.zero(q)
+        for rows, rho in zip(tables, shares, strict=True):
+            local, sums = first_q(rows, H, rho)
+            kept.append(local)
+            total.add(sums)
+        if weak is not None:
+            q.b[:] = q.a / weak
+        q.update(self.prior, total, counts, hold=weak is not None)
+        return q, kept
+
+    def blocks(self, rows: Rows) -> Sequence[Block]:
+        """Return rows grouped by their gaps."""
+        return rows.blocks
+
+    def terms(self, q: Experts) -> Terms:
+        """Return what rows need of the experts."""
+        return Terms.of(q)
+
+    def zero(self, q: Experts) -> Statistics:
+        """Return sums over no rows."""
+        return Statistics.zero(q.H, q.P, q.K)
+
+    def place(self, rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Completed:
+        """Return q of a block's rows."""
+        return complete_block(rows, block, q, terms, local)
+
+    def add(
+        self, s: Statistics, q: Experts, block: Block, placed: Completed, rho: Array, local: Local
+    ) -> None:
+        """Add a block's rows to sums."""
+        sum_block(s, block, placed, rho, local.t[:, block.rows])
+
+    def candidates(self, q: Experts, s: Statistics, least: float) -> list[tuple[int, int]]:
+        """Return pairs of experts that could be one."""
+        return candidates(q, self.prior, s, least)
+
+
+class Factored:
+    """Experts whose features depend on `factors` factors at most.
+
+    All starts begin with the factors that one expert of all rows settles on, without those that it
+    does not use, and look for clusters among its rows' factors.
+    """
+
+    def __init__(self, config: IqgmeConfig, tables: Sequence[Rows], factors: int) -> None:
+        unit = np.zeros(tables[0].n_features, dtype=bool)
+        unit[tables[0].half_at] = True
+        self.prior = FactorPrior.of(config, unit, factors)
+        q = one_expert(self.prior, np.vstack([rows.x for rows in tables]), tables[0].n_label)
+        every = [np.ones((1, len(rows.x))) for rows in tables]
+        kept = [self._local(rows, rho) for rows, rho in zip(tables, every, strict=True)]
+        for i in range(ROUNDS):
+            total = self.zero(q)
+            for rows, local in zip(tables, kept, strict=True):
+                total.add(local_step(self, rows, q, local))
+            q.update(self.prior, total)
+            if i % TRIM == TRIM - 1 and used(q).size < q.L:
+                q = q.of_factors(used(q))
+                self.prior = FactorPrior.of(config, unit, q.L)
+        self._one, terms = q, self.terms(q)
+        self._s = np.vstack([
+            self.place(rows, run, q, terms, local).s[0]
+            for rows, local in zip(tables, kept, strict=True)
+            for run in rows.runs
+        ])  # fmt: skip
+
+    def clusters(self, experts: int, n: int, halvings: int) -> int:
+        """Return so few, halved, that a cluster's covariance of factors is told from its noise."""
+        return max(1, min(experts, n // ROWS_EACH) >> halvings)
+
+    def view(self, x: Array) -> Array:
+        """Return the rows' factors, each of variance 1."""
+        return np.asarray(self._s / self._s.std(axis=0))
+
+    def begin(
+        self,
+        tables: Sequence[Rows],
+        shares: Sequence[Array],
+        counts: Array | None = None,
+        *,
+        weak: float | None = None,
+    ) -> tuple[FactorExperts, list[Local]]:
+        """Return experts with the factors of one, at clusters of the rows."""
+        rho = np.hstack(list(shares))
+        q = split(self.prior, self._one, self._s, rho)
+        if weak is not None:
+            q.core.b = np.full(q.L + 1, q.core.a / weak)
+        q.core.update_sticks(self.prior.core, rho.sum(axis=1) if counts is None else counts)
+        q.core.refresh()
+        return q, [self._local(rows, share) for rows, share in zip(tables, shares, strict=True)]
+
+    def _local(self, rows: Rows, rho: Array) -> Local:
+        shape = (len(rho), len(rows.x), rows.half_at.size)
+        y = np.broadcast_to(rows.x[:, rows.half_at], shape).copy()
+        return Local(rho, np.tile(rows.first_scores, (len(rho), 1, 1)), y)
+
+    def blocks(self, rows: Rows) -> Sequence[Run]:
+        """Return rows in their own order."""
+        return rows.runs
+
+    def terms(self, q: FactorExperts) -> FactorTerms:
+        """Return what rows need of the experts."""
+        return FactorTerms.of(q)
+
+    def zero(self, q: FactorExperts) -> FactorSums:
+        """Return sums over no rows."""
+        return FactorSums.zero(q.H, q.P, q.L, q.K)
+
+    def place(
+        self, rows: Rows, block: Run, q: FactorExperts, terms: FactorTerms, local: Local
+    ) -> Placed:
+        """Return q of a run's rows."""
+        return place_run(rows, block, q, terms, local)
+
+    def add(
+        self, s: FactorSums, q: FactorExperts, block: Run, placed: Placed, rho: Array, local: Local
+    ) -> None:
+        """Add a run's rows to sums."""
+        sum_run(s, block, np.flatnonzero(q.unit), placed, rho, local.t[:, block.rows])
+
+    def candidates(self, q: FactorExperts, s: FactorSums, least: float) -> list[tuple[int, int]]:
+        """Return pairs of experts that could be one."""
+        return candidates(q.core, self.prior.core, s.core, least)
+
+
+def form_of(config: IqgmeConfig, tables: Sequence[Rows]) -> Form:
+    """Return the form that a configuration asks for, or the one that suits the tables."""
+    rows = tables[0]
+    factors = factors_for(config, sum(len(one.x) for one in tables), rows.n_features)
+    return Factored(config, tables, factors) if factors else Full(config, rows.n_features)
+
+
+def local_step(
+    form: Form, rows: Rows, q: Any, local: Local, pool: ThreadPoolExecutor | None = None
+) -> Any:
+    """Update q of all rows in place and return the sums that the experts' updates need.
+
+    Blocks of rows are worked on by the pool's threads and summed in their order, so that the
+    result does not depend on their number.
+    """
+    terms = form.terms(q)
+
+    def work(block: Any) -> Any:
+        s = form.zero(q)
+        placed = form.place(rows, block, q, terms, local)
+        norm = logsumexp(placed.log_rho, axis=0)
+        rho = np.exp(placed.log_rho - norm)
+        local.rho[:, block.rows] = rho
+        form.add(s, q, block, placed, rho, local)
+        s.log_norm += float(norm.sum())
+        return s
+
+    total = form.zero(q)
+    for part in over(pool, work, form.blocks(rows)):
+        total.add(part)
+    return total
+
+
+def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
+    """Return q of rows given their responsibilities (H, n), gaps at the mean, and its sums."""
+    (n, P), K, any_half = rows.x.shape, rows.n_label, bool(rows.halves)
+    local = Local(rho, np.tile(rows.first_scores, (H, 1, 1)), np.zeros((H, n if any_half else 0, P)))
+    total = Statistics.zero(H, P, K)
+    unit, nothing = np.tile(np.eye(P), (H, 1, 1)), np.zeros((H, P, P))
+    for block in rows.blocks:
+        x = np.broadcast_to(rows.x[block.rows], (H, block.rows.size, P))
+        if any_half:
+            local.y[:, block.rows] = rows.x[block.rows]
+        none = np.zeros_like(block.labelled)
+        gaps = Gaps.of(block, unit, nothing, none, np.zeros(block.gaps.size))
+        done = Completed(x, gaps, np.empty(0))
+        sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
+    return local, total

@@ -1,0 +1,44 @@
+"""The law of labels and features of rows under experts of either form."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from numpy.typing import NDArray
+
+from glfm_cli.latent.iqgme.drawn import Drawn
+from glfm_cli.latent.iqgme.experts import Experts
+from glfm_cli.latent.iqgme.factor_gates import factor_law
+from glfm_cli.latent.iqgme.factors import FactorExperts
+from glfm_cli.latent.iqgme.gates import LabelLaw, full_law
+from glfm_cli.latent.iqgme.rows import Rows
+
+Array = NDArray[Any]
+
+
+def label_law(
+    rows: Rows,
+    q: Experts | FactorExperts | Drawn,
+    *,
+    pi: Array | None = None,
+    features: bool = False,
+    pool: ThreadPoolExecutor | None = None,
+) -> LabelLaw:
+    """Return the law of the labels of rows, nothing being known of them.
+
+    Parameters
+    ----------
+    rows : Rows
+        Labels, where there are any, are not looked at.
+    q : Experts, FactorExperts or Drawn
+    pi : (H, n) float64, optional
+        Shares of the experts in what each row is one of; E[pi] if left out.
+    features : bool
+        Whether the law of the features is wanted, too.
+    pool : ThreadPoolExecutor, optional
+        Works on batches of rows.
+    """
+    if isinstance(q, FactorExperts):
+        return factor_law(rows, q, pi=pi, features=features, pool=pool)
+    return full_law(rows, q, pi=pi, features=features, pool=pool)
