@@ -24,9 +24,9 @@ from glfm_cli.latent.iqgme import (
     label_law,
 )
 from glfm_cli.latent.iqgme.fit import begin, rise_of
+from glfm_cli.latent.iqgme.forms import Full, local_step
 from glfm_cli.latent.iqgme.gates import Placed
-from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, local_step
-from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.local import Local, Terms, complete_block
 
 EVERY_RISE = IqgmeConfig(experts=5, iterations=25, short=25, tolerance=1e-14)
 
@@ -80,12 +80,13 @@ class Frozen:
         base = problem(seed, n=25, unlabelled=0.0)
         self.rows = Rows(base.x, base.known, signs(self.positive), np.ones(25, dtype=bool))
         config = IqgmeConfig(experts=3)
-        self.prior = Prior.of(config, 3)
-        start = begin(self.rows, self.prior, config, np.random.default_rng(seed), 0)
-        start.run(self.rows, self.prior, config, 5)
+        self.form = Full(config, 3)
+        self.prior = self.form.prior
+        start = begin(self.rows, self.form, config, np.random.default_rng(seed), 0)
+        start.run(self.rows, self.form, config, 5)
         self.q, self.local = start.experts, start.local
         before = copy.deepcopy(self.local)
-        self.statistics = local_step(self.rows, self.q, self.local)
+        self.statistics = local_step(self.form, self.rows, self.q, self.local)
         self.value = self.statistics.log_norm + self.q.bound(self.prior)
         shape = (3, 25, 3)
         self.best, self.along = np.empty(shape), np.zeros(shape)

@@ -11,6 +11,7 @@ import pytest
 from iqgme_problems import Array, problem, signs
 
 from glfm_cli.latent.iqgme import IqgmeConfig, Rows, fit_tasks, label_law
+from glfm_cli.latent.iqgme.forms import form_of
 from glfm_cli.latent.iqgme.local import Terms, complete_block
 from glfm_cli.latent.iqgme.merges import candidates, evidence
 from glfm_cli.latent.iqgme.prior import Prior
@@ -28,9 +29,9 @@ KINDS: list[dict[str, Any]] = [
 def start_of(seed: int, kind: dict[str, Any], which: int, n_tasks: int = 3) -> TaskStart:
     """Return a start of a few small tasks after some iterations."""
     tables = [problem(97 * seed + j, n=8 + 6 * j, **kind) for j in range(n_tasks)]
-    prior = Prior.of(CONFIG, 3)
-    start = begin_tasks(tables, prior, CONFIG, np.random.default_rng(seed), which)
-    start.run(tables, prior, CONFIG, CONFIG.iterations)
+    form = form_of(CONFIG, tables)
+    start = begin_tasks(tables, form, CONFIG, np.random.default_rng(seed), which)
+    start.run(tables, form, CONFIG, CONFIG.iterations)
     return start
 
 
@@ -59,12 +60,13 @@ class Frozen:
 
     def __init__(self, seed: int) -> None:
         self.tables = [problem(97 * seed + j, n=14 + 6 * j) for j in range(3)]
-        self.prior = Prior.of(CONFIG, 3)
-        start = begin_tasks(self.tables, self.prior, CONFIG, np.random.default_rng(seed), 1)
-        start.run(self.tables, self.prior, CONFIG, 6)
+        form = form_of(CONFIG, self.tables)
+        self.prior: Prior = form.prior
+        start = begin_tasks(self.tables, form, CONFIG, np.random.default_rng(seed), 1)
+        start.run(self.tables, form, CONFIG, 6)
         self.q, self.usage = start.experts, start.usage
         before = copy.deepcopy(start.locals)
-        self.sums, self.value = task_step(self.tables, self.q, self.usage, start.locals)
+        self.sums, self.value = task_step(form, self.tables, self.q, self.usage, start.locals)
         terms = Terms.of(self.q)
         self.log_p = []
         for rows, kept in zip(self.tables, before, strict=True):

@@ -17,6 +17,7 @@ from glfm_cli.errors import UsageError
 from glfm_cli.latent.iqgme import (
     Between,
     Experts,
+    FactorExperts,
     Fitted,
     FittedDraws,
     FittedTasks,
@@ -67,11 +68,18 @@ class Classifier:
         return int(np.sum(self.fitted.experts.pi > DOMINANT))
 
     @property
-    def experts(self) -> Experts:
+    def experts(self) -> Experts | FactorExperts:
         """Return q of the experts of a variational fit."""
         if isinstance(self.fitted, FittedDraws):
             raise TypeError("a fit by sampling has many draws of the experts")
         return self.fitted.experts
+
+    @property
+    def n_factors(self) -> int:
+        """Return how many factors features depend on, 0 where experts have full covariances."""
+        if isinstance(self.fitted, FittedDraws) or isinstance(self.experts, Experts):
+            return 0
+        return self.experts.L
 
     @property
     def rhat(self) -> float:
@@ -181,6 +189,11 @@ def fit_classifier(
             raise UsageError(
                 "--set inference=gibbs takes one task only",
                 hint=f"Give '{task.column.name}' another role, or leave the setting out.",
+            )
+        if config.factors:
+            raise UsageError(
+                "--set inference=gibbs takes full covariances only",
+                hint=f"Leave out factors={config.factors}, or the sampler.",
             )
         drawn = fit_gibbs(rows_at(slice(None)), config, streams, stop=stop, watch=watch)
         none = np.empty((0, config.experts))

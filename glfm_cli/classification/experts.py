@@ -21,7 +21,7 @@ from glfm_cli.classification.features import Choice
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.iqgme import Experts, FittedDraws, LabelLaw
+from glfm_cli.latent.iqgme import Experts, FactorExperts, FittedDraws, LabelLaw, LowRank
 from glfm_cli.links.link import Link
 from glfm_cli.predictive import Marginal, predict
 
@@ -122,9 +122,8 @@ def describe_experts(trained: Trained) -> ExpertsFound:
         )
     q = classifier.experts
     share = q.pi if classifier.task is None else classifier.task_weights.mean(axis=0)
-    cov = np.linalg.inv(q.nB)
-    spread = np.sqrt(np.einsum("hpp->hp", cov))
-    law = _own_law(q, cov, spread)
+    seen = _see(q)
+    law = seen.law
     if classifier.n_levels > 2:
         p = law.probabilities(classifier.reference)
     else:
@@ -143,7 +142,7 @@ def describe_experts(trained: Trained) -> ExpertsFound:
                 for d, known in enumerate(used)
             )
             labels = dict(zip(trained.levels, map(float, p[h]), strict=True))
-            drives = _drives(trained, int(h), spread[h])
+            drives = _drives(trained, seen, int(h))
             found.append(Expert(len(found) + 1, float(share[h]), labels, places, drives))
     return ExpertsFound(
         trained.target.column.name,
@@ -155,20 +154,48 @@ def describe_experts(trained: Trained) -> ExpertsFound:
     )
 
 
-def _own_law(q: Experts, cov: Array, spread: Array) -> LabelLaw:
-    """Return the law of H rows, of which row h is known to be of expert h and nothing else."""
-    H, P = q.H, q.P
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What experts say of features.
+
+    law : of H rows, of which row h is known to be of expert h and nothing else
+    effect (H, K, P), sd (H, P) : what a standard deviation of a feature does to a score
+    """
+
+    law: LabelLaw
+    effect: Array
+    sd: Array
+
+
+def _see(q: Experts | FactorExperts) -> _Seen:
+    if isinstance(q, FactorExperts):
+        low = LowRank.of(q)
+        coefficients = low.coefficients(q.unit)
+        law = _own_law(q.core, low.cov, low.center, low.spread)
+        effect = np.einsum("hpl,hkl->hkp", coefficients, q.core.mw[:, :, :-1])
+        own = q.core.Sw[:, :-1, :-1]
+        sd = np.sqrt(np.einsum("hpk,hkl,hpl->hp", coefficients, own, coefficients, optimize=True))
+        return _Seen(law, effect * low.spread[:, None], sd * low.spread)
+    cov = np.linalg.inv(q.nB)
+    spread = np.sqrt(np.einsum("hpp->hp", cov))
+    sd = np.sqrt(np.einsum("hpp->hp", q.Sw)[:, :-1]) * spread
+    law = _own_law(q, cov, q.m, spread)
+    return _Seen(law, q.mw[:, :, :-1] * spread[:, None], sd)
+
+
+def _own_law(q: Experts, cov: Array, center: Array, spread: Array) -> LabelLaw:
+    """Return the law of H rows, each of its own expert; cov is of what the rules act on."""
+    H, w = q.H, q.mw[:, :, :-1]
     xb = np.hstack([q.m, np.ones((H, 1))])
-    w = q.mw[:, :, :P]
     mean = np.einsum("hkp,hp->hk", q.mw, xb)
     var = 1.0 + np.einsum("hp,hpq,hq->h", xb, q.Sw, xb)
-    var = var + np.einsum("hpq,hqp->h", q.Sw[:, :P, :P], cov)
+    var = var + np.einsum("hpq,hqp->h", q.Sw[:, :-1, :-1], cov)
     var = var[:, None] + np.einsum("hkp,hpq,hkq->hk", w, cov, w)
 
     def tiled(values: Array) -> Array:
         return np.broadcast_to(values, (H, *values.shape))
 
-    return LabelLaw(np.eye(H), tiled(mean), tiled(var), tiled(q.m), tiled(spread**2))
+    return LabelLaw(np.eye(H), tiled(mean), tiled(var), tiled(center), tiled(spread**2))
 
 
 def _place(name: str, levels: tuple[str, ...], link: Link, marginal: Marginal, h: int) -> Place:
@@ -181,9 +208,9 @@ def _place(name: str, levels: tuple[str, ...], link: Link, marginal: Marginal, h
     return Place(name, center, low, high, None)
 
 
-def _drives(trained: Trained, h: int, spread: Array) -> tuple[Drive, ...]:
+def _drives(trained: Trained, seen: _Seen, h: int) -> tuple[Drive, ...]:
     """Return what the features do to the scores of labels in expert h, the strongest first."""
-    classifier, q = trained.classifier, trained.classifier.experts
+    classifier = trained.classifier
     named = {known.column.name: known for known in trained.features}
     features: list[str] = []
     for name, feature in zip(classifier.columns, classifier.features, strict=True):
@@ -193,9 +220,8 @@ def _drives(trained: Trained, h: int, spread: Array) -> tuple[Drive, ...]:
         else:
             features.append(name)
     scored = [level for r, level in enumerate(trained.levels) if r != classifier.reference]
-    sd = np.sqrt(np.diagonal(q.Sw[h])[:-1]) * spread
     drives = [
-        Drive(label, feature, float(q.mw[h, k, p] * spread[p]), float(sd[p]))
+        Drive(label, feature, float(seen.effect[h, k, p]), float(seen.sd[h, p]))
         for k, label in enumerate(scored)
         for p, feature in enumerate(features)
     ]

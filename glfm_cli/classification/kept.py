@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.features import Choice, Feature, Number, Steps
+from glfm_cli.classification.kept_experts import experts_in, experts_out, field_names
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import GlfmError, StoreError
-from glfm_cli.latent.iqgme import Drawn, Experts, Fitted, FittedDraws, FittedTasks
+from glfm_cli.latent.iqgme import Drawn, Fitted, FittedDraws, FittedTasks
 from glfm_cli.latent.latent import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import LinkConfig, of_numbers
@@ -137,13 +138,12 @@ def _fit_out(fitted: Fitted | FittedTasks | FittedDraws) -> dict[str, Array]:
     if isinstance(fitted, FittedDraws):
         draws = {
             name: np.array([getattr(q, name) for q in fitted.draws], dtype=np.float64)
-            for name in _fields(Drawn)
+            for name in field_names(Drawn)
             if name != FOLLOWS
         }
         flat = {k: v.reshape(-1, *v.shape[2:]) if v.ndim > 3 else v for k, v in draws.items()}
         return {f"draws.{name}": value for name, value in flat.items()} | {"trace": fitted.trace}
-    values = {name: getattr(fitted.experts, name) for name in _fields(Experts)}
-    out = {f"experts.{name}": np.asarray(v, dtype=np.float64) for name, v in values.items()}
+    out = {f"experts.{name}": array for name, array in experts_out(fitted.experts).items()}
     return out | {"bounds": fitted.bounds}
 
 
@@ -155,10 +155,6 @@ def _feature_out(feature: Feature) -> dict[str, Array]:
         return {"cuts": feature.cuts}
     assert isinstance(feature, Choice)
     return {"reference": np.array(feature.reference, dtype=np.int64)}
-
-
-def _fields(kind: type) -> list[str]:
-    return [field.name for field in fields(kind) if field.init]
 
 
 # ----------------------------------------------------------------------------------- reading
@@ -271,7 +267,7 @@ def _fit_in(
         if trace.ndim != 2 or trace.dtype != np.float64:
             raise ValueError("'trace' does not fit")
         return FittedDraws(_draws_in(draws, P, n_levels - 1), trace)
-    experts = _experts_in(_under(numbers, "experts."), P, n_levels)
+    experts = experts_in(_under(numbers, "experts."), P, n_levels)
     bounds = take(numbers, "bounds", np.float64, (None,))
     return Fitted(experts, np.empty((experts.H, 0)), bounds, bounds[-1:], converged)
 
@@ -300,27 +296,3 @@ def _draws_in(part: Mapping[str, Array], P: int, K: int) -> tuple[Drawn, ...]:
         one[FOLLOWS] = one["root"] @ np.swapaxes(one["root"], 1, 2)
         out.append(Drawn(**one))
     return tuple(out)
-
-
-def _experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:
-    H = int(take(part, "u", np.float64, (None,)).size)
-    K = n_levels - 1
-    shapes: dict[str, tuple[int | None, ...]] = {
-        "v1": (H - 1,),
-        "v2": (H - 1,),
-        "m": (H, P),
-        "u": (H,),
-        "d": (H,),
-        "nu": (H,),
-        "B_inv": (H, P, P),
-        "mw": (H, K, P + 1),
-        "Sw": (H, P + 1, P + 1),
-        "phi": (K, P + 1),
-        "b": (P + 1,),
-    }
-    values: dict[str, Any] = {}
-    for name in _fields(Experts):
-        shape = shapes.get(name, ())
-        array = take(part, name, np.float64, shape)
-        values[name] = np.array(array) if shape else float(array)
-    return Experts(**values)

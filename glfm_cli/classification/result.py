@@ -151,6 +151,7 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
         agreed = {"rhat": classifier.rhat}
         return out | {"draws": len(fitted.draws), "sweeps": fitted.trace.shape[1], **finite(agreed)}
     return out | {
+        "factors": classifier.n_factors,
         "bound": float(fitted.bounds[-1]),
         "iterations": int(fitted.bounds.size),
         "starts": [float(end) for end in fitted.ends],

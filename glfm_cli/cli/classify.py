@@ -237,7 +237,8 @@ def _summary(found: Classification) -> str:
         parts.append(f"{counted(found.predictions.rows.size, 'row')} predicted")
     learnt = f"{counted(found.n_labelled, 'labelled row')} of {found.n_rows}"
     parts.append(f"learnt from {learnt}, {counted(found.n_features, 'feature')}")
-    text = ", ".join(parts)
+    factors = found.trained.classifier.n_factors if found.trained is not None else 0
+    text = ", ".join(parts) + (f" by {counted(factors, 'factor')}" if factors else "")
     if found.trained is not None:
         classifier = found.trained.classifier
         fit = fit_summary(classifier)

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from glfm_cli.latent.iqgme.drawn import Drawn
 from glfm_cli.latent.iqgme.experts import Experts
+from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.fit import Fitted, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw
@@ -60,6 +61,7 @@ __all__ = [
     "IqgmeConfig",
     "LabelLaw",
     "Largest",
+    "LowRank",
     "Rows",
     "Truncation",
     "Usage",

@@ -253,6 +253,7 @@ def scale_part(prior: Prior, P: int, c: float, d: Array) -> Array:
     return np.asarray(0.5 * P * prior.nu0 * log_r + gamma_part(prior.c0, prior.c0, c, d))
 
 
+
 def log_wishart(log_B: Any, nu: Any, P: int) -> Any:
     """Return the log normaliser of a Wishart density."""
     gamma = np.array([multigammaln(0.5 * n, P) for n in np.atleast_1d(nu)])

@@ -143,7 +143,11 @@ def _see(rows: Rows, run: Run, q: FactorExperts, low: LowRank) -> Seen:
     log_det = np.linalg.slogdet(J)[1]
     count = known.sum(axis=1)
     log_D = np.where(q.unit > 0, 0.0, np.log(np.maximum(low.D, 1e-300)))
-    square = weight @ (run.x**2).T - 2.0 * (weight * low.center) @ run.x.T + (weight * low.center**2) @ known.T
+    square = (
+        weight @ (run.x**2).T
+        - 2.0 * (weight * low.center) @ run.x.T
+        + (weight * low.center**2) @ known.T
+    )
     square -= np.einsum("hbl,hbl->hb", linear, f)
     log_p = -0.5 * (square + log_D @ known.T + log_det + count * LOG_2PI)
     if run.half.any():
@@ -151,9 +155,7 @@ def _see(rows: Rows, run: Run, q: FactorExperts, low: LowRank) -> Seen:
     return Seen(log_p, f, cov)
 
 
-def _see_halves(
-    rows: Rows, run: Run, q: FactorExperts, low: LowRank, seen: Seen, J: Array
-) -> Seen:
+def _see_halves(rows: Rows, run: Run, q: FactorExperts, low: LowRank, seen: Seen, J: Array) -> Seen:
     """Condition the factors on what is half known, besides."""
     half = np.flatnonzero(q.unit)
     F, m = low.F[:, half], low.center[:, None, half]

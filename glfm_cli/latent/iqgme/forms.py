@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.factor_rows import FactorTerms, Placed, place_run, sum_run
 from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums
+from glfm_cli.latent.iqgme.loadings import one_expert, split, used
 from glfm_cli.latent.iqgme.local import (
     Completed,
     Gaps,
@@ -25,7 +26,6 @@ from glfm_cli.latent.iqgme.local import (
     over,
     sum_block,
 )
-from glfm_cli.latent.iqgme.loadings import one_expert, split, used
 from glfm_cli.latent.iqgme.merges import candidates
 from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior, factors_for
 from glfm_cli.latent.iqgme.rows import Block, Rows, Run

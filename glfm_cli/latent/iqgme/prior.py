@@ -23,8 +23,8 @@ class IqgmeConfig:
     experts : H, the most experts there can be, or that one of several tasks can have; those that
         the table does not need stay empty
     shared_experts : S, the most experts of all tasks together
-    factors : L, on which the features of every expert depend; 0 gives experts full covariances, None
-        decides by the table
+    factors : L, on which the features of every expert depend, at most; 0 gives experts full
+        covariances, None decides by the table
     alpha_shape, alpha_rate : gamma prior of the stick-breaking parameter; 0.05 each in the thesis
     expert_variance : prior variance of a feature within an expert, in the feature's own, times a
         scale of the expert's own

@@ -25,7 +25,6 @@ Array = NDArray[Any]
 EMPTY = 1e-9  # labelled rows of an expert that has none
 
 
-
 class Labelled(Protocol):
     """Sums over labelled rows, weighted by responsibilities, that rules are updated from.
 

@@ -92,9 +92,7 @@ class TaskStart:
         self.quiet = self.quiet + 1 if rise < config.tolerance * abs(bound) else 0
         self.joined = self.joined and self.quiet > 0
 
-    def _renew(
-        self, tables: Sequence[Rows], form: Form, pool: ThreadPoolExecutor | None
-    ) -> float:
+    def _renew(self, tables: Sequence[Rows], form: Form, pool: ThreadPoolExecutor | None) -> float:
         """Renew q of the rows and atoms; return the bound."""
         self.sums, value = task_step(form, tables, self.experts, self.usage, self.locals, pool)
         return value + self.usage.bound(form.prior) + self.experts.bound(form.prior)

@@ -1,0 +1,90 @@
+"""The experts of a classifier as arrays that are kept, and from such arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm_cli.latent.iqgme import Experts, FactorExperts
+from glfm_cli.latent.latent import take
+
+Array = NDArray[Any]
+Shapes = dict[str, tuple[int | None, ...]]
+
+CORE = "core"  # the experts of the factors, in those of many features
+
+
+def experts_out(q: Experts | FactorExperts) -> dict[str, Array]:
+    """Return the numbers of q by name, those of experts of factors as `core.name`."""
+    out: dict[str, Array] = {}
+    for name in field_names(type(q)):
+        value = getattr(q, name)
+        if isinstance(value, Experts):
+            out |= {f"{CORE}.{key}": array for key, array in experts_out(value).items()}
+        else:
+            out[name] = np.asarray(value, dtype=np.float64)
+    return out
+
+
+def experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts | FactorExperts:
+    """Return the experts of P latent columns; ValueError where an array does not fit."""
+    if "A" not in part:
+        return _full_in(part, P, n_levels)
+    L = int(take(part, "d", np.float64, (None,)).size)
+    prefix = f"{CORE}."
+    of_core = {k.removeprefix(prefix): v for k, v in part.items() if k.startswith(prefix)}
+    core = _full_in(of_core, L, n_levels)
+    shapes: Shapes = {
+        "unit": (P,),
+        "A": (P, L),
+        "C": (P, L, L),
+        "d": (L,),
+        "vd": (L,),
+        "beta_b": (L,),
+        "theta": (core.H, L),
+        "mu": (P,),
+        "v": (P,),
+        "psi_a": (core.H,),
+        "psi_b": (core.H,),
+        "rel_a": (P,),
+        "rel_b": (P,),
+    }
+    return FactorExperts(core=core, **_values(part, FactorExperts, shapes))
+
+
+def _full_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:
+    H = int(take(part, "u", np.float64, (None,)).size)
+    K = n_levels - 1
+    shapes: Shapes = {
+        "v1": (H - 1,),
+        "v2": (H - 1,),
+        "m": (H, P),
+        "u": (H,),
+        "nu": (H,),
+        "B_inv": (H, P, P),
+        "mw": (H, K, P + 1),
+        "Sw": (H, P + 1, P + 1),
+        "phi": (K, P + 1),
+        "b": (P + 1,),
+    }
+    return Experts(**_values(part, Experts, shapes))
+
+
+def _values(part: Mapping[str, Array], kind: type, shapes: Shapes) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in field_names(kind):
+        if name == CORE:
+            continue
+        shape = shapes.get(name, ())
+        array = take(part, name, np.float64, shape)
+        values[name] = np.array(array) if shape else float(array)
+    return values
+
+
+def field_names(kind: type) -> list[str]:
+    """Return the fields from which a dataclass is made."""
+    return [field.name for field in fields(kind) if field.init]
