@@ -9,8 +9,9 @@ what it changes.  [iQGME section 3.4.1]
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -62,15 +63,18 @@ class Sums:
 
     def ordered(self, order: Array) -> Self:
         """Return the sums of some experts, in another order."""
-        return replace(self, **{name: array[order] for name, array in self._arrays()})
+        out = copy.copy(self)
+        for name, array in self._arrays():
+            setattr(out, name, array[order])
+        return out
 
     def joined(self, a: int, b: int) -> Self:
         """Return the sums with the rows of expert b given to expert a."""
-        moved = {name: array.copy() for name, array in self._arrays()}
-        for array in moved.values():
+        out = copy.deepcopy(self)
+        for _, array in out._arrays():
             array[a] += array[b]
             array[b] = 0.0
-        return replace(self, **moved)
+        return out
 
 
 class Rules:
