@@ -42,7 +42,7 @@ def test_clusters_by_label_have_rows_of_one_label(seed: int) -> None:
     x, positive = rng.standard_normal((60, 4)), rng.random(60) < 0.3
     labelled = rng.random(60) < 0.8
     rows = Rows(x, np.ones(x.shape, dtype=bool), signs(positive), labelled)
-    cluster = start_clusters([rows], 6, rng, by_label=True)
+    cluster = start_clusters([rows], rows.x, 6, rng, by_label=True)
     assert set(cluster) <= set(range(6))
     assert len(set(cluster)) > 2
     first = set(cluster[labelled & positive])

@@ -24,6 +24,7 @@ Array = NDArray[Any]
 
 NEWTON, SETTLED = 50, 1e-13  # steps at most, and the relative step that ends them
 
+
 class Placed(Labelled, Protocol):
     """Sums that places are updated from, too: n (H,), x (H, P), xx (H, P, P)."""
 
@@ -251,7 +252,6 @@ def scale_part(prior: Prior, P: int, c: float, d: Array) -> Array:
     """Return what r adds to the bound beside its part in the scatter (H,)."""
     log_r = digamma(c) - np.log(d)
     return np.asarray(0.5 * P * prior.nu0 * log_r + gamma_part(prior.c0, prior.c0, c, d))
-
 
 
 def log_wishart(log_B: Any, nu: Any, P: int) -> Any:

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, expit, gammaln, xlogy
+from scipy.special import digamma, expit, xlogy
 
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.prior import FactorPrior
@@ -335,7 +335,7 @@ class FactorExperts:
     def _scales(self, prior: FactorPrior) -> float:
         log_beta = digamma(self.beta_a) - np.log(self.beta_b)
         square = self.beta_a / self.beta_b * (self.d**2 + self.vd)
-        gammas = sum(gamma_part(prior.c0, prior.d0, self.beta_a, float(b)) for b in self.beta_b)
+        gammas = float(gamma_part(prior.c0, prior.d0, self.beta_a, self.beta_b).sum())
         return 0.5 * float((log_beta - square + 1.0 + np.log(self.vd)).sum()) + gammas
 
     def _uses(self, prior: FactorPrior) -> float:
@@ -347,14 +347,8 @@ class FactorExperts:
         log_u = digamma(self.u_a) - np.log(self.u_b)
         square = self.u_a / self.u_b * (self.mu**2 + self.v)
         center = 0.5 * float((log_u - square + 1.0 + np.log(self.v)).sum())
-        return center + gamma_part(prior.u1, prior.u2, self.u_a, self.u_b)
+        return center + float(gamma_part(prior.u1, prior.u2, self.u_a, self.u_b))
 
     def _noise(self, prior: FactorPrior) -> float:
-        psi = gamma_parts(prior.psi0, prior.psi1, self.psi_a, self.psi_b)
-        return float(psi.sum() + gamma_parts(prior.rel0, prior.rel0, self.rel_a, self.rel_b).sum())
-
-
-def gamma_parts(a0: float, b0: float, a: Array, b: Array) -> Array:
-    """Return `gamma_part` of many variables."""
-    expected = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * (digamma(a) - np.log(b)) - b0 * a / b
-    return np.asarray(expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a))
+        psi = gamma_part(prior.psi0, prior.psi1, self.psi_a, self.psi_b)
+        return float(psi.sum() + gamma_part(prior.rel0, prior.rel0, self.rel_a, self.rel_b).sum())

@@ -269,7 +269,9 @@ def local_step(
 def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
     """Return q of rows given their responsibilities (H, n), gaps at the mean, and its sums."""
     (n, P), K, any_half = rows.x.shape, rows.n_label, bool(rows.halves)
-    local = Local(rho, np.tile(rows.first_scores, (H, 1, 1)), np.zeros((H, n if any_half else 0, P)))
+    local = Local(
+        rho, np.tile(rows.first_scores, (H, 1, 1)), np.zeros((H, n if any_half else 0, P))
+    )
     total = Statistics.zero(H, P, K)
     unit, nothing = np.tile(np.eye(P), (H, 1, 1)), np.zeros((H, P, P))
     for block in rows.blocks:
