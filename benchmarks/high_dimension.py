@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=120)
     parser.add_argument("--features", type=int, default=620)
     args = parser.parse_args()
-    types = {"defaults": {"type": "real"}, "columns": {"y": {"type": "categorical"}}}
+    types = {"rest": "real", "columns": {"y": {"type": "categorical"}}}
     for kinds in map(int, args.kinds.split(",")):
         print(f"{kinds} kinds\n draw   iqgme   ridge   seconds   processor   experts")
         pairs = []

@@ -65,6 +65,7 @@ def _full_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:
         "m": (H, P),
         "u": (H,),
         "nu": (H,),
+        "d": (H,),
         "B_inv": (H, P, P),
         "mw": (H, K, P + 1),
         "Sw": (H, P + 1, P + 1),

@@ -70,8 +70,8 @@ def test_a_kept_fit_predicts_completes_and_explains(
 ) -> None:
     classify("-o", "p.csv", "--save", "sick.glfm", "--complete", "c.csv")
     here("classify", "new.csv", "--fit", "sick.glfm", "-o", "again.csv")
-    assert Path("again.csv").read_text() == Path("p.csv").read_text()
-    rows = Path("c.csv").read_text().splitlines()
+    assert (desk.folder / "again.csv").read_text() == Path("p.csv").read_text()
+    rows = (desk.folder / "c.csv").read_text().splitlines()
     assert len(rows) == 61
     assert all("" not in row.split(",") for row in rows)
     experts = json.loads(here("explore", "sick.glfm", "--json").stdout)["experts"]
