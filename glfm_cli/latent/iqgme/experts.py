@@ -159,7 +159,7 @@ class Experts(Rules):
         """
         self.update_sticks(prior, s.n if counts is None else counts)
         self.update_places(prior, s)
-        if hold:
+        if self.K and hold:
             self.update_weights(s)
         else:
             self.update_rules(prior, s)
