@@ -36,7 +36,7 @@ def kept(desk: Any, here: Callable[..., Any]) -> None:
     """Keep a classifier in sick.glfm."""
     desk.put("train.csv", table(90, 1))
     desk.put("types.yaml", TYPES)
-    few = ("--chains", "2", "--set", "experts=4", "--set", "iterations=40")
+    few = ("--chains", "8", "--set", "experts=4", "--set", "iterations=40")
     options = ("--types", "types.yaml", "--target", "sick", *few, "--save", "sick.glfm")
     said = here("classify", "train.csv", *options)
     assert said.status == 0, said.stderr
