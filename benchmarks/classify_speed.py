@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.latent.iqgme import Between, IqgmeConfig, Rows, fit_experts
 from glfm_cli.latent.iqgme.fit import begin
-from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.forms import form_of
 
 UNTIMED = 2  # iterations before the timed ones
 APART = 1.5  # standard deviation of the groups' centres, of their own one
@@ -79,18 +79,18 @@ def forget_peak() -> None:
 
 def measure(n: int, P: int, experts: int, hidden: float, iterations: int) -> Cost:
     """Return the cost of an iteration."""
-    config = IqgmeConfig(experts=experts)
-    prior = Prior.of(config, P)
+    config = IqgmeConfig(experts=experts, factors=0)
     with threadpool_limits(1):
         rows = planted(n, P, experts, hidden)
+        form = form_of(config, [rows])
         forget_peak()
         before = status("VmRSS")
-        start = begin(rows, prior, config, np.random.default_rng(0), 0)
-        start.run(rows, prior, config, UNTIMED)
+        start = begin(rows, form, config, np.random.default_rng(0), 0)
+        start.run(rows, form, config, UNTIMED)
         times = []
         for _ in range(iterations):
             began = time.process_time()
-            start.run(rows, prior, config, len(start.bounds) + 1)
+            start.run(rows, form, config, len(start.bounds) + 1)
             times.append(time.process_time() - began)
         memory = status("VmHWM") - before
     return Cost(n, hidden, float(np.median(times)), memory / (n * (P + experts)))
