@@ -23,9 +23,9 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from memory import forget_peak, status
 from threadpoolctl import threadpool_limits
 
 from glfm_cli.latent.iqgme import Between, IqgmeConfig, Rows, fit_experts
@@ -60,21 +60,6 @@ def planted(n: int, P: int, groups: int, hidden: float) -> Rows:
     up = (score > 0.0)[:, None]
     label = Between(np.where(up, 0.0, -np.inf), np.where(up, np.inf, 0.0))
     return Rows(np.where(known, x, 0.0), known, label, np.ones(n, dtype=bool))
-
-
-def status(field: str) -> float:
-    """Return the bytes that the system gives under a name for this process, NaN without it."""
-    file = Path("/proc/self/status")
-    lines = file.read_text().splitlines() if file.exists() else []
-    found = [line for line in lines if line.startswith(field)]
-    return 1024.0 * int(found[0].split()[1]) if found else float("nan")
-
-
-def forget_peak() -> None:
-    """Let the peak of this process's memory start anew, where the system can."""
-    file = Path("/proc/self/clear_refs")
-    if file.exists():
-        file.write_text("5")
 
 
 def measure(n: int, P: int, experts: int, hidden: float, iterations: int) -> Cost:

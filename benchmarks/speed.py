@@ -25,10 +25,10 @@ import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from memory import forget_peak, status
 from threadpoolctl import threadpool_limits
 
 from glfm_cli.completion import prepare
@@ -102,21 +102,6 @@ def planted(n_rows: int, n_columns: int, n_features: int, rng: np.random.Generat
     schema = Schema.from_dict({"columns": types})
     plan = {"chains": 1, "warmup": 1, "draws": 1, "thin": 1}
     return prepare(pa.table(columns), schema, model="glfm", seed=0, settings=settings, **plan)[0]
-
-
-def status(field: str) -> float:
-    """Return the bytes that the system gives under a name for this process, NaN without it."""
-    file = Path("/proc/self/status")
-    lines = file.read_text().splitlines() if file.exists() else []
-    found = [line for line in lines if line.startswith(field)]
-    return 1024.0 * int(found[0].split()[1]) if found else float("nan")
-
-
-def forget_peak() -> None:
-    """Let the peak of this process's memory start anew, where the system can."""
-    file = Path("/proc/self/clear_refs")
-    if file.exists():
-        file.write_text("5")
 
 
 def timed(work: Callable[[], object]) -> float:
