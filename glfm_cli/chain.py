@@ -147,15 +147,17 @@ class Chain:
     def log_likelihood(self) -> float:
         """Return the sum over observed cells of log p(x | Z, B, noise, thresholds)."""
         total = 0.0
-        noise = self.problem.model.noise(self.state)
-        self.problem.model.fill_eta(self.state, self.eta)
+        model = self.problem.model
+        model.fill_eta(self.state, self.eta)
         for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
             eta = self.eta_of(d)
             for start in range(0, x.size, PART):
                 part = slice(start, start + PART)
                 seen = self.cells.observed[part, d].astype(bool)
+                noise = model.noise_of(self.state, d, part)
+                var = noise if isinstance(noise, float) else noise[seen]
                 at = x[part][seen], eta[part][seen]
-                total += float(np.sum(link.log_density(*at, float(noise[d]), self.params[d])))
+                total += float(np.sum(link.log_density(*at, var, self.params[d])))
         return total
 
 

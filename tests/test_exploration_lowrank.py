@@ -8,7 +8,8 @@ import pytest
 
 from glfm_cli import GlfmError, explore_matrix, impute
 from glfm_cli.exploration.lowrank import components, effects, explained, variance
-from glfm_cli.latent.bsvd import Bsvd, BsvdDraw, Parts
+from glfm_cli.latent.bsvd import Bsvd
+from glfm_cli.latent.lowrank_draw import BsvdDraw, Parts
 from glfm_cli.posterior import Draw, Posterior
 
 RATINGS = {"columns": {"u": "row", "i": "column", "r": {"type": "real", "role": "value"}}}

@@ -16,9 +16,10 @@ from glfm_cli.chain import Chain, Problem, start_chain
 from glfm_cli.completion.prepare import prepare
 from glfm_cli.io import read_table
 from glfm_cli.latent import matrix as storage
-from glfm_cli.latent.bsvd import Bsvd, BsvdDraw
+from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.latent import Array, Cells, Entries
 from glfm_cli.latent.lowrank import BsvdConfig, Regression
+from glfm_cli.latent.lowrank_draw import BsvdDraw
 from glfm_cli.latent.matrix import Matrix, team
 from glfm_cli.links.constants import constants_of
 from glfm_cli.schema import ColumnType

@@ -12,8 +12,9 @@ from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.effects import draw_effect_precisions, move_intercepts
 from glfm_cli.latent.latent import Array, Entries
 from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.latent.lowrank_draw import BsvdDraw
 from glfm_cli.latent.matrix import team
-from glfm_cli.latent.new_units import Fixed, draw_new_units
+from glfm_cli.latent.new_units import draw_new_units
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
@@ -105,10 +106,10 @@ def test_new_rows_and_columns_lie_on_their_lines(seed: int) -> None:
     chain = chain_of(cells, seed)
     y = cells[~np.isnan(cells)]
     whole = dataclasses.replace(chain.cells, y=y[:, None].copy())
-    fixed = Fixed(left, right, 1e-6, 0, 1, np.empty(0), np.full(5, 0.01), mu)
-    new_left, new_right = draw_new_units(
-        fixed, chain.problem.config, whole, lambda eta: None, 2, rng
-    )
+    noise, tau = np.array([1e-6]), np.full(5, 0.01)
+    draw = BsvdDraw(left, right, noise, 0, 1, tau, n_rows, np.empty(0), mu)
+    found = draw_new_units(draw, chain.problem.config, whole, lambda eta: None, 2, rng)
+    new_left, new_right = found.left, found.right
     np.testing.assert_allclose(new_left[-1], [1.0, -0.3, 0.7], atol=0.01)
     np.testing.assert_allclose(new_right[-1], [mu + 0.9, 1.0, 0.9], atol=0.01)
     np.testing.assert_array_equal(new_left[:-1], left)

@@ -132,11 +132,11 @@ class PairCells:
         assert isinstance(model, Bsvd)
         draws = thinned(posterior)
         row, column = self.pairs.row[index], self.pairs.column[index]
-        F = np.empty((index.size, 1, len(draws)))
+        F, noise = np.empty((index.size, 1, len(draws))), np.zeros(index.size)
         for t, draw in enumerate(draws):
             F[:, 0, t] = model.eta_at(draw.latent, row, column)
-        noise = mean_noise(posterior, draws)
-        return [Group(index, _scaled(F, np.full(index.size, noise[0])))]
+            noise += draw.latent.noise_of_rows(row) / len(draws)
+        return [Group(index, _scaled(F, noise))]
 
     def most(self, posterior: Posterior, index: Array) -> Array:
         """Return the entropies of levels, or of one trial; infinity for numbers."""

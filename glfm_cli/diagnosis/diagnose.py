@@ -96,6 +96,7 @@ _LABELS = {
     "share_3": "share of rows with the third commonest feature",
     "rank": "number of components",
     "scale_precision": "precision of the components' scales",
+    "row_noise_variation": "how much the rows' noise precisions vary",
     "singular_1": "largest singular value of the completed matrix",
     "singular_2": "second largest singular value",
     "singular_3": "third largest singular value",

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glfm_cli.latent.bsvd import Bsvd, Parts
+from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.latent import Array
+from glfm_cli.latent.lowrank_draw import Parts
 from glfm_cli.posterior import Posterior
 
 MOST_VECTORS = 600  # of all draws together, from which the mean matrix is decomposed
@@ -162,7 +163,6 @@ def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[A
     """
     first = int(bias)
     found: dict[str, list[float]] = {}
-    model = posterior.model
     for part, draw in zip(draws, posterior.draws(), strict=True):
         n_cells = part.U.shape[0] * part.sV.shape[0]
         said = {
@@ -172,7 +172,7 @@ def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[A
             "slopes of rows": _square(part.slope, part.level) / n_cells,
             "features of rows": _square(part.R[:, first:], part.G_R[:, first:]) / n_cells,
             "features of columns": _square(part.G_C[:, first:], part.C[:, first:]) / n_cells,
-            "noise": float(np.mean(model.draw_noise(draw.latent))),
+            "noise": float(np.mean(draw.latent.noise_of_rows(np.arange(part.U.shape[0])))),
         }
         total = sum(said.values())
         for name, value in said.items():

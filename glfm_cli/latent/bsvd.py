@@ -12,7 +12,8 @@
              for every column, and for every row of a matrix of one kind
     c, g     slope of a row, c_i ~ N(0, 1/tau), and intercept of a column, in G_R: the rows are
              straight lines in the columns' levels [Mandel 1961]
-    w_ij     known weight of a cell: trials of a binomial one, else 1
+    w_ij     known weight of a cell: trials of a binomial one, else 1; with noise of rows f_i, see
+             `row_noise`
     left     [U | R | G_C | c] (I, q);   right  [s V | G_R | C | g - mu] (J, q);   x = left right'
 
 [BSVD] C. Wang, "Non-parametric Bayesian learning with incomplete data",
@@ -30,8 +31,7 @@ some 5 ns a cell for each component that is looked at. Memory: 60 bytes a cell b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
@@ -49,52 +49,18 @@ from glfm_cli.latent.lowrank import (
     fill_means,
     move_scales,
 )
+from glfm_cli.latent.lowrank_draw import BsvdDraw, Parts
 from glfm_cli.latent.matrix import Each, Matrix, team
-from glfm_cli.latent.new_units import Fixed, draw_new_units
+from glfm_cli.latent.new_units import draw_new_units
+from glfm_cli.latent.row_noise import (
+    FIRST_VARIATION,
+    LEAST,
+    MOST,
+    draw_noise_of_rows,
+)
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
 FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
-
-
-@dataclass(frozen=True)
-class BsvdDraw:
-    """A snapshot: left (I, q) and right (J, q), noise variances (D,), and the priors of a new row.
-
-    n_components, n_row_covariates : the first of the q columns, and those after them
-    tau, mu : see `BsvdState`; with a fifth tau the last of the q columns are slopes and levels
-      n_rows : I of the fit;  s : (k,) of the components that are on
-    """
-
-    left: Array
-    right: Array
-    noise: Array
-    n_components: int
-    n_row_covariates: int
-    tau: Array
-    n_rows: int
-    s: Array = field(default_factory=lambda: np.empty(0))
-    mu: float = 0.0
-
-    @property
-    def n_slopes(self) -> int:
-        """How many of the q columns, at the end, are slopes: 1 or 0."""
-        return self.tau.size - 4
-
-
-class Parts(NamedTuple):
-    """U (I, K) and s V (J, K) of the components that are on; the others, see above.
-
-    slope, level : c (I, 1) and g - mu (J, 1), or (I, 0) and (J, 0)
-    """
-
-    U: Array
-    sV: Array
-    R: Array
-    G_R: Array
-    G_C: Array
-    C: Array
-    slope: Array
-    level: Array
 
 
 class Bsvd:
@@ -148,7 +114,10 @@ class Bsvd:
             matrix.put(y, cells.y)
         move_scales(state, streams.get(HYPER))
         fill_means(state, each)
-        draw_noise(state, y, streams.get(HYPER))
+        if state.design.row_noise:
+            draw_noise_of_rows(state, y, streams.get(HYPER), each)
+        else:
+            draw_noise(state, y, streams.get(HYPER))
         move_intercepts(state, y, streams.get(HYPER), each)
 
     def refine(
@@ -193,7 +162,8 @@ class Bsvd:
             left, right = (np.asarray(np.linalg.qr(part, mode="r")) for part in parts)
             values = np.linalg.svd(left @ right.T, compute_uv=False)[:3]
             largest[: values.size] = values / np.sqrt(n_rows * n_columns)
-        return {
+        own = {"row_noise_variation": state.variation} if state.design.row_noise else {}
+        return own | {
             "rank": float(k.size),
             **{f"singular_{i + 1}": float(value) for i, value in enumerate(largest)},
             "scale_precision": state.alpha * n_rows * n_columns,
@@ -203,6 +173,7 @@ class Bsvd:
         """Return a snapshot of both sides and the noise."""
         state.at_cap = state.at_cap or (0 < state.s.size == int(state.on.sum()))
         left, right = state.sides()
+        n_rows = left.shape[0]
         return BsvdDraw(
             left,
             right,
@@ -210,10 +181,21 @@ class Bsvd:
             int(state.on.sum()),
             state.design.R.shape[1],
             state.tau.copy(),
-            left.shape[0],
+            n_rows,
             state.s[state.on],
             state.mu,
+            state.row_precision[: n_rows if state.design.row_noise else 0].copy(),
+            state.variation,
         )
+
+    def noise_of(self, state: BsvdState, d: int, rows: slice) -> float | Array:
+        """Return the noise variance of column `d`, or those (n,) of a run of observed cells."""
+        if not state.design.row_noise:
+            return float(state.noise[d])
+        cell = np.arange(*rows.indices(state.matrix.n_cells))
+        row = np.searchsorted(state.matrix.rows.indptr, cell, side="right") - 1
+        of_cells: Array = state.noise[d] / state.row_precision[row]
+        return of_cells
 
     def draw_noise(self, draw: BsvdDraw) -> Array:
         """Return the noise variances (D,) of a snapshot."""
@@ -225,12 +207,8 @@ class Bsvd:
         return EtaLaw(np.ones(mean.shape[:2]), mean, None)
 
     def parts(self, draw: BsvdDraw) -> Parts:
-        """Return what x = U (s V)' + R G_R' + G_C C' + slope level' is made of, under one draw."""
-        k, p = draw.n_components, draw.n_row_covariates
-        cuts = [k, k + p, draw.left.shape[1] - draw.n_slopes]
-        U, R, G_C, slope = np.split(draw.left, cuts, axis=1)
-        sV, G_R, C, level = np.split(draw.right, cuts, axis=1)
-        return Parts(U, sV, R, G_R, G_C, C, slope, level)
+        """Return what x is made of, under one draw."""
+        return draw.parts()
 
     def eta_at(self, draw: BsvdDraw, row: Array, column: Array) -> Array:
         """Return x (n,) of the cells (row, column) of a matrix under one draw."""
@@ -258,13 +236,10 @@ class Bsvd:
         """
         k, p = draw.n_components, draw.n_row_covariates
         if cells.entries is not None:
-            s, mu, noise = draw.s, draw.mu, float(draw.noise[0])
-            fixed = Fixed(draw.left, draw.right, noise, k, p, s, draw.tau, mu)
-            left, right = draw_new_units(fixed, config, cells, refill, sweeps, rng)
-            return replace(draw, left=left, right=right)
+            return draw_new_units(draw, config, cells, refill, sweeps, rng)
         matrix = Matrix.of(cells)
         n = matrix.shape[0]
-        design = Design.of(cells, matrix.shape, config.bias, slopes=False)
+        design = Design.of(cells, matrix.shape, config.bias, slopes=False, row_noise=False)
         right = draw.right
         regressor = np.delete(right, slice(k, k + p), axis=1)
         prior = np.concatenate([np.full(k, float(draw.n_rows)), design.precision(draw.tau)[1]])
@@ -304,8 +279,11 @@ class Bsvd:
         And the means x: both sides give them, but for rounding, on which the next bits depend.
         """
         k = state.active
-        slope = {"slope": state.slope} if state.design.slopes else {}
-        return slope | {
+        own = {"slope": state.slope} if state.design.slopes else {}
+        if state.design.row_noise:
+            own["row_precision"] = state.row_precision
+            own["variation"] = np.array(state.variation, dtype=np.float64)
+        return own | {
             "on": state.on.astype(np.uint8),
             "U": state.U[:, k],
             "V": state.V[:, k],
@@ -329,46 +307,30 @@ class Bsvd:
         state.U[:, k] = take(arrays, "U", np.float64, (n_rows, k.size))
         state.V[:, k] = take(arrays, "V", np.float64, (n_columns, k.size))
         state.s[k] = take(arrays, "s", np.float64, (k.size,))
-        slopes = ("slope",) if state.design.slopes else ()
-        for name in ("G_R", "G_C", "noise", "tau", "x", *slopes):
+        own = ["slope"] if state.design.slopes else []
+        if state.design.row_noise:
+            own.append("row_precision")
+            state.variation = float(take(arrays, "variation", np.float64, ()))
+            if not LEAST <= state.variation <= MOST:
+                raise ValueError(f"'variation' is not from {LEAST:g} to {MOST:g}")
+        for name in ("G_R", "G_C", "noise", "tau", "x", *own):
             kept = getattr(state, name)
             kept[...] = take(arrays, name, np.float64, kept.shape)
         state.alpha = float(take(arrays, "alpha", np.float64, ()))
         state.mu = float(take(arrays, "mu", np.float64, ()))
         state.at_cap = bool(take(arrays, "at_cap", np.uint8, ()))
         positive = (state.noise, state.tau, state.s[k], np.array([state.alpha]))
-        if not all(np.all(values > 0.0) for values in positive):
-            raise ValueError("'noise', 'tau', 's' or 'alpha' is not above 0")
+        if not all(np.all(values > 0.0) for values in (*positive, state.row_precision)):
+            raise ValueError("'noise', 'tau', 's', 'alpha' or 'row_precision' is not above 0")
         return state
 
     def pack(self, draw: BsvdDraw) -> dict[str, Array]:
         """Return both sides, the noise variances, and what new rows need."""
-        return {
-            "left": draw.left,
-            "right": draw.right,
-            "noise": draw.noise,
-            "tau": draw.tau,
-            "s": draw.s,
-            "mu": np.array(draw.mu, dtype=np.float64),
-            "sizes": np.array([draw.n_components, draw.n_row_covariates, draw.n_rows], np.int64),
-        }
+        return draw.pack()
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> BsvdDraw:
         """Return the snapshot that `pack` was given, on the same memory."""
-        k, p, n_rows = (int(n) for n in take(arrays, "sizes", np.int64, (3,)))
-        right = take(arrays, "right", np.float64, (sizes.latent, None))
-        if min(k, p) < 0 or k + p > right.shape[1] or n_rows < 1:
-            raise ValueError("'sizes' does not fit 'right'")
-        noise = take(arrays, "noise", np.float64, (sizes.columns,))
-        tau = take(arrays, "tau", np.float64, (None,))
-        if tau.size not in (4, 5) or k + p + tau.size - 4 > right.shape[1]:
-            raise ValueError("'tau' does not fit 'right'")
-        s = take(arrays, "s", np.float64, (k,))
-        mu = float(take(arrays, "mu", np.float64, ()))
-        if not all(np.all(values > 0.0) for values in (noise, tau, s)):
-            raise ValueError("'noise', 'tau' or 's' has a number that is not above 0")
-        left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
-        return BsvdDraw(left, right, noise, k, p, tau, n_rows, s, mu)
+        return BsvdDraw.unpack(arrays, sizes)
 
 
 def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
@@ -376,7 +338,7 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
     matrix = Matrix.of(cells)
     n_rows, n_columns = matrix.shape
     K = min(config.max_components, n_rows, n_columns)
-    design = Design.of(cells, matrix.shape, config.bias, config.slopes)
+    design = Design.of(cells, matrix.shape, config.bias, config.slopes, config.row_noise)
     return BsvdState(
         config=config,
         matrix=matrix,
@@ -394,4 +356,6 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
         tau=np.ones(4 + int(design.slopes)),
         mu=0.0,
         x=np.zeros(matrix.n_cells),
+        row_precision=np.ones(n_rows),
+        variation=FIRST_VARIATION if design.row_noise else 0.0,
     )

@@ -15,6 +15,7 @@ class Design:
 
     one_kind : the matrix has one link for all its columns, hence effects of rows and a common mean
     slopes : rows of such a matrix respond each by a factor of its own to the columns' intercepts
+    row_noise : rows of such a matrix, whose values fix y, have each a noise variance of its own
     """
 
     R: Array
@@ -22,9 +23,12 @@ class Design:
     one_kind: bool
     bias: bool
     slopes: bool
+    row_noise: bool
 
     @classmethod
-    def of(cls, cells: Cells, shape: tuple[int, int], bias: bool, slopes: bool) -> Design:
+    def of(
+        cls, cells: Cells, shape: tuple[int, int], bias: bool, slopes: bool, row_noise: bool
+    ) -> Design:
         """Return the covariates of a matrix."""
         one_kind = cells.entries is not None
         sides = []
@@ -35,7 +39,15 @@ class Design:
             parts = [np.ones((n, 1))] if constant else []
             parts += [features] if features is not None else []
             sides.append(np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *parts], axis=1)))
-        return cls(sides[0], sides[1], one_kind, bias, slopes and bias and one_kind)
+        fixed = one_kind and bool(np.all(cells.known)) and not np.any(cells.unit_noise)
+        return cls(
+            sides[0],
+            sides[1],
+            one_kind,
+            bias,
+            slopes=slopes and bias and one_kind,
+            row_noise=row_noise and fixed,
+        )
 
     def precision(self, tau: Array) -> tuple[Array, Array]:
         """Return the prior precisions (Jr,) of G_R, and (Jc + 1,) of G_C and the slopes, if any."""

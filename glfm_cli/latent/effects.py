@@ -88,42 +88,43 @@ def move_intercepts(state: BsvdState, y: Array, rng: np.random.Generator, each: 
     ones_of_columns, response = np.ones(matrix.shape[1]), np.ones(matrix.shape[0])
     if design.slopes:
         response += state.slope[:, 0]
-    precision = 1.0 / state.noise[matrix.owner]
-    R, Q = scan(matrix, y - state.x, ones_of_columns, precision, each)
+    R, Q = scan(matrix, y - state.x, ones_of_columns, state.precision, each)
     grown = _rescaled(state, 2, state.G_C[:, 0], R, Q, rng)
     shift(matrix, state.x, grown - state.G_C[:, 0], ones_of_columns, each)
     state.G_C[:, 0] = grown
-    R, Q = _sums_of_columns(state, y, response if design.slopes else None)
+    R, Q = _sums_of_columns(state, y, response)
     d = state.G_R[:, 0] - state.mu
-    grown = state.mu + _rescaled(state, 0, d, precision * R, precision * Q, rng)
+    grown = state.mu + _rescaled(state, 0, d, R, Q, rng)
     shift(matrix, state.x, response, grown - state.G_R[:, 0], each)
     state.G_R[:, 0] = grown
     if design.slopes:
         level = np.ascontiguousarray(state.level[:, 0])
-        R, Q = scan(matrix, y - state.x, level, precision, each)
+        R, Q = scan(matrix, y - state.x, level, state.precision, each)
         grown = _rescaled(state, 4, state.slope[:, 0], R, Q, rng)
         shift(matrix, state.x, grown - state.slope[:, 0], level, each)
         state.slope[:, 0] = grown
 
 
-def _sums_of_columns(state: BsvdState, y: Array, response: Array | None) -> tuple[Array, Array]:
+def _sums_of_columns(state: BsvdState, y: Array, response: Array) -> tuple[Array, Array]:
     """Return the sums of w r (y - x), and of w r^2, over the cells of every column (J,).
 
-    r, the response of a cell's row, is 1 where `response` (I,) is None.
+    r is the response (I,) of a cell's row, and w the precision of the cell.
     """
-    matrix, n = state.matrix, state.matrix.shape[1]
+    matrix, design, n = state.matrix, state.design, state.matrix.shape[1]
     R, Q = np.zeros(n), np.zeros(n)
+    of_rows, of_columns = state.precision
     for part in matrix.parts():
         index, E = matrix.rows.index[part], y[part] - state.x[part]
         w = matrix.weight[part] if matrix.weight.size else None
         wE = E if w is None else w * E
-        if response is not None:
+        if design.slopes or design.row_noise:  # else r is 1 everywhere, and w the weight
             cell = np.arange(part.start, part.start + E.size)
-            r = response[np.searchsorted(matrix.rows.indptr, cell, side="right") - 1]
-            wE, w = r * wE, r * r if w is None else r * r * w
+            row = np.searchsorted(matrix.rows.indptr, cell, side="right") - 1
+            r, wr = response[row], (of_rows * response)[row]
+            wE, w = wr * wE, r * wr if w is None else r * wr * w
         R += np.bincount(index, weights=wE, minlength=n)
         Q += np.bincount(index, weights=w, minlength=n)
-    return R, Q
+    return of_columns * R, of_columns * Q
 
 
 def _rescaled(

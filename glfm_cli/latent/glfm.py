@@ -174,6 +174,10 @@ class Glfm:
         """Return the noise variances (D,)."""
         return state.noise
 
+    def noise_of(self, state: GlfmState, d: int, rows: slice) -> float:
+        """Return the noise variance of column `d`, the same for all rows."""
+        return float(state.noise[d])
+
     def finish(self, state: GlfmState, streams: Streams) -> None:
         """Draw alpha | K ~ Gamma(a + K, rate b + H_N), and sB2 given the non-bias weights."""
         config, rng = state.config, streams.get(HYPER)

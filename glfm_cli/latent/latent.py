@@ -139,6 +139,12 @@ class LatentModel(Protocol):
     def noise(self, state: Any) -> Array:
         """Return the noise variances (D,)."""
 
+    def noise_of(self, state: Any, d: int, rows: slice) -> float | Array:
+        """Return the noise variance of column `d`, or those (n,) of a run of rows that differ.
+
+        They may only differ where y is known: links draw y for one variance a column.
+        """
+
     def finish(self, state: Any, streams: Streams) -> None:
         """Draw the hyperparameters, in place."""
 

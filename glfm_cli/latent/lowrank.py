@@ -40,6 +40,8 @@ class BsvdConfig:
     effect_shape, effect_rate : gamma prior of the precision of the weights of covariates
     slopes : let each row of a matrix of one kind respond by a factor of its own, 1 + c_i, to what
         the columns' intercepts differ by
+    row_noise : give each row of a matrix of one kind, whose values are numbers that fix y, a noise
+        variance of its own
     """
 
     max_components: int = 50
@@ -57,6 +59,7 @@ class BsvdConfig:
     effect_shape: float = 1.0
     effect_rate: float = 1.0
     slopes: bool = False
+    row_noise: bool = False
 
     def __post_init__(self) -> None:
         positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate"
@@ -81,6 +84,8 @@ class BsvdState:
     tau : (4,) precisions of columns' intercepts and weights, of rows' intercepts and weights; a
         fifth of slopes
     mu : mean of the columns' intercepts;  noise : (D,) variances
+    row_precision : (I,) f, by which the cells of a row are more precise; 1 without noise of rows
+    variation : 1/sqrt(a), the coefficient of variation of f
     x : (m,) means of the observed cells, row order
     """
 
@@ -100,6 +105,8 @@ class BsvdState:
     tau: Array
     mu: float
     x: Array
+    row_precision: Array
+    variation: float
     at_cap: bool = False
 
     @property
@@ -112,6 +119,11 @@ class BsvdState:
         """What the slopes multiply: the columns' intercepts less their mean (J, 1), or (J, 0)."""
         level: Array = self.G_R[:, : self.slope.shape[1]] - self.mu
         return level
+
+    @property
+    def precision(self) -> tuple[Array, Array]:
+        """What multiplied gives a cell's precision, but for its weight: (I,) and (J,)."""
+        return self.row_precision, 1.0 / self.noise[self.matrix.owner]
 
     def sides(self) -> tuple[Array, Array]:
         """Return left (I, q) and right (J, q)."""
@@ -136,7 +148,7 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
     matrix, config = state.matrix, state.config
     n_rows, n_columns = matrix.shape
     K = state.s.size
-    precision = 1.0 / state.noise[matrix.owner]
+    precision = state.precision
     for k in rng.choice(K, min(config.candidates, K), replace=False):
         if not state.on[k]:
             state.V[:, k] = rng.standard_normal(n_columns) / np.sqrt(n_columns)
@@ -160,15 +172,20 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
         state.U[:, k], state.s[k], state.on[k] = U_new, s_new, on
 
 
-def scan(matrix: Matrix, E: Array, V: Array, precision: Array, each: Each) -> tuple[Array, Array]:
-    """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,)."""
+def scan(
+    matrix: Matrix, E: Array, V: Array, precision: tuple[Array, Array], each: Each
+) -> tuple[Array, Array]:
+    """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,), for precisions (I,) and (J,)."""
     R, Q = np.empty(matrix.shape[0]), np.empty(matrix.shape[0])
-    v = np.stack([precision * V, precision * V * V], axis=1)
+    of_rows, of_columns = precision
+    v = np.stack([of_columns * V, of_columns * V * V], axis=1)
     rows = matrix.rows
     each(
         rows,
         lambda a, b: _bsvd.scan_component(a, b, rows.indptr, rows.index, matrix.weight, v, E, R, Q),
     )
+    R *= of_rows
+    Q *= of_rows
     return R, Q
 
 
@@ -266,7 +283,7 @@ def draw_rows(state: BsvdState, y: Array, rng: np.random.Generator, each: Each) 
     n_rows = matrix.shape[0]
     prior = np.append(np.full(k.size, float(n_rows)), design.precision(state.tau)[1])
     regression = Regression(
-        precision=(np.ones(n_rows), 1.0 / state.noise[matrix.owner]),
+        precision=state.precision,
         own=design.R,
         other=state.G_R,
         regressor=np.concatenate([state.s[k] * state.V[:, k], design.C, state.level], axis=1),
@@ -297,7 +314,7 @@ def draw_columns(
     R = design.R.copy()
     R[:, : state.slope.shape[1]] += state.slope
     regression = Regression(
-        precision=(1.0 / state.noise[matrix.owner], np.ones(matrix.shape[0])),
+        precision=state.precision[::-1],
         own=np.append(design.C, np.full_like(state.level, -state.mu), axis=1),
         other=np.append(state.G_C, state.slope, axis=1),
         regressor=np.concatenate([state.s[k] * state.U[:, k], R], axis=1),

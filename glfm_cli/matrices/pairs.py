@@ -117,14 +117,18 @@ class AtPairs:
 
     def __init__(self, model: Bsvd, pairs: Pairs) -> None:
         self.name = model.name
-        self.draw_noise = model.draw_noise
         self._model, self._pairs = model, pairs
+
+    def draw_noise(self, draw: Any) -> Array:
+        """Return the noise variance (1,), 0 where it is in the law, since rows differ."""
+        return np.zeros(1) if draw.row_precision.size else self._model.draw_noise(draw)
 
     def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
         """Return the law of eta of some of the pairs."""
         row, column = self._pairs.row[rows], self._pairs.column[rows]
         mean = self._model.eta_at(draw, row, column)[:, None, None]
-        return EtaLaw(np.ones(mean.shape[:2]), mean, None)
+        own = draw.noise_of_rows(row)[:, None, None] if draw.row_precision.size else None
+        return EtaLaw(np.ones(mean.shape[:2]), mean, own)
 
 
 def seen_at(posterior: Posterior, pairs: Pairs) -> Posterior:

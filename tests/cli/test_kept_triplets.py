@@ -176,9 +176,13 @@ def test_a_kept_fit_can_be_explored_asked_and_diagnosed(fitted: Any, here: Any) 
     assert "was saved without its table" not in said.stdout + said.stderr
 
 
-def test_fits_with_slopes_go_on_and_take_new_ids(kept: Path, desk: Any, here: Any) -> None:
+def test_fits_with_slopes_and_noise_of_rows_go_on_and_take_new_ids(
+    kept: Path, desk: Any, here: Any
+) -> None:
     shutil.copytree(kept, desk.folder, dirs_exist_ok=True)
-    start = ("--types", "types.yaml", *PLAN, "--set", "slopes=true")
+    desk.put("types.yaml", TYPES.replace("ordinal", "real"))
+    more = ("--set", "slopes=true", "--set", "row_noise=true")
+    start = ("--types", "types.yaml", *PLAN, *more)
     said = here("impute", "table.csv", *start, "--draws", "5", "--save", "s.glfm", "-o", "s.csv")
     assert said.status == 0, said.stderr
     said = here("impute", "table.csv", *start, "--draws", "9", "-o", "one.csv")
@@ -194,3 +198,6 @@ def test_fits_with_slopes_go_on_and_take_new_ids(kept: Path, desk: Any, here: An
     said = here("explore", "s.glfm")
     assert said.status == 0, said.stderr
     assert "slopes of rows" in said.stdout
+    said = here("diagnose", "s.glfm")
+    assert said.status == 0, said.stderr
+    assert "how much the rows' noise precisions vary" in said.stdout

@@ -3,7 +3,7 @@
     alpha I J ~ Gamma      z_k ~ Bern(p0)      s_k ~ N(0, 1/alpha), s_k > 0
     U_ik ~ N(0, 1/I)       V_jk ~ N(0, 1/J)    sd2_d ~ InvGamma     mu ~ N(0, v)
     G_R ~ N(mu or 0, 1/tau)    G_C ~ N(0, 1/tau)
-    c_i ~ N(0, 1/tau)
+    c_i ~ N(0, 1/tau)      1/sqrt(a) ~ U(1e-3, 1), f_i ~ Gamma(a, a): sd2_d / f_i in row i
     tau of covariates ~ Gamma  1/sqrt(tau) of intercepts and slopes c ~ half-Cauchy
 
 Components that are off have no s, U and V here: they are integrated out.
@@ -117,6 +117,10 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     sd = 1.0 / np.sqrt(np.where(constant, state.tau[2], state.tau[3]))
     state.G_C[:] = sd * rng.normal(size=state.G_C.shape)
     state.slope[:] = rng.normal(size=state.slope.shape) / np.sqrt(state.tau[-1])
+    if state.design.row_noise:
+        state.variation = rng.uniform(1e-3, 1.0)
+        a = 1.0 / state.variation**2
+        state.row_precision[:] = rng.gamma(a, size=n_rows) / a
     for link, params in zip(setting.links, chain.params, strict=True):
         if isinstance(link, OrdinalLink):
             params["thresholds"][:] = _thresholds(link, rng)
@@ -138,20 +142,20 @@ def _thresholds(link: OrdinalLink, rng: np.random.Generator) -> Array:
 
 def draw_table(setting: Setting, chain: Chain, rng: np.random.Generator) -> None:
     """Draw x at observed cells given the parameters, then y there given x, in place."""
-    noise = chain.problem.model.noise(chain.state)
-    chain.problem.model.fill_eta(chain.state, chain.eta)
+    model = chain.problem.model
+    model.fill_eta(chain.state, chain.eta)
     for d, link in enumerate(setting.links):
         x, (start, end) = chain.problem.xs[d], chain.spans[d]
         seen, own, eta = ~np.isnan(x), chain.streams.get(column_step(d)), chain.eta_of(d)
-        y = chain.cells.y[:, start:end]
+        y, var = chain.cells.y[:, start:end], model.noise_of(chain.state, d, slice(0, x.size))
         if isinstance(link, BinomialLink):
             trials = link.weight(x)
             hits = rng.binomial(trials.astype(int), ndtr(eta))
             which = (link.hits == hits[:, None]) & (link.trials == trials[:, None])
             x[:] = np.argmax(which, axis=1)
         else:
-            x[seen] = link.sample(eta, float(noise[d]), chain.params[d], rng)[seen]
+            x[seen] = link.sample(eta, var, chain.params[d], rng)[seen]
         if link.known:
             y[seen] = link.start(x, own)[1][seen]
         else:
-            link.augment(x, eta, float(noise[d]), chain.params[d], own, y)
+            link.augment(x, eta, var, chain.params[d], own, y)

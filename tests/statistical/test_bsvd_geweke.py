@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from glfm_cli.chain import Chain
-from glfm_cli.latent import lowrank
+from glfm_cli.latent import lowrank, row_noise
 from glfm_cli.latent.latent import Array
 from glfm_cli.latent.lowrank import BsvdConfig
 from glfm_cli.links.ordinal import OrdinalLink
@@ -42,9 +42,10 @@ SEEN = np.array([[1, 1, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]], dtype=bool)
 R, C = np.array([[-1.0], [0.5], [1.0], [-0.5]]), np.array([[1.0], [-1.0], [0.5]])
 
 
-def matrix_of(kind: ColumnType, *, slopes: bool = False) -> Setting:
+def matrix_of(kind: ColumnType, *, slopes: bool = False, row_noise: bool = False) -> Setting:
     """Return a 4 x 3 matrix of one kind with three gaps and a covariate on either side."""
-    return Setting(make_links(kind), replace(CONFIG, slopes=slopes), SEEN, R, C)
+    config = replace(CONFIG, slopes=slopes, row_noise=row_noise)
+    return Setting(make_links(kind), config, SEEN, R, C)
 
 
 SETTINGS = {
@@ -55,6 +56,9 @@ SETTINGS = {
         make_links(ColumnType.BINOMIAL, trials=(400, 450)), CONFIG, SEEN, R, C
     ),
     "real matrix with slopes": lambda: matrix_of(ColumnType.REAL, slopes=True),
+    "real matrix with slopes and noise of rows": lambda: matrix_of(
+        ColumnType.REAL, slopes=True, row_noise=True
+    ),
     "binomial matrix with slopes": lambda: matrix_of(ColumnType.BINOMIAL, slopes=True),
     "table": lambda: Setting(
         make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL), CONFIG, SEEN
@@ -69,7 +73,9 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
     s, U, V = state.s[k], state.U[:, k], state.V[:, k]
     n_rows, n_columns = state.matrix.shape
     y = state.matrix.values(chain.cells.y)
-    residual = (y - state.x) / np.sqrt(state.noise[state.matrix.owner[state.matrix.rows.index]])
+    residual = y - state.x
+    residual /= np.sqrt(state.noise[state.matrix.owner[state.matrix.rows.index]])
+    residual *= np.sqrt(state.row_precision)[np.nonzero(SEEN)[0]] if state.design.row_noise else 1.0
     found: dict[str, float] = {
         "rank": k.size,
         "first on": state.on[0],
@@ -100,6 +106,15 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
             "slopes square": even(state.slope * np.sqrt(state.tau[4])).sum(),
             "y along slopes": (odd(y) * odd(np.outer(state.slope, state.level)[SEEN])).sum(),
             "slopes along G_C": (odd(state.slope[:, 0]) * odd(state.G_C[:, 0])).sum(),
+        }
+    if state.design.row_noise:
+        f = np.log(state.row_precision)
+        found |= {
+            "variation": state.variation,
+            "log f": odd(f).sum(),
+            "log f square": even(f).sum(),
+            "residual along f": (even(y - state.x) * f[np.nonzero(SEEN)[0]]).sum(),
+            "f along G_C": (odd(f) * odd(state.G_C[:, 0])).sum(),
         }
     if state.design.one_kind:
         found |= {"mu": odd(state.mu), "G_C square": even(state.G_C).sum()}
@@ -155,4 +170,16 @@ def test_sweep_has_the_joint_law(case: str, seed: int) -> None:
 def test_scales_that_may_be_negative_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowrank, "_positive_normal", lambda mean, sd, rng: rng.normal(mean, sd))
     comparison = run(SETTINGS["real matrix"](), SHORT, seed)
+    assert not comparison.passes, str(comparison)
+
+
+def test_noise_of_rows_that_forgets_half_is_caught(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        row_noise,
+        "draw_row_precision",
+        lambda S, n, noise, v, rng: rng.gamma(v**-2 + 0.5 * n) / (v**-2 + S / noise),
+    )
+    comparison = run(SETTINGS["real matrix with slopes and noise of rows"](), SHORT, seed)
     assert not comparison.passes, str(comparison)

@@ -158,6 +158,10 @@ class Iqgme:
         """Return the noise variances (D,)."""
         return state.noise
 
+    def noise_of(self, state: MixtureState, d: int, rows: slice) -> float:
+        """Return the noise variance of column `d`, the same for all rows."""
+        return float(state.noise[d])
+
     def finish(self, state: MixtureState, streams: Streams) -> None:
         """Draw alpha given the sticks."""
         config = state.config
