@@ -1,18 +1,13 @@
-"""Figures 5.2, 5.4 and 5.5 of the thesis [BSVD]: which matrices are recovered, from which cells.
+"""Figure 5.2 of the thesis [BSVD]: which matrices are recovered from how many cells.
 
-    python benchmarks/recovery.py grid [--cells 1:400:500,5:900:1000:1100] [--trials 20]
-    python benchmarks/recovery.py active [--ranks 1,5,10] [--noise inf,20,10] [--trials 5]
+    python benchmarks/recovery.py [--cells 1:400:500,5:900:1000:1100] [--trials 20]
 
-`grid`: U V' of 50 x 50, both factors normal, m cells of it seen without noise. A trial is a success
+U V' of 50 x 50, both factors normal, m cells of it seen without noise. A trial is a success
 when the relative error of the completed matrix is below 1e-3. Beside the low-rank model stands
 the exact problem min ||Z||_* such that Z = X where X is seen, solved by Douglas-Rachford splitting
 [Combettes and Pesquet 2007] until the duality gap is below 1e-6 of the norm. Each part of `--cells`
 is a rank and the numbers of cells seen. Printed are the recovery rates, the difference in standard
 errors (paired over trials), and the largest gap that was left.
-
-`active`: starts with few cells and asks for 50 more a step; printed is the relative error after
-each step when cells are taken at random, by the standard deviation of their means (uncertainty),
-and jointly (what `glfm suggest` does), at noise of so many decibels below the matrix.
 
 Settings of the model as in the thesis (a = b = 1), apart from vague priors of noise and scales,
 which noise-free cells call for: `--set noise_rate=1e-8` and the like of `glfm impute`.
@@ -21,21 +16,21 @@ which noise-free cells call for: `--set noise_rate=1e-8` and the like of `glfm i
 from __future__ import annotations
 
 import argparse
-import sys
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.acquisition.cells import PairCells, gains_alone
-from glfm_cli.acquisition.greedy import choose
-from glfm_cli.encoding import EncodedColumn, Ids
+from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.latent import Entries
 from glfm_cli.latent.lowrank import BsvdConfig
 from glfm_cli.links.link import LinkConfig, make_link
-from glfm_cli.matrices import Pairs
-from glfm_cli.posterior import Posterior
+from glfm_cli.links.margins import Smooth
+from glfm_cli.links.shapes import Identity
+from glfm_cli.posterior import Draw
 from glfm_cli.sampling import Plan, Problem, sample
 from glfm_cli.schema import Column, ColumnType
 
@@ -48,12 +43,17 @@ CELLS = (
 )
 SIZE = 50
 SUCCESS = 1e-3
-BATCH = 50
 STEP, MOST_STEPS = 0.15, 4000
 
 
-def complete(X: Array, seen: Array, plan: Plan, noise_free: bool) -> tuple[Array, Posterior]:
-    """Return the mean of the completed matrix over draws, and the draws."""
+def problem_of(
+    X: Array, seen: Array, unit: float, noise_free: bool, start: int, candidates: int
+) -> Problem:
+    """Return the completion of the seen cells, which are in units of `unit` from 0.
+
+    The product centres numbers and gives rows and columns intercepts. These matrices have none, and
+    less their mean they would have a rank more.
+    """
     row, column = np.nonzero(seen)
     values = X[row, column]
     n = values.size
@@ -64,17 +64,34 @@ def complete(X: Array, seen: Array, plan: Plan, noise_free: bool) -> tuple[Array
         np.ones(n, dtype=bool),
         np.zeros(n, dtype=bool),
     )
-    link = make_link(encoded, LinkConfig())
+    link = replace(make_link(encoded, LinkConfig()), margin=Smooth(Identity(), 0.0, unit))
     tiny = {"noise_shape": 1e-3, "noise_rate": 1e-9} if noise_free else {"noise_rate": 1e-3}
     config = BsvdConfig(
-        bias=False, max_components=SIZE, initial_components=SIZE, candidates=20, **tiny
+        bias=False,
+        max_components=SIZE,
+        initial_components=start,
+        candidates=candidates,
+        **tiny,
     )
     entries = Entries(row.astype(np.int32), column.astype(np.int32), X.shape)
-    problem = Problem(Bsvd(), config, (link,), (values,), LinkConfig(), entries)
-    posterior = sample(problem, plan).posterior
-    mean = np.mean([d.latent.left @ d.latent.right.T for d in posterior.draws()], axis=0)
-    low, high = link.value(np.array([0.0, 1.0]))
-    return low + (high - low) * mean, posterior
+    return Problem(Bsvd(), config, (link,), (values,), LinkConfig(), entries)
+
+
+def root_mean_square(values: Array) -> float:
+    """Return the root of the mean of the squares."""
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def mean_of(draws: Iterable[Draw], unit: float) -> Array:
+    """Return the mean of the completed matrix over draws."""
+    return unit * np.mean([draw.latent.left @ draw.latent.right.T for draw in draws], axis=0)
+
+
+def complete(X: Array, seen: Array, plan: Plan) -> Array:
+    """Return the mean of the completed matrix over draws, the cells being free of noise."""
+    unit = root_mean_square(X[seen])
+    problem = problem_of(X, seen, unit, noise_free=True, start=SIZE, candidates=20)
+    return mean_of(sample(problem, plan).posterior.draws(), unit)
 
 
 def nuclear_norm(X: Array, seen: Array) -> tuple[Array, float]:
@@ -119,7 +136,7 @@ def grid(cells: list[tuple[int, int]], trials: int, plan: Plan) -> None:
             seen = np.zeros(SIZE * SIZE, dtype=bool)
             seen[rng.choice(SIZE * SIZE, m, replace=False)] = True
             seen = seen.reshape(SIZE, SIZE)
-            wins[0, trial] = error(complete(X, seen, plan, noise_free=True)[0], X) < SUCCESS
+            wins[0, trial] = error(complete(X, seen, plan), X) < SUCCESS
             found, gaps[trial] = nuclear_norm(X, seen)
             wins[1, trial] = error(found, X) < SUCCESS
         ours, theirs = wins.mean(axis=1)
@@ -134,70 +151,19 @@ def grid(cells: list[tuple[int, int]], trials: int, plan: Plan) -> None:
         )
 
 
-def next_cells(posterior: Posterior, seen: Array, rule: str, rng: np.random.Generator) -> Array:
-    """Return the flat numbers of the cells to ask for."""
-    free = np.flatnonzero(~seen)
-    if rule == "random":
-        return rng.choice(free, BATCH, replace=False)
-    ids = Ids("id", tuple(map(str, range(SIZE))), None)  # names are not asked for
-    cells = PairCells(Pairs(*np.divmod(free, SIZE)), ids, ids)
-    alone, most = gains_alone(cells, posterior)
-    if rule == "uncertainty":
-        return free[np.argsort(-alone, kind="stable")[:BATCH]]
-    chosen = choose(lambda i: cells.features(posterior, i), alone, most, np.ones(free.size), BATCH)
-    return free[chosen.index]
-
-
-def active(ranks: list[int], noises: list[float], trials: int, steps: int, plan: Plan) -> None:
-    """Print the median relative error after each step, for every rule."""
-    for rank in ranks:
-        for decibel in noises:
-            first = max(100, 2 * rank * (2 * SIZE - rank) // 3)
-            print(f"rank {rank}, {decibel:g} dB, from {first} cells, {BATCH} more a step")
-            for rule in ("random", "uncertainty", "joint"):
-                errors = np.empty((trials, steps + 1))
-                for trial in range(trials):
-                    rng = np.random.default_rng([rank, trial])
-                    X = rng.normal(size=(SIZE, rank)) @ rng.normal(size=(rank, SIZE))
-                    Y = X + X.std() * 10 ** (-decibel / 20) * rng.normal(size=X.shape)
-                    seen = np.zeros(X.size, dtype=bool)
-                    seen[rng.choice(X.size, first, replace=False)] = True
-                    for step in range(steps + 1):
-                        known = seen.reshape(X.shape)
-                        found, posterior = complete(Y, known, plan, np.isinf(decibel))
-                        errors[trial, step] = error(found, X)
-                        seen[next_cells(posterior, seen, rule, rng)] = True
-                shown = " ".join(f"{value:.2e}" for value in np.median(errors, axis=0))
-                print(f"  {rule:12} {shown}", flush=True)
-
-
-def numbers(text: str) -> list[float]:
-    """Return the numbers that commas part."""
-    return [float(part) for part in text.split(",")]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("grid", "active"))
-    parser.add_argument("--ranks", type=numbers, default=None)
     parser.add_argument("--cells", default=CELLS, help="RANK:CELLS:CELLS...,RANK:...")
-    parser.add_argument("--noise", type=numbers, default=[np.inf, 20.0, 10.0])
-    parser.add_argument("--trials", type=int, default=None)
-    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--chains", type=int, default=1)
     parser.add_argument("--warmup", type=int, default=300)
     parser.add_argument("--draws", type=int, default=50)
     asked = parser.parse_args()
     plan = Plan(asked.chains, asked.warmup, asked.draws, 1, 1)
-    of_grid = asked.what == "grid"
-    ranks = [int(r) for r in asked.ranks or [1, 5, 10]]
+    parts = [[int(n) for n in part.split(":")] for part in asked.cells.split(",")]
     with threadpool_limits(limits=1):
-        if of_grid:
-            parts = [[int(n) for n in part.split(":")] for part in asked.cells.split(",")]
-            grid([(rank, m) for rank, *of in parts for m in of], asked.trials or 20, plan)
-        else:
-            active(ranks, asked.noise, asked.trials or 5, asked.steps, plan)
+        grid([(rank, m) for rank, *of in parts for m in of], asked.trials, plan)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
