@@ -4,12 +4,14 @@ It runs inside the build environment, from the source tree, so it must not impor
 `GLFM_CHECKED=1` in the environment builds with bounds checks, for hunting faults.
 """
 
+import copy
 import os
 import sys
 from pathlib import Path
 
 import numpy as np
 from Cython.Build import cythonize
+from setuptools import Extension
 from setuptools.command.build_ext import build_ext as _build_ext
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +30,17 @@ def directives(checked: bool) -> dict[str, bool | int]:
 
 
 class build_ext(_build_ext):
-    """`build_ext` with NumPy's headers and its random library."""
+    """`build_ext` with NumPy's headers and its random library, kernels compiled side by side."""
+
+    def build_extension(self, ext: Extension) -> None:
+        # A folder of objects for each kernel: some share C files, and would write the same ones.
+        alone = copy.copy(self)
+        alone.build_temp = os.path.join(self.build_temp, ext.name)
+        _build_ext.build_extension(alone, ext)
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.parallel = os.cpu_count()
 
     def finalize_options(self) -> None:
         random_lib = Path(np.__file__).parent / "random" / "lib"
@@ -46,6 +58,7 @@ class build_ext(_build_ext):
                 extension.libraries.append("m")
                 extension.extra_compile_args += [
                     "-O3",
+                    "-g0",  # Python's own flags ask for symbols: four fifths of a kernel's size
                     "-fno-math-errno",
                     "-fno-trapping-math",
                     "-fopenmp-simd",
