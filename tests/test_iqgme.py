@@ -23,7 +23,8 @@ from glfm_cli.latent.iqgme import (
     fit_experts,
     label_law,
 )
-from glfm_cli.latent.iqgme.fit import begin, rise_of
+from glfm_cli.latent.iqgme.climb import rise_of
+from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import Full, local_step
 from glfm_cli.latent.iqgme.gates import Placed
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block

@@ -16,7 +16,7 @@ from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factor_rows import FactorTerms, place_run
 from glfm_cli.latent.iqgme.factors import pack, unpack
 from glfm_cli.latent.iqgme.fit import begin
-from glfm_cli.latent.iqgme.forms import Factored, form_of, local_step
+from glfm_cli.latent.iqgme.forms import Factored, forms_of, local_step
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import factors_for
 from glfm_cli.latent.iqgme.tasks import begin_tasks
@@ -33,7 +33,7 @@ KINDS: list[dict[str, Any]] = [
 
 def assert_bound_never_falls(seed: int, kind: dict[str, Any], which: int) -> None:
     rows = problem(seed, **kind)
-    form = form_of(CONFIG, [rows])
+    form = forms_of(CONFIG, [rows])[0]
     start = begin(rows, form, CONFIG, np.random.default_rng(seed), which)
     start.run(rows, form, CONFIG, CONFIG.iterations)
     bounds = np.array(start.bounds)
@@ -49,7 +49,7 @@ def test_the_bound_never_falls(kind: dict[str, Any], seed: int) -> None:
 
 def test_the_bound_of_many_tasks_never_falls(seed: int) -> None:
     tables = [problem(97 * seed + j, n=14 + 6 * j, P=5) for j in range(3)]
-    form = form_of(CONFIG, tables)
+    form = forms_of(CONFIG, tables)[0]
     start = begin_tasks(tables, form, CONFIG, np.random.default_rng(seed), 0)
     start.run(tables, form, CONFIG, CONFIG.iterations)
     bounds = np.array(start.bounds)

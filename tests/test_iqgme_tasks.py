@@ -11,7 +11,7 @@ import pytest
 from iqgme_problems import Array, problem, signs
 
 from glfm_cli.latent.iqgme import IqgmeConfig, Rows, fit_tasks, label_law
-from glfm_cli.latent.iqgme.forms import form_of
+from glfm_cli.latent.iqgme.forms import forms_of
 from glfm_cli.latent.iqgme.local import Terms, complete_block
 from glfm_cli.latent.iqgme.merges import candidates, evidence
 from glfm_cli.latent.iqgme.prior import Prior
@@ -29,7 +29,7 @@ KINDS: list[dict[str, Any]] = [
 def start_of(seed: int, kind: dict[str, Any], which: int, n_tasks: int = 3) -> TaskStart:
     """Return a start of a few small tasks after some iterations."""
     tables = [problem(97 * seed + j, n=8 + 6 * j, **kind) for j in range(n_tasks)]
-    form = form_of(CONFIG, tables)
+    form = forms_of(CONFIG, tables)[0]
     start = begin_tasks(tables, form, CONFIG, np.random.default_rng(seed), which)
     start.run(tables, form, CONFIG, CONFIG.iterations)
     return start
@@ -60,7 +60,7 @@ class Frozen:
 
     def __init__(self, seed: int) -> None:
         self.tables = [problem(97 * seed + j, n=14 + 6 * j) for j in range(3)]
-        form = form_of(CONFIG, self.tables)
+        form = forms_of(CONFIG, self.tables)[0]
         self.prior: Prior = form.prior
         start = begin_tasks(self.tables, form, CONFIG, np.random.default_rng(seed), 1)
         start.run(self.tables, form, CONFIG, 6)

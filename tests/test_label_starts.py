@@ -28,10 +28,10 @@ def columns_of(x: Array) -> list[EncodedColumn]:
     ]  # fmt: skip
 
 
-def held_out(x: Array, y: Array, seed: int) -> Array:
+def held_out(x: Array, y: Array, seed: int, config: IqgmeConfig | None = None) -> Array:
     """Return the probabilities (n, 2) of every row by fits without it."""
     found = cross_validate(
-        columns_of(x), y.astype(np.float64), 2, IqgmeConfig(), LinkConfig(),
+        columns_of(x), y.astype(np.float64), 2, config or IqgmeConfig(), LinkConfig(),
         n_folds=3, chains=2, seed=seed,
     )  # fmt: skip
     return found.p["iqgme"]
@@ -55,7 +55,8 @@ def test_labels_that_differ_in_spread_alone_are_told_apart(seed: int) -> None:
     x = rng.standard_normal((150, 12)) * np.where(y, 1.0, 0.25)[:, None]
     x[rng.random(x.shape) < 0.4] = np.nan
     hit = np.column_stack([~y, y]).astype(np.float64)
-    assert auc(hit, held_out(x, y, seed)) > 0.95
+    alone = IqgmeConfig(average=False, factors=0)
+    assert auc(hit, held_out(x, y, seed, alone)) > 0.95
 
 
 def test_held_out_probabilities_come_true(seed: int) -> None:

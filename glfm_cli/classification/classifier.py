@@ -24,12 +24,14 @@ from glfm_cli.latent.iqgme import (
     IqgmeConfig,
     LabelLaw,
     Largest,
+    Member,
     Rows,
     Truncation,
     fit_experts,
     fit_gibbs,
     fit_tasks,
     label_law,
+    what_forms,
 )
 from glfm_cli.links.link import LinkConfig
 from glfm_cli.schema import Role
@@ -47,9 +49,11 @@ class Classifier:
 
     columns : names of the features that are used, in the order of `features`
     n_levels : R, levels of the label;  reference : the one whose utility is fixed
-    fitted : the best start
+    fitted : the fit
+    members : those of the starts that predict together, the best first; none of a fit by sampling.
+        Their shares of experts in tasks are by the task's code, (0, H) for one task
     task : name of the column that names tasks, None where there is one task
-    task_weights : (J, H) share of each expert in each task, by the task's code; (0, H) for one task
+    note : what is to be said of the forms that experts have, None where there is nothing
     """
 
     columns: tuple[str, ...]
@@ -57,8 +61,15 @@ class Classifier:
     n_levels: int
     reference: int
     fitted: Fitted | FittedTasks | FittedDraws
+    members: tuple[Member, ...]
     task: str | None
-    task_weights: Array
+    note: str | None = None
+
+    @property
+    def task_weights(self) -> Array:
+        """Return the share (J, H) of each expert of the best start in each task."""
+        shares = self.members[0].shares if self.members else None
+        return np.empty((0, 0)) if shares is None else shares
 
     @property
     def n_experts(self) -> int:
@@ -115,13 +126,17 @@ class Classifier:
                 draws = draws[:: -(-len(draws) // MOST_LAWS)]
             laws = [label_law(rows, q, features=features, pool=pool) for q in draws]
             return LabelLaw.average(laws)
-        q, pi = self.experts, None
-        if self.task is not None:
-            code = np.where(
-                np.isnan(by_name[self.task]), len(self.task_weights), by_name[self.task]
-            )
-            pi = np.vstack([self.task_weights, q.pi])[code.astype(np.intp)].T
-        return label_law(rows, q, pi=pi, features=features, pool=pool)
+        laws = []
+        for member in self.members:
+            q, pi = member.experts, None
+            if self.task is not None:
+                assert member.shares is not None
+                code = np.where(
+                    np.isnan(by_name[self.task]), len(member.shares), by_name[self.task]
+                )
+                pi = np.vstack([member.shares, q.pi])[code.astype(np.intp)].T
+            laws.append(label_law(rows, q, pi=pi, features=features, pool=pool))
+        return LabelLaw.average(laws, [member.weight for member in self.members])
 
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
@@ -196,21 +211,24 @@ def fit_classifier(
                 hint=f"Leave out factors={config.factors}, or the sampler.",
             )
         drawn = fit_gibbs(rows_at(slice(None)), config, streams, stop=stop, watch=watch)
-        none = np.empty((0, config.experts))
-        return Classifier(names, features, n_levels, reference, drawn, None, none)
+        return Classifier(names, features, n_levels, reference, drawn, (), None)
+    n_latent = sum(feature.n_latent for feature in features)
+    note = what_forms(config, code.size, n_latent, chains)
     if task is None:
         fitted = fit_experts(
             rows_at(slice(None)), config, streams, pool=pool, stop=stop, watch=watch
         )
-        none = np.empty((0, fitted.experts.H))
-        return Classifier(names, features, n_levels, reference, fitted, None, none)
+        return Classifier(names, features, n_levels, reference, fitted, fitted.members, None, note)
     there = np.unique(task.x).astype(np.intp)
     tables = [rows_at(np.flatnonzero(task.x == j)) for j in there]
     shared = fit_tasks(tables, config, streams, pool=pool, stop=stop, watch=watch)
-    weights = np.tile(shared.experts.pi, (len(task.levels), 1))  # of tasks without rows
-    weights[there] = shared.usage.weights
+    members = []
+    for member in shared.members:
+        shares = np.tile(member.experts.pi, (len(task.levels), 1))  # of tasks without rows
+        shares[there] = member.shares
+        members.append(replace(member, shares=shares))
     name = task.column.name
-    return Classifier(names, features, n_levels, reference, shared, name, weights)
+    return Classifier(names, features, n_levels, reference, shared, tuple(members), name, note)
 
 
 def reference_of(code: Array, n_levels: int) -> int:

@@ -168,6 +168,7 @@ def classify(
         seconds=time.monotonic() - began,
         stopped=stop.reason,
         warnings=_warnings((*task.notes, *_few(task)), new, complete),
+        note=validated.note if validated is not None else classifier.note,
     )
 
 

@@ -29,6 +29,7 @@ class CrossValidation:
     folds : how many;  rows : (m,) the labelled rows, ascending;  fold : (m,) of each
     p : name of a method to (m, R) probabilities, each from a fit without the row
     scores : name of a method to its scores over all rows
+    note : that of the first fold's classifier
     """
 
     folds: int
@@ -36,6 +37,7 @@ class CrossValidation:
     fold: Array
     p: dict[str, Array]
     scores: dict[str, dict[str, float]]
+    note: str | None = None
 
 
 def stratified_folds(code: Array, n_folds: int, rng: np.random.Generator) -> Array:
@@ -71,6 +73,7 @@ def cross_validate(
     fold = stratified_folds(own, n_folds, np.random.default_rng([seed, n_folds]))
     names = (MODEL, *(baselines.NAMES if baselines.available() and columns else ()))
     p = {name: np.empty((rows.size, n_levels)) for name in names}
+    note = None
     for k in range(n_folds):
         inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         train, test = take(here, inside), take(here, outside)
@@ -78,6 +81,7 @@ def cross_validate(
             train, own[inside], n_levels, config, links,
             chains=chains, seed=seed, pool=pool, stop=stop, watch=watch,
         )  # fmt: skip
+        note = note or model.note
         p[MODEL][outside] = model.probabilities(test, pool)
         if len(names) > 1:
             others = baselines.baseline_probabilities(
@@ -86,4 +90,4 @@ def cross_validate(
             for name, values in others.items():
                 p[name][outside] = values
     scores = {name: all_scores(own, values) for name, values in p.items()}
-    return CrossValidation(n_folds, rows, fold, p, scores)
+    return CrossValidation(n_folds, rows, fold, p, scores, note)

@@ -22,7 +22,7 @@ from glfm_cli.classification.kept_experts import experts_in, experts_out, field_
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import GlfmError, StoreError
-from glfm_cli.latent.iqgme import Drawn, Fitted, FittedDraws, FittedTasks
+from glfm_cli.latent.iqgme import Drawn, Fitted, FittedDraws, FittedTasks, Member
 from glfm_cli.latent.latent import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import LinkConfig, of_numbers
@@ -33,7 +33,7 @@ from glfm_cli.store.folder import HEADER, TYPES, map_file, read_small, replace_f
 
 Array = NDArray[Any]
 
-FORMAT = 2
+FORMAT = 3
 NUMBERS = "fit.arrow"
 MOST_BYTES = 64 * 2**20
 KEY = "glfm_classifier"
@@ -127,14 +127,15 @@ def _numbers_out(trained: Trained) -> dict[str, Array]:
         if not known.levels:
             ends = np.quantile(known.sample, [0.0, 0.5, 1.0], method="nearest")
             out[f"{place[known.column.name]}.sample"] = ends
-    out |= _fit_out(classifier.fitted)
-    out["task_weights"] = classifier.task_weights
+    out |= _fit_out(classifier.fitted, classifier.members)
     out["reference"] = np.array(classifier.reference, dtype=np.int64)
     return out
 
 
-def _fit_out(fitted: Fitted | FittedTasks | FittedDraws) -> dict[str, Array]:
-    """Return q of the experts and the bounds, or all draws and their chains' traces."""
+def _fit_out(
+    fitted: Fitted | FittedTasks | FittedDraws, members: tuple[Member, ...]
+) -> dict[str, Array]:
+    """Return q of the members' experts and the bounds, or all draws and their chains' traces."""
     if isinstance(fitted, FittedDraws):
         draws = {
             name: np.array([getattr(q, name) for q in fitted.draws], dtype=np.float64)
@@ -143,8 +144,12 @@ def _fit_out(fitted: Fitted | FittedTasks | FittedDraws) -> dict[str, Array]:
         }
         flat = {k: v.reshape(-1, *v.shape[2:]) if v.ndim > 3 else v for k, v in draws.items()}
         return {f"draws.{name}": value for name, value in flat.items()} | {"trace": fitted.trace}
-    out = {f"experts.{name}": array for name, array in experts_out(fitted.experts).items()}
-    return out | {"bounds": fitted.bounds}
+    out = {"bounds": fitted.bounds, "weights": np.array([member.weight for member in members])}
+    for i, member in enumerate(members):
+        out |= {f"{i}.experts.{k}": array for k, array in experts_out(member.experts).items()}
+        if member.shares is not None:
+            out[f"{i}.shares"] = member.shares
+    return {f"fit.{name}": array for name, array in out.items()}
 
 
 def _feature_out(feature: Feature) -> dict[str, Array]:
@@ -209,17 +214,17 @@ def _trained(content: dict[str, Any], schema: Schema, numbers: dict[str, Array])
             features.append(_feature_in(known, part))
     target = _column_in(content["target"], resolved, {})
     n_latent = sum(feature.n_latent for feature in features)
-    fitted = _fit_in(numbers, n_latent, len(target.levels), content["converged"] is True)
-    n_experts = (fitted.draws[0] if isinstance(fitted, FittedDraws) else fitted.experts).H
+    task = next((known for known in learnt if known.column.role is Role.TASK), None)
+    n_tasks = None if task is None else len(task.levels)
+    converged = content["converged"] is True
+    fitted = _fit_in(numbers, n_latent, len(target.levels), n_tasks, converged)
     reference = int(take(numbers, "reference", np.int64, ()))
     if not 0 <= reference < len(target.levels):
         raise ValueError(f"'reference' is {reference}")
-    task = next((known for known in learnt if known.column.role is Role.TASK), None)
-    n_tasks = 0 if task is None else len(task.levels)
-    weights = take(numbers, "task_weights", np.float64, (n_tasks, n_experts))
     name = None if task is None else task.column.name
+    members = () if isinstance(fitted, FittedDraws) else fitted.members
     classifier = Classifier(
-        tuple(used), tuple(features), len(target.levels), reference, fitted, name, weights
+        tuple(used), tuple(features), len(target.levels), reference, fitted, members, name
     )
     counts = (int(content["rows"]), int(content["labelled"]), int(content["seed"]))
     return Trained(schema, tuple(names), tuple(learnt), target, classifier, *counts)
@@ -259,7 +264,7 @@ def _feature_in(known: LearntColumn, part: Mapping[str, Array]) -> Feature:
 
 
 def _fit_in(
-    numbers: Mapping[str, Array], P: int, n_levels: int, converged: bool
+    numbers: Mapping[str, Array], P: int, n_levels: int, n_tasks: int | None, converged: bool
 ) -> Fitted | FittedDraws:
     draws = _under(numbers, "draws.")
     if draws:
@@ -267,9 +272,19 @@ def _fit_in(
         if trace.ndim != 2 or trace.dtype != np.float64:
             raise ValueError("'trace' does not fit")
         return FittedDraws(_draws_in(draws, P, n_levels - 1), trace)
-    experts = experts_in(_under(numbers, "experts."), P, n_levels)
-    bounds = take(numbers, "bounds", np.float64, (None,))
-    return Fitted(experts, np.empty((experts.H, 0)), bounds, bounds[-1:], converged)
+    part = _under(numbers, "fit.")
+    bounds, weights = (take(part, name, np.float64, (None,)) for name in ("bounds", "weights"))
+    if not weights.size or not np.all(weights >= 0.0) or abs(weights.sum() - 1.0) > 1e-9:
+        raise ValueError("'weights' does not fit")
+    members = []
+    for i, weight in enumerate(weights):
+        own = _under(part, f"{i}.")
+        experts, shares = experts_in(_under(own, "experts."), P, n_levels), None
+        if n_tasks is not None:
+            shares = take(own, "shares", np.float64, (n_tasks, experts.H))
+        members.append(Member(experts, float(weight), shares))
+    none = np.empty((experts.H, 0))
+    return Fitted(tuple(members), none, bounds, bounds[-1:], converged)
 
 
 def _draws_in(part: Mapping[str, Array], P: int, K: int) -> tuple[Drawn, ...]:

@@ -86,6 +86,7 @@ class Classification:
     cross_validation : None unless asked for
     completed : the table whose features were to be completed, None unless asked for
     stopped : why the fit ended early, None when it did not
+    note : what the table decided of the experts' form, None where there is nothing to say
     """
 
     target: str
@@ -102,6 +103,7 @@ class Classification:
     seconds: float
     stopped: str | None
     warnings: tuple[str, ...]
+    note: str | None = None
 
     @property
     def converged(self) -> bool:
@@ -152,6 +154,7 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
         return out | {"draws": len(fitted.draws), "sweeps": fitted.trace.shape[1], **finite(agreed)}
     return out | {
         "factors": classifier.n_factors,
+        "averaged": [member.weight for member in classifier.members],
         "bound": float(fitted.bounds[-1]),
         "iterations": int(fitted.bounds.size),
         "starts": [float(end) for end in fitted.ends],

@@ -220,6 +220,8 @@ def _report(console: Console, found: Classification, strict: bool, as_json: bool
         console.warn(text)
     if found.stopped:
         console.warn(f"the fit ended early ({found.stopped})")
+    if found.note is not None:
+        console.note(found.note[0].upper() + found.note[1:] + ".")
     console.note(_summary(found))
     if strict and not found.converged:
         console.warn("--strict: the fit has not converged")
@@ -246,6 +248,8 @@ def _summary(found: Classification) -> str:
         text += f", by {counted(fit['experts'], 'expert')} ({how} after "
         if "bound" in fit:
             text += f"{counted(fit['iterations'], 'iteration')}, bound {fit['bound']:.2f})"
+            if len(fit["averaged"]) > 1:
+                text += f", averaged over {counted(len(fit['averaged']), 'start')}"
         else:
             text += f"{counted(fit['sweeps'], 'sweep')}, {counted(fit['draws'], 'draw')} kept)"
     text += f", {found.seconds:.1f} s."

@@ -56,7 +56,29 @@ def test_many_features_depend_on_factors_and_it_is_said(classify: Any, desk: Any
     found = json.loads(run.stdout)
     assert 1 <= found["fit"]["factors"] <= 12
     assert f"25 features by {found['fit']['factors']} factor" in run.stderr
+    assert "25 features are more than a fifth of the 50 rows: half of the starts" in run.stderr
+    assert len(found["fit"]["averaged"]) == 2
     assert found["scores"]["auc"] > 0.85
+
+
+def test_a_cross_validation_says_so_too(desk: Any, here: Callable[..., Any]) -> None:
+    few = [f"x{p}" for p in range(12)]
+    rng = np.random.default_rng(0)
+    rows = [[*(f"{v:.2f}" for v in rng.standard_normal(12)), "yn"[i % 2]] for i in range(24)]
+    desk.put("few.csv", "\n".join(",".join(row) for row in [[*few, "y"], *rows]) + "\n")
+    desk.put("few.yaml", "columns:\n" + "".join(f"  {x}: real\n" for x in few) + "  y: categorical")
+    told = ("--types", "few.yaml", "--target", "y", "--cv", "2", *FAST)
+    said = here("classify", "few.csv", *told).stderr
+    assert "12 features are more than a fifth of the 12 rows: half of the starts" in said
+    assert "a fifth" not in here("classify", "few.csv", *told, "--set", "factors=2").stderr
+
+
+def test_the_best_start_may_predict_alone(classify: Any) -> None:
+    run = classify("-o", "p.csv", "--json", "--set", "average=false")
+    found = json.loads(run.stdout)
+    assert found["fit"]["averaged"] == [1.0]
+    assert found["fit"]["factors"] >= 1
+    assert "experts describe them by" in run.stderr
 
 
 def test_factors_may_be_few_or_none(classify: Any) -> None:

@@ -25,12 +25,13 @@ local.py     q of the rows given the experts, and the statistics that the update
 factors.py   the same for experts of many features, whose covariances are of low rank;
 factor_rows.py, loadings.py   their rows, and where they start
 forms.py     the two forms of experts, as fits see them;  rules.py   what both have
-fit.py       starts, iterations, convergence
+climb.py     iterations of a start, and moves to fewer experts;  merges.py  which two could be one
+fit.py       starts, and which of them predict together
 gates.py, factor_gates.py     new rows: which expert, which label, which missing features
 laws.py      the same, whichever the form is
 drawn.py     the experts as the Gibbs sampler draws them;  gibbs.py    the sampler
 usage.py     many tasks: which of the shared experts each uses
-tasks.py     many tasks: starts and iterations;  merges.py     which two experts could be one
+tasks.py     many tasks: starts and iterations
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from glfm_cli.latent.iqgme.drawn import Drawn
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.fit import Fitted, fit_experts
+from glfm_cli.latent.iqgme.fit import Fitted, Member, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs import FittedDraws, fit_gibbs
 from glfm_cli.latent.iqgme.laws import label_law
-from glfm_cli.latent.iqgme.prior import IqgmeConfig, factors_for
+from glfm_cli.latent.iqgme.prior import IqgmeConfig, factors_for, what_forms
 from glfm_cli.latent.iqgme.rows import Half, Rows
 from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
 from glfm_cli.latent.iqgme.truncation import Between, Largest, Truncation
@@ -62,6 +63,7 @@ __all__ = [
     "LabelLaw",
     "Largest",
     "LowRank",
+    "Member",
     "Rows",
     "Truncation",
     "Usage",
@@ -70,4 +72,5 @@ __all__ = [
     "fit_gibbs",
     "fit_tasks",
     "label_law",
+    "what_forms",
 ]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.errors import NumericalError
+from glfm_cli.latent.iqgme.climb import EMPTY, Climb, Stop
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.forms import Form, form_of, local_step
+from glfm_cli.latent.iqgme.forms import Form, forms_of, local_step
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
@@ -33,103 +33,99 @@ STARTS = (
     (1, False, False), (0, True, True), (2, False, True), (3, True, False),
 )  # fmt: skip
 LLOYD = 15  # iterations of k-means, which only starts the fit
-EMPTY = 1e-4  # rows of an expert that has none
+ROUGH = 10.0  # times the tolerance, with which starts that are not the best may end
 FREE, WEAK = 10, 0.1  # iterations of a free start, and the precision of weights in them
-FALL = 1e-8  # relative fall of the bound that is more than rounding
 
-Stop = Callable[[], bool]
 Watch = Callable[[int, int, float], None]  # start, iteration, bound
 
 
 @dataclass(eq=False)
-class Start:
-    """One start under way; q of the rows is always renewed for its experts.
+class Start(Climb):
+    """One start under way, of one table."""
 
-    free : iterations in which (zeta, lam) stay as they were at the start
-    """
-
-    experts: Any  # of the form's kind, as the sums
     local: Local
-    sums: Any = None
-    bounds: list[float] = field(default_factory=list)
-    quiet: int = 0  # iterations, twice running, that hardly raised the bound
-    free: int = 0
 
-    @property
-    def converged(self) -> bool:
-        """Return whether the bound has stopped rising."""
-        return self.quiet >= 2
-
-    def run(
-        self,
-        rows: Rows,
-        form: Form,
-        config: IqgmeConfig,
-        iterations: int,
-        pool: ThreadPoolExecutor | None = None,
-        stop: Stop | None = None,
-        watch: Callable[[int, float], None] | None = None,
-    ) -> None:
-        """Iterate until so many iterations are made in all, it has converged, or `stop` says so."""
-        while not self.converged and len(self.bounds) < iterations:
-            if self.sums is not None:
-                if stop is not None and stop():
-                    return
-                self._update(form, self.sums)
-            self.sums = local_step(form, rows, self.experts, self.local, pool)
-            bound = self.sums.log_norm + self.experts.bound(form.prior)
-            rise = rise_of(self.bounds, bound)
-            self.bounds.append(bound)
-            still = rise < config.tolerance * abs(bound) and len(self.bounds) > self.free
-            self.quiet = self.quiet + 1 if still else 0
-            if watch is not None:
-                watch(len(self.bounds), bound)
+    def _renew(self, data: Rows, form: Form, pool: ThreadPoolExecutor | None) -> float:
+        self.sums = local_step(form, data, self.experts, self.local, pool)
+        return float(self.sums.log_norm) + float(self.experts.bound(form.prior))
 
     def _update(self, form: Form, s: Any) -> None:
         """Update the experts, in the order of their sizes if that raises the bound."""
         alpha = self.experts.alpha
         order = np.argsort(-s.n, kind="stable")
         if stick_evidence(s.n[order], alpha) > stick_evidence(s.n, alpha):
-            s, self.local = s.ordered(order), self.local.ordered(order)
-            self.experts = self.experts.ordered(order)
+            s = self._keep(s, order)
         # Empty experts but one cost time and, for the uncertainty of what they might be, bound.
         kept = int(np.max(np.flatnonzero(s.n > EMPTY), initial=0)) + 2
         if kept < s.n.size:
-            first = np.arange(kept)
-            s, self.local = s.ordered(first), self.local.ordered(first)
-            self.experts = self.experts.ordered(first)
+            s = self._keep(s, np.arange(kept))
         self.experts.update(form.prior, s, hold=len(self.bounds) < self.free)
 
+    def _keep(self, s: Any, order: Array) -> Any:
+        """Keep some experts, in another order; return their sums."""
+        self.local, self.experts = self.local.ordered(order), self.experts.ordered(order)
+        return s.ordered(order)
 
-def rise_of(bounds: list[float], bound: float) -> float:
-    """Return how much the bound rose; NumericalError when it is no number or it fell."""
-    if not np.isfinite(bound):
-        raise NumericalError("the bound of the mixture of experts is not a finite number")
-    if not bounds:
-        return np.inf
-    rise = bound - bounds[-1]
-    if rise < -FALL * abs(bound):
-        raise NumericalError(
-            f"the bound of the mixture of experts fell from {bounds[-1]:.10g} to {bound:.10g}"
-        )
-    return rise
+    def _shares(self) -> Array:
+        return self.local.rho
+
+    def _with_joined(self, a: int, b: int, form: Form) -> Start:
+        rho = self.local.rho.copy()
+        rho[a], rho[b] = rho[a] + rho[b], 0.0
+        local = replace(self.local.joined(a, b, self.sums.n), rho=rho)
+        return self._with(self.sums.joined(a, b), local, np.append(self._others(b), b), form)
+
+    def _without(self, a: int, form: Form) -> Start:
+        return self._with(self.sums, self.local, self._others(a), form)
+
+    def _others(self, a: int) -> Array:
+        return np.delete(np.arange(self.sums.n.size), a)
+
+    def _with(self, s: Any, local: Local, order: Array, form: Form) -> Start:
+        """Return a copy with some experts, updated for these sums."""
+        trial = Start(self.experts, local)
+        s = trial._keep(s, order)
+        trial.experts.update(form.prior, s)
+        return trial
+
+    def _become(self, trial: Start) -> None:
+        self.experts, self.local = trial.experts, trial.local
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One of the fits that predict together.
+
+    weight : of its predictions; those of all members add up to 1
+    shares : (J, H) of the experts in each of J tasks, None for one task
+    """
+
+    experts: Experts | FactorExperts
+    weight: float
+    shares: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The best of several starts.
+    """The best of several starts, and those that predict with it.
 
-    experts : q of what rows share;  rho : (H, n) responsibilities of the rows it was fitted to
+    members : the best first
+    rho : (H, n) responsibilities of the best for the rows it was fitted to
     bounds : the bound after every iteration of the best start
     ends : the bound that each start reached; NaN where it was not made
     converged : whether the best met the tolerance
     """
 
-    experts: Experts | FactorExperts
+    members: tuple[Member, ...]
     rho: Array
     bounds: Array
     ends: Array
     converged: bool
+
+    @property
+    def experts(self) -> Experts | FactorExperts:
+        """Return q of the best start."""
+        return self.members[0].experts
 
 
 def fit_experts(
@@ -141,7 +137,7 @@ def fit_experts(
     stop: Stop | None = None,
     watch: Watch | None = None,
 ) -> Fitted:
-    """Return the mixture with the best bound among starts, one from each random stream.
+    """Return the mixtures with the best bounds among starts, one from each random stream.
 
     Parameters
     ----------
@@ -160,63 +156,100 @@ def fit_experts(
     NumericalError
         The numbers broke down.
     """
-    form = form_of(config, [rows])
-    make = partial(begin, rows, form, config)
-    run = partial(Start.run, rows=rows, form=form, config=config, pool=pool)
-    best, ends = race(make, run, config, streams, stop, watch)
-    return Fitted(best.experts, best.local.rho, np.array(best.bounds), ends, best.converged)
+    forms = forms_of(config, [rows])
+    make = partial(begin, rows, config=config)
+    run = partial(Start.run, data=rows, pool=pool)
+    found, ends = race(make, run, forms, config, streams, stop, watch)
+    weights = weights_of([start.bounds[-1] for start in found], forms, rows.n_label)
+    members = tuple(Member(start.experts, w) for start, w in zip(found, weights, strict=True))
+    best = found[0]
+    return Fitted(members, best.local.rho, np.array(best.bounds), ends, best.converged)
+
+
+def weights_of(bounds: Sequence[float], forms: Sequence[Form], n_label: int) -> list[float]:
+    """Return the weights of fits of these bounds: exp(bound / number of numbers of an expert).
+
+    What a bound leaves out of the log evidence grows with the numbers whose dependence q leaves
+    out, so that differences no larger than their number say little of which fit is better.
+    """
+    slack = max(form.numbers(n_label) for form in forms)
+    weight = np.exp((np.array(bounds) - max(bounds)) / slack)
+    return [float(w) for w in weight / weight.sum()]
 
 
 class Runs(Protocol):
     """A start under way."""
 
     bounds: list[float]
+    quiet: int
 
 
 OneStart = TypeVar("OneStart", bound=Runs)
 
 
 def race(
-    make: Callable[[np.random.Generator, int], OneStart],
+    make: Callable[..., OneStart],
     run: Callable[..., None],
+    forms: Sequence[Form],
     config: IqgmeConfig,
     streams: list[np.random.Generator],
     stop: Stop | None,
     watch: Watch | None,
-) -> tuple[OneStart, Array]:
-    """Return the start with the best bound, and the bounds that all reached (NaN: not made).
+) -> tuple[list[OneStart], Array]:
+    """Return the starts run to their end, the best first, and the bounds that all reached.
 
-    Every start makes `config.short` iterations; the better half goes on for twice as many, and so
-    on, and the last until it has converged.
+    Every start makes `config.short` iterations. Of each form the better half goes on, most of the
+    way, and the best of them until it has converged; or, where one is to predict alone, the better
+    half of all goes on for twice as many iterations, and so on.
 
     Parameters
     ----------
     make : callable
-        Given a random stream and its place, returns a start.
+        Given `form`, `rng` and its place `i`, returns a start.
     run : callable
-        Given a start and `iterations`, `stop` and `watch`, lets it go on.
-    """
-    ends = np.full(len(streams), np.nan)
-    alive: list[tuple[int, OneStart]] = []
+        Given a start and `form`, `iterations`, `stop` and `watch`, lets it go on.
+    forms : sequence of Form
+        The first starts are of the first form, and so on.
 
-    def go_on(i: int, start: OneStart, iterations: int) -> None:
+    The bounds of starts that were not made are NaN.
+    """
+    n = len(streams)
+    ends = np.full(n, np.nan)
+    alive: dict[int, OneStart] = {}
+
+    def form_at(i: int) -> int:
+        return i * len(forms) // n
+
+    def go_on(i: int, iterations: int, config: IqgmeConfig = config) -> None:
         told = None if watch is None else partial(watch, i)
-        run(start, iterations=min(iterations, config.iterations), stop=stop, watch=told)
-        ends[i] = start.bounds[-1]
+        most = min(iterations, config.iterations)
+        run(alive[i], form=forms[form_at(i)], config=config, iterations=most, stop=stop, watch=told)
+        ends[i] = alive[i].bounds[-1]
+
+    def better(among: list[int]) -> list[int]:
+        return sorted(among, key=lambda i: -ends[i])[: (len(among) + 1) // 2]
 
     for i, rng in enumerate(streams):
         if alive and stop is not None and stop():
             break
-        alive.append((i, make(rng, i)))
-        go_on(*alive[-1], config.short)
-    budget = config.short
-    while len(alive) > 1:
-        alive = sorted(alive, key=lambda one: -one[1].bounds[-1])[: (len(alive) + 1) // 2]
-        budget *= 2
-        for i, start in alive[: len(alive) if len(alive) > 1 else 0]:
-            go_on(i, start, budget)
-    go_on(*alive[0], config.iterations)
-    return alive[0][1], ends
+        alive[i] = make(form=forms[form_at(i)], rng=rng, i=i)
+        go_on(i, config.short)
+    if config.average:
+        of_form = [[i for i in alive if form_at(i) == f] for f in range(len(forms))]
+        left = [i for among in of_form for i in better(among)]
+    else:
+        left, budget = list(alive), config.short
+        while len(left) > 1:
+            left, budget = better(left), 2 * budget
+            for i in left if len(left) > 1 else []:
+                go_on(i, budget)
+    rough = replace(config, tolerance=ROUGH * config.tolerance)
+    for i in left if len(left) > 1 else []:
+        go_on(i, config.iterations, rough)
+    best = max(left, key=lambda i: float(ends[i]))
+    alive[best].quiet = 0
+    go_on(best, config.iterations)
+    return [alive[i] for i in sorted(left, key=lambda i: -ends[i])], ends
 
 
 # ------------------------------------------------------------------------------------ starts

@@ -27,7 +27,7 @@ from glfm_cli.latent.iqgme.local import (
     sum_block,
 )
 from glfm_cli.latent.iqgme.merges import candidates
-from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior, factors_for
+from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior, forms_for
 from glfm_cli.latent.iqgme.rows import Block, Rows, Run
 
 Array = NDArray[Any]
@@ -78,6 +78,9 @@ class Form(Protocol):
 
     def add(self, s: Any, q: Any, block: Any, placed: Any, rho: Array, local: Local) -> None:
         """Add a block's rows to sums; rho (H, b)."""
+
+    def numbers(self, n_label: int) -> int:
+        """Return how many numbers describe an expert of labels of so many variables."""
 
     def candidates(self, q: Any, s: Any, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one, the best first."""
@@ -139,6 +142,11 @@ class Full:
     ) -> None:
         """Add a block's rows to sums."""
         sum_block(s, block, placed, rho, local.t[:, block.rows])
+
+    def numbers(self, n_label: int) -> int:
+        """Return how many numbers describe a centre, a covariance and a rule."""
+        P = self.prior.m0.size
+        return int(P * (P + 3) // 2 + n_label * (P + 1))
 
     def candidates(self, q: Experts, s: Statistics, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one."""
@@ -228,16 +236,21 @@ class Factored:
         """Add a run's rows to sums."""
         sum_run(s, block, np.flatnonzero(q.unit), placed, rho, local.t[:, block.rows])
 
+    def numbers(self, n_label: int) -> int:
+        """Return how many describe a centre, a covariance of rank L plus a diagonal, and a rule."""
+        P, L = self.prior.P, self.prior.L
+        return P * (L + 2) + n_label * (L + 1)
+
     def candidates(self, q: FactorExperts, s: FactorSums, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one."""
         return candidates(q.core, self.prior.core, s.core, least)
 
 
-def form_of(config: IqgmeConfig, tables: Sequence[Rows]) -> Form:
-    """Return the form that a configuration asks for, or the one that suits the tables."""
-    rows = tables[0]
-    factors = factors_for(config, sum(len(one.x) for one in tables), rows.n_features)
-    return Factored(config, tables, factors) if factors else Full(config, rows.n_features)
+def forms_of(config: IqgmeConfig, tables: Sequence[Rows]) -> list[Form]:
+    """Return the forms that a configuration asks for, or those that suit the tables."""
+    P = tables[0].n_features
+    every = forms_for(config, sum(len(one.x) for one in tables), P)
+    return [Factored(config, tables, L) if L else Full(config, P) for L in every]
 
 
 def local_step(

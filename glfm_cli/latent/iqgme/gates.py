@@ -46,11 +46,11 @@ class LabelLaw:
     x_var: Array
 
     @classmethod
-    def average(cls, laws: Sequence[LabelLaw]) -> LabelLaw:
-        """Return the mixture of several laws of the same rows, each as probable."""
-        join = np.concatenate
+    def average(cls, laws: Sequence[LabelLaw], weights: Sequence[float] | None = None) -> LabelLaw:
+        """Return the mixture of several laws of the same rows, each as probable or by weights."""
+        join, each = np.concatenate, weights or [1.0 / len(laws)] * len(laws)
         return cls(
-            join([law.gate for law in laws]) / len(laws),
+            join([weight * law.gate for weight, law in zip(each, laws, strict=True)]),
             join([law.mean for law in laws]),
             join([law.var for law in laws]),
             join([law.x for law in laws]),

@@ -56,6 +56,14 @@ class Local:
         """Return the same of some experts, in another order."""
         return Local(self.rho[order], self.t[order], self.y[order])
 
+    def joined(self, a: int, b: int, n: Array) -> Local:
+        """Return a copy in which expert a stands for b, too; n (H,) are the rows of each."""
+        share = n[[a, b]] / n[[a, b]].sum()
+        t, y = self.t.copy(), self.y.copy()
+        t[a] = share[0] * t[a] + share[1] * t[b]
+        y[a] = share[0] * y[a] + share[1] * y[b]
+        return Local(self.rho, t, y)
+
 
 @dataclass(frozen=True, eq=False)
 class Gaps:

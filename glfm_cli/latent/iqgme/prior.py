@@ -14,6 +14,8 @@ Array = NDArray[Any]
 
 FACTORS = 15  # where the table decides
 FEWEST = 12  # features that are modelled by factors unless asked for
+MOST_BOTH = 100  # features that half of the starts give full covariances, whatever the table
+ROWS_EACH = 20  # rows for each feature from which full covariances alone will do
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class IqgmeConfig:
     sweeps : of every chain of the sampler, of which the second half is kept from
     draws : kept of every chain
     tolerance : relative rise of the bound, twice running, at which the fit has converged
+    average : whether the better half of the starts predict together, or the best alone
     """
 
     experts: int = 20
@@ -56,6 +59,7 @@ class IqgmeConfig:
     iterations: int = 1000
     short: int = 20
     tolerance: float = 1e-5
+    average: bool = True
     inference: Literal["variational", "gibbs"] = "variational"
     sweeps: int = 400
     draws: int = 20
@@ -87,7 +91,44 @@ def factors_for(config: IqgmeConfig, n_rows: int, n_features: int) -> int:
         return min(config.factors, n_features)
     if 5 * n_features <= n_rows or n_features < FEWEST:
         return 0
+    return _most_factors(n_rows, n_features)
+
+
+def _most_factors(n_rows: int, n_features: int) -> int:
     return max(1, min(FACTORS, n_features // 2, n_rows // 4))
+
+
+def forms_for(config: IqgmeConfig, n_rows: int, n_features: int) -> tuple[int, ...]:
+    """Return how many factors experts have in each form that starts come in, 0 for none.
+
+    Unless the configuration says, starts that predict together come in both where features are
+    many, but not so many that full covariances take too long, nor rows so many that these can do
+    without factors: which form is better differs from table to table, and so does it whether the
+    bound knows.
+    """
+    factors = factors_for(config, n_rows, n_features)
+    if config.factors is not None or not config.average:
+        return (factors,)
+    if FEWEST <= n_features <= MOST_BOTH and n_rows <= ROWS_EACH * n_features:
+        return (factors, 0) if factors else (0, _most_factors(n_rows, n_features))
+    return (factors,)
+
+
+def what_forms(config: IqgmeConfig, n_rows: int, n_features: int, starts: int) -> str | None:
+    """Return what is to be said where the table decided that features depend on factors."""
+    if config.factors is not None:
+        return None
+    forms = forms_for(config, n_rows, n_features)[:starts]
+    factors = max(forms)
+    if not factors:
+        return None
+    more = 5 * n_features > n_rows
+    why = "more than a fifth of" if more else f"more than one for {ROWS_EACH} of"
+    who = "half of the starts describe" if 0 in forms else "experts describe"
+    return (
+        f"{n_features} features are {why} the {n_rows} rows: {who} them by {factors} factors at "
+        "most (--set factors=0 for none)"
+    )
 
 
 class SharePrior(Protocol):

@@ -11,20 +11,20 @@ Given the experts, tasks are independent of one another, and are worked on by th
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm_cli.latent.iqgme.climb import EMPTY, TINY, Climb, Stop
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.fit import CERTAIN, EMPTY, Stop, race, rise_of, start_clusters
-from glfm_cli.latent.iqgme.forms import Form, form_of
+from glfm_cli.latent.iqgme.fit import CERTAIN, Member, race, start_clusters, weights_of
+from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.local import Local, over
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
@@ -33,68 +33,20 @@ from glfm_cli.latent.iqgme.usage import Chosen, Usage, choose, join_atoms
 
 Array = NDArray[Any]
 
-TRIALS = 4  # joins, one after another, that do not raise the bound before no more are tried
-
 
 @dataclass(eq=False)
-class TaskStart:
-    """One start under way.
+class TaskStart(Climb):
+    """One start under way, of many tasks.
 
     locals : q of each task's rows; rho is of its atoms, t and y of the experts
     """
 
-    experts: Any  # of the form's kind, as the sums
     usage: Usage
     locals: list[Local]
-    sums: Any = None
-    bounds: list[float] = field(default_factory=list)
-    quiet: int = 0
-    joined: bool = False  # whether joins have been tried since it last settled
 
-    @property
-    def converged(self) -> bool:
-        """Return whether the bound has stopped rising and no two experts want to be one."""
-        return self.quiet >= 2 and self.joined
-
-    def run(
-        self,
-        tables: Sequence[Rows],
-        form: Form,
-        config: IqgmeConfig,
-        iterations: int,
-        pool: ThreadPoolExecutor | None = None,
-        stop: Stop | None = None,
-        watch: Callable[[int, float], None] | None = None,
-    ) -> None:
-        """Iterate until so many iterations are made in all, it has converged, or `stop` says so."""
-        while not self.converged and len(self.bounds) < iterations:
-            if stop is not None and self.bounds and stop():
-                return
-            if self.quiet >= 2:
-                self._join(tables, form, config, pool)
-            else:
-                self._iterate(tables, form, config, pool)
-            if watch is not None:
-                watch(len(self.bounds), self.bounds[-1])
-
-    def _iterate(
-        self,
-        tables: Sequence[Rows],
-        form: Form,
-        config: IqgmeConfig,
-        pool: ThreadPoolExecutor | None,
-    ) -> None:
-        if self.sums is not None:
-            self._update(form, self.sums)
-        bound = self._renew(tables, form, pool)
-        rise = rise_of(self.bounds, bound)
-        self.bounds.append(bound)
-        self.quiet = self.quiet + 1 if rise < config.tolerance * abs(bound) else 0
-        self.joined = self.joined and self.quiet > 0
-
-    def _renew(self, tables: Sequence[Rows], form: Form, pool: ThreadPoolExecutor | None) -> float:
+    def _renew(self, data: Sequence[Rows], form: Form, pool: ThreadPoolExecutor | None) -> float:
         """Renew q of the rows and atoms; return the bound."""
-        self.sums, value = task_step(form, tables, self.experts, self.usage, self.locals, pool)
+        self.sums, value = task_step(form, data, self.experts, self.usage, self.locals, pool)
         return value + self.usage.bound(form.prior) + self.experts.bound(form.prior)
 
     def _update(self, form: Form, s: Any) -> None:
@@ -141,50 +93,37 @@ class TaskStart:
             local.t, local.y = local.t[order], local.y[order]
         return s.ordered(order)
 
-    def _join(
-        self,
-        tables: Sequence[Rows],
-        form: Form,
-        config: IqgmeConfig,
-        pool: ThreadPoolExecutor | None,
-    ) -> None:
-        """Try to make pairs of experts one, and keep what raises the bound."""
-        assert self.sums is not None
-        self.joined = True
-        for a, b in form.candidates(self.experts, self.sums, EMPTY)[:TRIALS]:
-            trial = self._with_joined(a, b, form)
-            bound = trial._renew(tables, form, pool)
-            for _ in range(2):  # its rows settle before it is judged
-                assert trial.sums is not None
-                trial._update(form, trial.sums)
-                bound = trial._renew(tables, form, pool)
-            if bound > self.bounds[-1] + config.tolerance * abs(bound):
-                self.experts, self.usage, self.locals = trial.experts, trial.usage, trial.locals
-                self.sums, self.quiet, self.joined = trial.sums, 0, False
-                self.bounds.append(bound)
-                return
+    def _shares(self) -> Array:
+        every = zip(self.usage.sigma, self.locals, strict=True)
+        return np.hstack([sigma.T @ local.rho for sigma, local in every])
 
     def _with_joined(self, a: int, b: int, form: Form) -> TaskStart:
-        """Return a copy in which expert b's atoms and rows are a's."""
-        assert self.sums is not None
-        trial = TaskStart(copy.copy(self.experts), copy.copy(self.usage), [], None)
-        sigma = self.usage.sigma.copy()
-        share = self.sums.n[[a, b]] / self.sums.n[[a, b]].sum()
+        n, sigma = self.sums.n, self.usage.sigma.copy()
         sigma[:, :, a] += sigma[:, :, b]
         sigma[:, :, b] = 0.0
+        kept = []
         for j, local in enumerate(self.locals):
             rho, sigma[j] = join_atoms(local.rho, sigma[j])
-            t, y = local.t.copy(), local.y.copy()
-            t[a] = share[0] * t[a] + share[1] * t[b]
-            y[a] = share[0] * y[a] + share[1] * y[b]
-            trial.locals.append(Local(rho, t, y))
-        s = self.sums.joined(a, b)
-        trial.usage.sigma = sigma
+            kept.append(replace(local.joined(a, b, n), rho=rho))
+        order = np.append(np.delete(np.arange(n.size), b), b)
+        return self._with(self.sums.joined(a, b), kept, sigma, order, form)
+
+    def _without(self, a: int, form: Form) -> TaskStart:
+        sigma = self.usage.sigma + TINY  # atoms that were surely this expert may be any
+        kept = [replace(local) for local in self.locals]
+        order = np.delete(np.arange(self.sums.n.size), a)
+        return self._with(self.sums, kept, sigma, order, form)
+
+    def _with(self, s: Any, kept: list[Local], sigma: Array, order: Array, form: Form) -> TaskStart:
+        """Return a copy with some experts, updated for these sums."""
+        trial = TaskStart(self.experts, replace(self.usage, sigma=sigma), kept)
         trial.usage.update_sticks(form.prior, trial._rows_of_atoms())
-        order = np.append(np.delete(np.arange(s.n.size), b), b)
         s = trial._keep(s, order)
         trial.experts.update(form.prior, s, trial.usage.counts)
         return trial
+
+    def _become(self, trial: TaskStart) -> None:
+        self.experts, self.usage, self.locals = trial.experts, trial.usage, trial.locals
 
 
 def task_step(
@@ -225,16 +164,21 @@ def task_step(
 
 @dataclass(frozen=True, eq=False)
 class FittedTasks:
-    """The best of several starts; as `Fitted`, with what tasks use.
+    """The best of several starts; as `Fitted`, with what tasks use of the best.
 
     usage : Usage
     """
 
-    experts: Experts | FactorExperts
+    members: tuple[Member, ...]
     usage: Usage
     bounds: Array
     ends: Array
     converged: bool
+
+    @property
+    def experts(self) -> Experts | FactorExperts:
+        """Return q of the best start."""
+        return self.members[0].experts
 
 
 def fit_tasks(
@@ -247,13 +191,17 @@ def fit_tasks(
     watch: Callable[[int, int, float], None] | None = None,
 ) -> FittedTasks:
     """Return the experts of several tasks, one table of rows each; as `fit_experts`."""
-    form = form_of(config, tables)
-    make = partial(begin_tasks, tables, form, config)
-    best, ends = race(
-        make, partial(TaskStart.run, tables=tables, form=form, config=config, pool=pool),
-        config, streams, stop, watch,
-    )  # fmt: skip
-    return FittedTasks(best.experts, best.usage, np.array(best.bounds), ends, best.converged)
+    forms = forms_of(config, tables)
+    make = partial(begin_tasks, tables, config=config)
+    run = partial(TaskStart.run, data=tables, pool=pool)
+    found, ends = race(make, run, forms, config, streams, stop, watch)
+    weights = weights_of([start.bounds[-1] for start in found], forms, tables[0].n_label)
+    members = tuple(
+        Member(start.experts, w, start.usage.weights)
+        for start, w in zip(found, weights, strict=True)
+    )
+    best = found[0]
+    return FittedTasks(members, best.usage, np.array(best.bounds), ends, best.converged)
 
 
 def begin_tasks(

@@ -1,0 +1,135 @@
+"""Moves of a fit to fewer experts, and the fits that predict together."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from iqgme_problems import Array, problem, signs, three_gaussians
+
+from glfm_cli.latent.iqgme import IqgmeConfig, LabelLaw, Rows, fit_experts, label_law
+from glfm_cli.latent.iqgme.fit import Start, begin, weights_of
+from glfm_cli.latent.iqgme.forms import Form, forms_of
+from glfm_cli.latent.iqgme.prior import forms_for, what_forms
+from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks
+
+CONFIG = IqgmeConfig(experts=16)
+
+
+def groups(seed: int, n: int = 120) -> Rows:
+    rng = np.random.default_rng(seed)
+    x, y = three_gaussians(n, rng)
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    known = rng.random(x.shape) >= 0.1
+    return Rows(np.where(known, x, 0.0), known, signs(y), np.ones(n, dtype=bool))
+
+
+def ran(rows: Rows, iterations: int, *, moves: bool) -> tuple[Start, Form]:
+    """Return a start with as many clusters of rows as there may be experts."""
+    (form,) = forms_of(CONFIG, [rows])
+    start = begin(rows, form, CONFIG, np.random.default_rng(0), 0)
+    if not moves:
+        start._simpler = lambda form: iter(())  # type: ignore[method-assign]
+    start.run(rows, form, CONFIG, iterations)
+    return start, form
+
+
+def test_experts_are_joined_or_taken_away_where_the_bound_rises(seed: int) -> None:
+    rows = groups(seed)
+    without, _ = ran(rows, 1000, moves=False)
+    start, form = ran(rows, 1000, moves=True)
+    bounds = np.array(start.bounds)
+    assert start.converged
+    assert np.all(np.diff(bounds) >= -1e-8 * np.abs(bounds[1:]))
+    assert start.bounds[-1] > without.bounds[-1] + 1.0
+    assert np.sum(start.experts.pi > 0.02) < np.sum(without.experts.pi > 0.02)
+    assert start.sums.n.sum() == pytest.approx(len(rows.x))
+    renewed = copy.deepcopy(start)._renew(rows, form, None)
+    assert renewed >= bounds[-1] - 1e-8 * abs(bounds[-1])
+
+
+def arrays(start: Any) -> dict[str, Array]:
+    """Return copies of all arrays that a start holds."""
+    found: dict[str, Array] = {}
+    parts = {"q": start.experts, "s": start.sums}
+    locals_ = start.locals if isinstance(start, TaskStart) else [start.local]
+    parts |= {f"local {j}": local for j, local in enumerate(locals_)}
+    parts |= {"usage": start.usage} if isinstance(start, TaskStart) else {}
+    for name, part in parts.items():
+        values = {
+            k: np.array(v) for k, v in vars(part).items() if isinstance(v, np.ndarray | float)
+        }
+        found |= {f"{name}.{key}": value for key, value in values.items()}
+    return found
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_move_that_is_not_kept_leaves_everything_as_it_was(many: bool, seed: int) -> None:
+    config = IqgmeConfig(experts=4, shared_experts=6)
+    tables: Any = [problem(seed + j, n=30, discrete=True) for j in range(2 if many else 1)]
+    (form,) = forms_of(config, tables)
+    rng, data = np.random.default_rng(seed), tables if many else tables[0]
+    start: Any = (begin_tasks if many else begin)(data, form, config, rng, 0)
+    start.run(data, form, config, 6)
+    before = arrays(start)
+    assert len(before) > 20
+    for trial in (start._with_joined(0, 1, form), start._without(1, form)):
+        for _ in range(2):
+            trial._renew(data, form, None)
+            trial._update(form, trial.sums)
+        assert trial.experts.H <= start.experts.H
+    after = arrays(start)
+    assert [name for name in before if not np.array_equal(before[name], after[name])] == []
+
+
+# Fits that predict together ------------------------------------------------------------------
+
+
+def test_the_better_half_of_the_starts_predicts_by_its_weights(seed: int) -> None:
+    rows = groups(seed, 60)
+    config = IqgmeConfig(experts=6, iterations=30)
+    fit = fit_experts(rows, config, [np.random.default_rng(s) for s in range(4)])
+    assert len(fit.members) == 2
+    weights = [member.weight for member in fit.members]
+    assert weights[0] >= weights[1] > 0.0
+    assert fit.experts is fit.members[0].experts
+    assert fit.bounds[-1] == max(fit.ends)
+    laws = [label_law(rows, member.experts) for member in fit.members]
+    each = [law.probability_above() for law in laws]
+    together = LabelLaw.average(laws, weights).probability_above()
+    assert np.allclose(together, weights[0] * each[0] + weights[1] * each[1])
+
+
+def test_the_best_may_predict_alone(seed: int) -> None:
+    config = IqgmeConfig(experts=6, iterations=30, average=False)
+    fit = fit_experts(groups(seed, 60), config, [np.random.default_rng(s) for s in range(4)])
+    assert [member.weight for member in fit.members] == [1.0]
+
+
+def test_weights_follow_the_bounds_on_the_scale_of_an_experts_numbers() -> None:
+    rows = groups(0, 30)
+    forms = forms_of(CONFIG, [rows])
+    slack = forms[0].numbers(1)
+    assert slack == 2 + 3 + 3  # a centre, a covariance and a rule of two features
+    weights = weights_of([-10.0, -10.0 - slack, -10.0], forms, 1)
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights[1] == pytest.approx(weights[0] * np.exp(-1.0))
+    assert weights[0] == weights[2]
+
+
+def test_starts_come_in_both_forms_where_features_are_many() -> None:
+    auto = IqgmeConfig()
+    assert forms_for(auto, 300, 34) == (0, 15)  # half of the starts each
+    assert forms_for(auto, 100, 34) == (15, 0)  # features outnumber a fifth of the rows
+    assert forms_for(auto, 1000, 34) == (0,)
+    assert forms_for(auto, 120, 620) == (15,)
+    assert forms_for(auto, 100, 9) == (0,)
+    assert forms_for(IqgmeConfig(average=False), 100, 34) == (15,)
+    assert forms_for(IqgmeConfig(average=False), 300, 34) == (0,)
+    assert forms_for(IqgmeConfig(factors=3), 300, 34) == (3,)
+    assert what_forms(auto, 300, 9, 8) is None
+    assert what_forms(auto, 300, 34, 1) is None
+    assert "more than a fifth of the 100 rows" in str(what_forms(auto, 100, 34, 1))
+    assert "half of the starts" in str(what_forms(auto, 300, 34, 2))
