@@ -2,17 +2,19 @@
 
     python benchmarks/tasks.py FILE [--task paper_task] [--target label] [--rows 20,50,100,300]
         [--hidden 0,25,50,75] [--trials 10] [--chains 4] [--group terrain] [--tasks N]
-        [--methods alone,pooled] [--json OUT]
+        [--methods alone,pooled] [--pairs c-e,g-y,...] [--test N] [--json OUT]
 
 FILE is a table with numeric features, a column that names tasks and one with two labels, such as
 the 29 radar fields with land mines of [Xue and others 2007], of which 19 are used in [iQGME
-section 4.4.1]. In every trial so many rows of each task are drawn for training, one of each label
-among them, the same share of all features is hidden in training and test rows, and the other rows
-are predicted. Printed for each number of rows and share: the mean over tasks of the area under the
-ROC curve, its mean and standard error over trials, for `together` (shared experts), `alone` (a fit
-for each task) and `pooled` (the task is not told); and, with --group, how well similarities tell
-pairs of tasks within a group from pairs across (area under the ROC curve; figures 4.4 and 4.6 of
-the thesis).
+section 4.4.1]; or, with --pairs, a table of pictures `p_...` of letters, in which every task is to
+tell two letters apart (section 4.4.2). In every trial so many rows of each task are drawn for
+training, one of each label among them, the same share of all features is hidden in training and
+test rows, and the other rows are predicted. Printed for each number of rows and share: the mean
+over tasks of the area under the ROC curve, its mean and standard error over trials, for `together`
+(shared experts), `alone` (a fit for each task) and `pooled` (the task is not told); and, with
+--group, how well similarities tell pairs of tasks within a group from pairs across (area under the
+ROC curve), those of each trial and, as in figures 4.4 and 4.6 of the thesis, the sum of those of
+all trials.
 """
 
 from __future__ import annotations
@@ -38,9 +40,19 @@ Array = np.ndarray
 class Problem:
     """Features x (n, P), labels (n,) 0 or 1, tasks (n,) from 0, the group of each task."""
 
-    def __init__(self, path: Path, task: str, target: str, group: str | None, most: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        task: str,
+        target: str,
+        group: str | None,
+        most: int,
+        pairs: str | None = None,
+    ) -> None:
         table = pq.read_table(path)
         frame = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+        if pairs is not None:
+            frame = as_pairs(frame, task, target, pairs.split(","))
         here = ~np.isnan(frame[task].astype(np.float64))
         frame = {name: values[here] for name, values in frame.items()}
         names, code = np.unique(frame[task], return_inverse=True)
@@ -67,15 +79,35 @@ class Problem:
         return out
 
 
+def as_pairs(frame: dict[str, Array], task: str, target: str, pairs: list[str]) -> dict[str, Array]:
+    """Return the rows of each pair of labels, "a-b", as a task; of three labels rows come twice."""
+    rows, number, second = [], [], []
+    for j, pair in enumerate(pairs):
+        first, other = pair.split("-")
+        own = np.flatnonzero(np.isin(frame[target], [first, other]))
+        rows.append(own)
+        number.append(np.full(own.size, float(j)))
+        second.append((frame[target][own] == other).astype(np.int64))
+    at = np.concatenate(rows)
+    out = {name: values[at] for name, values in frame.items() if name.startswith("p_")}
+    return out | {task: np.concatenate(number), target: np.concatenate(second)}
+
+
 def encoded(column: Column, index: int, x: Array, levels: tuple[str, ...]) -> EncodedColumn:
     """Return an encoded column of values, NaN where missing."""
     return EncodedColumn(column, index, x, ~np.isnan(x), np.zeros(x.size, dtype=bool), levels)
 
 
 def trial(
-    problem: Problem, n_rows: int, hidden: float, chains: int, seed: int, methods: list[str]
-) -> tuple[dict[str, float], float]:
-    """Return the mean area over tasks by method, and how well similarities tell groups apart."""
+    problem: Problem,
+    n_rows: int,
+    hidden: float,
+    chains: int,
+    seed: int,
+    methods: list[str],
+    most_test: int,
+) -> tuple[dict[str, float], Array]:
+    """Return the mean area over tasks by method, and how alike tasks are (J, J)."""
     rng = np.random.default_rng([seed, n_rows, int(100 * hidden)])
     x = np.where(rng.random(problem.x.shape) < hidden, np.nan, problem.x)
     order = rng.permutation(len(x))
@@ -87,7 +119,8 @@ def trial(
         first = [own[problem.y[own] == label][0] for label in (0.0, 1.0)]
         own = np.concatenate([first, own[~np.isin(own, first)]])
         rank[own] = np.arange(own.size)
-    train, test = np.flatnonzero(rank < n_rows), np.flatnonzero(rank >= n_rows)
+    train = np.flatnonzero(rank < n_rows)
+    test = np.flatnonzero((rank >= n_rows) & (rank < n_rows + most_test))
     together = problem.columns(x, problem.task)
     pooled = together[:-1]
 
@@ -115,8 +148,9 @@ def trial(
         for name, values in p.items():
             areas[name].append(auc(hit, values[mine]))
     means = {name: float(np.nanmean(values)) for name, values in areas.items()}
-    alike = TaskUsage("task", problem.names, shared.task_weights).similarity()
-    return means, groups_told(alike, problem.group)
+    fits = tuple((m.weight, m.shares) for m in shared.members)
+    similar = TaskUsage("task", problem.names, shared.task_weights, fits).similarity()
+    return means, similar
 
 
 def groups_told(alike: Array, group: Array | None) -> float:
@@ -142,17 +176,19 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--tasks", type=int, default=10**6)
     parser.add_argument("--methods", default="alone,pooled", help="beside together; may be empty")
+    parser.add_argument("--pairs", default=None, help="tasks of two labels each: c-e,g-y,...")
+    parser.add_argument("--test", type=int, default=10**6, help="rows of each task at most")
     parser.add_argument("--json", type=Path, default=None)
     said = parser.parse_args()
-    problem = Problem(said.file, said.task, said.target, said.group, said.tasks)
+    problem = Problem(said.file, said.task, said.target, said.group, said.tasks, said.pairs)
     results = []
     methods = ["together", *said.methods.split(",")] if said.methods else ["together"]
     heads = "".join(f"   {name:<13}" for name in methods)
-    print(f"{'hidden':>6} {'rows':>5}{heads}   groups told")
+    print(f"{'hidden':>6} {'rows':>5}{heads}   groups told: each, sum")
     for hidden in map(int, said.hidden.split(",")):
         for n_rows in map(int, said.rows.split(",")):
             found = [
-                trial(problem, n_rows, hidden / 100, said.chains, s, methods)
+                trial(problem, n_rows, hidden / 100, said.chains, s, methods, said.test)
                 for s in range(said.trials)
             ]
             line = f"{hidden:>5}% {n_rows:>5}"
@@ -160,9 +196,12 @@ def main() -> None:
                 values = np.array([means[name] for means, _ in found])
                 error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
                 line += f"   {values.mean():.3f} ({error:.3f})"
-            told = float(np.mean([groups for _, groups in found]))
-            print(f"{line}   {told:.3f}", flush=True)
-            results.append({"hidden": hidden, "rows": n_rows, "trials": found})
+            similar = [one for _, one in found]
+            each = float(np.mean([groups_told(one, problem.group) for one in similar]))
+            told = groups_told(np.mean(similar, axis=0), problem.group)
+            print(f"{line}   {each:.3f}  {told:.3f}", flush=True)
+            trials = [(means, one.tolist()) for means, one in found]
+            results.append({"hidden": hidden, "rows": n_rows, "trials": trials})
     if said.json is not None:
         said.json.write_text(json.dumps(results) + "\n")
 

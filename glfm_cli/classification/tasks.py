@@ -54,37 +54,47 @@ def as_task(encoded: EncodedColumn, file: str | None) -> EncodedColumn:
     return replace(encoded, column=replace(encoded.column, role=Role.TASK))
 
 
+def divergence(shares: Array) -> Array:
+    """Return the Kullback-Leibler divergences (J, J) of the row's task from the column's.
+
+    Every task's shares (J, S) are mixed with a hundredth of the mean of all, so that an expert
+    that a task does not use leaves the divergence finite.
+    """
+    p = (1.0 - COMMON) * shares + COMMON * shares.mean(axis=0)
+    p = p / p.sum(axis=1, keepdims=True)
+    log_p = np.log(np.maximum(p, 1e-300))
+    own = (p * log_p).sum(axis=1)
+    return np.maximum(own[:, None] - p @ log_p.T, 0.0)
+
+
+def alike(shares: Array) -> Array:
+    """Return the similarities (J, J) of tasks of these shares (J, S)."""
+    apart = divergence(shares)
+    return np.exp(-0.5 * (apart + apart.T))
+
+
 @dataclass(frozen=True, eq=False)
 class TaskUsage:
     """Which experts the tasks use.
 
     column : name of the task column;  names : (J,) the tasks
-    weights : (J, S) expected share of each expert in each task's rows
+    weights : (J, S) expected share of each expert of the best start in each task's rows
+    fits : weight and shares of every start that predicts, where there are several
     """
 
     column: str
     names: tuple[str, ...]
     weights: Array
-
-    def divergence(self) -> Array:
-        """Return the Kullback-Leibler divergences (J, J) of the row's task from the column's.
-
-        Every task's shares are mixed with a hundredth of the mean of all, so that an expert that
-        a task does not use leaves the divergence finite.
-        """
-        p = (1.0 - COMMON) * self.weights + COMMON * self.weights.mean(axis=0)
-        p = p / p.sum(axis=1, keepdims=True)
-        log_p = np.log(np.maximum(p, 1e-300))
-        own = (p * log_p).sum(axis=1)
-        return np.maximum(own[:, None] - p @ log_p.T, 0.0)
+    fits: tuple[tuple[float, Array], ...] = ()
 
     def similarity(self) -> Array:
         """Return exp(-(KL_jk + KL_kj) / 2) (J, J): 1 for the same use of experts, 0 for no common.
 
-        [iQGME section 4.4.1, made symmetric]
+        Of several fits, the weighted mean. [iQGME section 4.4.1, made symmetric; it adds up those
+        of several trials]
         """
-        apart = self.divergence()
-        return np.exp(-0.5 * (apart + apart.T))
+        fits = self.fits or ((1.0, self.weights),)
+        return np.asarray(sum(weight * alike(shares) for weight, shares in fits))
 
     def to_table(self) -> pa.Table:
         """Return the similarities: a row a task, a column `task` and one for each task."""

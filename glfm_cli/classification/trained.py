@@ -74,7 +74,8 @@ class Trained:
         if classifier.task is None:
             return None
         known = next(known for known in self.features if known.column.name == classifier.task)
-        return TaskUsage(classifier.task, known.levels, classifier.task_weights)
+        fits = tuple((m.weight, m.shares) for m in classifier.members if m.shares is not None)
+        return TaskUsage(classifier.task, known.levels, classifier.task_weights, fits)
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 EMPTY = 1e-4  # rows of an expert that has none
 FALL = 1e-8  # relative fall of the bound that is more than rounding
 TRIALS = 4  # joins, and removals, that do not raise the bound before no more are tried
-SETTLE = 2  # iterations in which rows settle before a move is judged
+SETTLE = 2  # iterations at most in which rows settle before a move is judged
 TINY = 1e-300
 
 Stop = Callable[[], bool]
@@ -38,7 +38,8 @@ class Climb:
     sums : over the rows, as the experts' updates need them
     bounds : after every iteration
     quiet : iterations, twice running, that hardly raised the bound
-    tried : whether moves to fewer experts have been tried since it last settled
+    moved : whether moves to fewer experts have been made since it last settled
+    tried : whether all have been tried since then, in vain
     free : iterations in which (zeta, lam) stay as they were at the start
     """
 
@@ -46,6 +47,7 @@ class Climb:
     sums: Any = field(default=None, kw_only=True)
     bounds: list[float] = field(default_factory=list, kw_only=True)
     quiet: int = field(default=0, kw_only=True)
+    moved: bool = field(default=False, kw_only=True)
     tried: bool = field(default=False, kw_only=True)
     free: int = field(default=0, kw_only=True)
 
@@ -93,18 +95,26 @@ class Climb:
     def _simplify(
         self, data: Any, form: Form, config: IqgmeConfig, pool: ThreadPoolExecutor | None
     ) -> None:
-        """Try to do with fewer experts, and keep the first move that raises the bound."""
-        self.tried = True
+        """Try to do with fewer experts, and keep the first move that raises the bound.
+
+        Where there was one, more are tried at once; where there are no more, iterations go on.
+        """
+        least = self.bounds[-1] + config.tolerance * abs(self.bounds[-1])
         for trial in self._simpler(form):
             bound = trial._renew(data, form, pool)
             for _ in range(SETTLE):
+                if bound > least:
+                    break
                 trial._update(form, trial.sums)
                 bound = trial._renew(data, form, pool)
-            if bound > self.bounds[-1] + config.tolerance * abs(bound):
+            if bound > least:
                 self._become(trial)
-                self.sums, self.quiet, self.tried = trial.sums, 0, False
+                self.sums, self.moved = trial.sums, True
                 self.bounds.append(bound)
                 return
+        self.tried = not self.moved
+        if self.moved:
+            self.quiet, self.moved = 0, False
 
     def _simpler(self, form: Form) -> Iterator[Self]:
         """Yield copies with two experts made one, then with one taken away."""
