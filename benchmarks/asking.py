@@ -2,6 +2,7 @@
 
     python benchmarks/asking.py [--ranks 1,5,10] [--noise inf,20,10] [--trials 10]
                                 [--out FILE.csv] [--plot FILE.png]
+    python benchmarks/asking.py --batches 600 [--ranks 5] [--noise inf,20,10] [--trials 5]
 
 U V' of 50 x 50, both factors normal, with noise of so many decibels below it. 50 cells are seen at
 first, and each step adds 50 more: at random; those of the largest posterior variance
@@ -13,6 +14,10 @@ FILE.csv has the relative error of every trial, step and rule, and a later run o
 goes on with it. Printed is the median over trials, and for each rule how the logarithm of the
 error, which counts as 0.001 below that, differs from that of uncertainty, averaged over the steps:
 mean over trials with its standard error.
+
+`--batches M`: M cells at random are seen, and batches of 50 are chosen from the draws of `--chains`
+chains. Printed is what each tells of all unseen cells, by the covariance of a run of its own that
+is far longer: nats, and by how much the sum of their variances falls; means over trials.
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ Array = np.ndarray
 Errors = dict[tuple[int, float, str, int], list[float]]  # of (rank, decibel, rule, trial), by step
 
 BATCH = 50
+N_LONGER, LONGER = 6, 400  # chains and draws of the run that batches are judged by
 START, CANDIDATES = 20, 10  # components that a trial starts with, and that a sweep visits
 RULES = {"random": "#555555", "uncertainty": "#d55e00", "joint": "#0072b2"}
 
@@ -63,14 +69,31 @@ def goes_on(problem: Problem, before: Chain | None, streams: Streams) -> Chain:
     return chain
 
 
-def draws_of(chain: Chain, warmup: int, draws: int) -> Posterior:
-    """Return the draws that a chain comes to."""
-    problem, kept = chain.problem, []
-    for sweep in range(warmup + draws):
-        chain.sweep(adapt=sweep < warmup)
-        if sweep >= warmup:
-            kept.append(Draw(problem.model.draw(chain.state), (), {}))
-    return Posterior(problem.model, problem.links, spans_of(problem.links), (tuple(kept),))
+def draws_of(chains: list[Chain], warmup: int, draws: int) -> Posterior:
+    """Return the draws that chains come to."""
+    problem, found = chains[0].problem, []
+    for chain in chains:
+        kept = []
+        for sweep in range(warmup + draws):
+            chain.sweep(adapt=sweep < warmup)
+            if sweep >= warmup:
+                kept.append(Draw(problem.model.draw(chain.state), (), {}))
+        found.append(tuple(kept))
+    return Posterior(problem.model, problem.links, spans_of(problem.links), tuple(found))
+
+
+def means(posterior: Posterior) -> Array:
+    """Return x of all cells (I J, T), so that F F' is its covariance in units of noise."""
+    draws = [draw.latent for draw in posterior.draws()]
+    x = np.array([(draw.left @ draw.right.T).ravel() for draw in draws]).T
+    noise = np.mean([draw.noise[0] for draw in draws])
+    return (x - x.mean(axis=1, keepdims=True)) / np.sqrt(noise * (len(draws) - 1))
+
+
+def cells_of(free: Array) -> PairCells:
+    """Return the candidates of these flat numbers."""
+    ids = Ids("id", tuple(map(str, range(SIZE))), None)  # names are not asked for
+    return PairCells(Pairs(*np.divmod(free, SIZE)), ids, ids)
 
 
 def next_cells(posterior: Posterior, seen: Array, rule: str, rng: np.random.Generator) -> Array:
@@ -78,8 +101,7 @@ def next_cells(posterior: Posterior, seen: Array, rule: str, rng: np.random.Gene
     free = np.flatnonzero(~seen)
     if rule == "random":
         return rng.choice(free, BATCH, replace=False)
-    ids = Ids("id", tuple(map(str, range(SIZE))), None)  # names are not asked for
-    cells = PairCells(Pairs(*np.divmod(free, SIZE)), ids, ids)
+    cells = cells_of(free)
     alone, most = gains_alone(cells, posterior)
     if rule == "uncertainty":
         return free[np.argsort(-alone, kind="stable")[:BATCH]]
@@ -87,21 +109,58 @@ def next_cells(posterior: Posterior, seen: Array, rule: str, rng: np.random.Gene
     return free[chosen.index]
 
 
-def one(rank: int, decibel: float, rule: str, trial: int, warmup: int, draws: int) -> list[float]:
-    """Return the relative errors after each step of one trial."""
-    rng = np.random.default_rng([rank, trial])
+def make(rank: int, decibel: float, m: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Return a matrix, the same with noise, and which m cells, flat, are seen."""
     X = rng.normal(size=(SIZE, rank)) @ rng.normal(size=(rank, SIZE))
     Y = X + X.std() * 10 ** (-decibel / 20) * rng.normal(size=X.shape)
     seen = np.zeros(X.size, dtype=bool)
-    seen[rng.choice(X.size, BATCH, replace=False)] = True
+    seen[rng.choice(X.size, m, replace=False)] = True
+    return X, Y, seen
+
+
+def one(rank: int, decibel: float, rule: str, trial: int, warmup: int, draws: int) -> list[float]:
+    """Return the relative errors after each step of one trial."""
+    rng = np.random.default_rng([rank, trial])
+    X, Y, seen = make(rank, decibel, BATCH, rng)
     unit, chain, errors = root_mean_square(Y.ravel()[seen]), None, []
     for step in range(steps_of(rank) + 1):
         problem = problem_of(Y, seen.reshape(X.shape), unit, np.isinf(decibel), START, CANDIDATES)
         chain = goes_on(problem, chain, Streams(trial, step))
-        posterior = draws_of(chain, warmup, draws)
+        posterior = draws_of([chain], warmup, draws)
         errors.append(error(mean_of(posterior.draws(), unit), X))
         seen[next_cells(posterior, seen, rule, rng)] = True
     return errors
+
+
+def batches(rank: int, decibel: float, m: int, asked: argparse.Namespace) -> None:
+    """Print what the batches of each rule tell, by the covariance of a longer run."""
+    told = np.empty((asked.trials, len(RULES), 2))
+    for trial in range(asked.trials):
+        rng = np.random.default_rng([rank, m, trial])
+        _, Y, seen = make(rank, decibel, m, rng)
+        unit, free = root_mean_square(Y.ravel()[seen]), np.flatnonzero(~seen)
+        problem = problem_of(Y, seen.reshape(Y.shape), unit, np.isinf(decibel), START, CANDIDATES)
+
+        chains = [start_chain(problem, Streams(trial, c)) for c in range(N_LONGER + asked.chains)]
+        longer = draws_of(chains[:N_LONGER], asked.warmup, LONGER)
+        posterior = draws_of(chains[N_LONGER:], asked.warmup, asked.draws)
+        F = means(longer)[free]
+        for r, rule in enumerate(RULES):
+            f = F[np.searchsorted(free, next_cells(posterior, seen, rule, rng))]
+            known = np.eye(BATCH) + f @ f.T
+            cross = F @ f.T
+            fallen = np.sum(cross * np.linalg.solve(known, cross.T).T) / np.sum(F * F)
+            told[trial, r] = 0.5 * np.linalg.slogdet(known)[1], fallen
+    print(f"rank {rank}, {decibel:g} dB, {m} cells, {asked.trials} trials")
+    for r, rule in enumerate(RULES):
+        behind = told[:, r] - told[:, list(RULES).index("uncertainty")]
+        spread = behind.std(axis=0, ddof=1) / np.sqrt(asked.trials)
+        nats, share = told[:, r].mean(axis=0)
+        print(
+            f"  {rule:12} {nats:7.1f} nats ({behind[:, 0].mean():+.1f} ±{spread[0]:.1f})"
+            f"   variance falls by {share:.3f} ({behind[:, 1].mean():+.3f} ±{spread[1]:.3f})",
+            flush=True,
+        )
 
 
 def read(path: Path | None) -> Errors:
@@ -188,11 +247,17 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--draws", type=int, default=80)
+    parser.add_argument("--batches", type=int)
+    parser.add_argument("--chains", type=int, default=1, help="of --batches")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plot", type=Path)
     asked = parser.parse_args()
     ranks, errors = [int(rank) for rank in asked.ranks], read(asked.out)
     with threadpool_limits(limits=1):
+        if asked.batches is not None:
+            for rank, decibel in [(r, d) for r in ranks for d in asked.noise]:
+                batches(rank, decibel, asked.batches, asked)
+            return
         for trial in range(asked.trials):
             for rank, decibel in [(r, d) for r in ranks for d in asked.noise]:
                 for key in [(rank, decibel, rule, trial) for rule in RULES]:
