@@ -207,6 +207,16 @@ def test_a_saved_fit_suggests_the_same_as_its_table(seed: int, tmp_path: object)
     assert kept.equals(fresh.select(kept.column_names))
 
 
+@pytest.mark.parametrize(("draws", "rule", "warned"), [(3, "joint", True), (4, "joint", False),
+                                                       (3, "uncertainty", False)])  # fmt: skip
+def test_a_batch_of_as_many_cells_as_draws_is_warned_of(
+    draws: int, rule: str, warned: bool, seed: int
+) -> None:
+    found = suggest(mixed(seed), TYPES, count=6, rule=rule, **{**FEW, "draws": draws})
+    text = "6 draws can tell 5 cells apart, and 6 are to be chosen"
+    assert any(note.startswith(text) for note in found.notes) == warned
+
+
 def test_dear_columns_come_last(seed: int) -> None:
     cost = pa.table({"column": ["a", "b", "c"], "cost": [1.0, 1e6, 1e6]})
     table = mixed(seed)

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.acquisition.cells import PairCells, TableCells, gains_alone
+from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, thinned
 from glfm_cli.acquisition.costs import costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.completion import DEFAULTS, as_schema, check_request, prepare
@@ -282,18 +282,26 @@ def finish(run: Run, job: Job) -> Suggestion:
         diagnose(traces, [name for name in traces if gates(name)]),
         run.stopped,
         run.seconds,
-        (*job.notes, *run.warnings, *_cautions(job, count)),
+        (*job.notes, *run.warnings, *_cautions(job, count, len(thinned(posterior)))),
     )
 
 
 _OWN = ("number", "gain", "alone", "cost")  # names that a table of suggestions has of its own
 
 
-def _cautions(job: Job, count: int) -> list[str]:
+def _cautions(job: Job, count: int, n_draws: int) -> list[str]:
+    """Return what to know of a choice that was made from so many draws."""
     if count < job.wish.count:
         there = "one cell" if count == 1 else f"{count} cells"
         return [f"there is no more than {there} to choose from; {job.wish.count} were asked for"]
-    return []
+    if job.wish.rule == "uncertainty" or count < n_draws:
+        return []
+    # Centred draws span one direction less.
+    more = " or run more chains or draws" if n_draws < MOST_DRAWS else ""
+    return [
+        f"{n_draws} draws can tell {n_draws - 1} cells apart, and {count} are to be chosen: "
+        f"the last ones are little better than chance; ask for fewer at a time{more}"
+    ]
 
 
 def suggest(
