@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.latent.iqgme import Between, IqgmeConfig, Rows, fit_experts
 from glfm_cli.latent.iqgme.fit import begin
-from glfm_cli.latent.iqgme.forms import form_of
+from glfm_cli.latent.iqgme.forms import forms_of
 
 UNTIMED = 2  # iterations before the timed ones
 APART = 1.5  # standard deviation of the groups' centres, of their own one
@@ -67,7 +67,7 @@ def measure(n: int, P: int, experts: int, hidden: float, iterations: int) -> Cos
     config = IqgmeConfig(experts=experts, factors=0)
     with threadpool_limits(1):
         rows = planted(n, P, experts, hidden)
-        form = form_of(config, [rows])
+        (form,) = forms_of(config, [rows])
         forget_peak()
         before = status("VmRSS")
         start = begin(rows, form, config, np.random.default_rng(0), 0)
