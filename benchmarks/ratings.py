@@ -168,13 +168,13 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=100)
     parser.add_argument("--draws", type=int, default=50)
     parser.add_argument("--share", type=float, default=1.0)
-    parser.add_argument("--initial", type=int, default=2, help="components a chain starts with")
+    parser.add_argument("--initial", default="auto", help="components a chain starts with")
     parser.add_argument("--out", type=Path, help="append the figures here, as JSON lines")
     parser.add_argument("--set", action="append", default=[], help="as `glfm impute` has it")
     asked = parser.parse_args()
     train, test = read(asked.file, asked.share, np.random.default_rng(0))
     options = {"chains": asked.chains, "warmup": asked.warmup, "draws": asked.draws, "thin": 2}
-    settings = {"initial_components": str(asked.initial), **parse_assignments(asked.set)}
+    settings = {"initial_components": asked.initial, **parse_assignments(asked.set)}
     options |= {"seed": 1, "settings": settings}
     run: dict[str, Callable[[], tuple[Array, float, float]]] = {
         "means": lambda: (means(train, test), np.nan, np.nan),

@@ -37,6 +37,7 @@ import numpy as np
 
 from glfm_cli.latent.design import Design
 from glfm_cli.latent.effects import draw_effect_precisions, move_intercepts
+from glfm_cli.latent.first_components import choose_components
 from glfm_cli.latent.latent import Array, Cells, EtaLaw, Sizes, take
 from glfm_cli.latent.lowrank import (
     BsvdConfig,
@@ -48,6 +49,7 @@ from glfm_cli.latent.lowrank import (
     draw_rows,
     fill_means,
     move_scales,
+    switch_on,
 )
 from glfm_cli.latent.lowrank_draw import BsvdDraw, Parts
 from glfm_cli.latent.matrix import Each, Matrix, team
@@ -60,6 +62,7 @@ from glfm_cli.latent.row_noise import (
 )
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
+COMPONENTS = 10  # that a chain of a table starts with
 FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
 
 
@@ -77,14 +80,19 @@ class Bsvd:
         rng = streams.get(START)
         state = _empty_state(cells, config)
         n_rows, n_columns = state.matrix.shape
-        K = state.s.size
-        state.on[: min(config.initial_components, K)] = True
-        k = state.active
-        state.V[:, k] = rng.standard_normal((n_columns, k.size)) / np.sqrt(max(n_columns, 1))
-        state.s[k] = 0.5 * np.sqrt(n_rows * n_columns)
+        chosen = config.initial_components is None and state.design.one_kind
+        n = 0 if chosen else COMPONENTS
+        n = n if config.initial_components is None else config.initial_components
+        switch_on(state, min(n, state.s.size), rng)
         state.alpha = 1.0 / max(n_rows * n_columns, 1)
-        for _ in range(FIRST_SWEEPS if n_columns else 0):
-            with team(cells.threads) as each:
+        if n_columns == 0:
+            return state
+        with team(cells.threads) as each:
+            for _ in range(FIRST_SWEEPS):
+                self._blocks(state, cells, streams, each)
+            if chosen:
+                y = state.matrix.values(cells.y)
+                choose_components(state, cells, y, rng, each)
                 self._blocks(state, cells, streams, each)
         return state
 

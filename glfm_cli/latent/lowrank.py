@@ -27,7 +27,8 @@ class BsvdConfig:
     """Settings of the low-rank model; `--set name=value` reaches each.
 
     max_components : K, the most components
-    initial_components : components that a chain starts with
+    initial_components : components that a chain starts with; None: as many as foretell hidden
+        cells of a matrix of one kind best, or 10 of a table
     candidates : components that are visited in a sweep, to switch them on or off
     on_mass, off_mass : a and b of the prior of a component's being on; their ratio is the expected
         number of components
@@ -45,7 +46,7 @@ class BsvdConfig:
     """
 
     max_components: int = 50
-    initial_components: int = 10
+    initial_components: int | None = None
     candidates: int = 10
     on_mass: float = 1.0
     off_mass: float = 1.0
@@ -70,7 +71,8 @@ class BsvdConfig:
         for name, least in (("max_components", 0), ("initial_components", 0), ("candidates", 1)):
             value = getattr(self, name)
             expected = f"a whole number from {least} to 10000"
-            require(least <= value <= 10_000, name, value, expected)
+            optional = name == "initial_components" and value is None
+            require(optional or least <= value <= 10_000, name, value, expected)
 
 
 @dataclass
@@ -132,6 +134,14 @@ class BsvdState:
         of_columns = [self.s[k] * self.V[:, k], self.G_R, self.design.C, self.level]
         right = np.concatenate(of_columns, axis=1)
         return np.ascontiguousarray(left), np.ascontiguousarray(right)
+
+
+def switch_on(state: BsvdState, n: int, rng: np.random.Generator) -> None:
+    """Switch on the first n components, with V from the prior and s of a middling size."""
+    n_rows, n_columns = state.matrix.shape
+    state.on[:n] = True
+    state.V[:, :n] = rng.standard_normal((n_columns, n)) / np.sqrt(max(n_columns, 1))
+    state.s[:n] = 0.5 * np.sqrt(n_rows * n_columns)
 
 
 def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) -> None:

@@ -39,6 +39,11 @@ from glfm_cli.streams import CELLS, Streams
 
 MODEL = "bsvd"  # the one model of a matrix of one kind
 INTERVAL = 0.95
+# Settings of values that people rate by: users differ in range and reliability.
+OF_RATINGS: Mapping[ColumnType | None, dict[str, Any]] = {
+    ColumnType.REAL: {"slopes": True, "row_noise": True},
+    ColumnType.ORDINAL: {"slopes": True},
+}
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,11 @@ def plan_matrix(
     plan = Plan(**{n: defaults[n] if value is None else value for n, value in said.items()})
     check_plan(plan)
     configs = apply_settings(
-        {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
+        {
+            "model": latent.Config(**OF_RATINGS.get(triplets.value.column.type, {})),
+            "links": LinkConfig(),
+        },
+        dict(settings or {}),
     )
     _check_names(triplets)
     link, x = _link(triplets, configs["links"])
