@@ -1,6 +1,6 @@
 """How well are ratings foretold? The low-rank model beside means and matrix factorisation.
 
-    python benchmarks/ratings.py FILE [--methods means,bpmf10,ordinal+slopes] [--chains 4]
+    python benchmarks/ratings.py FILE [--methods means,bpmf10,ordinal] [--chains 4]
 
 FILE is a table with columns `user`, `item`, `rating` and `test` (1: to be foretold), such as the
 published splits of Douban and Flixster (3000 x 3000) that go with [Monti and others 2017]. Printed
@@ -12,9 +12,10 @@ method has one, and of the low-rank model its rank; processor seconds.
                hiding a tenth of the training cells
     bpmfD      Bayesian probabilistic matrix factorisation [Salakhutdinov and Mnih 2008] with D
                dimensions, by the package smurff, which is installed into a temporary folder
+               with as many draws as all chains of the low-rank model have together
     real       the low-rank model, ratings as numbers;  ordinal: as ordered levels
-    real+slopes, ordinal+slopes
-               the same with `--set slopes=true`
+    real-plain, ordinal-plain
+               the same without slopes and without noise variances of rows
 
 `--share` keeps only so many of the training cells, for a quick try.
 """
@@ -43,7 +44,8 @@ from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 
 Array = np.ndarray
-METHODS = "means,bpmf10,bpmf20,bpmf50,real,ordinal,real+slopes,ordinal+slopes"
+METHODS = "means,bpmf10,bpmf20,bpmf50,real,ordinal,real-plain,ordinal-plain"
+PLAIN = {"slopes": "false", "row_noise": "false"}
 SHRINKAGES = (1.0, 2.0, 4.0, 7.0, 12.0, 20.0)
 
 
@@ -168,23 +170,22 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=100)
     parser.add_argument("--draws", type=int, default=50)
     parser.add_argument("--share", type=float, default=1.0)
-    parser.add_argument("--initial", default="auto", help="components a chain starts with")
     parser.add_argument("--out", type=Path, help="append the figures here, as JSON lines")
     parser.add_argument("--set", action="append", default=[], help="as `glfm impute` has it")
     asked = parser.parse_args()
     train, test = read(asked.file, asked.share, np.random.default_rng(0))
     options = {"chains": asked.chains, "warmup": asked.warmup, "draws": asked.draws, "thin": 2}
-    settings = {"initial_components": asked.initial, **parse_assignments(asked.set)}
+    settings = parse_assignments(asked.set)
     options |= {"seed": 1, "settings": settings}
     run: dict[str, Callable[[], tuple[Array, float, float]]] = {
         "means": lambda: (means(train, test), np.nan, np.nan),
     }
     for kind in ("real", "ordinal"):
         run[kind] = lambda kind=kind: lowrank(train, test, kind, options)
-        more = options | {"settings": settings | {"slopes": "true"}}
-        run[f"{kind}+slopes"] = lambda kind=kind, more=more: lowrank(train, test, kind, more)
+        plain = options | {"settings": PLAIN | settings}
+        run[f"{kind}-plain"] = lambda kind=kind, plain=plain: lowrank(train, test, kind, plain)
     for D in (10, 20, 50):
-        sweeps = (asked.warmup, 2 * asked.draws)
+        sweeps = (asked.warmup, 2 * asked.draws * asked.chains)
         run[f"bpmf{D}"] = lambda D=D, sweeps=sweeps: (bpmf(train, test, D, sweeps), np.nan, np.nan)
     squares: dict[str, Array] = {}
     folder = tempfile.TemporaryDirectory()

@@ -91,7 +91,7 @@ def main() -> None:
     chosen = pc.is_in(table["batter"], kept).to_numpy()
     table = table.select(["batter", "pitcher", "h", "pa"])
     options = {"chains": asked.chains, "warmup": asked.warmup, "draws": asked.draws, "thin": 1}
-    options |= {"seed": 1, "settings": {"initial_components": "2", **parse_assignments(asked.set)}}
+    options |= {"seed": 1, "settings": parse_assignments(asked.set)}
     for first in map(int, asked.first.split(",")):
         start, clock = time.process_time(), time.perf_counter()
         train = totals(table, chosen & (season >= first) & (season < TEST))

@@ -63,7 +63,8 @@ def choose_components(
         worse = 0 if loss < least else worse + 1
         if loss < least:
             best, least = _parts(state, size), loss
-    _put(state, best | {"noise": begin["noise"]})
+    noise = np.where(state.unit_noise, begin["noise"], best["noise"])
+    _put(state, best | {"noise": noise})
 
 
 def _parts(state: BsvdState, size: int) -> dict[str, Array]:
