@@ -12,8 +12,8 @@ the new cells do not fit yet, and noise that is too small has them fitted by new
 
 FILE.csv has the relative error of every trial, step and rule, and a later run of the same command
 goes on with it. Printed is the median over trials, and for each rule how the logarithm of the
-error, which counts as 0.001 below that, differs from that of uncertainty, averaged over the steps:
-mean over trials with its standard error.
+error, which counts as 0.001 below that, differs from that of cells at random, and of uncertainty,
+averaged over the steps: mean over trials with its standard error.
 
 `--batches M`: M cells at random are seen, and batches of 50 are chosen from the draws of `--chains`
 chains. Printed is what each tells of all unseen cells, by the covariance of a run of its own that
@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 from recovery import SIZE, SUCCESS, error, mean_of, problem_of, root_mean_square
 from threadpoolctl import threadpool_limits
 
@@ -190,7 +191,7 @@ def curves(errors: Errors, rank: int, decibel: float, rule: str) -> Array:
 
 
 def report(errors: Errors, rank: int, decibel: float) -> None:
-    """Print the medians at some steps, and each rule's difference to uncertainty."""
+    """Print the medians at some steps, and each rule's difference to random and to uncertainty."""
     mean = {
         rule: np.log(np.maximum(curves(errors, rank, decibel, rule), SUCCESS)).mean(axis=1)
         for rule in RULES
@@ -201,10 +202,12 @@ def report(errors: Errors, rank: int, decibel: float) -> None:
     print("  cells       " + "".join(f"{BATCH * (step + 1):9}" for step in steps))
     for rule in RULES:
         medians = np.median(curves(errors, rank, decibel, rule), axis=0)[steps]
-        behind = mean[rule] - mean["uncertainty"]
-        spread = behind.std(ddof=1) / np.sqrt(n_trials) if n_trials > 1 else np.nan
         shown = "".join(f"{value:9.2g}" for value in medians)
-        print(f"  {rule:12}{shown}   {behind.mean():+.3f} ±{spread:.3f}", flush=True)
+        for other in ("random", "uncertainty"):
+            behind = mean[rule] - mean[other]
+            spread = behind.std(ddof=1) / np.sqrt(n_trials) if n_trials > 1 else np.nan
+            shown += f"   {behind.mean():+.3f} ±{spread:.3f}"
+        print(f"  {rule:12}{shown}", flush=True)
 
 
 def plot(errors: Errors, ranks: list[int], noises: list[float], path: Path) -> None:
@@ -226,12 +229,14 @@ def plot(errors: Errors, ranks: list[int], noises: list[float], path: Path) -> N
             noise = "no noise" if np.isinf(decibel) else f"{decibel:g} dB"
             axes.set_title(f"Rank {rank}, {noise}", fontsize=8.5)
             axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axes.tick_params(labelsize=7.5)
         for axes in panels[-1]:
             axes.set_xlabel("Cells seen")
         for axes in panels[:, 0]:
             axes.set_ylabel("Relative error")
         panels[0, 0].legend(fontsize=7.5, frameon=False)
+        figure.align_ylabels()
         save(figure, path)
 
 
