@@ -18,6 +18,7 @@ from glfm_cli.diagnostics import Diagnostics, diagnose
 from glfm_cli.encoding import Ids, Triplets
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.bsvd import COMPONENTS
 from glfm_cli.latent.latent import Array, Entries
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.link import Link, LinkConfig, make_link
@@ -39,10 +40,15 @@ from glfm_cli.streams import CELLS, Streams
 
 MODEL = "bsvd"  # the one model of a matrix of one kind
 INTERVAL = 0.95
-# Settings of values that people rate by: users differ in range and reliability.
-OF_RATINGS: Mapping[ColumnType | None, dict[str, Any]] = {
+# Defaults by kind of value. People rate by numbers and by levels, and differ in range and
+# reliability. Bits and counts say too little of hidden cells to choose a chain's start by them.
+OF_VALUES: Mapping[ColumnType | None, dict[str, Any]] = {
     ColumnType.REAL: {"slopes": True, "row_noise": True},
     ColumnType.ORDINAL: {"slopes": True},
+    **{
+        kind: {"initial_components": COMPONENTS}
+        for kind in (ColumnType.CATEGORICAL, ColumnType.BINOMIAL, ColumnType.COUNT)
+    },
 }
 
 
@@ -138,7 +144,7 @@ def plan_matrix(
     check_plan(plan)
     configs = apply_settings(
         {
-            "model": latent.Config(**OF_RATINGS.get(triplets.value.column.type, {})),
+            "model": latent.Config(**OF_VALUES.get(triplets.value.column.type, {})),
             "links": LinkConfig(),
         },
         dict(settings or {}),
