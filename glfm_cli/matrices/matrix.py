@@ -41,14 +41,12 @@ from glfm_cli.streams import CELLS, Streams
 MODEL = "bsvd"  # the one model of a matrix of one kind
 INTERVAL = 0.95
 # Defaults by kind of value. People rate by numbers and by levels, and differ in range and
-# reliability. Bits and counts say too little of hidden cells to choose a chain's start by them.
+# reliability. Levels and counts say too little of hidden cells to choose a chain's start by them.
 OF_VALUES: Mapping[ColumnType | None, dict[str, Any]] = {
     ColumnType.REAL: {"slopes": True, "row_noise": True},
     ColumnType.ORDINAL: {"slopes": True},
-    **{
-        kind: {"initial_components": COMPONENTS}
-        for kind in (ColumnType.CATEGORICAL, ColumnType.BINOMIAL, ColumnType.COUNT)
-    },
+    ColumnType.CATEGORICAL: {"initial_components": COMPONENTS},
+    ColumnType.COUNT: {"initial_components": COMPONENTS},
 }
 
 
