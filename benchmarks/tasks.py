@@ -12,9 +12,9 @@ training, one of each label among them, the same share of all features is hidden
 test rows, and the other rows are predicted. Printed for each number of rows and share: the mean
 over tasks of the area under the ROC curve, its mean and standard error over trials, for `together`
 (shared experts), `alone` (a fit for each task) and `pooled` (the task is not told); and, with
---group, how well similarities tell pairs of tasks within a group from pairs across (area under the
-ROC curve), those of each trial and, as in figures 4.4 and 4.6 of the thesis, the sum of those of
-all trials.
+--group, how well similarity, and then nearness, tells pairs of tasks within a group from pairs
+across (area under the ROC curve), that of each trial on average, and, as in figures 4.4 and 4.6 of
+the thesis, the sum over all trials.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def trial(
     methods: list[str],
     most_test: int,
 ) -> tuple[dict[str, float], Array]:
-    """Return the mean area over tasks by method, and how alike tasks are (J, J)."""
+    """Return the mean area over tasks by method, and how alike and near tasks are (2, J, J)."""
     rng = np.random.default_rng([seed, n_rows, int(100 * hidden)])
     x = np.where(rng.random(problem.x.shape) < hidden, np.nan, problem.x)
     order = rng.permutation(len(x))
@@ -148,9 +148,8 @@ def trial(
         for name, values in p.items():
             areas[name].append(auc(hit, values[mine]))
     means = {name: float(np.nanmean(values)) for name, values in areas.items()}
-    fits = tuple((m.weight, m.shares) for m in shared.members)
-    similar = TaskUsage("task", problem.names, shared.task_weights, fits).similarity()
-    return means, similar
+    usage = TaskUsage("task", problem.names, shared.usage)
+    return means, np.array([usage.similarity(), usage.nearness()])
 
 
 def groups_told(alike: Array, group: Array | None) -> float:
@@ -184,7 +183,7 @@ def main() -> None:
     results = []
     methods = ["together", *said.methods.split(",")] if said.methods else ["together"]
     heads = "".join(f"   {name:<13}" for name in methods)
-    print(f"{'hidden':>6} {'rows':>5}{heads}   groups told: each, sum")
+    print(f"{'hidden':>6} {'rows':>5}{heads}   told by similarity, sum   by nearness, sum")
     for hidden in map(int, said.hidden.split(",")):
         for n_rows in map(int, said.rows.split(",")):
             found = [
@@ -197,9 +196,11 @@ def main() -> None:
                 error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
                 line += f"   {values.mean():.3f} ({error:.3f})"
             similar = [one for _, one in found]
-            each = float(np.mean([groups_told(one, problem.group) for one in similar]))
-            told = groups_told(np.mean(similar, axis=0), problem.group)
-            print(f"{line}   {each:.3f}  {told:.3f}", flush=True)
+            for k in range(2):
+                each = float(np.mean([groups_told(one[k], problem.group) for one in similar]))
+                told = groups_told(np.mean(similar, axis=0)[k], problem.group)
+                line += f"   {each:.3f}  {told:.3f}"
+            print(line, flush=True)
             trials = [(means, one.tolist()) for means, one in found]
             results.append({"hidden": hidden, "rows": n_rows, "trials": trials})
     if said.json is not None:

@@ -239,6 +239,7 @@ def test_gates_and_gaps_are_those_of_the_whole_covariance(seed: int) -> None:
     gate = np.exp(log_gate - log_gate.max())
     assert np.allclose(law.gate[:, i], gate / gate.sum())
     for h in range(q.H):
+        assert np.allclose(q.centers[h], q.mu + q.A @ (q.d * q.theta[h] * q.core.m[h]))
         back = np.linalg.solve(whole[h][np.ix_(o, o)], whole[h][np.ix_(o, m)]).T
         mean = low.center[h, m] + back @ (rows.x[i, o] - low.center[h, o])
         var = np.diag(whole[h][np.ix_(m, m)] - back @ whole[h][np.ix_(o, m)])

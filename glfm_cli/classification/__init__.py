@@ -9,7 +9,7 @@ from glfm_cli.classification.folds import CrossValidation, cross_validate
 from glfm_cli.classification.kept import is_classifier, load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions
 from glfm_cli.classification.scores import SCORES, all_scores
-from glfm_cli.classification.tasks import TaskUsage
+from glfm_cli.classification.tasks import FitUsage, TaskUsage
 from glfm_cli.classification.trained import Trained
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Classifier",
     "CrossValidation",
     "ExpertsFound",
+    "FitUsage",
     "Predictions",
     "TaskUsage",
     "Trained",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.classification.features import Feature, calibrate, is_constant, make_rows
+from glfm_cli.classification.tasks import FitUsage
 from glfm_cli.diagnostics import RHAT_LIMIT, rhat
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
@@ -70,6 +71,15 @@ class Classifier:
         """Return the share (J, H) of each expert of the best start in each task."""
         shares = self.members[0].shares if self.members else None
         return np.empty((0, 0)) if shares is None else shares
+
+    @property
+    def usage(self) -> tuple[FitUsage, ...]:
+        """Return which experts tasks use in the starts that predict; of one task nothing."""
+        return tuple(
+            FitUsage(member.weight, member.shares, member.experts.centers)
+            for member in self.members
+            if member.shares is not None
+        )
 
     @property
     def n_experts(self) -> int:

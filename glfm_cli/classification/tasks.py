@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError
@@ -73,19 +74,59 @@ def alike(shares: Array) -> Array:
     return np.exp(-0.5 * (apart + apart.T))
 
 
+def blurred(shares: Array, centers: Array) -> Array:
+    """Return the shares (J, S) when experts that lie near one another are taken for one another.
+
+    The share of expert k goes to expert s by the probability that a row at the centre of k is one
+    of s, to whom every feature, alone and apart from the others, has the spread that it has in the
+    table:
+
+        P(s | k) ~ eta_s exp(-|m_k - m_s|^2 / 2),  eta the mean of the tasks' shares
+
+    An expert split into two at the same place changes nothing for the others.
+
+    Parameters
+    ----------
+    shares : (J, S)
+    centers : (S, P) of the experts, in standard deviations of the features
+    """
+    square = (centers**2).sum(axis=1)
+    apart = np.maximum(square[:, None] + square - 2.0 * centers @ centers.T, 0.0)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(shares.mean(axis=0)) - 0.5 * apart
+    return np.asarray(shares @ softmax(log_p, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class FitUsage:
+    """Which experts the tasks use in one of the fits that predict together.
+
+    weight : of the fit
+    shares : (J, S) expected share of each expert in each task's rows
+    centers : (S, P) where the experts lie, features in their standard deviations
+    """
+
+    weight: float
+    shares: Array
+    centers: Array
+
+
 @dataclass(frozen=True, eq=False)
 class TaskUsage:
     """Which experts the tasks use.
 
     column : name of the task column;  names : (J,) the tasks
-    weights : (J, S) expected share of each expert of the best start in each task's rows
-    fits : weight and shares of every start that predicts, where there are several
+    fits : those that predict together, the best first
     """
 
     column: str
     names: tuple[str, ...]
-    weights: Array
-    fits: tuple[tuple[float, Array], ...] = ()
+    fits: tuple[FitUsage, ...]
+
+    @property
+    def weights(self) -> Array:
+        """Return the expected share (J, S) of each expert of the best fit in each task's rows."""
+        return self.fits[0].shares
 
     def similarity(self) -> Array:
         """Return exp(-(KL_jk + KL_kj) / 2) (J, J): 1 for the same use of experts, 0 for no common.
@@ -93,13 +134,20 @@ class TaskUsage:
         Of several fits, the weighted mean. [iQGME section 4.4.1, made symmetric; it adds up those
         of several trials]
         """
-        fits = self.fits or ((1.0, self.weights),)
-        return np.asarray(sum(weight * alike(shares) for weight, shares in fits))
+        return np.asarray(sum(fit.weight * alike(fit.shares) for fit in self.fits))
 
-    def to_table(self) -> pa.Table:
-        """Return the similarities: a row a task, a column `task` and one for each task."""
-        alike = self.similarity()
-        columns = [pa.array(self.names, pa.string()), *(pa.array(column) for column in alike.T)]
+    def nearness(self) -> Array:
+        """Return the same (J, J) where experts that lie near one another count as partly shared.
+
+        Tasks with experts of their own are near when these lie at the same place. [see `blurred`]
+        """
+        each = (fit.weight * alike(blurred(fit.shares, fit.centers)) for fit in self.fits)
+        return np.asarray(sum(each))
+
+    def to_table(self, *, near: bool = False) -> pa.Table:
+        """Return the similarities, or nearnesses: a row a task, `task` and a column for each."""
+        values = self.nearness() if near else self.similarity()
+        columns = [pa.array(self.names, pa.string()), *(pa.array(column) for column in values.T)]
         first = TASK
         while first in self.names:
             first += "_"
@@ -112,6 +160,7 @@ class TaskUsage:
             "names": list(self.names),
             "shares": self.weights.tolist(),
             "similarity": self.similarity().tolist(),
+            "nearness": self.nearness().tolist(),
         }
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:

@@ -74,8 +74,7 @@ class Trained:
         if classifier.task is None:
             return None
         known = next(known for known in self.features if known.column.name == classifier.task)
-        fits = tuple((m.weight, m.shares) for m in classifier.members if m.shares is not None)
-        return TaskUsage(classifier.task, known.levels, classifier.task_weights, fits)
+        return TaskUsage(classifier.task, known.levels, classifier.usage)
 
     @property
     def levels(self) -> tuple[str, ...]:

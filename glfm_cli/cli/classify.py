@@ -87,6 +87,14 @@ Similarity = Annotated[
         help="Where a column has role task: also write how alike the tasks are, as a table.",
     ),
 ]
+Nearness = Annotated[
+    Path | None,
+    typer.Option(
+        "--nearness",
+        metavar="FILE",
+        help="The same where experts that lie near one another count as partly shared.",
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(
@@ -121,6 +129,7 @@ def run(
     fit: WithFit = None,
     complete: Complete = None,
     similarity: Similarity = None,
+    nearness: Nearness = None,
     plot: Plot = None,
     strict: Strict = False,
     as_json: Json = False,
@@ -147,7 +156,7 @@ def run(
     on_stdout = ["--json"] if as_json else []
     # Of a cross-validation the scores are what is asked for, and predictions only with -o.
     on_stdout += ["the table"] if output is None and cv is None else []
-    about_tasks = TaskFiles(similarity, plot)
+    about_tasks = TaskFiles(similarity, nearness, plot)
     outputs = {"--output": output, "--complete": complete, **about_tasks.by_option()}
     check_outputs(inputs, outputs, on_stdout)
     for name, path in outputs.items():

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """Where the similarity of tasks goes as a table, and as a figure; None: nobody asked."""
+    """Where similarity and nearness of tasks go as tables, and as a figure; None: nobody asked."""
 
     similarity: Path | None
+    nearness: Path | None
     plot: Path | None
 
     def by_option(self) -> dict[str, Path | None]:
-        """Return both by the option that names them."""
-        return {"--similarity": self.similarity, "--plot": self.plot}
+        """Return all by the option that names them."""
+        return {"--similarity": self.similarity, "--nearness": self.nearness, "--plot": self.plot}
 
     def check(self, types: Path | None) -> None:
         """Raise now what writing would raise after the work.
@@ -41,15 +42,16 @@ class TaskFiles:
             roles = {column.role for column in as_schema(types).columns}
             if Role.TASK not in roles:
                 raise one_task(asked[0])
-        if self.similarity is not None:
-            check_writable(self.similarity)
+        for table in (self.similarity, self.nearness):
+            if table is not None:
+                check_writable(table)
         if self.plot is not None:
             from glfm_cli.plots import check_figure
 
             check_figure(self.plot)
 
     def write(self, found: Classification) -> None:
-        """Write both; UsageError when there is only one task after all."""
+        """Write all; UsageError when there is only one task after all."""
         from glfm_cli.io import write_table
 
         tasks = found.trained.tasks if found.trained is not None else None
@@ -58,6 +60,8 @@ class TaskFiles:
             raise one_task(asked[0])
         if tasks is not None and self.similarity is not None:
             write_table(tasks.to_table(), self.similarity)
+        if tasks is not None and self.nearness is not None:
+            write_table(tasks.to_table(near=True), self.nearness)
         if tasks is not None and self.plot is not None:
             tasks.plot(self.plot)
 

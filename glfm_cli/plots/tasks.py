@@ -1,4 +1,4 @@
-"""The figure of tasks that share experts: how alike they are, which experts each uses."""
+"""The figure of tasks that share experts: how alike and near they are, which experts each uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DPI = 150
 
 
 def plot_tasks(usage: TaskUsage, path: str | os.PathLike[str] | None = None) -> Figure:
-    """Draw how alike tasks are, and the share that each of the experts has in them.
+    """Draw how alike and how near tasks are, and the share that each of the experts has in them.
 
     Parameters
     ----------
@@ -40,14 +40,16 @@ def plot_tasks(usage: TaskUsage, path: str | os.PathLike[str] | None = None) -> 
     J, S = weights.shape
     names = [short(name, 90.0, SMALL) for name in usage.names]
     with drawing():
-        width = 3.2 + _CELL * (J + max(S, 4))
+        width = 4.0 + _CELL * (2 * J + max(S, 4))
         layout = ConstrainedLayoutEngine()
         figure = Figure(figsize=(width, 1.9 + _CELL * J), dpi=_DPI, layout=layout)
         FigureCanvasAgg(figure)
-        left, right = figure.subplots(1, 2, width_ratios=(J, max(S, 4)))
-        _shade(left, usage.similarity(), names, "How alike the tasks are")
-        left.set_xticks(np.arange(J), names, rotation=90, fontproperties=SMALL)
-        image = _shade(right, weights, names, "Shares of the experts")
+        left, middle, right = figure.subplots(1, 3, width_ratios=(J, J, max(S, 4)))
+        _shade(left, usage.similarity(), names, "Shared experts")
+        _shade(middle, usage.nearness(), names, "Near experts, too")
+        for axes in (left, middle):
+            axes.set_xticks(np.arange(J), names, rotation=90, fontproperties=SMALL)
+        image = _shade(right, weights, names, "Shares of experts")
         experts = [str(s + 1) for s in np.flatnonzero(usage.weights.max(axis=0) > SHOWN)]
         right.set_xticks(np.arange(S), experts, fontproperties=SMALL)
         figure.colorbar(image, ax=right, shrink=0.8, pad=0.02)

@@ -55,6 +55,7 @@ def test_tasks_are_predicted_compared_and_kept(
     classify: Any, desk: Any, here: Callable[..., Any]
 ) -> None:
     files = ("--similarity", "alike.csv", "--plot", "alike.svg", "--save", "mines.glfm")
+    files += ("--nearness", "near.csv")
     said = classify("-o", "out.csv", "--complete", "full.csv", "--json", *files)
     assert said.status == 0, said.stderr
     summary = json.loads(said.stdout)
@@ -65,6 +66,9 @@ def test_tasks_are_predicted_compared_and_kept(
     assert float(alike["p"]["p"]) == pytest.approx(1.0)
     assert alike["p"]["q"] == alike["q"]["p"]
     assert float(alike["p"]["r"]) > float(alike["p"]["q"])
+    near = {row["task"]: row for row in rows_of((desk.folder / "near.csv").read_text())}
+    assert float(near["p"]["r"]) > 0.8 > 0.5 > float(near["p"]["q"])
+    assert float(near["q"]["s"]) == pytest.approx(summary["tasks"]["nearness"][1][3])
     assert summary["tasks"]["names"] == list("pqrs")
     assert np.allclose(np.sum(summary["tasks"]["shares"], axis=1), 1.0)
     assert (desk.folder / "alike.svg").read_text().startswith("<?xml")

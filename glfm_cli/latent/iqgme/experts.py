@@ -113,6 +113,11 @@ class Experts(Rules):
         """Return the number of features."""
         return int(self.m.shape[1])
 
+    @property
+    def centers(self) -> Array:
+        """Return where the experts lie (H, P)."""
+        return self.m
+
     def refresh(self) -> None:
         """Recompute the expectations that follow from the parameters; O(H P^3)."""
         P = self.P

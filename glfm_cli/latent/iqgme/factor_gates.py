@@ -64,7 +64,7 @@ class LowRank:
         D += np.where(q.unit > 0, 0.0, 1.0 / q.e)
         S = np.swapaxes(np.linalg.solve(R, gain[:, :, None] * V), 1, 2)
         rest = V - S @ np.swapaxes(S, 1, 2)
-        return cls(q.mu + (gain * core.m) @ q.A.T, F, D, core.m, S, rest)
+        return cls(q.centers, F, D, core.m, S, rest)
 
     @property
     def spread(self) -> Array:

@@ -208,6 +208,11 @@ class FactorExperts:
         return self.d * self.theta
 
     @property
+    def centers(self) -> Array:
+        """Return where the experts lie (H, P)."""
+        return np.asarray(self.mu + (self.gain * self.core.m) @ self.A.T)
+
+    @property
     def G(self) -> Array:
         """Return E[(d o b)(d o b)'] (H, L, L)."""
         gain = self.gain
