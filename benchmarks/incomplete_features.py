@@ -1,7 +1,7 @@
 """Labels from features with gaps: the mixture of experts beside methods that fill gaps first.
 
     python benchmarks/incomplete_features.py FILE... [--hidden 25,50] [--shares 10,30,50,70,90]
-        [--trials 10] [--chains 8] [--set NAME=VALUE] [--json OUT] [--figure PNG]
+        [--trials 10] [--first 0] [--chains 8] [--set NAME=VALUE] [--json OUT] [--figure PNG]
     python benchmarks/incomplete_features.py --from OUT... [--figure PNG]
 
 The experiment of [iQGME section 3.5.2, figures 3.5 and 3.6]. FILE is a table, its types file
@@ -17,7 +17,8 @@ the ROC curve of the test rows is taken for
 
 All see features on the same standardised scale, and fill and fit with the training rows alone. The
 regularisation of both and the width of the kernel are scikit-learn's defaults; with --tuned they
-are chosen by cross-validation within the training rows. Printed, for each table and share hidden:
+are chosen by cross-validation within the training rows. Trials that were measured in parts are put
+together by --from. Printed, for each table and share hidden:
 the mean area over trials by share of training rows, and the paired difference of `iqgme` to the
 best of the others - in hindsight, that of the best mean - with its standard error over trials.
 """
@@ -150,12 +151,26 @@ def measure(path: Path, hidden: int, said: argparse.Namespace) -> dict[str, Any]
     task = make_task(read_table(path), types, None, str(path))
     shares = [int(s) for s in said.shares.split(",")]
     trials = []
-    for seed in range(said.trials):
+    for seed in range(said.first, said.first + said.trials):
         trials.append(trial(task, hidden / 100, [s / 100 for s in shares], seed, said))
         print(f"{path.stem} {hidden} % trial {seed}", file=sys.stderr, flush=True)
     names = list(trials[0][0])
     areas = {name: [[one[name] for one in found] for found in trials] for name in names}
     return {"table": path.stem, "hidden": hidden, "shares": shares, "areas": areas}
+
+
+def together(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return results with the trials of the same table, share hidden and shares put together."""
+    found: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        key = json.dumps([part["table"], part["hidden"], part["shares"]])
+        if key not in found:
+            found[key] = part
+            continue
+        before = found[key]["areas"]
+        areas = {name: [*before[name], *part["areas"][name]] for name in before}
+        found[key] = {**part, "areas": areas}
+    return list(found.values())
 
 
 def report(result: dict[str, Any]) -> None:
@@ -214,6 +229,7 @@ def main() -> None:
     parser.add_argument("--hidden", default="25,50")
     parser.add_argument("--shares", default="10,30,50,70,90")
     parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--chains", type=int, default=8)
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--set", dest="settings", action="append", default=[])
@@ -222,7 +238,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--figure", type=Path, default=None)
     said = parser.parse_args()
-    results = [one for path in said.kept for one in json.loads(path.read_text())]
+    results = together([one for path in said.kept for one in json.loads(path.read_text())])
     for path in said.files:
         for hidden in map(int, said.hidden.split(",")):
             results.append(measure(path, hidden, said))

@@ -2,8 +2,8 @@
 
     python benchmarks/sampling.py [--draws 3] [--starts 8] [--sweeps 1000] [--problems NAME,...]
 
-Small tables of five kinds are drawn, each --draws times, and the probabilities of the labels of 300
-new rows with the same share of gaps are taken from
+Small tables of five kinds, and one with more rows, are drawn, each --draws times, and the
+probabilities of the labels of 300 new rows with the same share of gaps are taken from
 
     the variational fit          of --starts starts, as `glfm classify` makes it
     two chains                   of the blocked Gibbs sampler, of which the second half is kept
@@ -76,6 +76,7 @@ PROBLEMS: dict[str, tuple[Draw, int, float]] = {
     "one line": (one_line, 80, 0.3),
     "ring": (ring, 100, 0.0),
     "overlapping groups": (overlapping, 150, 0.2),
+    "many rows of three": (draw_rows, 600, 0.1),
 }
 
 

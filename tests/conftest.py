@@ -207,3 +207,22 @@ def glfm(tmp_path: Path, repository: Path) -> Callable[..., Finished]:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def benchmark(repository: Path) -> Callable[..., list[str]]:
+    """Run a benchmark, warnings as errors: `benchmark("speed.py", "--rows", "200")`, its lines."""
+
+    def run(script: str, *arguments: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, f"benchmarks/{script}", *arguments],
+            cwd=repository,
+            env={**os.environ, "PYTHONPATH": str(repository), "PYTHONWARNINGS": "error"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run

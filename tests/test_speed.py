@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shlex
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,17 +40,8 @@ def test_every_command_of_the_page_is_understood(
         assert min([*chosen.rows, *chosen.columns, chosen.features, chosen.sweeps]) > 0
 
 
-def test_small_sizes_are_measured_and_their_growth(repository: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *shlex.split(SMALL)],
-        cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository), "PYTHONWARNINGS": "error"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    head, *lines = done.stdout.splitlines()
+def test_small_sizes_are_measured_and_their_growth(benchmark: Callable[..., list[str]]) -> None:
+    head, *lines = benchmark("speed.py", *shlex.split(SMALL))
     assert head.split() == HEAD.split()
     costs = [line.split() for line in lines[:3]]
     assert [row[:3] for row in costs] == [["200", "5", "6"], ["400", "5", "6"], ["200", "10", "12"]]

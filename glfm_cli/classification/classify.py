@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,11 @@ from glfm_cli.completion import as_schema
 from glfm_cli.completion.new_rows import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import TableError, UsageError
-from glfm_cli.executors import available_threads, team
+from glfm_cli.executors import available_threads, run_jobs, team
 from glfm_cli.io import read_table
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links.link import LinkConfig
+from glfm_cli.sampling import Stop
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import check_free
@@ -83,7 +85,8 @@ def classify(
     threads : int, optional
         By default as many as there are processors; the result does not depend on it.
     time_limit : float, optional
-        Seconds after which the fit ends where it is.
+        Seconds after which the fit ends where it is, as it does at Ctrl-C; folds are not cut
+        short by that.
     settings : mapping, optional
         Fields of the model's and the links' configuration, by name.
     save : path, optional
@@ -120,8 +123,8 @@ def classify(
     if save is not None:
         _check_save(save, cv)
     began = time.monotonic()
-    stop = _Deadline(None if time_limit is None else began + time_limit)
-    said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop, "watch": watch}
+    stop = Stop(None if time_limit is None else began + time_limit)
+    said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop.now, "watch": watch}
     levels = len(task.levels)
     trained = predictions = validated = completed = None
     with team(threads or available_threads()) as pool:
@@ -133,10 +136,13 @@ def classify(
             p = validated.p["iqgme"]
             predictions = _predictions(task, table, validated.rows, p, task.code, validated.fold)
         else:
-            classifier = fit_classifier(
+            fit = partial(
+                fit_classifier,
                 task.features, task.code, levels, configs["model"], configs["links"],
                 pool=pool, **said,
             )  # fmt: skip
+            # In a thread of its own, so that Ctrl-C is heard here and the fit ends where it is.
+            (classifier,) = run_jobs([fit], threads=1, on_interrupt=stop.interrupt)
             trained = Trained.of(task, table, classifier, seed)
             if save is not None:
                 save_trained(trained, save)
@@ -267,19 +273,6 @@ def _few(task: Task) -> list[str]:
     if not few:
         return []
     return [f"column '{task.name}': few rows are labelled {', '.join(few[:5])}"]
-
-
-class _Deadline:
-    """Asked whether to end; remembers that it said so."""
-
-    def __init__(self, at: float | None) -> None:
-        self.at = at
-        self.reason: str | None = None
-
-    def __call__(self) -> bool:
-        if self.at is not None and time.monotonic() >= self.at:
-            self.reason = "time limit"
-        return self.reason is not None
 
 
 def _check(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glfm_cli.cli import options
-from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.cli.console import Console
+from glfm_cli.cli.progress import FitProgress
+from glfm_cli.cli.report import counted, ending
 
 if TYPE_CHECKING:
     from glfm_cli.classification import Classification
@@ -183,21 +185,23 @@ def run(
             hint="`glfm types TRAIN -o types.yaml` writes a first one.",
         )
     else:
-        found = classify(
-            data,
-            types,
-            target=target,
-            predict=predict,
-            cv=cv,
-            unseen=level,
-            chains=chains,
-            seed=seed,
-            threads=threads,
-            time_limit=time_limit,
-            settings=parse_assignments(settings or []),
-            save=save,
-            complete=complete is not None,
-        )
+        with FitProgress(console, chains, cv) as watch:
+            found = classify(
+                data,
+                types,
+                target=target,
+                predict=predict,
+                cv=cv,
+                unseen=level,
+                chains=chains,
+                seed=seed,
+                threads=threads,
+                time_limit=time_limit,
+                settings=parse_assignments(settings or []),
+                save=save,
+                complete=complete is not None,
+                watch=watch,
+            )
     about_tasks.write(found)
     if complete is not None and found.completed is not None:
         write_table(found.completed, complete)
@@ -225,23 +229,21 @@ def _report(console: Console, found: Classification, strict: bool, as_json: bool
         console.result(json.dumps(found.to_dict(), allow_nan=False) + "\n")
     elif found.cross_validation is not None:
         console.result(_scores_text(found))
-    for text in found.warnings:
-        console.warn(text)
-    if found.stopped:
-        console.warn(f"the fit ended early ({found.stopped})")
     if found.note is not None:
         console.note(found.note[0].upper() + found.note[1:] + ".")
-    console.note(_summary(found))
-    if strict and not found.converged:
-        console.warn("--strict: the fit has not converged")
-        return ExitStatus.NOT_CONVERGED
-    return ExitStatus.OK
+    return ending(
+        console,
+        warnings=found.warnings,
+        stopped=found.stopped,
+        draws=None,
+        note=_summary(found),
+        unconverged="the fit has not converged" if strict and not found.converged else None,
+    )
 
 
 def _summary(found: Classification) -> str:
     """Return one line on what was fitted and predicted."""
     from glfm_cli.classification.result import fit_summary
-    from glfm_cli.cli.report import counted
 
     parts = []
     if found.predictions is not None:

@@ -11,7 +11,7 @@ import typer
 from glfm_cli.cli import matrix, options
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.cli.explore_files import Outputs
-from glfm_cli.cli.report import counted
+from glfm_cli.cli.report import counted, ending
 
 if TYPE_CHECKING:
     from glfm_cli.exploration import Exploration, Job, Request
@@ -251,19 +251,13 @@ def _show(console: Console, found: Exploration, as_json: bool) -> None:
 
 def _report(console: Console, found: Exploration, strict: bool) -> int:
     """Say what the user should know, and return the exit status."""
-    for text in found.warnings:
-        console.warn(text)
-    if found.stopped:
-        n = found.posterior.n_draws
-        console.warn(
-            f"sampling ended early ({found.stopped}); the answer uses {n} "
-            f"draw{'' if n == 1 else 's'}"
-        )
-    if found.stopped == "interrupted":
-        return ExitStatus.INTERRUPTED
-    if strict and not found.diagnostics.converged():
-        from glfm_cli.exploration import convergence_line
+    from glfm_cli.exploration import convergence_line
 
-        console.warn(f"--strict: {convergence_line(found)}")
-        return ExitStatus.NOT_CONVERGED
-    return ExitStatus.OK
+    lacking = strict and not found.diagnostics.converged()
+    return ending(
+        console,
+        warnings=found.warnings,
+        stopped=found.stopped,
+        draws=found.posterior.n_draws,
+        unconverged=convergence_line(found) if lacking else None,
+    )

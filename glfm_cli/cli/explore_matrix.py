@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from glfm_cli.cli import matrix, options
-from glfm_cli.cli.console import Console, ExitStatus
-from glfm_cli.cli.report import counted
+from glfm_cli.cli.console import Console
+from glfm_cli.cli.report import counted, ending
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -261,14 +261,11 @@ def _table(console: RichConsole, title: str) -> Any:
 
 def _report(console: Console, found: MatrixExploration, strict: bool) -> int:
     """Say what the user should know, and return the exit status."""
-    for text in found.notes:
-        console.warn(text)
-    if found.stopped:
-        kept = counted(found.posterior.n_draws, "draw")
-        console.warn(f"sampling ended early ({found.stopped}); the answer uses {kept}")
-    if found.stopped == "interrupted":
-        return ExitStatus.INTERRUPTED
-    if strict and not found.diagnostics.converged():
-        console.warn(f"--strict: {found.diagnostics.summary()}")
-        return ExitStatus.NOT_CONVERGED
-    return ExitStatus.OK
+    diagnostics = found.diagnostics
+    return ending(
+        console,
+        warnings=found.notes,
+        stopped=found.stopped,
+        draws=found.posterior.n_draws,
+        unconverged=diagnostics.summary() if strict and not diagnostics.converged() else None,
+    )

@@ -11,7 +11,7 @@ import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
-from glfm_cli.cli.report import counted
+from glfm_cli.cli.report import counted, ending
 from glfm_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -227,19 +227,13 @@ def _report(console: Console, completion: Any, asked: Asked) -> int:
     said = completion.to_dict()
     if asked.as_json:
         console.result(json.dumps(said, allow_nan=False) + "\n")
-    for text in completion.run.warnings:
-        console.warn(text)
-    stopped, diagnostics = completion.run.stopped, completion.diagnostics
-    if stopped:
-        kept = counted(completion.posterior.n_draws, "draw")
-        console.warn(f"sampling ended early ({stopped}); the answer uses {kept}")
-    console.note(
-        f"{counted(said['observed'], 'cell')} of {said['rows']} x {said['columns']}, "
-        f"rank {said['rank']:.1f}, {completion.run.seconds:.1f} s. {diagnostics.summary()}"
+    diagnostics = completion.diagnostics
+    return ending(
+        console,
+        warnings=completion.run.warnings,
+        stopped=completion.run.stopped,
+        draws=completion.posterior.n_draws,
+        note=f"{counted(said['observed'], 'cell')} of {said['rows']} x {said['columns']}, "
+        f"rank {said['rank']:.1f}, {completion.run.seconds:.1f} s. {diagnostics.summary()}",
+        unconverged=diagnostics.summary() if asked.strict and not diagnostics.converged() else None,
     )
-    if stopped == "interrupted":
-        return ExitStatus.INTERRUPTED
-    if asked.strict and not diagnostics.converged():
-        console.warn(f"--strict: {diagnostics.summary()}")
-        return ExitStatus.NOT_CONVERGED
-    return ExitStatus.OK

@@ -1,12 +1,15 @@
-"""Progress of sampling on stderr: share done, sweeps per second, time remaining."""
+"""Progress on stderr: of sampling, share done and time remaining; of other fits, where they are."""
 
 from __future__ import annotations
 
 import threading
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from glfm_cli.cli.console import Console
-from glfm_cli.sampling import Plan
+
+if TYPE_CHECKING:
+    from glfm_cli.sampling import Plan
 
 
 class Progress:
@@ -66,3 +69,47 @@ class Progress:
             if speed:
                 changes["rate"] = f"{speed:.0f} sweeps/s"
             self._bar.update(self._task, completed=self._done, **changes)  # type: ignore[arg-type]
+
+
+class FitProgress:
+    """Shows where a fit is whose end nobody knows, on one line while stderr is a terminal.
+
+    Used as a context manager, and told of every iteration; outside a terminal, or when quiet, it
+    shows nothing. `starts` of every fit, of `folds` fits one after another where there are any.
+    """
+
+    def __init__(self, console: Console, starts: int, folds: int | None = None) -> None:
+        from rich.console import Console as RichConsole
+        from rich.progress import Progress as RichProgress
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        self._starts, self._folds, self._fold = starts, folds, 0
+        self._bar = RichProgress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=RichConsole(file=console.stderr),
+            transient=True,
+            disable=not console.shows_progress,
+        )
+        self._task = self._bar.add_task("beginning", total=None)
+
+    def __enter__(self) -> FitProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, start: int, iteration: int, bound: float) -> None:
+        """Show where the fit is: the bound, or what else it reports, after an iteration."""
+        if (start, iteration) == (0, 1):
+            self._fold += 1
+        fold = "" if self._folds is None else f"fold {self._fold} of {self._folds}, "
+        said = f"{fold}start {start + 1} of {self._starts}, iteration {iteration}, {bound:.6g}"
+        self._bar.update(self._task, description=said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from glfm_cli.cli.console import Console, ExitStatus
@@ -25,21 +26,55 @@ def report(
         if versions is not None:
             summary["multiple"] = versions.to_dict()
         console.result(json.dumps(summary, allow_nan=False) + "\n")
-    for text in (*completion.warnings, *(versions.warnings if versions else ())):
-        console.warn(text)
-    stopped = completion.run.stopped
-    if stopped:
-        kept = counted(completion.posterior.n_draws, "draw")
-        console.warn(f"sampling ended early ({stopped}); the answer uses {kept}")
-    console.note(
-        f"{counted(completion.n_completed, 'cell')} completed in "
-        f"{counted(completion.data.n_rows, 'row')}, "
-        f"{completion.run.seconds:.1f} s. {completion.diagnostics.summary()}"
+    said = completion.diagnostics.summary()
+    return ending(
+        console,
+        warnings=(*completion.warnings, *(versions.warnings if versions else ())),
+        stopped=completion.run.stopped,
+        draws=completion.posterior.n_draws,
+        note=f"{counted(completion.n_completed, 'cell')} completed in "
+        f"{counted(completion.data.n_rows, 'row')}, {completion.run.seconds:.1f} s. {said}",
+        unconverged=None if completion.diagnostics.converged() or not strict else said,
     )
+
+
+def ending(
+    console: Console,
+    *,
+    warnings: Sequence[str],
+    stopped: str | None,
+    draws: int | None,
+    unconverged: str | None,
+    note: str | None = None,
+) -> ExitStatus:
+    """Say what the user should know of a fit that has ended, and return the exit status.
+
+    Parameters
+    ----------
+    console : Console
+    warnings : sequence of str
+    stopped : str, optional
+        Why it ended early, if it did.
+    draws : int, optional
+        How many there are, where it is a sample.
+    unconverged : str, optional
+        What has not converged, where the user asked for a status that says so.
+    note : str, optional
+        What was done.
+    """
+    for text in warnings:
+        console.warn(text)
+    if stopped:
+        what, used = ("the fit", "")
+        if draws is not None:
+            what, used = "sampling", f"; the answer uses {counted(draws, 'draw')}"
+        console.warn(f"{what} ended early ({stopped}){used}")
+    if note is not None:
+        console.note(note)
     if stopped == "interrupted":
         return ExitStatus.INTERRUPTED
-    if strict and not completion.diagnostics.converged():
-        console.warn(f"--strict: {completion.diagnostics.summary()}")
+    if unconverged is not None:
+        console.warn(f"--strict: {unconverged}")
         return ExitStatus.NOT_CONVERGED
     return ExitStatus.OK
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glfm_cli.cli import matrix, options
-from glfm_cli.cli.console import Console, ExitStatus
-from glfm_cli.cli.report import counted
+from glfm_cli.cli.console import Console
+from glfm_cli.cli.report import counted, ending
 
 if TYPE_CHECKING:
     from glfm_cli.acquisition import Suggestion
@@ -224,18 +224,13 @@ def _report(
                 file.write(text)
     else:
         write_table(found.to_table(), output or "-")
-    for text in found.notes:
-        console.warn(text)
-    if found.stopped:
-        kept = counted(found.posterior.n_draws, "draw")
-        console.warn(f"sampling ended early ({found.stopped}); the answer uses {kept}")
-    console.note(
-        f"{counted(found.cells.num_rows, 'cell')} of {found.n_candidates} to choose from, "
-        f"{found.seconds:.1f} s. {found.diagnostics.summary()}"
+    diagnostics = found.diagnostics
+    return ending(
+        console,
+        warnings=found.notes,
+        stopped=found.stopped,
+        draws=found.posterior.n_draws,
+        note=f"{counted(found.cells.num_rows, 'cell')} of {found.n_candidates} to choose from, "
+        f"{found.seconds:.1f} s. {diagnostics.summary()}",
+        unconverged=diagnostics.summary() if strict and not diagnostics.converged() else None,
     )
-    if found.stopped == "interrupted":
-        return ExitStatus.INTERRUPTED
-    if strict and not found.diagnostics.converged():
-        console.warn(f"--strict: {found.diagnostics.summary()}")
-        return ExitStatus.NOT_CONVERGED
-    return ExitStatus.OK

@@ -8,12 +8,14 @@ import io
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from glfm_cli.latent.iqgme import IqgmeConfig
+from tests.cli.terminal import OnTerminal
 
 TYPES = """\
 columns:
@@ -357,6 +359,21 @@ def test_a_time_limit_still_answers(classify: Any) -> None:
     said = classify("--time-limit", "1e-9")
     assert said.status == 0
     assert any("ended early (time limit)" in line for line in said.lines("Warning"))
+
+
+def test_ctrl_c_ends_the_fit_where_it_is_and_still_answers(
+    desk: Any, repository: Path, classify: Any
+) -> None:
+    unlabelled = classify("--time-limit", "1e-9")  # which rows there are to predict
+    long = ("--chains", "100000", "--set", "short=50", "-o", "predicted.csv")
+    command = ("classify", "train.csv", "--types", "types.yaml", "--target", "sick", *long)
+    with OnTerminal(repository, *command) as fitting:
+        fitting.wait_for(b"iteration")  # where the fit is, is shown on a terminal
+        fitting.press_ctrl_c()
+        assert fitting.end() == 130
+        assert b"Warning: the fit ended early (interrupted)" in fitting.seen
+    found = rows_of((desk.folder / "predicted.csv").read_text())
+    assert [row["row"] for row in found] == [row["row"] for row in rows_of(unlabelled.stdout)]
 
 
 def test_strict_wants_a_converged_fit(classify: Any) -> None:

@@ -7,9 +7,6 @@ import inspect
 import io
 import json
 import os
-import pty
-import select
-import signal
 import subprocess
 import sys
 import time
@@ -27,6 +24,7 @@ from glfm_cli.cli import options
 from glfm_cli.completion import CHAINS, DEFAULTS, prepare
 from glfm_cli.completion import impute as task
 from glfm_cli.completion.prepare import FEW_CELLS, MORE_CHAINS
+from tests.cli.terminal import OnTerminal
 
 Here = Callable[..., Any]
 SHORT = ["--chains", "2", "--warmup", "4", "--draws", "4", "--threads", "1"]
@@ -327,69 +325,19 @@ def test_a_time_limit_ends_with_0_a_warning_and_a_whole_table(run: Here) -> None
 # Ctrl-C --------------------------------------------------------------------------------------
 
 
-class Sampling:
-    """`glfm impute` in a process of its own that would sample for days, seen through a terminal."""
-
-    def __init__(self, sample_data: Path, repository: Path, output: Path) -> None:
-        data = sample_data / "airquality.csv"
-        self.terminal, end = pty.openpty()
-        arguments = ["impute", data, "--types", data.with_suffix(".types.yaml"), "-o", output]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "glfm_cli", *map(str, arguments), "--draws", "10000000"],
-            stdin=subprocess.DEVNULL,
-            stderr=end,
-            env={**os.environ, "PYTHONPATH": str(repository), "TERM": "xterm", "COLUMNS": "120"},
-        )
-        os.close(end)
-        self.seen = b""
-
-    def wait_for(self, text: bytes, seconds: float = 60) -> None:
-        """Read the terminal until a text appears."""
-        deadline = time.monotonic() + seconds
-        while text not in self.seen:
-            assert time.monotonic() < deadline, self.seen[-500:]
-            if not self.read():
-                raise AssertionError(f"it ended without {text!r}: {self.seen[-500:]!r}")
-
-    def read(self) -> bool:
-        """Read what the terminal shows; False when the process has closed it."""
-        if select.select([self.terminal], [], [], 0.1)[0]:
-            try:
-                self.seen += os.read(self.terminal, 65536)
-            except OSError:
-                return False
-        return True
-
-    def press_ctrl_c(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-
-    def end(self) -> int:
-        """Wait for the process and return its status."""
-        deadline = time.monotonic() + 60
-        while self.read() and time.monotonic() < deadline:
-            pass
-        return self.process.wait(timeout=10)
-
-    def close(self) -> None:
-        """Leave nothing running, however the test went."""
-        self.process.kill()
-        self.process.wait()
-        os.close(self.terminal)
-
-
 @pytest.fixture
-def sampling(sample_data: Path, repository: Path, tmp_path: Path) -> Iterator[Sampling]:
-    """A command that is sampling."""
-    started = Sampling(sample_data, repository, tmp_path / "out.csv")
-    try:
+def sampling(sample_data: Path, repository: Path, tmp_path: Path) -> Iterator[OnTerminal]:
+    """`glfm impute` that would sample for days."""
+    data = sample_data / "airquality.csv"
+    types, out = data.with_suffix(".types.yaml"), tmp_path / "out.csv"
+    long = ("--draws", "10000000")
+    with OnTerminal(repository, "impute", data, "--types", types, "-o", out, *long) as started:
         started.wait_for(b"sweeps/s")  # the progress is shown on a terminal
         yield started
-    finally:
-        started.close()
 
 
 def test_ctrl_c_writes_the_completed_table_and_ends_with_130(
-    sampling: Sampling, tmp_path: Path
+    sampling: OnTerminal, tmp_path: Path
 ) -> None:
     sampling.press_ctrl_c()
     assert sampling.end() == 130
@@ -400,7 +348,7 @@ def test_ctrl_c_writes_the_completed_table_and_ends_with_130(
 
 
 def test_a_second_ctrl_c_ends_at_once_and_writes_nothing(
-    sampling: Sampling, tmp_path: Path
+    sampling: OnTerminal, tmp_path: Path
 ) -> None:
     (tmp_path / "out.csv").write_text("old")
     sampling.wait_for(b"0%")

@@ -7,6 +7,7 @@ they no longer raise it, such moves are tried, and kept where the bound is highe
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ Stop = Callable[[], bool]
 
 
 @dataclass(eq=False)
-class Climb:
+class Climb(ABC):
     """One start under way; q of the rows is always renewed for its experts.
 
     sums : over the rows, as the experts' updates need them
@@ -140,29 +141,29 @@ class Climb:
 
     # What a start of one table, or of many tasks, does in its own way ----------------------
 
+    @abstractmethod
     def _renew(self, data: Any, form: Form, pool: ThreadPoolExecutor | None) -> float:
         """Renew q of the rows and the sums; return the bound."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _update(self, form: Form, s: Any) -> None:
         """Update what rows share."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _shares(self) -> Array:
         """Return the experts' responsibilities (H, n) for all rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _with_joined(self, a: int, b: int, form: Form) -> Self:
         """Return a copy in which expert b's rows are a's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _without(self, a: int, form: Form) -> Self:
         """Return a copy without expert a, whose rows are to be placed anew."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _become(self, trial: Self) -> None:
         """Take over the experts and the rows of a copy."""
-        raise NotImplementedError
 
 
 def rise_of(bounds: list[float], bound: float) -> float:

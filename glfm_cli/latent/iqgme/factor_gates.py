@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 
 from glfm_cli.latent.iqgme.drawn import LOG_2PI
 from glfm_cli.latent.iqgme.factors import FactorExperts, pack, packed_product, twice, unpack
-from glfm_cli.latent.iqgme.gates import ROUNDS, SETTLED, LabelLaw
+from glfm_cli.latent.iqgme.gates import ROUNDS, SETTLED, LabelLaw, log_shares
 from glfm_cli.latent.iqgme.local import over, weight_spread
 from glfm_cli.latent.iqgme.rows import Rows, Run
 
@@ -96,27 +96,22 @@ def factor_law(
 ) -> LabelLaw:
     """Return the law of the labels of rows, nothing being known of them; see `label_law`."""
     n, low = len(rows.x), LowRank.of(q)
-    with np.errstate(divide="ignore"):
-        log_pi = np.log(np.broadcast_to(q.pi[:, None], (q.H, n)) if pi is None else pi)
-    gate, mean = np.empty((q.H, n)), np.empty((q.H, n, q.K))
-    var = np.empty_like(mean)
-    x = np.empty((q.H, n if features else 0, q.P))
-    x_var = np.zeros_like(x)
+    log_pi, law = log_shares(q, pi, n), LabelLaw.blank(q, n, features)
 
     def work(run: Run) -> None:
         found = _see(rows, run, q, low)
         log_gate = log_pi[:, run.rows] + found.log_p
-        gate[:, run.rows] = np.exp(log_gate - logsumexp(log_gate, axis=0))
-        mean[:, run.rows], var[:, run.rows] = _label(q, low, found)
+        law.gate[:, run.rows] = np.exp(log_gate - logsumexp(log_gate, axis=0))
+        law.mean[:, run.rows], law.var[:, run.rows] = _label(q, low, found)
         if features:
             fitted = low.center[:, None] + found.f @ np.swapaxes(low.F, 1, 2)
             known = run.known > 0
-            x[:, run.rows] = np.where(known, run.x, fitted)
+            law.x[:, run.rows] = np.where(known, run.x, fitted)
             spread = low.D[:, None] + _quadratic(found.cov, low.F)
-            x_var[:, run.rows] = np.where(known, 0.0, spread)
+            law.x_var[:, run.rows] = np.where(known, 0.0, spread)
 
     list(over(pool, work, rows.runs))
-    return LabelLaw(gate, mean, var, x, x_var)
+    return law
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from glfm_cli.latent.iqgme.climb import EMPTY, Climb, Stop
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.forms import Form, forms_of, local_step
+from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of, local_step
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
@@ -281,7 +281,7 @@ def begin(rows: Rows, form: Form, config: IqgmeConfig, rng: np.random.Generator,
     cluster = start_clusters([rows], form.view(rows.x), k, rng, by_label)
     rho = np.full((H, n), (1.0 - CERTAIN) / H)
     rho[cluster, np.arange(n)] += CERTAIN
-    q, (local,) = form.begin([rows], [rho], weak=WEAK if free else None)
+    q, (local,) = form.begin([rows], Opening([rho], weak=WEAK if free else None))
     return Start(q, local, free=FREE if free else 0)
 
 

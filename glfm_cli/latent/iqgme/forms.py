@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,20 @@ ROUNDS = 40  # in which the one expert settles
 TRIM = 10  # rounds after which factors without use are dropped
 
 
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What a start begins with.
+
+    shares : responsibilities (H, n) of each table's rows
+    counts : (H,) what experts' sticks count, if not rows
+    weak : precision of the weights' prior, if not the form's own
+    """
+
+    shares: Sequence[Array]
+    counts: Array | None = None
+    weak: float | None = None
+
+
 class Form(Protocol):
     """What starts and iterations need; experts, sums and blocks are of the form's own kinds.
 
@@ -51,18 +66,8 @@ class Form(Protocol):
     def view(self, x: Array) -> Array:
         """Return what (n, .) the completed rows are clustered by."""
 
-    def begin(
-        self,
-        tables: Sequence[Rows],
-        shares: Sequence[Array],
-        counts: Array | None = None,
-        *,
-        weak: float | None = None,
-    ) -> tuple[Any, list[Local]]:
-        """Return experts, and q of each table's rows, from responsibilities (H, n) of each.
-
-        weak : precision of the weights' prior to begin with, if not the form's own
-        """
+    def begin(self, tables: Sequence[Rows], opening: Opening) -> tuple[Any, list[Local]]:
+        """Return experts, and q of each table's rows."""
 
     def blocks(self, rows: Rows) -> Sequence[Any]:
         """Return rows that are worked on together."""
@@ -100,25 +105,18 @@ class Full:
         """Return the rows as they are."""
         return x
 
-    def begin(
-        self,
-        tables: Sequence[Rows],
-        shares: Sequence[Array],
-        counts: Array | None = None,
-        *,
-        weak: float | None = None,
-    ) -> tuple[Experts, list[Local]]:
+    def begin(self, tables: Sequence[Rows], opening: Opening) -> tuple[Experts, list[Local]]:
         """Return experts of completed rows, gaps at the mean."""
-        K, H = tables[0].n_label, len(shares[0])
+        K, H = tables[0].n_label, len(opening.shares[0])
         q, kept = Experts.from_prior(self.prior, H, K), []
         total = self.zero(q)
-        for rows, rho in zip(tables, shares, strict=True):
+        for rows, rho in zip(tables, opening.shares, strict=True):
             local, sums = first_q(rows, H, rho)
             kept.append(local)
             total.add(sums)
-        if weak is not None:
-            q.b[:] = q.a / weak
-        q.update(self.prior, total, counts, hold=weak is not None)
+        if opening.weak is not None:
+            q.b[:] = q.a / opening.weak
+        q.update(self.prior, total, opening.counts, hold=opening.weak is not None)
         return q, kept
 
     def blocks(self, rows: Rows) -> Sequence[Block]:
@@ -190,22 +188,17 @@ class Factored:
         """Return the rows' factors, each of variance 1."""
         return np.asarray(self._s / self._s.std(axis=0))
 
-    def begin(
-        self,
-        tables: Sequence[Rows],
-        shares: Sequence[Array],
-        counts: Array | None = None,
-        *,
-        weak: float | None = None,
-    ) -> tuple[FactorExperts, list[Local]]:
+    def begin(self, tables: Sequence[Rows], opening: Opening) -> tuple[FactorExperts, list[Local]]:
         """Return experts with the factors of one, at clusters of the rows."""
-        rho = np.hstack(list(shares))
+        rho = np.hstack(list(opening.shares))
         q = split(self.prior, self._one, self._s, rho)
-        if weak is not None:
-            q.core.b = np.full(q.L + 1, q.core.a / weak)
-        q.core.update_sticks(self.prior.core, rho.sum(axis=1) if counts is None else counts)
+        if opening.weak is not None:
+            q.core.b = np.full(q.L + 1, q.core.a / opening.weak)
+        counts = rho.sum(axis=1) if opening.counts is None else opening.counts
+        q.core.update_sticks(self.prior.core, counts)
         q.core.refresh()
-        return q, [self._local(rows, share) for rows, share in zip(tables, shares, strict=True)]
+        every = zip(tables, opening.shares, strict=True)
+        return q, [self._local(rows, share) for rows, share in every]
 
     def _local(self, rows: Rows, rho: Array) -> Local:
         shape = (len(rho), len(rows.x), rows.half_at.size)

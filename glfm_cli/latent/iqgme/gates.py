@@ -46,6 +46,13 @@ class LabelLaw:
     x_var: Array
 
     @classmethod
+    def blank(cls, q: Any, n: int, features: bool) -> LabelLaw:
+        """Return arrays to be filled in for n rows; every row is filled in by one batch."""
+        x = np.empty((q.H, n if features else 0, q.P))
+        mean = np.empty((q.H, n, q.K))
+        return cls(np.empty((q.H, n)), mean, np.empty_like(mean), x, np.zeros_like(x))
+
+    @classmethod
     def average(cls, laws: Sequence[LabelLaw], weights: Sequence[float] | None = None) -> LabelLaw:
         """Return the mixture of several laws of the same rows, each as probable or by weights."""
         join, each = np.concatenate, weights or [1.0 / len(laws)] * len(laws)
@@ -92,26 +99,27 @@ def full_law(
     """Return the law of the labels of rows, nothing being known of them; see `label_law`."""
     rows = rows.without_label()
     n = len(rows.x)
-    with np.errstate(divide="ignore"):
-        log_pi = np.log(np.broadcast_to(q.pi[:, None], (q.H, n)) if pi is None else pi)
-    gate, mean = np.empty((q.H, n)), np.empty((q.H, n, q.K))
-    var = np.empty_like(mean)
-    x = np.empty((q.H, n if features else 0, q.P))
-    x_var = np.zeros_like(x)
+    log_pi, law = log_shares(q, pi, n), LabelLaw.blank(q, n, features)
 
     def work(block: Block) -> None:
         placed = _place(rows, block, q, log_pi[:, block.rows])
         members = block.rows
-        gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
-        mean[:, members], var[:, members] = _label(block, q, placed)
+        law.gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
+        law.mean[:, members], law.var[:, members] = _label(block, q, placed)
         if features:
-            x[:, members] = placed.x
+            law.x[:, members] = placed.x
             for places, m, cov in placed.patterns(block):
                 spread = np.diagonal(cov, axis1=1, axis2=2)
-                x_var[:, members[places, None], m] = spread[:, None, :]
+                law.x_var[:, members[places, None], m] = spread[:, None, :]
 
     list(over(pool, work, rows.blocks))
-    return LabelLaw(gate, mean, var, x, x_var)
+    return law
+
+
+def log_shares(q: Any, pi: Array | None, n: int) -> Array:
+    """Return the logarithms (H, n) of the shares of the experts in what each row is one of."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.broadcast_to(q.pi[:, None], (q.H, n)) if pi is None else pi))
 
 
 @dataclass(frozen=True, eq=False)

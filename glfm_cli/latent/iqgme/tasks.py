@@ -24,7 +24,7 @@ from glfm_cli.latent.iqgme.climb import EMPTY, TINY, Climb, Stop
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.fit import CERTAIN, Member, race, start_clusters, weights_of
-from glfm_cli.latent.iqgme.forms import Form, forms_of
+from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of
 from glfm_cli.latent.iqgme.local import Local, over
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
@@ -248,6 +248,6 @@ def begin_tasks(
     usage = Usage(np.ones((J, H - 1)), np.full((J, H - 1), share), prior.t1, prior.t2, sigma)
     usage.update_sticks(prior, np.array([rho.sum(axis=1) for rho in rhos]))
     shares = [sigma[j].T @ rho for j, rho in enumerate(rhos)]
-    q, kept = form.begin(tables, shares, usage.counts)
+    q, kept = form.begin(tables, Opening(shares, usage.counts))
     kept = [replace(local, rho=rho) for local, rho in zip(kept, rhos, strict=True)]
     return TaskStart(q, usage, kept)
