@@ -21,7 +21,7 @@ from glfm_cli.links.link import Link, LinkConfig, Params
 from glfm_cli.posterior import Draw
 from glfm_cli.streams import Streams, column_step
 
-BLOCK = 2048  # rows whose bits and y are drawn together
+BLOCK = 4096  # rows whose bits and y are drawn together
 PART = 1 << 18  # rows whose log densities are held at once
 
 

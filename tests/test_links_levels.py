@@ -103,6 +103,55 @@ def test_categorical_draw_agrees_with_rejection(eta: Any, level: int, seed: int)
     assert np.all(y[:, [0, -1]] == 0.0)
 
 
+@pytest.mark.parametrize("n_levels", [2, 3, 4, 5])
+def test_utilities_drawn_given_levels_drawn_from_them_are_normal(n_levels: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 6000
+    link = link_of([n_levels - 1.0], CATEGORICAL, n_levels)
+    eta = 1.5 * rng.standard_normal((n, n_levels - 1))
+    free = rng.standard_normal((n, n_levels))
+    x = np.argmax(free + np.column_stack([eta, np.zeros(n)]), axis=1).astype(float)
+    gap = rng.random(n) < 0.1
+    x[gap] = np.nan
+    y, params = np.full((n, n_levels - 1), 7.0), dict[str, Any]()
+    link.augment(x, eta, 1.0, params, rng, y)
+    assert np.all(y[gap] == 7.0)
+    y, eta, x = y[~gap], eta[~gap], x[~gap].astype(int)
+    for s in range(n_levels - 1):
+        assert stats.kstest(y[:, s] - eta[:, s], "norm").pvalue > 1e-4
+    squares, count = params["reference"]
+    assert count == x.size
+    assert 1e-4 < stats.chi2.cdf(squares, count) < 1.0 - 1e-4
+    for s in range(n_levels - 1):
+        if n_levels > 2:
+            assert np.all(np.argmax(y[x == s], axis=1) == s)
+
+
+@pytest.mark.parametrize("n_levels", [3, 4])
+def test_categorical_draw_reaches_levels_that_are_hardly_possible(n_levels: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    link = link_of([n_levels - 1.0], CATEGORICAL, n_levels)
+    n = 1000
+    eta = np.where(np.arange(n_levels - 1) == 0, -6.0, 2.0) * np.ones((n, 1))
+    y = np.zeros((n, n_levels - 1))
+    link.augment(np.zeros(n), eta, 1.0, {}, rng, y)
+    assert np.all(np.argmax(y, axis=1) == 0)
+    assert np.ptp(y[:, 0]) > 1.0
+
+
+def test_a_reference_level_that_won_bounds_by_a_normal_above_the_others(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 3000
+    link = link_of([2.0], CATEGORICAL, 3)
+    y = rng.normal(-0.5, 1.0, size=(n, 2))
+    lower, upper = np.zeros((n, 2)), np.zeros((n, 2))
+    link.bound(np.full(n, 2.0), {}, y, rng, lower, upper)
+    assert np.all(lower == -np.inf)
+    assert np.all(upper[:, 0] == upper[:, 1])
+    share = stats.norm.sf(upper[:, 0]) / stats.norm.sf(y.max(axis=1))
+    assert stats.kstest(share, "uniform").pvalue > 1e-4
+
+
 def test_categorical_draw_keeps_the_observed_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n_levels = 500

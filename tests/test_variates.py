@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
 
+from glfm_cli._kernels._categories import standard_normals
 from glfm_cli._kernels._links import normal_cdf
 from glfm_cli._kernels._variates import fill_truncated_normal, quantiles_between
 
@@ -48,6 +49,24 @@ def test_truncated_normal_has_the_law_of_scipy(a: float, b: float, seed: int) ->
 def test_truncated_normal_moves_and_scales(a: float, b: float, seed: int) -> None:
     x = draw(5000, 3.0 + 0.2 * a, 3.0 + 0.2 * b, seed, mean=3.0, sd=0.2)
     assert stats.kstest((x - 3.0) / 0.2, stats.truncnorm(a, b).cdf).pvalue > 1e-4
+
+
+def test_normals_drawn_together_are_normal_and_independent(seed: int) -> None:
+    x = np.empty(1 << 18)
+    standard_normals(np.random.Generator(np.random.SFC64(seed)), x)
+    assert stats.kstest(x, "norm").pvalue > 1e-4
+    for far in (2.0, 3.0, 4.0):
+        expected = 2.0 * stats.norm.sf(far)
+        assert stats.binomtest(int(np.sum(np.abs(x) > far)), x.size, expected).pvalue > 1e-4
+    # Two that come from one word are as far apart as half of those drawn together.
+    for apart in (1, 2, 8, 512):
+        for power in (1, 2):
+            found = stats.pearsonr(x[:-apart] ** power, x[apart:] ** power)
+            assert found.pvalue > 1e-5
+    # All quarters of the plane, and both halves of each.
+    one, other = x.reshape(-1, 2, 512).swapaxes(0, 1).reshape(2, -1)
+    turn = np.arctan2(other, one)
+    assert stats.kstest(turn, stats.uniform(-np.pi, 2.0 * np.pi).cdf).pvalue > 1e-4
 
 
 @given(

@@ -29,9 +29,9 @@ Cost: O(N K S) at about half a nanosecond each where flips are hopeless; no memo
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport INFINITY, exp, fabs, frexp, log, log1p
+from libc.math cimport INFINITY, exp, fabs, log, log1p
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_normal
 from scipy.special.cython_special cimport log_ndtr
@@ -41,10 +41,11 @@ import numpy as np
 cdef extern from "_vector.h" nogil:
     void glfm_axpy(int n, double a, const double* x, double* y) noexcept
     void glfm_masked_axpy(int n, double a, const double* w, const double* x, double* y) noexcept
-    double glfm_parabola(int n, double d, const double* g, const double* c,
-                         const double* w) noexcept
+    void glfm_parabolas(int n_rows, int n, const double* d, const double* g, const double* c,
+                        const double* w, int ld, double* gain) noexcept
     double glfm_masked_parabola(int n, double d, const double* g, const double* c,
                                 const double* w) noexcept
+    double glfm_log2_below(double x) noexcept
     int GLFM_LANES
 
 cdef extern from "_normal.h" nogil:
@@ -53,15 +54,20 @@ cdef extern from "_normal.h" nogil:
                           double* g, double* c, int* far) noexcept
     double glfm_two_sided(int n, const double* a, const double* b, const double* inv,
                           double* g, int* far) noexcept
+    void glfm_place_cells(int n, const double* y, const double* lower, const double* upper,
+                          const double* eta, const double* known, const double* seen,
+                          const double* inv_sd, const double* inv, double* g, double* c,
+                          double* low, double* high, double* t, double* dt, double* curve,
+                          double* kind) noexcept
+    int GLFM_BAND
+    int GLFM_SIDE
 
 cdef double LOG_SQRT_2PI = 0.9189385332046727
-cdef double INV_PI2 = 0.10132118364233778  # 1 / pi^2
 cdef double LOG_2 = 0.6931471805599453
 cdef double NARROW = 1e-5  # intervals as narrow as this are taken as density times width
-cdef double POINT_WIDTH = 1e-3  # as narrow as this: a point, unless far out
-cdef double POINT_REACH = 0.05  # width times distance from eta: error of log p below 1e-8
 cdef double MARGIN = 1e-6  # of the bound: more than all rounding errors together
 cdef double CERTAIN = 20.0  # Phi is 1 there
+cdef int TOGETHER = 4  # features whose bounds are computed at once
 
 
 cdef struct Look:
@@ -80,6 +86,12 @@ cdef struct Row:
     # The observed cells of a row by what is known of them.
     int S                # pseudo-columns, and with padding
     int width
+    const int* column    # (S,) the column of each
+    const double* known  # (S,) 1 where observed y are points
+    const int* open      # (n_open,) those where they are not
+    int n_open
+    const double* sharp  # (S,) one over the noise's standard deviation
+    const double* inv    # (S,) the same of what an interval bounds
     double* g            # (width,) slopes and bends by pseudo-column, 0 where missing
     double* c
     double* point_c      # those of points
@@ -96,6 +108,13 @@ cdef struct Row:
     double* band_c
     Look now             # at the present eta
     Look moved           # with one bit flipped
+    double* seen         # (width,) of every pseudo-column, before they are sorted
+    double* low
+    double* high
+    double* t
+    double* dt
+    double* curve
+    double* kind
 
 
 cdef inline int padded(int n) noexcept nogil:
@@ -196,47 +215,41 @@ cdef void follow(Row* r, double d, const double* weights) noexcept nogil:
 
 
 cdef void load_cells(
-    Row* r, const double* y, const uint8_t* observed, const int* column, const uint8_t* known,
-    const double* lower, const double* upper, const double* inv_sd, const double* inv_spread,
+    Row* r, const double* y, const uint8_t* observed, const double* lower, const double* upper,
     const double* eta,
 ) noexcept nogil:
-    """Sort the cells of a row into missing, points, one-sided and two-sided intervals."""
-    cdef int s, d
-    cdef double inv, low, high, width, mid
-    r.n_missing = r.n_sides = r.n_bands = 0
-    memset(r.g, 0, 3 * <size_t> r.width * sizeof(double))  # g, c and point_c
+    """Sort the cells of a row into missing, points, one-sided and two-sided intervals.
+
+    Every cell is written to the end of both lists, which grow where it belongs: there is no
+    branch that the processor would have to guess.
+    """
+    cdef int s, i, missing = 0, sides = 0, bands = 0
+    cdef bint here
     for s in range(r.S):
-        d = column[s]
-        if not observed[d]:
-            r.missing[r.n_missing] = s
-            r.n_missing += 1
-            continue
-        low = y[s] if known[d] else lower[s]
-        if known[d] or low == upper[s]:
-            r.c[s] = r.point_c[s] = inv_sd[s] * inv_sd[s]
-            r.g[s] = (low - eta[s]) * r.c[s]
-            continue
-        inv = inv_spread[s]
-        low = (low - eta[s]) * inv
-        high = (upper[s] - eta[s]) * inv
-        width = high - low
-        mid = 0.5 * (low + high)
-        if width < POINT_WIDTH and width * (fabs(mid) + 20.0) < POINT_REACH:
-            r.c[s] = r.point_c[s] = inv * inv * (1.0 - width * width / 12.0)
-            r.g[s] = mid / inv * r.c[s]
-        elif low > -INFINITY and high < INFINITY:
-            r.band[r.n_bands] = s
-            r.now.a[r.n_bands] = low
-            r.now.b[r.n_bands] = high
-            r.inv_sd[r.n_bands] = inv
-            r.band_c[r.n_bands] = inv * inv * max(0.0, 1.0 - width * width * INV_PI2)
-            r.n_bands += 1
-        elif low > -INFINITY or high < INFINITY:
-            r.side[r.n_sides] = s
-            r.now.t[r.n_sides] = -low if low > -INFINITY else high
-            r.slope[r.n_sides] = inv if low > -INFINITY else -inv
-            r.side_reach[r.n_sides] = inv * r.reach[s]
-            r.n_sides += 1
+        here = observed[r.column[s]]
+        r.seen[s] = here
+        r.missing[missing] = s
+        missing += not here
+    glfm_place_cells(r.S, y, lower, upper, eta, r.known, r.seen, r.sharp, r.inv, r.g,
+                     r.point_c, r.low, r.high, r.t, r.dt, r.curve, r.kind)
+    memcpy(r.c, r.point_c, r.width * sizeof(double))
+    for i in range(r.n_open):
+        s = r.open[i]
+        r.band[bands] = r.side[sides] = s
+        bands += r.kind[s] == GLFM_BAND
+        sides += r.kind[s] == GLFM_SIDE
+    for i in range(bands):
+        s = r.band[i]
+        r.now.a[i] = r.low[s]
+        r.now.b[i] = r.high[s]
+        r.inv_sd[i] = r.inv[s]
+        r.band_c[i] = r.curve[s]
+    for i in range(sides):
+        s = r.side[i]
+        r.now.t[i] = r.t[s]
+        r.slope[i] = r.dt[s]
+        r.side_reach[i] = r.inv[s] * r.reach[s]
+    r.n_missing, r.n_sides, r.n_bands = missing, sides, bands
 
 
 cdef void fill_prior(double* prior, int64_t count, int64_t n_rows, bint shared) noexcept nogil:
@@ -256,25 +269,29 @@ cdef bint update_row(
     double* prior, uint8_t* bits, double* eta, bitgen_t* bitgen,
 ) noexcept nogil:
     """Draw the bits of a row one after the other; return whether any changed."""
-    cdef int k, exponent
+    cdef int k, i, first = bias, ahead = bias  # whose bounds are known, from `first` on
     cdef bint changed = False
-    cdef double d, u, slack, bound, mantissa
+    cdef double d, u, slack, bound
+    cdef double[4] sign, gain
     cdef const double* weights
     for k in range(bias, K):
+        if k == ahead:
+            first, ahead = k, min(k + TOGETHER, K)
+            for i in range(ahead - k):
+                sign[i] = 1.0 - 2.0 * bits[k + i]
+            glfm_parabolas(ahead - k, r.width, sign, r.g, r.c, B + <size_t> k * r.width, r.width, gain)
         slack = prior[2 * k + bits[k]]
         if slack == -INFINITY:  # no other row has the feature
             continue
-        d = 1.0 - 2.0 * bits[k]
+        d = sign[k - first]
         slack *= d
-        weights = B + <size_t> k * r.width
-        bound = glfm_parabola(r.width, d, r.g, r.c, weights) + r.now.allowance
-        # Flip when log odds > log(u / (1 - u)), which is at least log(u) + u. With u = m 2^e,
-        # 1/2 <= m < 1, the chord of log m lies below it.
+        bound = gain[k - first] + r.now.allowance
+        # Flip when log odds > log(u / (1 - u)), which is at least log(u) + u.
         u = bitgen.next_double(bitgen.state)
-        mantissa = frexp(u, &exponent)
-        if slack + bound < LOG_2 * (exponent + 2.0 * (mantissa - 1.0)) + u - MARGIN:
+        if slack + bound < LOG_2 * glfm_log2_below(u) + u - MARGIN:
             continue
         slack -= log(u) - log1p(-u)
+        weights = B + <size_t> k * r.width
         if not slack + bound > -MARGIN or not slack + move(r, d, weights) > 0.0:
             continue
         follow(r, d, weights)
@@ -284,12 +301,13 @@ cdef bint update_row(
             count[k] += 2 * bits[k] - 1
             fill_prior(prior + 2 * k, count[k], n_rows, shared)
         changed = True
+        ahead = k + 1  # what was computed is of the bits before
     return changed
 
 
 def work_sizes(int S):
     """Return the lengths of the float and integer work arrays."""
-    return 22 * padded(S), 3 * S
+    return 30 * padded(S), 4 * S
 
 
 cdef double* partition(Row* r, int S, double* work, int* iwork) noexcept nogil:
@@ -307,6 +325,9 @@ cdef double* partition(Row* r, int S, double* work, int* iwork) noexcept nogil:
         at.t, at.g, at.c = work, work + width, work + 2 * width
         at.a, at.b, at.band_g = work + 3 * width, work + 4 * width, work + 5 * width
         work += 6 * width
+    r.seen, r.low, r.high, r.t = work, work + width, work + 2 * width, work + 3 * width
+    r.dt, r.curve, r.kind = work + 4 * width, work + 5 * width, work + 6 * width
+    work += 7 * width
     r.side, r.band, r.missing = iwork, iwork + S, iwork + 2 * S
     return work
 
@@ -339,25 +360,30 @@ def update_bits(
     cdef Row r
     cdef double[::1] prior = np.empty(2 * n_columns)
     cdef double[:, ::1] weights = np.zeros((n_columns, width))
-    cdef double* inv_sd = partition(&r, S, &work[0], &iwork[0])
-    cdef double* inv_spread = inv_sd + width
-    cdef double* reach = inv_sd + 2 * width
-    r.reach = reach
+    cdef double* sharp = partition(&r, S, &work[0], &iwork[0])
+    cdef double* inv = sharp + width
+    cdef double* reach = sharp + 2 * width
+    cdef double* points = sharp + 3 * width
+    cdef int* open = &iwork[3 * S]
+    r.column, r.known, r.open, r.n_open = &column[0], points, open, 0
+    r.sharp, r.inv, r.reach = sharp, inv, reach
     bit_generator = rng.bit_generator
     cdef bitgen_t* bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     with bit_generator.lock, nogil:
         for s in range(S):
-            inv_sd[s] = 1.0 / sd[s]
-            inv_spread[s] = 1.0 / (sd[s] * spread[s])
+            sharp[s] = 1.0 / sd[s]
+            inv[s] = 1.0 / (sd[s] * spread[s])
             reach[s] = 0.0
+            points[s] = known[column[s]]
+            open[r.n_open] = s
+            r.n_open += not known[column[s]]
             for k in range(bias, n_columns):
                 weights[k, s] = B[k, s]
                 reach[s] = max(reach[s], fabs(B[k, s]))
         for k in range(bias, n_columns):
             fill_prior(&prior[2 * k], count[k], n_rows, shared)
         for n in range(N):
-            load_cells(&r, &y[n, 0], &observed[n, 0], &column[0], &known[0], &lower[n, 0],
-                       &upper[n, 0], inv_sd, inv_spread, &eta[n, 0])
+            load_cells(&r, &y[n, 0], &observed[n, 0], &lower[n, 0], &upper[n, 0], &eta[n, 0])
             look(&r, &r.now)
             settle(&r)
             if not update_row(&r, n_rows, n_columns, bias, &weights[0, 0], &count[0], shared,

@@ -6,7 +6,7 @@ _Slots = NDArray[np.intp]
 
 def fill_categorical(
     x: _Floats, eta: _Floats, slot: _Slots, rng: np.random.Generator, y: _Floats
-) -> tuple[int, float]: ...
+) -> tuple[int, float, int]: ...
 def fill_below_winner(
     x: _Floats,
     y: _Floats,
@@ -19,3 +19,4 @@ def fill_probabilities(eta: _Floats, var: _Floats, slot: _Slots, out: _Floats) -
 def fill_log_probability(
     x: _Floats, eta: _Floats, var: _Floats, slot: _Slots, out: _Floats
 ) -> None: ...
+def standard_normals(rng: np.random.Generator, out: _Floats) -> None: ...

@@ -10,15 +10,31 @@ Source: [GLFM] sections 3.1.2 and 4.2.
 """
 
 from libc.math cimport INFINITY, exp, fabs, floor, isfinite, isnan, log, log1p, sqrt
+from libc.stdint cimport uint64_t
+from libc.string cimport memset
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_exponential, random_standard_normal
 from scipy.special.cython_special cimport log_ndtr, ndtr
 
-from glfm_cli._kernels._variates cimport bitgen_of, truncated_normal
+from glfm_cli._kernels._variates cimport (
+    bitgen_of,
+    placed,
+    standard_truncated_normals,
+    truncated_normal,
+)
 
 cdef extern from "_vector.h" nogil:
     void GLFM_PREFETCH(const void* p) noexcept
     int GLFM_AHEAD
+    void glfm_compete(int R, int n, const double* e, int ld_e, const double* level, double* u,
+                      int ld_u, double* won) noexcept
+
+cdef extern from "_normal.h" nogil:
+    void glfm_normals(int n, const uint64_t* words, double* x) noexcept
+
+cdef enum:
+    TOGETHER = 256  # cells that are drawn together
+    FEW = 4         # levels up to which their free draws are made together
 
 import numpy as np
 
@@ -135,6 +151,128 @@ cdef inline bint simulate_win(
     return True
 
 
+cdef struct Batch:
+    # Observed cells that are drawn together.
+    int m
+    int row[TOGETHER]
+    double level[TOGETHER]
+    double e[FEW * TOGETHER]   # (R, TOGETHER) means, of few levels
+    uint64_t words[FEW * TOGETHER / 2 + 8]
+    double u[FEW * TOGETHER + 16]
+    double won[TOGETHER]
+    double a[TOGETHER]
+    double b[TOGETHER]
+    double z[TOGETHER]
+    int winners[TOGETHER]
+    int losers[TOGETHER]
+
+
+cdef void draw_normals(bitgen_t* bitgen, Batch* c, int n) noexcept nogil:
+    """Fill u with n standard normals, or a few more."""
+    cdef int i
+    n = (n + 15) // 16 * 8
+    for i in range(n):
+        c.words[i] = bitgen.next_uint64(bitgen.state)
+    glfm_normals(n, c.words, c.u)
+
+
+cdef void draw_all(
+    bitgen_t* bitgen, const double* e, const double* s, Py_ssize_t R, Py_ssize_t T, int tries,
+    double* utility
+) noexcept nogil:
+    """Draw all utilities given that level T won: a few free draws, then the winner's first."""
+    cdef Py_ssize_t j
+    cdef double top
+    for j in range(tries):
+        if simulate_win(bitgen, e, R, T, utility):
+            return
+    top = winner(bitgen, e, s, R, T)
+    for j in range(R):
+        utility[j] = truncated_normal(bitgen, e[j], 1.0, -INFINITY, top)
+    utility[T] = top
+
+
+cdef double keep(
+    const double* utility, const Py_ssize_t[::1] slot, double[:, :] y, Py_ssize_t n
+) noexcept nogil:
+    """Write a row's utilities; return the square of the reference level's."""
+    cdef Py_ssize_t j
+    cdef double reference = 0.0
+    for j in range(slot.shape[0]):
+        if slot[j] >= 0:
+            y[n, slot[j]] = utility[j]
+        else:
+            reference = utility[j]
+    return reference * reference
+
+
+cdef double draw_two(
+    bitgen_t* bitgen, Batch* c, const double[:, :] eta, const Py_ssize_t[::1] slot, double[:, :] y
+) noexcept nogil:
+    """Draw cells of two levels; return the sum of squares of the reference level's utilities.
+
+    The difference d of the two utilities is N(eta, 2) of known sign; given d, the one that is
+    kept is N(eta + (d - eta) / 2, 1 / 2).
+    """
+    cdef int i, n
+    cdef bint above
+    cdef double mean, low, high, difference, reference = 0.0
+    for i in range(c.m):
+        above = slot[<Py_ssize_t> c.level[i]] >= 0
+        mean = eta[c.row[i], 0]
+        c.a[i] = -INV_SQRT_2 * mean if above else -INFINITY
+        c.b[i] = INFINITY if above else -INV_SQRT_2 * mean
+    standard_truncated_normals(bitgen, c.m, c.a, c.b, c.u, c.z)
+    draw_normals(bitgen, c, c.m)
+    for i in range(c.m):
+        n = c.row[i]
+        above = slot[<Py_ssize_t> c.level[i]] >= 0
+        low = 0.0 if above else -INFINITY
+        high = INFINITY if above else 0.0
+        mean = eta[n, 0]
+        difference = placed(bitgen, c.z[i], mean, 1.0 / INV_SQRT_2, low, high)
+        y[n, 0] = 0.5 * (mean + difference) + INV_SQRT_2 * c.u[i]
+        reference += (y[n, 0] - difference) * (y[n, 0] - difference)
+    return reference
+
+
+cdef double draw_few(
+    bitgen_t* bitgen, Batch* c, const Py_ssize_t[::1] slot, const double* s, double[:, :] y
+) noexcept nogil:
+    """Draw cells of few levels: free draws of all, of those that have not been right, and so on."""
+    cdef int R = <int> slot.shape[0], i, j, k, tries, width, won, lost
+    cdef double reference = 0.0
+    cdef double[FEW] e, utility
+    for tries in range(2 * FREE_TRIES):
+        if c.m == 0:
+            break
+        width = (c.m + 7) // 8 * 8
+        draw_normals(bitgen, c, R * width)
+        glfm_compete(R, width, c.e, TOGETHER, c.level, c.u, width, c.won)
+        won = lost = 0
+        for i in range(c.m):  # no branch that the processor would have to guess
+            c.winners[won] = c.losers[lost] = i
+            won += c.won[i] > 0.0
+            lost += not c.won[i] > 0.0
+        for k in range(won):
+            i = c.winners[k]
+            for j in range(R):
+                utility[j] = c.u[j * width + i]
+            reference += keep(utility, slot, y, c.row[i])
+        for k in range(lost):
+            i = c.losers[k]
+            c.row[k], c.level[k] = c.row[i], c.level[i]
+            for j in range(R):
+                c.e[j * TOGETHER + k] = c.e[j * TOGETHER + i]
+        c.m = lost
+    for i in range(c.m):
+        for j in range(R):
+            e[j] = c.e[j * TOGETHER + i]
+        draw_all(bitgen, e, s, R, <Py_ssize_t> c.level[i], 0, utility)
+        reference += keep(utility, slot, y, c.row[i])
+    return reference
+
+
 def fill_categorical(
     const double[:] x, const double[:, :] eta, const Py_ssize_t[::1] slot, rng, double[:, :] y
 ):
@@ -160,53 +298,64 @@ def fill_categorical(
         -1, or the first row whose eta is not finite (nothing is drawn from it on).
     float
         Sum of squares of the reference level's utilities.
+    int
+        How many cells are observed.
     """
-    cdef Py_ssize_t n, j, T, R = slot.shape[0], bad = -1
-    cdef double reference = 0.0
+    cdef Py_ssize_t n = 0, j, T, R = slot.shape[0], bad = -1, observed = 0
+    cdef int i
+    cdef double reference = 0.0, value, check
     cdef double[::1] e = np.zeros(R), s = np.ones(R), utility = np.empty(R)
-    cdef double top, difference
-    cdef int tries
+    cdef Batch c
     cdef bitgen_t* bitgen = bitgen_of(rng)
+    memset(c.level, 0, sizeof(c.level))
+    memset(c.e, 0, sizeof(c.e))  # what is past the last cell is computed with, too
     with rng.bit_generator.lock, nogil:
-        for n in range(x.shape[0]):
-            if n + GLFM_AHEAD < x.shape[0]:
-                GLFM_PREFETCH(&eta[n + GLFM_AHEAD, 0])
-                GLFM_PREFETCH(&y[n + GLFM_AHEAD, 0])
-            if isnan(x[n]):
-                continue
-            T = <Py_ssize_t>x[n]
-            for j in range(R):
-                if slot[j] >= 0:
-                    e[j] = eta[n, slot[j]]
-                    if not isfinite(e[j]):
+        while n < x.shape[0] and bad < 0:
+            c.m = 0
+            while n < x.shape[0] and c.m < TOGETHER:
+                if n + GLFM_AHEAD < x.shape[0]:
+                    GLFM_PREFETCH(&eta[n + GLFM_AHEAD, 0])
+                    GLFM_PREFETCH(&y[n + GLFM_AHEAD, 0])
+                if not isnan(x[n]):
+                    check = 0.0
+                    for j in range(R):
+                        value = eta[n, slot[j]] if slot[j] >= 0 else 0.0
+                        check += 0.0 * value
+                        if R <= FEW:
+                            c.e[j * TOGETHER + c.m] = value
+                    if check != 0.0:
                         bad = n
-            if bad >= 0:
-                break
+                        break
+                    c.row[c.m], c.level[c.m] = <int> n, x[n]
+                    c.m += 1
+                n += 1
+            observed += c.m
             if R == 2:
-                # The difference d of the two utilities is N(eta, 2) of known sign;
-                # given d, the one that is kept is N(eta + (d - eta) / 2, 1 / 2).
-                if slot[T] >= 0:
-                    difference = truncated_normal(bitgen, eta[n, 0], 1.0 / INV_SQRT_2, 0.0, INFINITY)
-                else:
-                    difference = truncated_normal(bitgen, eta[n, 0], 1.0 / INV_SQRT_2, -INFINITY, 0.0)
-                y[n, 0] = (0.5 * (eta[n, 0] + difference)
-                           + INV_SQRT_2 * random_standard_normal(bitgen))
-                reference += (y[n, 0] - difference) * (y[n, 0] - difference)
-                continue
-            for tries in range(FREE_TRIES):
-                if simulate_win(bitgen, &e[0], R, T, &utility[0]):
-                    break
+                reference += draw_two(bitgen, &c, eta, slot, y)
+            elif R <= FEW:
+                reference += draw_few(bitgen, &c, slot, &s[0], y)
             else:
-                top = winner(bitgen, &e[0], &s[0], R, T)
-                for j in range(R):
-                    utility[j] = truncated_normal(bitgen, e[j], 1.0, -INFINITY, top)
-                utility[T] = top
-            for j in range(R):
-                if slot[j] >= 0:
-                    y[n, slot[j]] = utility[j]
-                else:
-                    reference += utility[j] * utility[j]
-    return bad, reference
+                for i in range(c.m):
+                    for j in range(R):
+                        if slot[j] >= 0:
+                            e[j] = eta[c.row[i], slot[j]]
+                    T = <Py_ssize_t> c.level[i]
+                    draw_all(bitgen, &e[0], &s[0], R, T, FREE_TRIES, &utility[0])
+                    reference += keep(&utility[0], slot, y, c.row[i])
+    return bad, reference, observed
+
+
+cdef void bound_by_reference(bitgen_t* bitgen, Batch* c, double[:, :] upper) noexcept nogil:
+    """Draw the reference level's utilities, above the largest of the others; empty the batch."""
+    cdef int i
+    cdef Py_ssize_t j
+    cdef double top
+    standard_truncated_normals(bitgen, c.m, c.a, c.b, c.won, c.z)
+    for i in range(c.m):
+        top = placed(bitgen, c.z[i], 0.0, 1.0, c.a[i], INFINITY)
+        for j in range(upper.shape[1]):
+            upper[c.row[i], j] = top
+    c.m = 0
 
 
 def fill_below_winner(
@@ -231,7 +380,9 @@ def fill_below_winner(
     """
     cdef Py_ssize_t n, j, T, R = slot.shape[0]
     cdef double top
+    cdef Batch c  # rows whose reference level won
     cdef bitgen_t* bitgen = bitgen_of(rng)
+    c.m = 0
     with rng.bit_generator.lock, nogil:
         for n in range(x.shape[0]):
             if n + GLFM_AHEAD < x.shape[0]:
@@ -245,18 +396,22 @@ def fill_below_winner(
                 lower[n, 0] = 0.0 if slot[T] >= 0 else -INFINITY
                 upper[n, 0] = INFINITY if slot[T] >= 0 else 0.0
                 continue
-            if slot[T] >= 0:
-                top = y[n, slot[T]]
-            else:
-                top = y[n, 0]
-                for j in range(1, R - 1):
-                    top = max(top, y[n, j])
-                top = truncated_normal(bitgen, 0.0, 1.0, top, INFINITY)
             for j in range(R - 1):
                 lower[n, j] = -INFINITY
-                upper[n, j] = top
             if slot[T] >= 0:
+                top = y[n, slot[T]]
+                for j in range(R - 1):
+                    upper[n, j] = top
                 lower[n, slot[T]] = top
+                continue
+            top = y[n, 0]
+            for j in range(1, R - 1):
+                top = max(top, y[n, j])
+            c.row[c.m], c.a[c.m], c.b[c.m] = <int> n, top, INFINITY
+            c.m += 1
+            if c.m == TOGETHER:
+                bound_by_reference(bitgen, &c, upper)
+        bound_by_reference(bitgen, &c, upper)
 
 
 cdef inline void probabilities_of_row(
@@ -421,3 +576,18 @@ def fill_log_probability(
                 out[n] = log(p)
             else:
                 out[n] = log_tail_probability(&e[0], &s[0], R, T)
+
+
+def standard_normals(rng, double[::1] out):
+    """Fill out with the kernel's standard normals, for tests."""
+    cdef Py_ssize_t n = 0
+    cdef int i, m
+    cdef Batch c
+    cdef bitgen_t* bitgen = bitgen_of(rng)
+    with rng.bit_generator.lock, nogil:
+        while n < out.shape[0]:
+            m = <int> min(FEW * TOGETHER, out.shape[0] - n)
+            draw_normals(bitgen, &c, m)
+            for i in range(m):
+                out[n + i] = c.u[i]
+            n += m

@@ -12,7 +12,7 @@ cdef struct Script:
 
 
 cdef struct Model:
-    int N, D, S, G, C, K, bias, max_features, n_segments, n_active, n_before, n_flipped
+    int N, D, S, G, C, K, bias, max_features, n_segments, n_active, n_before, n_flipped, n_missing
     bint taken_out  # whether L and ZZ are without the loaded row
     int ahead       # up to which place of `order` dots and gain are those of the present bits
     int width_S, width_C  # rows of M and L, of A and ZZ, padded with zeros
@@ -59,6 +59,7 @@ cdef struct Model:
     int* active
     int* before   # the active ones as ZZ and L have them
     int* flipped
+    int* missing  # pseudo-columns that are not seen
     int* order
     int* count  # of each feature, in the rows but the one that is being updated
     bitgen_t* bitgen
@@ -79,7 +80,7 @@ def work_sizes(int N, int C, int S, int G):
     cdef int width_C = padded(C), width_S = padded(S)
     floats = (GLFM_LANES + (G + 1) * C * width_C + 2 * C * width_S + (4 * G + 4) * width_C
               + 7 * width_S + C * C + 6 * G + 2 * (MAX_NEW + 1) + 1 + N)
-    return floats, 5 * C
+    return floats, 5 * C + S
 
 
 cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
@@ -121,6 +122,7 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.count = iwork + 2 * m.C
     m.before = iwork + 3 * m.C
     m.flipped = iwork + 4 * m.C
+    m.missing = iwork + 5 * m.C
 
 
 cdef inline int segment_end(const Model* m, int segment) noexcept nogil:
@@ -129,19 +131,27 @@ cdef inline int segment_end(const Model* m, int segment) noexcept nogil:
 
 
 cdef void load_row(Model* m, int n) noexcept nogil:
-    """Fill row = ytil_n, seen = 1 where observed, z and the list of active features."""
-    cdef int s, k, S = m.S, K = m.K
+    """Fill row = ytil_n, seen = 1 where observed, z and the lists of what is missing and active."""
+    cdef int s, k, n_missing = 0, n_active = 0, S = m.S, K = m.K
+    cdef bint here
     cdef const uint8_t* observed = m.observed + <size_t> n * m.D
     cdef const uint8_t* bits = m.Z + <size_t> n * m.C
     cdef const int* column = m.column
     cdef double* seen = m.seen
     cdef double* z = m.z
+    cdef int* missing = m.missing
+    cdef int* active = m.active
     glfm_multiply(S, m.y + <size_t> n * S, m.inv_sd, m.row)
     for s in range(S):
-        seen[s] = observed[column[s]]
+        here = observed[column[s]]
+        seen[s] = here
+        missing[n_missing] = s
+        n_missing += not here
     for k in range(K):
         z[k] = bits[k]
-    list_active(m)
+        active[n_active] = k
+        n_active += bits[k]
+    m.n_missing, m.n_active = n_missing, n_active
 
 
 cdef void list_active(Model* m) noexcept nogil:

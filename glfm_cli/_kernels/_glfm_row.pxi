@@ -248,7 +248,7 @@ cdef void update_bit(Model* m, int i, int n_single) noexcept nogil:
     if m.script == NULL:
         if m.gain[k] < NEVER:
             return
-        u = random_standard_uniform(m.bitgen)
+        u = m.bitgen.next_double(m.bitgen.state)
         if m.gain[k] < LOG_2 * glfm_exponent(u):
             return
     d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
@@ -327,24 +327,24 @@ cdef int choose_new_features(Model* m) noexcept nogil:
 
 cdef bint redraw_missing(Model* m, int n, int n_new) noexcept nogil:
     """y_ns ~ N(z M_s, sd_s^2 (1 + q + n_new tau)) at the row's missing cells, if it has any."""
-    cdef int s, segment, group
-    cdef bint redrawn = False
+    cdef int s, i = 0, segment, group
     cdef double scale
     cdef double* y = m.y + <size_t> n * m.S
-    cdef const double* seen = m.seen
     cdef double* row = m.row
     cdef double* r = m.r
     for segment in range(m.n_segments):
+        if i == m.n_missing:
+            break
         group = m.segments[3 * segment + 2]
         scale = sqrt(1.0 + m.q[group] + n_new * m.tau[group])
-        for s in range(m.segments[3 * segment], m.segments[3 * segment + 1]):
-            if seen[s] == 0.0:
-                row[s] -= r[s]
-                r[s] = scale * random_standard_normal(m.bitgen)
-                row[s] += r[s]
-                y[s] = row[s] * m.sd[s]
-                redrawn = True
-    return redrawn
+        while i < m.n_missing and m.missing[i] < m.segments[3 * segment + 1]:
+            s = m.missing[i]
+            row[s] -= r[s]
+            r[s] = scale * random_standard_normal(m.bitgen)
+            row[s] += r[s]
+            y[s] = row[s] * m.sd[s]
+            i += 1
+    return m.n_missing > 0
 
 
 cdef int update_row(Model* m, int n) noexcept nogil:

@@ -39,6 +39,16 @@ cdef inline double log_interval(double a, double b) noexcept nogil:
     return log_b + log1p(-exp(log_a - log_b))
 
 
+def gather(const double[:] x, double[::1] out):
+    """Copy a column of a matrix of many rows, which are fetched ahead. O(n)."""
+    cdef Py_ssize_t n
+    with nogil:
+        for n in range(x.shape[0]):
+            if n + 2 * GLFM_AHEAD < x.shape[0]:
+                GLFM_PREFETCH(&x[n + 2 * GLFM_AHEAD])
+            out[n] = x[n]
+
+
 def sum_log_interval(const double[:] x, const double[:] eta, const double[::1] cuts):
     """Return the sum over observed n of log(Phi(cuts[x_n + 1] - eta_n) - Phi(cuts[x_n] - eta_n)).
 
@@ -97,9 +107,15 @@ def fill_between_cuts(
     rng : numpy.random.Generator
     y : (n, 1) float64, in-out, any stride
         Observed rows are overwritten.
+
+    Returns
+    -------
+    bool
+        False as soon as an integer is larger than that: some rows are then not drawn.
     """
     cdef Py_ssize_t n = 0, k, r, start
     cdef int m, i
+    cdef bint fit = True
     cdef double[CHUNK] a, b, u, z
     cdef double inv = 1.0 / sd
     cdef bitgen_t* bitgen = bitgen_of(rng)
@@ -111,11 +127,16 @@ def fill_between_cuts(
                     GLFM_PREFETCH(&eta[n + GLFM_AHEAD])
                     GLFM_PREFETCH(&y[n + GLFM_AHEAD, 0])
                 if not isnan(x[n]):
+                    if not x[n] < cuts.shape[0] - 1:
+                        fit = False
+                        break
                     r = <Py_ssize_t>x[n]
                     a[m] = (cuts[r] - eta[n]) * inv
                     b[m] = (cuts[r + 1] - eta[n]) * inv
                     m += 1
                 n += 1
+            if not fit:
+                break
             standard_truncated_normals(bitgen, m, a, b, u, z)
             i = 0
             for k in range(start, n):
@@ -123,6 +144,7 @@ def fill_between_cuts(
                     r = <Py_ssize_t>x[k]
                     y[k, 0] = placed(bitgen, z[i], eta[k], sd, cuts[r], cuts[r + 1])
                     i += 1
+    return fit
 
 
 def fill_between(const double[:] x, const double[::1] cuts, double[:, :] lower, double[:, :] upper):
@@ -135,17 +157,27 @@ def fill_between(const double[:] x, const double[::1] cuts, double[:, :] lower, 
     cuts : (m,) float64, in
     lower, upper : (n, 1) float64, in-out, any stride
         Observed rows are overwritten.
+
+    Returns
+    -------
+    bool
+        False as soon as an integer is larger than that: some rows are then not set.
     """
     cdef Py_ssize_t n, r
+    cdef bint fit = True
     with nogil:
         for n in range(x.shape[0]):
             if n + GLFM_AHEAD < x.shape[0]:
                 GLFM_PREFETCH(&lower[n + GLFM_AHEAD, 0])
                 GLFM_PREFETCH(&upper[n + GLFM_AHEAD, 0])
             if not isnan(x[n]):
+                if not x[n] < cuts.shape[0] - 1:
+                    fit = False
+                    break
                 r = <Py_ssize_t>x[n]
                 lower[n, 0] = cuts[r]
                 upper[n, 0] = cuts[r + 1]
+    return fit
 
 
 def normal_cdf(const double[:] x, double[:] out):

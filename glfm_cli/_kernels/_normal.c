@@ -11,6 +11,9 @@
 #define LN2_HIGH 0.693147180369123816490
 #define LN2_LOW 1.90821492927058770002e-10
 #define INV_SQRT_2PI 0.3989422804014327
+#define INV_PI2 0.10132118364233778 /* 1 / pi^2 */
+#define POINT_WIDTH 1e-3 /* as narrow as this: a point, unless far out */
+#define POINT_REACH 0.05 /* width times distance from eta: error of log p below 1e-8 */
 #define LN2 0.6931471805599453
 
 /* exp(x) for -700 < x <= 0, relative error 1e-12 */
@@ -227,6 +230,36 @@ GLFM_WIDE double glfm_two_sided(int n, const double *a, const double *b, const d
     return total;
 }
 
+GLFM_WIDE void glfm_place_cells(int n, const double *y, const double *lower, const double *upper,
+                                const double *eta, const double *known, const double *seen,
+                                const double *inv_sd, const double *inv, double *g, double *c,
+                                double *low, double *high, double *t, double *dt, double *curve,
+                                double *kind)
+{
+#pragma omp simd
+    for (int i = 0; i < n; i++) {
+        double from = known[i] > 0.0 ? y[i] : lower[i], to = known[i] > 0.0 ? y[i] : upper[i];
+        double a = (from - eta[i]) * inv[i], b = (to - eta[i]) * inv[i], sharp = inv_sd[i];
+        double width = b - a, mid = 0.5 * (a + b), away = mid < 0.0 ? -mid : mid;
+        double less = inv[i] * (1.0 - width * width * (1.0 / 12.0));
+        double flat = 1.0 - width * width * INV_PI2;
+        int here = seen[i] > 0.0, point = from == to;
+        int narrow = (width < POINT_WIDTH) & (width * (away + 20.0) < POINT_REACH);
+        int from_low = a > -INFINITY, from_high = b < INFINITY;
+        double gi = point ? (from - eta[i]) * (sharp * sharp) : narrow ? mid * less : 0.0;
+        double ci = point ? sharp * sharp : narrow ? inv[i] * less : 0.0;
+        double k = from_low & from_high ? GLFM_BAND : from_low | from_high ? GLFM_SIDE : GLFM_SETTLED;
+        g[i] = here ? gi : 0.0;
+        c[i] = here ? ci : 0.0;
+        low[i] = a;
+        high[i] = b;
+        t[i] = from_low ? -a : b;
+        dt[i] = from_low ? inv[i] : -inv[i];
+        curve[i] = inv[i] * inv[i] * (flat > 0.0 ? flat : 0.0);
+        kind[i] = (!here) | point | narrow ? GLFM_SETTLED : k;
+    }
+}
+
 GLFM_WIDE void glfm_between(int n, const double *a, const double *b, const double *u, double *x)
 {
     n &= -GLFM_LANES;
@@ -243,5 +276,50 @@ GLFM_WIDE void glfm_between(int n, const double *a, const double *b, const doubl
         z = z < a[i] ? a[i] : z;
         z = z > b[i] ? b[i] : z;
         x[i] = (high >= GLFM_OUTER) & (high - low >= GLFM_SLIM) ? z : NAN;
+    }
+}
+
+GLFM_WIDE void glfm_normals(int n, const uint64_t *words, double *x)
+{
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
+    const uint64_t one = (uint64_t)1023 << 52;
+    double *rest = x + n;
+    n &= -GLFM_LANES;
+#pragma omp simd
+    for (int i = 0; i < n; i++) {
+        union {
+            double d;
+            uint64_t i;
+        } u, v, turn, c, s, first, second;
+        double radius, f, f2;
+        uint64_t swap, sign;
+        u.i = words[i] >> 24 << 12 | one;       /* 1 <= u, v < 2 */
+        v.i = (words[i] & 0xffffff) << 28 | one;
+        radius = sqrt(-2.0 * log_near(2.0 - u.d));
+        /* An angle within pi / 4 of none; which quarter it is in decides which of its sine and cosine
+           comes first, and the signs. */
+        v.d = 4.0 * v.d - 4.0;
+        turn.d = v.d + magic;
+        f = (v.d - (turn.d - magic)) * 1.5707963267948966;
+        f2 = f * f;
+        s.d = -1.0 / 39916800.0;
+        s.d = 1.0 / 362880.0 + f2 * s.d;
+        s.d = -1.0 / 5040.0 + f2 * s.d;
+        s.d = 1.0 / 120.0 + f2 * s.d;
+        s.d = -1.0 / 6.0 + f2 * s.d;
+        s.d = f + f * f2 * s.d;
+        c.d = 1.0 / 479001600.0;
+        c.d = -1.0 / 3628800.0 + f2 * c.d;
+        c.d = 1.0 / 40320.0 + f2 * c.d;
+        c.d = -1.0 / 720.0 + f2 * c.d;
+        c.d = 1.0 / 24.0 + f2 * c.d;
+        c.d = -0.5 + f2 * c.d;
+        c.d = 1.0 + f2 * c.d;
+        swap = -(turn.i & 1);
+        sign = (turn.i & 2) << 62;
+        first.i = ((s.i & swap) | (c.i & ~swap)) ^ sign;
+        second.i = ((c.i & swap) | (s.i & ~swap)) ^ sign;
+        x[i] = radius * first.d;
+        rest[i] = radius * second.d;
     }
 }

@@ -6,6 +6,8 @@
 #ifndef GLFM_NORMAL_H
 #define GLFM_NORMAL_H
 
+#include <stdint.h>
+
 #define GLFM_FAR (-8.0)
 #define GLFM_NARROW (1e-5)
 
@@ -23,6 +25,22 @@ double glfm_log_intervals(int n, const double *a, const double *b, int *far);
 double glfm_two_sided(int n, const double *a, const double *b, const double *inv, double *g,
                       int *far);
 
+/* What cells are that are neither missing nor points. */
+enum { GLFM_SETTLED, GLFM_BAND, GLFM_SIDE };
+
+/* How n cells of a row are known, eta their means. Known or with equal ends: points, with inv_sd one over
+   the noise's standard deviation. Intervals, with inv one over the standard deviation of what they
+   bound, are points, too, where they are very narrow; else `kind` says which they are, and
+
+       low, high = ends in standard units          curve = no more than -d2log p / deta2 of a band
+       t, dt = of a side, p = Phi(t), dt/deta
+
+   g, c = slope and bend of the log density of points, 0 elsewhere. Where seen = 0 all is 0. */
+void glfm_place_cells(int n, const double *y, const double *lower, const double *upper,
+                      const double *eta, const double *known, const double *seen,
+                      const double *inv_sd, const double *inv, double *g, double *c, double *low,
+                      double *high, double *t, double *dt, double *curve, double *kind);
+
 #define GLFM_OUTER (-6.0)
 #define GLFM_SLIM (1e-4)
 
@@ -30,5 +48,9 @@ double glfm_two_sided(int n, const double *a, const double *b, const double *inv
    1e-10. NaN where the interval lies wholly beyond GLFM_OUTER, on either side, or is narrower than
    GLFM_SLIM: quantiles lose digits there. Ends may be infinite. */
 void glfm_between(int n, const double *a, const double *b, const double *u, double *x);
+
+/* x = 2 n standard normals from n random words: of each 40 bits are a radius and 24 an angle; n is a
+   multiple of GLFM_LANES. [Box and Muller 1958] */
+void glfm_normals(int n, const uint64_t *words, double *x);
 
 #endif

@@ -143,6 +143,29 @@ GLFM_WIDE void glfm_scale(int n, double a, double *x)
         x[i] *= a;
 }
 
+GLFM_WIDE void glfm_compete(int R, int n, const double *e, int ld_e, const double *level, double *u,
+                            int ld_u, double *won)
+{
+    n &= -GLFM_LANES;
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        won[i] = 1.0;
+    for (int j = 0; j < R; j++) {
+        double *row = u + (long)j * ld_u;
+        const double *mean = e + (long)j * ld_e;
+#pragma omp simd
+        for (int i = 0; i < n; i++)
+            row[i] += mean[i];
+    }
+    for (int j = 0; j < R; j++)
+        for (int k = 0; k < R; k++) {
+            const double *one = u + (long)j * ld_u, *other = u + (long)k * ld_u;
+#pragma omp simd
+            for (int i = 0; i < n; i++)
+                won[i] = (level[i] == j) & (other[i] > one[i]) ? 0.0 : won[i];
+        }
+}
+
 GLFM_WIDE double glfm_dot(int n, const double *x, const double *y)
 {
     double total = 0.0;
@@ -152,14 +175,33 @@ SUM(total)
     return total;
 }
 
-GLFM_WIDE double glfm_parabola(int n, double d, const double *g, const double *c, const double *w)
+GLFM_WIDE void glfm_parabolas(int n_rows, int n, const double *d, const double *g, const double *c,
+                              const double *w, int ld, double *gain)
 {
-    double total = 0.0;
+    int k = 0;
     n &= -GLFM_LANES;
-SUM(total)
-    for (int i = 0; i < n; i++)
-        total += w[i] * (d * g[i] - 0.5 * c[i] * w[i]);
-    return total;
+    for (; k + 4 <= n_rows; k += 4) { /* four sums at once hide how long each takes */
+        const double *w0 = w + (long)k * ld, *w1 = w0 + ld, *w2 = w1 + ld, *w3 = w2 + ld;
+        double d0 = d[k], d1 = d[k + 1], d2 = d[k + 2], d3 = d[k + 3];
+        double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+SUM(s0, s1, s2, s3)
+        for (int i = 0; i < n; i++) {
+            double half = 0.5 * c[i];
+            s0 += w0[i] * (d0 * g[i] - half * w0[i]);
+            s1 += w1[i] * (d1 * g[i] - half * w1[i]);
+            s2 += w2[i] * (d2 * g[i] - half * w2[i]);
+            s3 += w3[i] * (d3 * g[i] - half * w3[i]);
+        }
+        gain[k] = s0, gain[k + 1] = s1, gain[k + 2] = s2, gain[k + 3] = s3;
+    }
+    for (; k < n_rows; k++) {
+        const double *a = w + (long)k * ld;
+        double s = 0.0;
+SUM(s)
+        for (int i = 0; i < n; i++)
+            s += a[i] * (d[k] * g[i] - 0.5 * c[i] * a[i]);
+        gain[k] = s;
+    }
 }
 
 GLFM_WIDE double glfm_masked_parabola(int n, double d, const double *g, const double *c,

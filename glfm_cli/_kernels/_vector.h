@@ -30,6 +30,19 @@ static inline int glfm_exponent(double x)
     return (int)(bits >> 52) - 1023;
 }
 
+/* e + m - 1 for a normal x = m 2^e, 1 <= m < 2: the chord of the logarithm, which lies below it; less than
+   -1022 for smaller ones. */
+static inline double glfm_log2_below(double x)
+{
+    uint64_t bits;
+    int64_t e;
+    memcpy(&bits, &x, sizeof bits);
+    e = (int64_t)(bits >> 52) - 1023;
+    bits = (bits & 0xfffffffffffffu) | ((uint64_t)1023 << 52);
+    memcpy(&x, &bits, sizeof x);
+    return (double)(e - 1) + x;
+}
+
 /* y += a x */
 void glfm_axpy(int n, double a, const double *x, double *y);
 
@@ -65,13 +78,19 @@ void glfm_multiply(int n, const double *x, const double *y, double *out);
 void glfm_subtract(int n, const double *x, const double *y, double *out);
 void glfm_scale(int n, double a, double *x);
 
+/* u_j += e_j for rows j = 0..R-1 of n;  won[i] = 1 where the largest is u_{level[i]}, else 0; n is a
+   multiple of GLFM_LANES */
+void glfm_compete(int R, int n, const double *e, int ld_e, const double *level, double *u, int ld_u,
+                  double *won);
+
 /* sum x y */
 double glfm_dot(int n, const double *x, const double *y);
 
-/* sum d g w - c w w / 2; n is a multiple of GLFM_LANES */
-double glfm_parabola(int n, double d, const double *g, const double *c, const double *w);
+/* gain[k] = sum d[k] g w_k - c w_k w_k / 2  for rows k = 0..n_rows-1 of w; n is a multiple of GLFM_LANES */
+void glfm_parabolas(int n_rows, int n, const double *d, const double *g, const double *c,
+                    const double *w, int ld, double *gain);
 
-/* the same over the i with c > 0 */
+/* sum d g w - c w w / 2 over the i with c > 0; n is a multiple of GLFM_LANES */
 double glfm_masked_parabola(int n, double d, const double *g, const double *c, const double *w);
 
 /* rows k = 0..n_rows-1 of y (leading dimension ld) += a v[k] x */

@@ -94,10 +94,10 @@ class CategoricalLink:
         """
         if self.n_latent == 0:
             return
-        bad, squares = fill_categorical(x, self._columns(eta, x.size), self.slot, rng, y)
+        bad, squares, count = fill_categorical(x, self._columns(eta, x.size), self.slot, rng, y)
         if bad >= 0:
             raise NumericalError("a latent mean is not finite", column=self.name, row=bad + 1)
-        params["reference"] = np.array([squares, np.count_nonzero(~np.isnan(x))])
+        params["reference"] = np.array([squares, count])
 
     @property
     def spread(self) -> float:

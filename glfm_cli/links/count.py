@@ -98,9 +98,7 @@ class CountLink(NumericLink):
     ) -> None:
         """Draw y ~ N(eta, var) given g(x) <= y < g(x + 1)."""
         sd = float(np.sqrt(var))
-        if np.fmax.reduce(x, initial=0.0) < self.cuts.size - 1:
-            fill_between_cuts(x, eta, sd, self.cuts, rng, y)
-        else:
+        if not fill_between_cuts(x, eta, sd, self.cuts, rng, y):
             fill_truncated_normal(eta, sd, self.cut(x), self.cut(x + 1.0), rng, y[:, 0])
 
     def bound(
@@ -113,9 +111,7 @@ class CountLink(NumericLink):
         upper: Array,
     ) -> None:
         """Fill g(x) and g(x + 1)."""
-        if np.fmax.reduce(x, initial=0.0) < self.cuts.size - 1:
-            fill_between(x, self.cuts, lower, upper)
-        else:
+        if not fill_between(x, self.cuts, lower, upper):
             lower[:, 0], upper[:, 0] = self.cut(x), self.cut(x + 1.0)
 
     def value(self, y: Array) -> Array:

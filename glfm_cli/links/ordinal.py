@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from glfm_cli._kernels._links import fill_between, fill_between_cuts, sum_log_interval
+from glfm_cli._kernels._links import fill_between, fill_between_cuts, gather, sum_log_interval
 from glfm_cli.links.intervals import log_interval
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ class OrdinalLink:
         n_moving = theta.size - 1 + free
         if n_moving < 1:
             return
-        eta = np.ascontiguousarray(eta)  # it is gone through several times
+        column, eta = eta, np.empty(eta.size)  # it is gone through several times
+        gather(column, eta)
         current = self._log_target(x, eta, theta)
         for _ in range(TRIES):
             step = np.exp(params["log_step"][0]) * rng.standard_normal(n_moving)
