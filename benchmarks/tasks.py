@@ -2,7 +2,7 @@
 
     python benchmarks/tasks.py FILE [--task paper_task] [--target label] [--rows 20,50,100,300]
         [--hidden 0,25,50,75] [--trials 10] [--chains 4] [--group terrain] [--tasks N]
-        [--methods alone,pooled] [--pairs c-e,g-y,...] [--test N] [--json OUT]
+        [--methods alone,pooled] [--pairs c-e,g-y,...] [--test N] [--json OUT] [--figure PNG]
 
 FILE is a table with numeric features, a column that names tasks and one with two labels, such as
 the 29 radar fields with land mines of [Xue and others 2007], of which 19 are used in [iQGME
@@ -14,7 +14,7 @@ over tasks of the area under the ROC curve, its mean and standard error over tri
 (shared experts), `alone` (a fit for each task) and `pooled` (the task is not told); and, with
 --group, how well similarity, and then nearness, tells pairs of tasks within a group from pairs
 across (area under the ROC curve), that of each trial on average, and, as in figures 4.4 and 4.6 of
-the thesis, the sum over all trials.
+the thesis, the sum over all trials. --figure draws both, of the first trial of all.
 """
 
 from __future__ import annotations
@@ -63,9 +63,16 @@ class Problem:
         labels = np.unique(frame[target])
         self.y = (frame[target][keep] == labels[-1]).astype(np.float64)
         self.task = code[keep].astype(np.float64)
-        self.names = tuple(str(name) for name in names[:most])
+        self.names = tuple(str(name).removesuffix(".0") for name in names[:most])
         first = np.unique(code[keep], return_index=True)[1]
         self.group = None if group is None else frame[group][keep][first]
+
+    @property
+    def full_names(self) -> tuple[str, ...]:
+        """Return the tasks' names, after those of their groups."""
+        if self.group is None:
+            return self.names
+        return tuple(f"{group} {name}" for group, name in zip(self.group, self.names, strict=True))
 
     def columns(self, x: Array, task: Array | None) -> list[EncodedColumn]:
         """Return encoded columns, that of the tasks last where there is one."""
@@ -106,8 +113,8 @@ def trial(
     seed: int,
     methods: list[str],
     most_test: int,
-) -> tuple[dict[str, float], Array]:
-    """Return the mean area over tasks by method, and how alike and near tasks are (2, J, J)."""
+) -> tuple[dict[str, float], TaskUsage]:
+    """Return the mean area over tasks by method, and which experts tasks use."""
     rng = np.random.default_rng([seed, n_rows, int(100 * hidden)])
     x = np.where(rng.random(problem.x.shape) < hidden, np.nan, problem.x)
     order = rng.permutation(len(x))
@@ -148,8 +155,7 @@ def trial(
         for name, values in p.items():
             areas[name].append(auc(hit, values[mine]))
     means = {name: float(np.nanmean(values)) for name, values in areas.items()}
-    usage = TaskUsage("task", problem.names, shared.usage)
-    return means, np.array([usage.similarity(), usage.nearness()])
+    return means, TaskUsage("task", problem.full_names, shared.usage)
 
 
 def groups_told(alike: Array, group: Array | None) -> float:
@@ -178,6 +184,7 @@ def main() -> None:
     parser.add_argument("--pairs", default=None, help="tasks of two labels each: c-e,g-y,...")
     parser.add_argument("--test", type=int, default=10**6, help="rows of each task at most")
     parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--figure", type=Path, default=None)
     said = parser.parse_args()
     problem = Problem(said.file, said.task, said.target, said.group, said.tasks, said.pairs)
     results = []
@@ -195,13 +202,17 @@ def main() -> None:
                 values = np.array([means[name] for means, _ in found])
                 error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
                 line += f"   {values.mean():.3f} ({error:.3f})"
-            similar = [one for _, one in found]
+            similar = [np.array([one.similarity(), one.nearness()]) for _, one in found]
+            if said.figure is not None:
+                found[0][1].plot(said.figure)
+                said.figure = None
             for k in range(2):
                 each = float(np.mean([groups_told(one[k], problem.group) for one in similar]))
                 told = groups_told(np.mean(similar, axis=0)[k], problem.group)
                 line += f"   {each:.3f}  {told:.3f}"
             print(line, flush=True)
-            trials = [(means, one.tolist()) for means, one in found]
+            every = zip(found, similar, strict=True)
+            trials = [(means, one.tolist()) for (means, _), one in every]
             results.append({"hidden": hidden, "rows": n_rows, "trials": trials})
     if said.json is not None:
         said.json.write_text(json.dumps(results) + "\n")

@@ -55,7 +55,7 @@ def test_the_bound_never_falls(kind: dict[str, Any], seed: int) -> None:
 def test_the_bound_of_many_tasks_never_falls(seed: int) -> None:
     tables = [problem(97 * seed + j, n=14 + 6 * j, P=5) for j in range(3)]
     form = forms_of(CONFIG, tables)[0]
-    start = begin_tasks(tables, form, CONFIG, np.random.default_rng(seed), 0)
+    start = begin_tasks(tables, form, CONFIG, np.random.default_rng(seed), 0, omega=2.0)
     start.run(tables, form, CONFIG, CONFIG.iterations)
     bounds = np.array(start.bounds)
     assert isinstance(start.experts, FactorExperts)

@@ -56,7 +56,8 @@ def arrays(start: Any) -> dict[str, Array]:
     parts = {"q": start.experts, "s": start.sums}
     locals_ = start.locals if isinstance(start, TaskStart) else [start.local]
     parts |= {f"local {j}": local for j, local in enumerate(locals_)}
-    parts |= {"usage": start.usage} if isinstance(start, TaskStart) else {}
+    if isinstance(start, TaskStart):
+        parts |= {"usage": start.usage, "own": start.own, "own sums": start.own_sums}
     for name, part in parts.items():
         values = {
             k: np.array(v) for k, v in vars(part).items() if isinstance(v, np.ndarray | float)
@@ -71,7 +72,11 @@ def test_a_move_that_is_not_kept_leaves_everything_as_it_was(many: bool, seed: i
     tables: Any = [problem(seed + j, n=30, discrete=True) for j in range(2 if many else 1)]
     (form,) = forms_of(config, tables)
     rng, data = np.random.default_rng(seed), tables if many else tables[0]
-    start: Any = (begin_tasks if many else begin)(data, form, config, rng, 0)
+    start: Any
+    if many:
+        start = begin_tasks(data, form, config, rng, 0, omega=2.0)
+    else:
+        start = begin(data, form, config, rng, 0)
     start.run(data, form, config, 6)
     before = arrays(start)
     assert len(before) > 20

@@ -129,6 +129,8 @@ class Classifier:
         by_name = {encoded.column.name: encoded.x for encoded in columns}
         xs = [by_name[name] for name in self.columns]
         n = columns[0].x.size if columns else 0
+        if self.task is not None:
+            return self._law_of_tasks(xs, by_name[self.task], pool, features)
         rows = make_rows(self.features, xs, n)
         if isinstance(self.fitted, FittedDraws):
             draws = self.fitted.draws
@@ -136,17 +138,26 @@ class Classifier:
                 draws = draws[:: -(-len(draws) // MOST_LAWS)]
             laws = [label_law(rows, q, features=features, pool=pool) for q in draws]
             return LabelLaw.average(laws)
-        laws = []
-        for member in self.members:
-            q, pi = member.experts, None
-            if self.task is not None:
-                assert member.shares is not None
-                code = np.where(
-                    np.isnan(by_name[self.task]), len(member.shares), by_name[self.task]
-                )
-                pi = np.vstack([member.shares, q.pi])[code.astype(np.intp)].T
-            laws.append(label_law(rows, q, pi=pi, features=features, pool=pool))
+        every = [member.experts for member in self.members]
+        laws = [label_law(rows, q, features=features, pool=pool) for q in every]
         return LabelLaw.average(laws, [member.weight for member in self.members])
+
+    def _law_of_tasks(
+        self, xs: list[Array], task: Array, pool: ThreadPoolExecutor | None, features: bool
+    ) -> LabelLaw:
+        """Return the law of rows of these tasks (n,), NaN where unknown."""
+        code = np.where(np.isnan(task), -1.0, task).astype(np.intp)
+        parts = []
+        for j in np.unique(code):
+            at = np.flatnonzero(code == j)
+            rows, laws = make_rows(self.features, [x[at] for x in xs], at.size), []
+            for member in self.members:
+                q, pi = member.of_task(j if j >= 0 else None)
+                pi = np.tile(pi[:, None], (1, at.size))
+                laws.append(label_law(rows, q, pi=pi, features=features, pool=pool))
+            law = LabelLaw.average(laws, [member.weight for member in self.members])
+            parts.append((at, law))
+        return LabelLaw.gathered(parts)
 
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
@@ -236,7 +247,10 @@ def fit_classifier(
     for member in shared.members:
         shares = np.tile(member.experts.pi, (len(task.levels), 1))  # of tasks without rows
         shares[there] = member.shares
-        members.append(replace(member, shares=shares))
+        own = member.own
+        if own is not None:
+            own = own.among(there, len(task.levels))
+        members.append(replace(member, shares=shares, own=own))
     name = task.column.name
     return Classifier(names, features, n_levels, reference, shared, tuple(members), name, note)
 

@@ -18,11 +18,26 @@ from numpy.typing import NDArray
 
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.features import Choice, Feature, Number, Steps
-from glfm_cli.classification.kept_experts import experts_in, experts_out, field_names
+from glfm_cli.classification.kept_experts import (
+    experts_in,
+    experts_out,
+    field_names,
+    own_in,
+    own_out,
+)
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import GlfmError, StoreError
-from glfm_cli.latent.iqgme import Drawn, Fitted, FittedDraws, FittedTasks, Member
+from glfm_cli.latent.iqgme import (
+    Drawn,
+    Experts,
+    FactorExperts,
+    Fitted,
+    FittedDraws,
+    FittedTasks,
+    Member,
+    OwnRules,
+)
 from glfm_cli.latent.latent import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import LinkConfig, of_numbers
@@ -33,7 +48,8 @@ from glfm_cli.store.folder import HEADER, TYPES, map_file, read_small, replace_f
 
 Array = NDArray[Any]
 
-FORMAT = 3
+FORMAT = 4
+OLDER = 3  # is read, too: tasks have no rules of their own
 NUMBERS = "fit.arrow"
 MOST_BYTES = 64 * 2**20
 KEY = "glfm_classifier"
@@ -149,6 +165,8 @@ def _fit_out(
         out |= {f"{i}.experts.{k}": array for k, array in experts_out(member.experts).items()}
         if member.shares is not None:
             out[f"{i}.shares"] = member.shares
+        if member.own is not None:
+            out |= {f"{i}.own.{k}": array for k, array in own_out(member.own).items()}
     return {f"fit.{name}": array for name, array in out.items()}
 
 
@@ -177,7 +195,7 @@ def _read_header(path: Path) -> dict[str, Any]:
             file=file,
             hint="`glfm classify ... --save DIR.glfm` makes such a folder.",
         )
-    if content[KEY] != FORMAT:
+    if content[KEY] not in (OLDER, FORMAT):
         raise StoreError(
             "this version of the format is not known",
             file=file,
@@ -282,9 +300,18 @@ def _fit_in(
         experts, shares = experts_in(_under(own, "experts."), P, n_levels), None
         if n_tasks is not None:
             shares = take(own, "shares", np.float64, (n_tasks, experts.H))
-        members.append(Member(experts, float(weight), shares))
+        members.append(Member(experts, float(weight), shares, _own_in(own, experts, n_tasks)))
     none = np.empty((experts.H, 0))
     return Fitted(tuple(members), none, bounds, bounds[-1:], converged)
+
+
+def _own_in(
+    part: Mapping[str, Array], experts: Experts | FactorExperts, n_tasks: int | None
+) -> OwnRules | None:
+    own = _under(part, "own.")
+    if not own or n_tasks is None:
+        return None
+    return own_in(own, experts.rules, n_tasks)
 
 
 def _draws_in(part: Mapping[str, Array], P: int, K: int) -> tuple[Drawn, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.latent.iqgme import Experts, FactorExperts
+from glfm_cli.latent.iqgme import Experts, FactorExperts, OwnRules
 from glfm_cli.latent.latent import take
 
 Array = NDArray[Any]
@@ -54,6 +54,21 @@ def experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts | Fa
         "rel_b": (P,),
     }
     return FactorExperts(core=core, **_values(part, FactorExperts, shapes))
+
+
+def own_out(own: OwnRules) -> dict[str, Array]:
+    """Return the numbers of tasks' own rules by name."""
+    return {name: np.asarray(getattr(own, name), np.float64) for name in field_names(OwnRules)}
+
+
+def own_in(part: Mapping[str, Array], q: Experts, n_tasks: int) -> OwnRules:
+    """Return tasks' own rules about those of q; ValueError where an array does not fit."""
+    size = q.F + 1
+    shapes: Shapes = {"mv": (n_tasks, q.K, size), "C": (n_tasks, size, size)}
+    own = OwnRules(**_values(part, OwnRules, shapes))
+    if not (own.omega > 0 and own.a > 1 and own.b > 0):
+        raise ValueError("the precisions of the tasks' own rules do not fit")
+    return own
 
 
 def _full_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:

@@ -152,6 +152,9 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
     if isinstance(fitted, FittedDraws):
         agreed = {"rhat": classifier.rhat}
         return out | {"draws": len(fitted.draws), "sweeps": fitted.trace.shape[1], **finite(agreed)}
+    own = classifier.members[0].own
+    if own is not None:
+        out["own_precision"] = own.omega
     return out | {
         "factors": classifier.n_factors,
         "averaged": [member.weight for member in classifier.members],

@@ -61,6 +61,7 @@ def test_tasks_are_predicted_compared_and_kept(
     summary = json.loads(said.stdout)
     assert summary["scores"]["auc"] > 0.7
     assert summary["features"] == 2
+    assert summary["fit"]["own_precision"] > 0.0
     alike = {row["task"]: row for row in rows_of((desk.folder / "alike.csv").read_text())}
     assert list(alike) == list("pqrs")
     assert float(alike["p"]["p"]) == pytest.approx(1.0)
@@ -77,6 +78,23 @@ def test_tasks_are_predicted_compared_and_kept(
     assert again.status == 0, again.stderr
     assert again.stdout == (desk.folder / "out.csv").read_text()
     assert (desk.folder / "again.csv").read_text() == (desk.folder / "alike.csv").read_text()
+
+
+def test_a_fit_of_the_format_before_is_read(
+    classify: Any, desk: Any, here: Callable[..., Any]
+) -> None:
+    """Its tasks have no rules of their own."""
+    said = classify("--save", "old.glfm", "--set", "own_rules=false")
+    assert said.status == 0, said.stderr
+    header = desk.folder / "old.glfm" / "run.json"
+    content = json.loads(header.read_text())
+    header.write_text(json.dumps(content | {"glfm_classifier": 3}))
+    again = here("classify", "new.csv", "--fit", "old.glfm")
+    assert again.status == 0, again.stderr
+    assert again.stdout == said.stdout
+    header.write_text(json.dumps(content | {"glfm_classifier": 2}))
+    error = "old.glfm/run.json: this version of the format is not known, found glfm_classifier: 2"
+    desk.check_rejected(error, here, "classify", "new.csv", "--fit", "old.glfm")
 
 
 def test_a_new_row_may_be_of_no_known_task(classify: Any, desk: Any) -> None:

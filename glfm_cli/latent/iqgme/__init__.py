@@ -30,7 +30,7 @@ fit.py       starts, and which of them predict together
 gates.py, factor_gates.py     new rows: which expert, which label, which missing features
 laws.py      the same, whichever the form is
 drawn.py     the experts as the Gibbs sampler draws them;  gibbs.py    the sampler
-usage.py     many tasks: which of the shared experts each uses
+usage.py     many tasks: which of the shared experts each uses;  own.py   their own rules
 tasks.py     many tasks: starts and iterations
 """
 
@@ -44,6 +44,7 @@ from glfm_cli.latent.iqgme.fit import Fitted, Member, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs import FittedDraws, fit_gibbs
 from glfm_cli.latent.iqgme.laws import label_law
+from glfm_cli.latent.iqgme.own import OwnRules
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, factors_for, what_forms
 from glfm_cli.latent.iqgme.rows import Half, Rows
 from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
@@ -64,6 +65,7 @@ __all__ = [
     "Largest",
     "LowRank",
     "Member",
+    "OwnRules",
     "Rows",
     "Truncation",
     "Usage",

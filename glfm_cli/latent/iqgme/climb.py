@@ -119,10 +119,14 @@ class Climb(ABC):
 
     def _simpler(self, form: Form) -> Iterator[Self]:
         """Yield copies with two experts made one, then with one taken away."""
-        for a, b in form.candidates(self.experts, self.sums, EMPTY)[:TRIALS]:
+        for a, b in form.candidates(self.experts, self._judged(), EMPTY)[:TRIALS]:
             yield self._with_joined(a, b, form)
         for a in islice(self._spare(), TRIALS):
             yield self._without(a, form)
+
+    def _judged(self) -> Any:
+        """Return the sums by which pairs that could be one are found."""
+        return self.sums
 
     def _spare(self) -> Iterator[int]:
         """Yield experts that may be taken away, those first whose rows have others the most."""

@@ -10,6 +10,7 @@ expert's input is [x, 1] throughout, the scatter is around the completed rows.]
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -112,6 +113,17 @@ class Experts(Rules):
     def P(self) -> int:
         """Return the number of features."""
         return int(self.m.shape[1])
+
+    @property
+    def rules(self) -> Experts:
+        """Return q of the rules."""
+        return self
+
+    def with_rules(self, mw: Array, Sw: Array) -> Experts:
+        """Return the same experts with other rules, all else shared with these."""
+        out = copy.copy(self)
+        out.mw, out.Sw = mw, Sw
+        return out
 
     @property
     def centers(self) -> Array:

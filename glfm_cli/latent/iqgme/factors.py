@@ -208,6 +208,15 @@ class FactorExperts:
         return self.d * self.theta
 
     @property
+    def rules(self) -> Experts:
+        """Return q of the rules, which act on the factors."""
+        return self.core
+
+    def with_rules(self, mw: Array, Sw: Array) -> FactorExperts:
+        """Return the same experts with other rules, all else shared with these."""
+        return replace(self, core=self.core.with_rules(mw, Sw))
+
+    @property
     def centers(self) -> Array:
         """Return where the experts lie (H, P)."""
         return np.asarray(self.mu + (self.gain * self.core.m) @ self.A.T)

@@ -16,6 +16,7 @@ from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of, local_step
 from glfm_cli.latent.iqgme.local import Local
+from glfm_cli.latent.iqgme.own import OwnRules
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
 from glfm_cli.latent.iqgme.rules import stick_evidence
@@ -110,11 +111,21 @@ class Member:
 
     weight : of its predictions; those of all members add up to 1
     shares : (J, H) of the experts in each of J tasks, None for one task
+    own : rules of the tasks' own, None where all have those of the experts
     """
 
     experts: Experts | FactorExperts
     weight: float
     shares: Array | None = None
+    own: OwnRules | None = None
+
+    def of_task(self, j: int | None) -> tuple[Experts | FactorExperts, Array]:
+        """Return the experts as task j, None for an unknown one, has them, and their shares."""
+        q, own = self.experts, self.own
+        assert self.shares is not None
+        if own is not None:
+            q = q.with_rules(*own.seen(q.rules, j))
+        return q, q.pi if j is None else self.shares[j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +218,7 @@ def race(
     streams: list[np.random.Generator],
     stop: Stop | None,
     watch: Watch | None,
+    worth: Callable[..., float] | None = None,
 ) -> tuple[list[OneStart], Array]:
     """Return the starts run to their end, the best first, and the bounds that all reached.
 
@@ -222,11 +234,13 @@ def race(
         Given a start and `form`, `iterations`, `stop` and `watch`, lets it go on.
     forms : sequence of Form
         The first starts are of the first form, and so on.
+    worth : callable, optional
+        Given a start and `form`, by what starts are compared; the bound if left out.
 
     The bounds of starts that were not made are NaN.
     """
     n = len(streams)
-    ends = np.full(n, np.nan)
+    ends, values = np.full(n, np.nan), np.full(n, np.nan)
     alive: dict[int, OneStart] = {}
 
     def form_at(i: int) -> int:
@@ -237,9 +251,10 @@ def race(
         most = min(iterations, config.iterations)
         run(alive[i], form=forms[form_at(i)], config=config, iterations=most, stop=stop, watch=told)
         ends[i] = alive[i].bounds[-1]
+        values[i] = ends[i] if worth is None else worth(alive[i], form=forms[form_at(i)])
 
     def better(among: list[int]) -> list[int]:
-        return sorted(among, key=lambda i: -ends[i])[: (len(among) + 1) // 2]
+        return sorted(among, key=lambda i: -values[i])[: (len(among) + 1) // 2]
 
     for i, rng in enumerate(streams):
         if alive and stop is not None and stop():
@@ -258,10 +273,10 @@ def race(
     rough = replace(config, tolerance=ROUGH * config.tolerance)
     for i in left if len(left) > 1 else []:
         go_on(i, config.iterations, rough)
-    best = max(left, key=lambda i: float(ends[i]))
+    best = max(left, key=lambda i: float(values[i]))
     alive[best].quiet = 0
     go_on(best, config.iterations)
-    return [alive[i] for i in sorted(left, key=lambda i: -ends[i])], ends
+    return [alive[i] for i in sorted(left, key=lambda i: -values[i])], ends
 
 
 # ------------------------------------------------------------------------------------ starts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,11 +75,17 @@ class Form(Protocol):
     def terms(self, q: Any) -> Any:
         """Return what rows need of the experts, with `constant` (H,) terms of log rho."""
 
+    def with_rules(self, q: Any, terms: Any, mw: Array, Sw: Array) -> tuple[Any, Any]:
+        """Return experts and what rows need of them with other rules, those of a task."""
+
     def zero(self, q: Any) -> Any:
         """Return sums over no rows."""
 
     def place(self, rows: Rows, block: Any, q: Any, terms: Any, local: Local) -> Any:
         """Return q of a block's rows, with `log_rho` (H, b), renewing what `local` keeps."""
+
+    def inputs(self, placed: Any) -> Array:
+        """Return what rules act on (H, b, F): features, or the factors behind them."""
 
     def add(self, s: Any, q: Any, block: Any, placed: Any, rho: Array, local: Local) -> None:
         """Add a block's rows to sums; rho (H, b)."""
@@ -127,6 +133,11 @@ class Full:
         """Return what rows need of the experts."""
         return Terms.of(q)
 
+    def with_rules(self, q: Experts, terms: Terms, mw: Array, Sw: Array) -> tuple[Experts, Terms]:
+        """Return experts and what rows need of them with other rules."""
+        q = q.with_rules(mw, Sw)
+        return q, replace(terms, WW=q.WW)
+
     def zero(self, q: Experts) -> Statistics:
         """Return sums over no rows."""
         return Statistics.zero(q.H, q.P, q.K)
@@ -134,6 +145,10 @@ class Full:
     def place(self, rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Completed:
         """Return q of a block's rows."""
         return complete_block(rows, block, q, terms, local)
+
+    def inputs(self, placed: Completed) -> Array:
+        """Return the completed features (H, b, P)."""
+        return placed.x
 
     def add(
         self, s: Statistics, q: Experts, block: Block, placed: Completed, rho: Array, local: Local
@@ -213,6 +228,13 @@ class Factored:
         """Return what rows need of the experts."""
         return FactorTerms.of(q)
 
+    def with_rules(
+        self, q: FactorExperts, terms: FactorTerms, mw: Array, Sw: Array
+    ) -> tuple[FactorExperts, FactorTerms]:
+        """Return experts and what rows need of them with other rules."""
+        q = q.with_rules(mw, Sw)
+        return q, replace(terms, core=replace(terms.core, WW=q.core.WW))
+
     def zero(self, q: FactorExperts) -> FactorSums:
         """Return sums over no rows."""
         return FactorSums.zero(q.H, q.P, q.L, q.K)
@@ -222,6 +244,10 @@ class Factored:
     ) -> Placed:
         """Return q of a run's rows."""
         return place_run(rows, block, q, terms, local)
+
+    def inputs(self, placed: Placed) -> Array:
+        """Return the factors (H, b, L)."""
+        return placed.s
 
     def add(
         self, s: FactorSums, q: FactorExperts, block: Run, placed: Placed, rho: Array, local: Local

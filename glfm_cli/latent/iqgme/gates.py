@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,17 @@ class LabelLaw:
             join([law.x for law in laws]),
             join([law.x_var for law in laws]),
         )
+
+    @classmethod
+    def gathered(cls, parts: Sequence[tuple[Array, LabelLaw]]) -> LabelLaw:
+        """Return the law of all rows from those of some, each with the places of its rows."""
+        place = np.argsort(np.concatenate([at for at, _ in parts]), kind="stable")
+
+        def together(name: str) -> Array:
+            every = np.concatenate([getattr(law, name) for _, law in parts], axis=1)
+            return every[:, place] if every.shape[1] else every
+
+        return cls(*(together(field.name) for field in fields(cls)))
 
     def probability_above(self) -> Array:
         """Return (n,) the probability that a label's only variable is above 0."""

@@ -35,6 +35,9 @@ class IqgmeConfig:
     center_precision : u0, how many rows the prior centre of an expert is worth
     weight_shape, weight_rate : gamma prior of the precisions of the experts' weights
     weight_center : g0, how many experts the prior centre of the weights is worth
+    own_rules : whether each of several tasks has rules of its own, about those that they share
+    own_precision : of what these are off by; None chooses it by labels that are foretold
+    own_shape, own_rate : gamma prior of that of the intercepts
     iterations : at most so many of one start
     short : iterations of every start before the better half goes on
     inference : variational, or by Gibbs sampling
@@ -56,6 +59,10 @@ class IqgmeConfig:
     weight_shape: float = 0.01
     weight_rate: float = 0.01
     weight_center: float = 0.1
+    own_rules: bool = True
+    own_precision: float | None = None
+    own_shape: float = 1.0
+    own_rate: float = 0.01
     iterations: int = 1000
     short: int = 20
     tolerance: float = 1e-5
@@ -73,9 +80,12 @@ class IqgmeConfig:
         positive = (
             *("alpha_shape", "alpha_rate", "expert_variance", "scale_shape", "center_precision"),
             *("weight_shape", "weight_rate", "weight_center", "tolerance"),
+            *("own_shape", "own_rate"),
         )
         for name in positive:
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        own = self.own_precision
+        require(own is None or own > 0, "own_precision", own, "auto, or a number above 0")
         factors = self.factors
         require(factors is None or factors >= 0, "factors", factors, "auto, or a number from 0")
         require(self.expert_degrees > 1, "expert_degrees", self.expert_degrees, "a number above 1")
@@ -145,13 +155,18 @@ class SharePrior(Protocol):
 
 @dataclass(frozen=True)
 class RulePrior:
-    """The prior of sticks and rules: t1, t2 of alpha; a0, b0, g0 of the weights."""
+    """The prior of sticks and rules: t1, t2 of alpha; a0, b0, g0 of the weights.
+
+    o1, o2 : of the precisions of tasks' own rules
+    """
 
     t1: float
     t2: float
     a0: float
     b0: float
     g0: float
+    o1: float
+    o2: float
 
 
 @dataclass(frozen=True)
@@ -168,6 +183,11 @@ class Prior(RulePrior):
     B0_inv: Array
     c0: float
 
+    @property
+    def rules(self) -> Prior:
+        """Return the prior of the rules."""
+        return self
+
     @classmethod
     def of(cls, config: IqgmeConfig, n_features: int) -> Prior:
         """Return the prior of a table of standardised features."""
@@ -183,6 +203,8 @@ class Prior(RulePrior):
             a0=config.weight_shape,
             b0=config.weight_rate,
             g0=config.weight_center,
+            o1=config.own_shape,
+            o2=config.own_rate,
         )
 
 
@@ -228,6 +250,11 @@ class FactorPrior:
     def t2(self) -> float:
         """Return the rate of alpha's prior."""
         return self.core.t2
+
+    @property
+    def rules(self) -> Prior:
+        """Return the prior of the rules."""
+        return self.core
 
     @classmethod
     def of(cls, config: IqgmeConfig, unit: Array, factors: int) -> FactorPrior:

@@ -3,7 +3,9 @@
 Everything that belongs to a row is kept together with its expert, as for one task:
 
     q = prod_i q(z_i) q(x_i missing, t_i, y_i | c_{j, z_i})  prod_jh q(c_jh) q(V_jh)  q(alpha)
-        q of the experts, whose sticks are the tasks' common ones
+        q of the experts, whose sticks are the tasks' common ones  prod_j q(v_j)
+
+where v_j is what the rules of task j are off by, see `own`.
 
 This contains the approximation of [iQGME section 4.3], where features do not depend on the expert.
 Given the experts, tasks are independent of one another, and are worked on by threads.
@@ -19,14 +21,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from glfm_cli.latent.iqgme.climb import EMPTY, TINY, Climb, Stop
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.fit import CERTAIN, Member, race, start_clusters, weights_of
+from glfm_cli.latent.iqgme.fit import CERTAIN, FREE, WEAK, Member, race, start_clusters, weights_of
 from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of
+from glfm_cli.latent.iqgme.left_out import left_out_score
 from glfm_cli.latent.iqgme.local import Local, over
-from glfm_cli.latent.iqgme.prior import IqgmeConfig
+from glfm_cli.latent.iqgme.own import OwnRules, OwnSums
+from glfm_cli.latent.iqgme.own_scale import choose_omega
+from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
 from glfm_cli.latent.iqgme.rules import stick_evidence
 from glfm_cli.latent.iqgme.usage import Chosen, Usage, choose, join_atoms
@@ -39,14 +45,21 @@ class TaskStart(Climb):
     """One start under way, of many tasks.
 
     locals : q of each task's rows; rho is of its atoms, t and y of the experts
+    own : rules of the tasks' own, None where all have those of the experts
+    own_sums : over each task's labelled rows, as its rules need them
     """
 
     usage: Usage
     locals: list[Local]
+    own: OwnRules | None = None
+    own_sums: OwnSums | None = None
 
     def _renew(self, data: Sequence[Rows], form: Form, pool: ThreadPoolExecutor | None) -> float:
         """Renew q of the rows and atoms; return the bound."""
-        self.sums, value = task_step(form, data, self.experts, self.usage, self.locals, pool)
+        found = task_step(form, data, self.experts, self.usage, self.locals, self.own, pool)
+        self.sums, self.own_sums, value = found
+        if self.own is not None:
+            value += self.own.bound(form.prior.rules)
         return value + self.usage.bound(form.prior) + self.experts.bound(form.prior)
 
     def _update(self, form: Form, s: Any) -> None:
@@ -62,8 +75,25 @@ class TaskStart(Climb):
         kept = int(np.max(np.flatnonzero(s.n > EMPTY), initial=0)) + 2
         if kept < s.n.size:
             s = self._keep(s, np.arange(kept))
+        self._update_shared(form, s)
+
+    def _update_shared(self, form: Form, s: Any) -> None:
+        """Update sticks, experts and rules."""
         self.usage.update_sticks(form.prior, self._rows_of_atoms())
-        self.experts.update(form.prior, s, self.usage.counts)
+        hold = len(self.bounds) < self.free
+        self.experts.update(form.prior, self._condensed(s), self.usage.counts, hold=hold)
+        if self.own is not None and self.own_sums is not None:
+            rules = self.experts.rules
+            self.own = self.own.updated(form.prior.rules, rules, self.own_sums, s)
+
+    def _condensed(self, s: Any) -> Any:
+        """Return the sums with what is left of the scores for the shared rules."""
+        if self.own is None or self.own_sums is None:
+            return s
+        return replace(s, tx=self.own.rest(self.own_sums))
+
+    def _judged(self) -> Any:
+        return self._condensed(self.sums)
 
     def _rows_of_atoms(self) -> Array:
         """Return how many rows (J, H) every atom has."""
@@ -89,9 +119,21 @@ class TaskStart(Climb):
         """Keep some experts, in another order; return their sums."""
         self.experts = self.experts.ordered(order)
         self.usage = self.usage.with_experts(order)
+        if self.own_sums is not None:
+            self.own_sums = self.own_sums.ordered(order)
         for local in self.locals:
             local.t, local.y = local.t[order], local.y[order]
         return s.ordered(order)
+
+    def _simplify(
+        self, data: Sequence[Rows], form: Form, config: IqgmeConfig,
+        pool: ThreadPoolExecutor | None,
+    ) -> None:  # fmt: skip
+        """Make no move where features are so many that the bound is about them alone."""
+        if data[0].n_features > MOST_BOTH:
+            self.tried = True
+        else:
+            super()._simplify(data, form, config, pool)
 
     def _shares(self) -> Array:
         every = zip(self.usage.sigma, self.locals, strict=True)
@@ -106,24 +148,28 @@ class TaskStart(Climb):
             rho, sigma[j] = join_atoms(local.rho, sigma[j])
             kept.append(replace(local.joined(a, b, n), rho=rho))
         order = np.append(np.delete(np.arange(n.size), b), b)
-        return self._with(self.sums.joined(a, b), kept, sigma, order, form)
+        own_sums = None if self.own_sums is None else self.own_sums.joined(a, b)
+        return self._with(self.sums.joined(a, b), own_sums, kept, sigma, order, form)
 
     def _without(self, a: int, form: Form) -> TaskStart:
         sigma = self.usage.sigma + TINY  # atoms that were surely this expert may be any
         kept = [replace(local) for local in self.locals]
         order = np.delete(np.arange(self.sums.n.size), a)
-        return self._with(self.sums, kept, sigma, order, form)
+        return self._with(self.sums, self.own_sums, kept, sigma, order, form)
 
-    def _with(self, s: Any, kept: list[Local], sigma: Array, order: Array, form: Form) -> TaskStart:
+    def _with(
+        self, s: Any, own_sums: OwnSums | None, kept: list[Local], sigma: Array, order: Array,
+        form: Form,
+    ) -> TaskStart:  # fmt: skip
         """Return a copy with some experts, updated for these sums."""
-        trial = TaskStart(self.experts, replace(self.usage, sigma=sigma), kept)
-        trial.usage.update_sticks(form.prior, trial._rows_of_atoms())
-        s = trial._keep(s, order)
-        trial.experts.update(form.prior, s, trial.usage.counts)
+        usage = replace(self.usage, sigma=sigma)
+        trial = TaskStart(self.experts, usage, kept, self.own, own_sums)
+        trial._update_shared(form, trial._keep(s, order))
         return trial
 
     def _become(self, trial: TaskStart) -> None:
         self.experts, self.usage, self.locals = trial.experts, trial.usage, trial.locals
+        self.own, self.own_sums = trial.own, trial.own_sums
 
 
 def task_step(
@@ -132,19 +178,23 @@ def task_step(
     q: Any,
     usage: Usage,
     kept: list[Local],
+    own: OwnRules | None = None,
     pool: ThreadPoolExecutor | None = None,
-) -> tuple[Any, float]:
+) -> tuple[Any, OwnSums | None, float]:
     """Update q of all rows and of which expert each atom is, in place.
 
-    Returns the sums that the experts' updates need, and what rows and atoms add to the bound.
+    Returns the sums that the experts' updates need, those that the tasks' own rules need, if they
+    have some, and what rows and atoms add to the bound.
     """
     terms, log_pi, log_eta = form.terms(q), usage.log_pi, q.log_pi
     terms = replace(terms, constant=terms.constant - log_eta)  # atoms have them, not rows
 
     def work(j: int) -> tuple[Any, float]:
         rows, local = tables[j], kept[j]
-        blocks = form.blocks(rows)
-        placed = [form.place(rows, block, q, terms, local) for block in blocks]
+        blocks, mine, said = form.blocks(rows), q, terms
+        if own is not None:
+            mine, said = form.with_rules(q, terms, *own.seen(q.rules, j))
+        placed = [form.place(rows, block, mine, said, local) for block in blocks]
         log_p = np.empty((q.H, len(rows.x)))
         for block, one in zip(blocks, placed, strict=True):
             log_p[:, block.rows] = one.log_rho
@@ -155,11 +205,14 @@ def task_step(
             form.add(s, q, block, one, chosen.share[:, block.rows], local)
         return s, chosen.value
 
-    total, value = form.zero(q), 0.0
-    for part, own in over(pool, work, range(len(tables))):
+    total, value, rules = form.zero(q), 0.0, q.rules
+    own_sums = None if own is None else OwnSums.zero(len(tables), q.H, rules.K, rules.F)
+    for j, (part, gain) in enumerate(over(pool, work, range(len(tables)))):
         total.add(part)
-        value += own
-    return total, value
+        value += gain
+        if own_sums is not None:
+            own_sums.put(j, part)
+    return total, own_sums, value
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,33 +245,70 @@ def fit_tasks(
 ) -> FittedTasks:
     """Return the experts of several tasks, one table of rows each; as `fit_experts`."""
     forms = forms_of(config, tables)
-    make = partial(begin_tasks, tables, config=config)
+    omegas = [omega_for(tables, form, config) for form in forms]
+
+    def make(form: Form, rng: np.random.Generator, i: int) -> TaskStart:
+        return begin_tasks(tables, form, config, rng, i, omegas[forms.index(form)])
+
+    def worth(start: TaskStart, form: Form) -> float:
+        q, shares = start.experts, start.usage.weights
+        return left_out_score(form, tables, q, start.own, shares, start.locals)
+
     run = partial(TaskStart.run, data=tables, pool=pool)
-    found, ends = race(make, run, forms, config, streams, stop, watch)
-    weights = weights_of([start.bounds[-1] for start in found], forms, tables[0].n_label)
+    if told_by_labels(tables):
+        found, ends = race(make, run, forms, config, streams, stop, watch, worth)
+        score = np.array([worth(start, forms[0]) for start in found])
+        weights = [float(w) for w in softmax(score)]
+    else:
+        found, ends = race(make, run, forms, config, streams, stop, watch)
+        weights = weights_of([start.bounds[-1] for start in found], forms, tables[0].n_label)
     members = tuple(
-        Member(start.experts, w, start.usage.weights)
+        Member(start.experts, w, start.usage.weights, start.own)
         for start, w in zip(found, weights, strict=True)
     )
     best = found[0]
     return FittedTasks(members, best.usage, np.array(best.bounds), ends, best.converged)
 
 
+def told_by_labels(tables: Sequence[Rows]) -> bool:
+    """Return whether starts are compared by labels left out, since the bound is about features."""
+    labelled = any(rows.labelled.any() for rows in tables)
+    return tables[0].n_features > MOST_BOTH and labelled
+
+
+def omega_for(tables: Sequence[Rows], form: Form, config: IqgmeConfig) -> float | None:
+    """Return the precision of the tasks' own rules, None where they have none."""
+    if not config.own_rules or not tables[0].n_label:
+        return None
+    return choose_omega(tables, form) if config.own_precision is None else config.own_precision
+
+
 def begin_tasks(
-    tables: Sequence[Rows], form: Form, config: IqgmeConfig, rng: np.random.Generator, i: int
+    tables: Sequence[Rows],
+    form: Form,
+    config: IqgmeConfig,
+    rng: np.random.Generator,
+    i: int,
+    omega: float | None = None,
 ) -> TaskStart:
     """Return start number `i`: atoms on clusters of rows, of all tasks or of each.
 
     Even starts have clusters of all rows, which tasks share from the beginning; odd ones clusters
     of each task's rows, experts of its own that are joined later. Of every four, two keep rows
-    apart whose labels differ; later starts have fewer clusters.
+    apart whose labels differ; later starts have fewer clusters. Where features are many, starts
+    have 1, 2, 4 and 8 clusters of all rows, then again so many that keep labels apart.
+
+    omega : precision of the tasks' own rules; None where all have those of the experts
     """
     J, most = len(tables), config.shared_experts
     by_label, fewer = i // 2 % 2 == 1, i // 4 % 3
     sizes = [len(rows.x) for rows in tables]
     ends = np.cumsum([0, *sizes])
     x = form.view(np.vstack([rows.x for rows in tables]))
-    if i % 2 == 0 or most < 2 * J:
+    if tables[0].n_features > MOST_BOTH:
+        k = min(most, 2 ** (i % 4), sum(sizes))
+        cluster = start_clusters(tables, x, k, rng, i // 4 % 2 == 1)
+    elif i % 2 == 0 or most < 2 * J:
         k = max(1, min(most >> fewer, sum(sizes)))
         cluster = start_clusters(tables, x, k, rng, by_label)
     else:
@@ -248,6 +338,10 @@ def begin_tasks(
     usage = Usage(np.ones((J, H - 1)), np.full((J, H - 1), share), prior.t1, prior.t2, sigma)
     usage.update_sticks(prior, np.array([rho.sum(axis=1) for rho in rhos]))
     shares = [sigma[j].T @ rho for j, rho in enumerate(rhos)]
-    q, kept = form.begin(tables, Opening(shares, usage.counts))
+    weak = None if omega is None else WEAK
+    q, kept = form.begin(tables, Opening(shares, usage.counts, weak=weak))
     kept = [replace(local, rho=rho) for local, rho in zip(kept, rhos, strict=True)]
-    return TaskStart(q, usage, kept)
+    if omega is None:
+        return TaskStart(q, usage, kept)
+    rules = OwnRules.unknown(prior.rules, J, q.K, q.rules.F, omega)
+    return TaskStart(q, usage, kept, rules, free=FREE)

@@ -6,7 +6,8 @@ their means, and the log probability of what is known. eta has the experts in fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -177,6 +178,17 @@ class Largest:
             upper = np.where(won, np.inf, utility[every, code])
             utility[:, r] = draw_between(mean[:, r], lower, upper, rng)
         return np.delete(utility, self.reference, axis=1)
+
+
+def stacked(labels: Sequence[tuple[Truncation, Array]]) -> Truncation:
+    """Return what is known of some rows of each of several tables, one after another's."""
+    first = labels[0][0]
+    if isinstance(first, Largest):
+        code = [label.code[at] for label, at in labels if isinstance(label, Largest)]
+        return replace(first, code=np.concatenate(code))
+    every = [(label, at) for label, at in labels if isinstance(label, Between)]
+    lower = np.vstack([label.lower[at] for label, at in every])
+    return Between(lower, np.vstack([label.upper[at] for label, at in every]))
 
 
 def _around_mode(ahead: Array) -> tuple[Array, Array]:
