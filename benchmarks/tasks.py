@@ -3,6 +3,7 @@
     python benchmarks/tasks.py FILE [--task paper_task] [--target label] [--rows 20,50,100,300]
         [--hidden 0,25,50,75] [--trials 10] [--chains 4] [--group terrain] [--tasks N]
         [--methods alone,pooled] [--pairs c-e,g-y,...] [--test N] [--json OUT] [--figure PNG]
+        [--one-rule]
 
 FILE is a table with numeric features, a column that names tasks and one with two labels, such as
 the 29 radar fields with land mines of [Xue and others 2007], of which 19 are used in [iQGME
@@ -14,7 +15,8 @@ over tasks of the area under the ROC curve, its mean and standard error over tri
 (shared experts), `alone` (a fit for each task) and `pooled` (the task is not told); and, with
 --group, how well similarity, and then nearness, tells pairs of tasks within a group from pairs
 across (area under the ROC curve), that of each trial on average, and, as in figures 4.4 and 4.6 of
-the thesis, the sum over all trials. --figure draws both, of the first trial of all.
+the thesis, the sum over all trials. --figure draws both, of the first trial of all. With
+--one-rule tasks have no rules of their own.
 """
 
 from __future__ import annotations
@@ -113,6 +115,7 @@ def trial(
     seed: int,
     methods: list[str],
     most_test: int,
+    config: IqgmeConfig,
 ) -> tuple[dict[str, float], TaskUsage]:
     """Return the mean area over tasks by method, and which experts tasks use."""
     rng = np.random.default_rng([seed, n_rows, int(100 * hidden)])
@@ -133,7 +136,7 @@ def trial(
 
     def fit(columns: list[EncodedColumn], rows: Array) -> Classifier:
         return fit_classifier(
-            take(columns, rows), problem.y[rows], 2, IqgmeConfig(), LinkConfig(),
+            take(columns, rows), problem.y[rows], 2, config, LinkConfig(),
             chains=chains, seed=seed,
         )  # fmt: skip
 
@@ -185,8 +188,10 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=10**6, help="rows of each task at most")
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--figure", type=Path, default=None)
+    parser.add_argument("--one-rule", action="store_true", help="no rules of tasks' own")
     said = parser.parse_args()
     problem = Problem(said.file, said.task, said.target, said.group, said.tasks, said.pairs)
+    config = IqgmeConfig(own_rules=not said.one_rule)
     results = []
     methods = ["together", *said.methods.split(",")] if said.methods else ["together"]
     heads = "".join(f"   {name:<13}" for name in methods)
@@ -194,7 +199,7 @@ def main() -> None:
     for hidden in map(int, said.hidden.split(",")):
         for n_rows in map(int, said.rows.split(",")):
             found = [
-                trial(problem, n_rows, hidden / 100, said.chains, s, methods, said.test)
+                trial(problem, n_rows, hidden / 100, said.chains, s, methods, said.test, config)
                 for s in range(said.trials)
             ]
             line = f"{hidden:>5}% {n_rows:>5}"
