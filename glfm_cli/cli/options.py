@@ -135,7 +135,7 @@ ChainsBySize = Annotated[
         "--chains",
         min=1,
         metavar="N",
-        help="Independent chains to run; if left out 8, of a table with up to 20,000 cells 16.",
+        help="Independent chains to run; if left out 8, of a table with up to 40,000 cells 16.",
     ),
 ]
 Warmup = Annotated[

@@ -25,7 +25,7 @@ from glfm_cli.settings import apply_settings
 MODEL = "glfm"
 CHAINS = 8
 MORE_CHAINS = 16
-FEW_CELLS = 20_000  # observed, up to which there are more chains
+FEW_CELLS = 40_000  # observed, up to which there are more chains
 WARMUP = 100
 DRAWS = 20
 THIN = 2

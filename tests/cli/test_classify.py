@@ -355,6 +355,27 @@ def test_a_label_of_one_row_cannot_be_held_out(classify: Any, desk: Any) -> None
     desk.check_rejected(error, classify, "--cv", "2")
 
 
+def test_features_that_do_not_vary_within_a_group_are_no_problem(desk: Any, here: Any) -> None:
+    rng = np.random.default_rng(3)
+    names = [f"x{i}" for i in range(12)]
+    lines = [",".join([*names, "sick"])]
+    for i in range(200):
+        side = 1 if rng.random() < 0.5 else -1
+        sick = "" if i % 20 == 0 else "yes" if (side > 0) != (rng.random() < 0.1) else "no"
+        lines.append(",".join([*[str(side)] * 12, sick]))
+    desk.put("same.csv", "\n".join(lines) + "\n")
+    columns = "\n".join(f"  {name}: real" for name in names)
+    sick = '  sick: {type: categorical, levels: ["no", "yes"]}'
+    desk.put("same.yaml", f"columns:\n{columns}\n{sick}\n")
+    said = here("classify", "same.csv", "--types", "same.yaml", "--target", "sick", *FAST)
+    assert said.status == 0, said.stderr
+    found = rows_of(said.stdout)
+    assert len(found) == 10
+    for row in found:
+        side = int(lines[int(row["row"])].split(",")[0])
+        assert (float(row["p_yes"]) > 0.7) if side > 0 else (float(row["p_yes"]) < 0.3)
+
+
 def test_a_time_limit_still_answers(classify: Any) -> None:
     said = classify("--time-limit", "1e-9")
     assert said.status == 0

@@ -428,7 +428,7 @@ def test_defaults_are_named_in_the_docstring_of_python() -> None:
     assert {name: DEFAULTS[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(("rows", "chains"), [(200, 16), (20_000, 16), (20_001, 8)])
+@pytest.mark.parametrize(("rows", "chains"), [(200, 16), (40_000, 16), (40_001, 8)])
 def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> None:
     table = pa.table({"a": [*map(float, range(rows)), None]})
     said: dict[str, Any] = {**DEFAULTS, "settings": None}
@@ -438,8 +438,8 @@ def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> Non
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:
     words = " ".join(here("impute", "--help").stdout.split())
-    assert "if left out 8, of a table with up to 20,000 cells 16" in words
-    assert (CHAINS, MORE_CHAINS, FEW_CELLS) == (8, 16, 20_000)
+    assert "if left out 8, of a table with up to 40,000 cells 16" in words
+    assert (CHAINS, MORE_CHAINS, FEW_CELLS) == (8, 16, 40_000)
 
 
 def test_every_option_of_python_has_its_option_on_the_command_line(here: Here) -> None:

@@ -24,6 +24,7 @@ from glfm_cli.latent.iqgme.rules import Labelled, Rules, Sums, gamma_part
 Array = NDArray[Any]
 
 NEWTON, SETTLED = 50, 1e-13  # steps at most, and the relative step that ends them
+LEAST = 1e-6  # scale of an expert, in variances
 
 
 class Placed(Labelled, Protocol):
@@ -242,7 +243,8 @@ def best_scales(prior: Prior, nu: Array, scatter: Array) -> tuple[Array, float, 
 
         f(r) = c - r d = c - c0 r - (nu / 2) sum_p r / (r + e_p),
 
-    convex and falling, Newton's method finds the root.
+    convex and falling, Newton's method finds the root. Where features do not vary at all within an
+    expert the bound would grow without end as r falls: no r below `LEAST` is taken.
 
     Parameters
     ----------
@@ -258,11 +260,11 @@ def best_scales(prior: Prior, nu: Array, scatter: Array) -> tuple[Array, float, 
         value = c - prior.c0 * r - 0.5 * nu * (r[:, None] / total).sum(axis=1)
         slope = prior.c0 + 0.5 * nu * (e / total**2).sum(axis=1)
         step = value / slope
-        r = np.maximum(r + step, 0.1 * r)
-        if np.all(np.abs(step) <= SETTLED * r):
+        r = np.maximum(r + step, np.maximum(0.1 * r, LEAST))
+        if np.all((np.abs(step) <= SETTLED * r) | ((r == LEAST) & (step < 0.0))):
             break
     d = prior.c0 + 0.5 * nu * (1.0 / (r[:, None] + e)).sum(axis=1)
-    return r, c, d
+    return r, c, np.where(r == LEAST, c / r, d)
 
 
 def scale_part(prior: Prior, P: int, c: float, d: Array) -> Array:
