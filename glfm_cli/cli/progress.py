@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from glfm_cli.cli.console import Console
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
     from glfm_cli.sampling import Plan
 
 
-class Progress:
+class Shown:
+    """A context manager that shows a bar while it lasts."""
+
+    _bar: RichProgress
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+
+class Progress(Shown):
     """An observer of a run that draws one line a run while stderr is a terminal.
 
     Used as a context manager; outside a terminal, or when quiet, it shows nothing. `done` sweeps
@@ -45,18 +65,6 @@ class Progress:
             size="warming up",
         )
 
-    def __enter__(self) -> Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
     def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
         """Count one sweep; called from the chains' threads."""
         with self._lock:
@@ -71,7 +79,7 @@ class Progress:
             self._bar.update(self._task, completed=self._done, **changes)  # type: ignore[arg-type]
 
 
-class FitProgress:
+class FitProgress(Shown):
     """Shows where a fit is whose end nobody knows, on one line while stderr is a terminal.
 
     Used as a context manager, and told of every iteration; outside a terminal, or when quiet, it
@@ -93,18 +101,6 @@ class FitProgress:
             disable=not console.shows_progress,
         )
         self._task = self._bar.add_task("beginning", total=None)
-
-    def __enter__(self) -> FitProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def __call__(self, start: int, iteration: int, bound: float) -> None:
         """Show where the fit is: the bound, or what else it reports, after an iteration."""
