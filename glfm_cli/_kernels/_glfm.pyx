@@ -38,6 +38,8 @@ cdef extern from "_vector.h" nogil:
     void glfm_axpy(int n, double a, const double* x, double* y) noexcept
     void glfm_sum_rows(int n_rows, const int* rows, int n, const double* x, int ld,
                        double* out) noexcept
+    void glfm_sum_in_order(int n_rows, const int* rows, int n, const double* x, int ld,
+                           double* out) noexcept
     void glfm_add_to_rows(int n_rows, const int* rows, int n, double a, const double* x, int ld,
                           double* y) noexcept
     void glfm_add_dots(int n_rows, const int* rows, int n, const double* x, int ld,
@@ -211,16 +213,18 @@ def fill_eta(
     double[:, ::1] out,             # out (N, S)
 ):
     """Compute eta = Z B. O(N (K + S mean active features))."""
-    cdef Py_ssize_t n, k
-    cdef int S = <int> out.shape[1]
+    cdef Py_ssize_t n
+    cdef int k, n_active, S = <int> out.shape[1]
+    cdef int[::1] active = np.empty(n_columns + 1, dtype=np.int32)
     if S == 0:
         return
     with nogil:
         for n in range(out.shape[0]):
-            memset(&out[n, 0], 0, <size_t> S * sizeof(double))
+            n_active = 0
             for k in range(n_columns):
-                if Z[n, k]:
-                    glfm_axpy(S, 1.0, &B[k, 0], &out[n, 0])
+                active[n_active] = k
+                n_active += Z[n, k]
+            glfm_sum_in_order(n_active, &active[0], S, &B[0, 0], S, &out[n, 0])
 
 
 def scripted_row(

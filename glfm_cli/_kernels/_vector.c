@@ -47,6 +47,29 @@ GLFM_WIDE void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x
     }
 }
 
+GLFM_WIDE void glfm_sum_in_order(int n_rows, const int *rows, int n, const double *x, int ld,
+                                 double *out)
+{
+    int i = 0;
+    for (; i + GLFM_LANES <= n; i += GLFM_LANES) {
+        double total[GLFM_LANES] = {0.0};
+        for (int k = 0; k < n_rows; k++) {
+            const double *row = x + (long)rows[k] * ld + i;
+#pragma omp simd
+            for (int j = 0; j < GLFM_LANES; j++)
+                total[j] += row[j];
+        }
+        for (int j = 0; j < GLFM_LANES; j++)
+            out[i + j] = total[j];
+    }
+    for (; i < n; i++) {
+        double total = 0.0;
+        for (int k = 0; k < n_rows; k++)
+            total += x[(long)rows[k] * ld + i];
+        out[i] = total;
+    }
+}
+
 GLFM_WIDE void glfm_add_to_rows(int n_rows, const int *rows, int n, double a, const double *x,
                                 int ld, double *y)
 {
