@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from typing import Self
 
 from glfm_cli.cli.console import Console
+from glfm_cli.cli.progress import Shown
 from glfm_cli.evaluation import Forecast, Outcome
 
 
-class Watch:
+class Watch(Shown):
     """An observer of an evaluation: says how long it may take, and draws a bar on a terminal."""
 
     def __init__(self, console: Console) -> None:
@@ -34,16 +35,8 @@ class Watch:
         )
         self._task = self._bar.add_task("fits", total=None, last="")
 
-    def __enter__(self) -> Watch:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
+    def __enter__(self) -> Self:
+        return self  # the bar is shown from the forecast on
 
     def planned(self, forecast: Forecast) -> None:
         """Say what is to be done and how long it may take."""
