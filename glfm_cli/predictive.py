@@ -158,7 +158,7 @@ def draw_jointly(
         for d, rows in cells.items():
             here = rows[(rows >= block.start) & (rows < block.stop)] - start
             if here.size:
-                part = _columns(eta[here], posterior.links[d], posterior.spans[d])
+                part = eta[here, _latent_columns(posterior, d)]
                 link = posterior.links[d]
                 drawn[d].append(link.sample(part, float(noise[d]), draw.params[d], rng))
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
@@ -346,17 +346,20 @@ def component(
 
     `index` are the rows wanted among those of the law, `noise` is the column's noise variance.
     """
-    link, span = posterior.links[d], posterior.spans[d]
-    eta = _columns(law.mean[index, c], link, span)
+    # No views of more columns than these: parts are kept, and would keep all the others alive.
+    at = _latent_columns(posterior, d)
+    eta = law.mean[index, c, at]
     if law.var is None:
         return eta, noise
-    var = _columns(law.var[index, c], link, span)
+    var = law.var[index, c, at]
     # Links of several columns take one variance a row.
     return eta, (var if var.ndim == 1 else var.mean(axis=1)) + noise
 
 
-def _columns(eta: Array, link: Link, span: tuple[int, int]) -> Array:
-    return eta[:, span[0]] if link.n_latent == 1 else eta[:, span[0] : span[1]]
+def _latent_columns(posterior: Posterior, d: int) -> int | slice:
+    """Return where column `d` stands among the latent ones, so that a single one loses its axis."""
+    start, end = posterior.spans[d]
+    return start if posterior.links[d].n_latent == 1 else slice(start, end)
 
 
 def nothing(link: Link, n_quantiles: int) -> Marginal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,23 @@ def test_no_cells_give_empty_results(seed: int) -> None:
     assert found[1].probabilities is not None
     assert found[1].probabilities.shape == (0, 3)
     assert predict(posterior, {}, AT) == {}
+
+
+def test_memory_grows_by_what_quantiles_need_of_each_column(seed: int) -> None:
+    n_rows, n_draws = 200, 30
+    needed = 3 * n_rows * n_draws * 8  # weight, eta and variance of every cell and draw
+
+    def peak(n_columns: int) -> int:
+        links = [link_of("real", SAMPLE) for _ in range(n_columns)]
+        posterior = posterior_of(links, random_draws(links, n_rows, n_draws, seed))
+        tracemalloc.start()
+        try:
+            predict(posterior, {d: np.arange(n_rows) for d in range(n_columns)}, AT)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(60) - peak(20) < 2 * 40 * needed
 
 
 # Scores --------------------------------------------------------------------------------------
