@@ -1,8 +1,10 @@
 """How far the variational fit of the mixture of experts is from sampling its posterior.
 
     python benchmarks/sampling.py [--draws 3] [--starts 8] [--sweeps 1000] [--problems NAME,...]
+        [--times 4]
 
-Small tables of five kinds, and one with more rows, are drawn, each --draws times, and the
+Small tables of five kinds, and one with more rows, are drawn, each --draws times (with
+--times as many rows), and the
 probabilities of the labels of 300 new rows with the same share of gaps are taken from
 
     the variational fit          of --starts starts, as `glfm classify` makes it
@@ -97,6 +99,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--starts", type=int, default=8)
     parser.add_argument("--sweeps", type=int, default=1000)
+    parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--problems", default=",".join(PROBLEMS))
     said = parser.parse_args()
     config = IqgmeConfig(sweeps=said.sweeps, draws=max(2, said.sweeps // 10))
@@ -107,6 +110,7 @@ def main() -> None:
     every = []
     for name in said.problems.split(","):
         draw, n, gaps = PROBLEMS[name]
+        n *= said.times
         for i in range(said.draws):
             began = time.process_time()
             train, new = tables(draw, n, gaps, np.random.default_rng([i, n]))
