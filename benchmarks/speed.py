@@ -70,8 +70,10 @@ class Cost:
         return self.memory / (self.rows * self.latent)
 
 
-def planted(n_rows: int, n_columns: int, n_features: int, rng: np.random.Generator) -> Problem:
-    """Return the sampling problem of a table with planted features."""
+def planted(
+    n_rows: int, n_columns: int, n_features: int, rng: np.random.Generator
+) -> tuple[pa.Table, dict[str, str]]:
+    """Return a table of mixed columns with planted features, and the columns' types."""
     z = (rng.random((n_rows, n_features)) < SHARE).astype(np.float64)
 
     def latent() -> np.ndarray:
@@ -94,6 +96,12 @@ def planted(n_rows: int, n_columns: int, n_features: int, rng: np.random.Generat
         name = f"{kind}_{d}"
         columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING)
         types[name] = kind
+    return pa.table(columns), types
+
+
+def held(n_rows: int, n_columns: int, n_features: int) -> Problem:
+    """Return the sampling problem of such a table, the number of features held."""
+    table, types = planted(n_rows, n_columns, n_features, np.random.default_rng(1))
     settings = {
         "max_features": n_features,
         "initial_features": n_features,
@@ -101,7 +109,7 @@ def planted(n_rows: int, n_columns: int, n_features: int, rng: np.random.Generat
     }
     schema = Schema.from_dict({"columns": types})
     plan = {"chains": 1, "warmup": 1, "draws": 1, "thin": 1}
-    return prepare(pa.table(columns), schema, model="glfm", seed=0, settings=settings, **plan)[0]
+    return prepare(table, schema, model="glfm", seed=0, settings=settings, **plan)[0]
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -114,7 +122,7 @@ def timed(work: Callable[[], object]) -> float:
 def measure(n_rows: int, n_columns: int, n_features: int, n_sweeps: int) -> Cost:
     """Return the cost of one size."""
     with threadpool_limits(1):
-        problem = planted(n_rows, n_columns, n_features, np.random.default_rng(1))
+        problem = held(n_rows, n_columns, n_features)
         forget_peak()
         before = status("VmRSS")
         chain = start_chain(problem, Streams(0, 0))

@@ -1,43 +1,30 @@
-"""The benchmark of speed runs, and docs/speed.md shows how."""
+"""The benchmarks of speed run, and docs/speed.md shows how."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
+import runpy
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-SCRIPT = "benchmarks/speed.py"
 SMALL = "--rows 200,400 --columns 5,10 --features 3 --sweeps 1"
 HEAD = "rows columns latent features sweep s fill s ratio ns bytes"
 
 
-def commands(repository: Path) -> list[list[str]]:
-    """Return the arguments of every command that the page gives."""
-    text = (repository / "docs" / "speed.md").read_text(encoding="utf-8")
-    lines = re.findall(rf"^    python {SCRIPT}(.*)$", text, flags=re.MULTILINE)
-    return [shlex.split(line) for line in lines]
-
-
+@pytest.mark.parametrize(("name", "least"), [("speed", 3), ("end_to_end", 1)])
 def test_every_command_of_the_page_is_understood(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, least: int, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = importlib.util.spec_from_file_location("speed", repository / SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "speed", module)
+    text = (repository / "docs" / "speed.md").read_text(encoding="utf-8")
+    found = re.findall(rf"^    python benchmarks/{name}.py(.*)$", text, flags=re.MULTILINE)
+    assert len(found) >= least
     monkeypatch.syspath_prepend(repository / "benchmarks")  # as when it is run
-    spec.loader.exec_module(module)
-    found = commands(repository)
-    assert len(found) >= 3
+    options = runpy.run_path(str(repository / "benchmarks" / f"{name}.py"))["options"]
     for arguments in found:
-        chosen = module.options().parse_args(arguments)
-        assert min([*chosen.rows, *chosen.columns, chosen.features, chosen.sweeps]) > 0
+        options().parse_args(shlex.split(arguments))
 
 
 def test_small_sizes_are_measured_and_their_growth(benchmark: Callable[..., list[str]]) -> None:
@@ -50,3 +37,17 @@ def test_small_sizes_are_measured_and_their_growth(benchmark: Callable[..., list
         assert min(float(value) for value in row[4:8]) > 0.0
     assert re.fullmatch(r"time grows with rows to the power -?\d\.\d\d", lines[3])
     assert re.fullmatch(r"time grows with latent columns to the power -?\d\.\d\d", lines[4])
+
+
+def test_every_step_of_a_completion_is_timed(benchmark: Callable[..., list[str]]) -> None:
+    small = "--sizes 40x5 --chains 1 --warmup 2 --draws 2 --threads 1"
+    head, *lines, peak = benchmark("end_to_end.py", *shlex.split(small))
+    assert head.split() == ["rows", "columns", "step", "seconds", "share"]
+    cells = [line.split() for line in lines]
+    assert all(row[:2] == ["40", "5"] for row in cells)
+    seconds = {row[2]: float(row[3]) for row in cells}
+    total = seconds.pop("all")
+    steps = ["starting", "reading", "encoding", "sampling", "correcting", "predicting", "writing"]
+    assert list(seconds) == steps
+    assert abs(sum(seconds.values()) - total) < 0.05
+    assert re.search(r"peak of memory \S+ MB$", peak)

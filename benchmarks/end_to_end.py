@@ -1,0 +1,134 @@
+"""Where does the time of `glfm impute` go? Its steps from file to file, at the defaults.
+
+    python benchmarks/end_to_end.py [--sizes 1000x20,100000x50] [--threads 2] [--chains 8]
+        [--warmup 100] [--draws 20]
+
+For each size a CSV file of mixed columns with a tenth of the cells missing (that of `speed.py`,
+with ten planted features) is completed by a process of its own, which takes the steps that the
+command takes, and times them:
+
+- starting: the interpreter and what it loads;
+- reading: the file becomes a table in memory;
+- encoding: columns become numbers and levels, links learn their margins;
+- sampling: all chains;
+- correcting: forecasts are recalibrated by the observed cells, each left out in turn;
+- predicting: the gaps' estimates, and with `--cells` their intervals, too;
+- writing: both files.
+
+Printed are seconds that passed, the share of each step, and the peak of the process's memory
+(Linux only). `--threads` is as many as the machine has if left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv as pc
+from memory import status
+from speed import planted
+
+from glfm_cli.completion import DRAWS, WARMUP
+from glfm_cli.executors import available_threads
+
+FEATURES = 10
+
+
+class Clock:
+    """Seconds that steps took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time what is done inside."""
+        began = time.monotonic()
+        yield
+        self.seconds[name] = time.monotonic() - began
+
+
+def complete_file(
+    folder: Path, types: dict[str, str], plan: dict[str, int | None], threads: int, began: float
+) -> tuple[dict[str, float], float]:
+    """Complete folder/data.csv as the command does; return seconds of each step, and peak memory.
+
+    `began` is when the process was asked for, on the machine's clock.
+    """
+    from glfm_cli.completion import Files, Keeping, Wanted, complete, plan_session
+    from glfm_cli.io import read_table
+    from glfm_cli.leave_one_out import recalibrate
+    from glfm_cli.sampling import sample
+    from glfm_cli.schema import Schema
+
+    clock = Clock()
+    clock.seconds["starting"] = time.monotonic() - began
+    with clock.step("reading"):
+        table = read_table(folder / "data.csv")
+    with clock.step("encoding"):
+        schema = Schema.from_dict({"columns": types})
+        session = plan_session(table, schema, Wanted(**plan), Keeping())
+    with clock.step("sampling"):
+        run = sample(session.problem, session.plan, threads=threads)
+    with clock.step("correcting"):
+        posterior = recalibrate(run.posterior, session.problem, threads=threads)
+        run = type(run)(posterior, run.stopped, run.seconds, run.warnings)
+    with clock.step("predicting"):
+        completion = complete(run, session.data, table, seed=session.plan.seed)
+    with clock.step("writing"):
+        Files(folder / "out.csv", folder / "cells.csv").write(completion, table)
+    return clock.seconds, status("VmHWM")
+
+
+def measure(
+    n_rows: int, n_columns: int, plan: dict[str, int | None], threads: int
+) -> tuple[dict[str, float], float]:
+    """Make the file of one size and let a fresh process complete it."""
+    table, types = planted(n_rows, n_columns, FEATURES, np.random.default_rng(1))
+    with tempfile.TemporaryDirectory() as folder:
+        pc.write_csv(table, Path(folder) / "data.csv")
+        del table
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            began = time.monotonic()
+            return pool.apply(complete_file, (Path(folder), types, plan, threads, began))
+
+
+def sizes(text: str) -> list[tuple[int, int]]:
+    """Return rows and columns of every size, such as 1000x20,100000x50."""
+    pairs = [part.split("x") for part in text.split(",")]
+    return [(int(rows), int(columns)) for rows, columns in pairs]
+
+
+def options() -> argparse.ArgumentParser:
+    """Return what the command line takes."""
+    parser = argparse.ArgumentParser(description="Time the steps of a completion.")
+    parser.add_argument("--sizes", type=sizes, default=[(1000, 20), (100_000, 50)])
+    parser.add_argument("--threads", type=int, default=available_threads())
+    parser.add_argument("--chains", type=int, help="as many as the table asks for if left out")
+    parser.add_argument("--warmup", type=int, default=WARMUP)
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    return parser
+
+
+def main() -> None:
+    """Measure every size and print."""
+    chosen = options().parse_args()
+    plan = {"chains": chosen.chains, "warmup": chosen.warmup, "draws": chosen.draws}
+    print(f"{'rows':>9} {'columns':>7} {'step':<10} {'seconds':>8} {'share':>6}")
+    for n_rows, n_columns in chosen.sizes:
+        seconds, peak = measure(n_rows, n_columns, plan, chosen.threads)
+        total = sum(seconds.values())
+        for name, spent in [*seconds.items(), ("all", total)]:
+            at = f"{n_rows:>9,} {n_columns:>7} {name:<10}"
+            print(f"{at} {spent:>8.2f} {100 * spent / total:>4.0f} %", flush=True)
+        print(f"{n_rows:>9,} {n_columns:>7} peak of memory {peak / 1e6:,.0f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()
