@@ -80,7 +80,8 @@ def complete_file(
         posterior = recalibrate(run.posterior, session.problem, threads=threads)
         run = type(run)(posterior, run.stopped, run.seconds, run.warnings)
     with clock.step("predicting"):
-        completion = complete(run, session.data, table, seed=session.plan.seed)
+        seed = session.plan.seed
+        completion = complete(run, session.data, table, seed=seed, threads=threads)
     with clock.step("writing"):
         Files(folder / "out.csv", folder / "cells.csv").write(completion, table)
     return clock.seconds, status("VmHWM")

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
@@ -76,13 +76,26 @@ def run_jobs(
 
 @contextlib.contextmanager
 def team(threads: int) -> Iterator[ThreadPoolExecutor | None]:
-    """Lend a pool of threads for small jobs, None for one thread; BLAS is held to one thread."""
+    """Lend a pool of threads for small jobs, None for one thread; BLAS is held to one thread.
+
+    An exception, Ctrl-C for one, leaves the jobs undone that have not begun.
+    """
     with threadpool_limits(limits=1, user_api="blas"):
         if threads == 1:
             yield None
             return
-        with ThreadPoolExecutor(max_workers=threads) as pool:
+        pool = ThreadPoolExecutor(max_workers=threads)
+        try:
             yield pool
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def over(
+    pool: ThreadPoolExecutor | None, work: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    """Return what `work` makes of each item, in their order, by threads if there is a pool."""
+    return map(work, items) if pool is None else pool.map(work, items)
 
 
 # ------------------------------------------------------------------------------ processes

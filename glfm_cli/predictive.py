@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from glfm_cli._kernels._predictive import mixture_quantiles
+from glfm_cli.executors import over, team
 from glfm_cli.latent.latent import Array, EtaLaw
 from glfm_cli.links.link import Link, NumericLink, Params, of_levels, of_numbers
 from glfm_cli.posterior import Draw, Posterior
@@ -54,6 +55,7 @@ def predict(
     at: Sequence[float] = (),
     *,
     numeric_quantiles: bool = True,
+    threads: int = 1,
 ) -> dict[int, Marginal]:
     """Return the marginal predictive of the given cells.
 
@@ -68,22 +70,26 @@ def predict(
     numeric_quantiles : bool
         False leaves the quantiles of numeric columns NaN, which saves the time to invert their
         distribution functions.
+    threads : int
+        Blocks of rows that are predicted side by side.
 
     Returns
     -------
     dict of int to Marginal
-        O(n draws) time for each column; memory O(BLOCK_ROWS x columns x QUANTILE_DRAWS).
+        O(n draws) time for each column; memory O(threads x BLOCK_ROWS x columns x QUANTILE_DRAWS).
     """
-    parts: dict[int, list[Marginal]] = {d: [] for d in cells}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
-    for start in range(0, n_rows, BLOCK_ROWS):
+
+    def block(start: int) -> dict[int, Marginal]:
         end = min(start + BLOCK_ROWS, n_rows)
         here = {d: rows[(rows >= start) & (rows < end)] for d, rows in cells.items()}
         here = {d: rows for d, rows in here.items() if rows.size}
-        if here:
-            for d, part in _predict_block(
-                posterior, slice(start, end), here, at, numeric_quantiles
-            ).items():
+        return _predict_block(posterior, slice(start, end), here, at, numeric_quantiles)
+
+    parts: dict[int, list[Marginal]] = {d: [] for d in cells}
+    with team(threads) as pool:
+        for found in over(pool, block, range(0, n_rows, BLOCK_ROWS)):
+            for d, part in found.items():
                 parts[d].append(part)
     return {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
 

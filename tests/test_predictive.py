@@ -191,6 +191,17 @@ def test_quantiles_use_all_rows_of_all_blocks(seed: int) -> None:
     np.testing.assert_allclose(every.mean[rows], some.mean, rtol=1e-6)
 
 
+def test_threads_change_nothing(seed: int) -> None:
+    n_rows = 2 * predictive.BLOCK_ROWS + 10
+    links = [link_of("real", SAMPLE), link_of("ordinal", np.arange(9) % 3, 3)]
+    posterior = posterior_of(links, random_draws(links, n_rows, 4, seed))
+    rows = np.flatnonzero(np.random.default_rng(seed).random(n_rows) < 0.3)
+    one, many = (predict(posterior, {0: rows, 1: rows}, AT, threads=n) for n in (1, 3))
+    for d in (0, 1):
+        assert np.array_equal(one[d].mean, many[d].mean)
+        assert np.array_equal(one[d].quantiles, many[d].quantiles)
+
+
 def test_no_cells_give_empty_results(seed: int) -> None:
     links = [link_of("real", SAMPLE), link_of("ordinal", np.arange(9) % 3, 3)]
     posterior = posterior_of(links, random_draws(links, 4, 2, seed))

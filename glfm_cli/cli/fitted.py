@@ -59,6 +59,7 @@ def complete_with_fit(
         estimate=asked.estimate,
         interval=asked.interval,
         intervals=asked.files.cells is not None,
+        threads=workers,
     )
     versions = asked.files.write(completion, table)
     if asked.plot is not None:

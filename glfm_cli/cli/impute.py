@@ -219,6 +219,7 @@ def run(
             estimate=chosen,
             interval=interval,
             intervals=cells is not None,
+            threads=workers,
         )
         versions = files.write(completion, table)
         if plot is not None:

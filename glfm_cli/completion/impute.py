@@ -127,7 +127,9 @@ def impute(
         seed = fitted.seed if seed is None else seed
         data = fitted.encode(table, unseen=unseen, file=file)
         run = fitted.run(data, seed=seed, threads=workers)
-        return complete(run, data, table, seed=seed, estimate=estimate, interval=interval)
+        return complete(
+            run, data, table, seed=seed, estimate=estimate, interval=interval, threads=workers
+        )
     keeping = Keeping(
         None if save is None else Path(save),
         None if resume is None else Path(resume),
@@ -140,7 +142,9 @@ def impute(
     session = plan_session(table, schema, wanted, keeping, file=file).begun()
     run = session.sample(threads=workers, time_limit=time_limit, observer=observer)
     seed = session.plan.seed
-    return complete(run, session.data, table, seed=seed, estimate=estimate, interval=interval)
+    return complete(
+        run, session.data, table, seed=seed, estimate=estimate, interval=interval, threads=workers
+    )
 
 
 def complete(
@@ -152,11 +156,12 @@ def complete(
     estimate: Estimate = "auto",
     interval: float = INTERVAL,
     intervals: bool = True,
+    threads: int = 1,
 ) -> Completion:
     """Fill the gaps of `table` from the draws of a run.
 
     Without `intervals` the quantiles of numeric columns are left out (NaN) where the estimate
-    does not need them, which saves time.
+    does not need them, which saves time. Rows are predicted by `threads` threads.
     """
     posterior = run.posterior
     gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
@@ -167,6 +172,7 @@ def complete(
         gaps,
         at + grid,
         numeric_quantiles=intervals or estimate in ("median", "mode"),
+        threads=threads,
     )
     rng = Streams(seed, 0).get(CELLS)
     traces = {**posterior.traces(), **trace_cells(posterior, gaps, rng)}

@@ -99,10 +99,13 @@ class GlfmImputer(WithParameters):
             self.model, self.chains, self.warmup, self.draws, self.thin, self.seed, self.settings
         )
         session = plan_session(table, schema, wanted, Keeping())
-        run = session.sample(threads=self._workers())
+        workers = self._workers()
+        run = session.sample(threads=workers)
         seed = session.plan.seed
         self._fitted = Fitted.of_run(schema, session.data, session.problem, run.posterior, seed)
-        self.completion_ = complete(run, session.data, table, seed=seed, estimate=self.estimate)
+        self.completion_ = complete(
+            run, session.data, table, seed=seed, estimate=self.estimate, threads=workers
+        )
         self.schema_ = schema
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = table.num_columns
@@ -124,8 +127,9 @@ class GlfmImputer(WithParameters):
             raise UsageError("this GlfmImputer is not fitted yet", hint="Call `fit` first.")
         table, fitted = table_of(X), self._fitted
         data = fitted.encode(table, unseen=self.unseen)
-        run = fitted.run(data, seed=fitted.seed, threads=self._workers())
-        done = complete(run, data, table, seed=fitted.seed, estimate=self.estimate)
+        workers = self._workers()
+        run = fitted.run(data, seed=fitted.seed, threads=workers)
+        done = complete(run, data, table, seed=fitted.seed, estimate=self.estimate, threads=workers)
         return self._given_back(done, X)
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
