@@ -119,7 +119,7 @@ class ModelMethod:
 
     def answer(self, posterior: Posterior, task: Task) -> dict[int, Prediction]:
         """Return what some draws say of the hidden cells."""
-        marginals = predict(posterior, task.hidden, AT)
+        marginals = predict(posterior, task.hidden, AT, threads=task.threads)
         logs = log_scores(posterior, task.hidden, task.truth)
         return {
             d: Prediction(
