@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
@@ -89,13 +89,6 @@ def team(threads: int) -> Iterator[ThreadPoolExecutor | None]:
             yield pool
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def over(
-    pool: ThreadPoolExecutor | None, work: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[Result]:
-    """Return what `work` makes of each item, in their order, by threads if there is a pool."""
-    return map(work, items) if pool is None else pool.map(work, items)
 
 
 # ------------------------------------------------------------------------------ processes

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from glfm_cli._kernels._predictive import mixture_quantiles
-from glfm_cli.executors import over, team
+from glfm_cli.executors import team
 from glfm_cli.latent.latent import Array, EtaLaw
 from glfm_cli.links.link import Link, NumericLink, Params, of_levels, of_numbers
 from glfm_cli.posterior import Draw, Posterior
@@ -88,7 +88,8 @@ def predict(
 
     parts: dict[int, list[Marginal]] = {d: [] for d in cells}
     with team(threads) as pool:
-        for found in over(pool, block, range(0, n_rows, BLOCK_ROWS)):
+        each = map if pool is None else pool.map
+        for found in each(block, range(0, n_rows, BLOCK_ROWS)):
             for d, part in found.items():
                 parts[d].append(part)
     return {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
