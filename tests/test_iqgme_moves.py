@@ -89,6 +89,21 @@ def test_a_move_that_is_not_kept_leaves_everything_as_it_was(many: bool, seed: i
     assert [name for name in before if not np.array_equal(before[name], after[name])] == []
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_no_move_is_made_where_features_are_many(many: bool, seed: int) -> None:
+    config = IqgmeConfig(factors=2, tolerance=1e-3)
+    tables: Any = [problem(seed + j, n=12, P=101, gaps=0.1) for j in range(2 if many else 1)]
+    (form,) = forms_of(config, tables)
+    rng, data = np.random.default_rng(seed), tables if many else tables[0]
+    begun: Any = begin_tasks if many else begin
+    start = begun(data, form, config, rng, 1)
+    moves: list[None] = []
+    start._simpler = lambda form: iter(moves.append(None) or ())
+    start.run(data, form, config, 200)
+    assert start.converged
+    assert moves == []
+
+
 # Fits that predict together ------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.forms import Form
-from glfm_cli.latent.iqgme.prior import IqgmeConfig
+from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 
 Array = NDArray[Any]
 
@@ -99,7 +99,12 @@ class Climb(ABC):
         """Try to do with fewer experts, and keep the first move that raises the bound.
 
         Where there was one, more are tried at once; where there are no more, iterations go on.
+        None is made where features are so many that the bound is about them alone: of experts that
+        differ in their rules for the label it would leave too few.
         """
+        if self.experts.P > MOST_BOTH:
+            self.tried = True
+            return
         least = self.bounds[-1] + config.tolerance * abs(self.bounds[-1])
         for trial in self._simpler(form):
             bound = trial._renew(data, form, pool)

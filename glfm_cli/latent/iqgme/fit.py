@@ -17,7 +17,7 @@ from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of, local_step
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.own import OwnRules
-from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
+from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
 from glfm_cli.latent.iqgme.rules import stick_evidence
 
@@ -66,18 +66,6 @@ class Start(Climb):
         """Keep some experts, in another order; return their sums."""
         self.local, self.experts = self.local.ordered(order), self.experts.ordered(order)
         return s.ordered(order)
-
-    def _simplify(
-        self, data: Rows, form: Form, config: IqgmeConfig, pool: ThreadPoolExecutor | None
-    ) -> None:
-        """Make no move where features are so many that the bound is about them alone.
-
-        Of experts that differ in their rules for the label it would leave too few.
-        """
-        if data.n_features > MOST_BOTH:
-            self.tried = True
-        else:
-            super()._simplify(data, form, config, pool)
 
     def _shares(self) -> Array:
         return self.local.rho

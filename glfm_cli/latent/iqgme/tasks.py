@@ -125,16 +125,6 @@ class TaskStart(Climb):
             local.t, local.y = local.t[order], local.y[order]
         return s.ordered(order)
 
-    def _simplify(
-        self, data: Sequence[Rows], form: Form, config: IqgmeConfig,
-        pool: ThreadPoolExecutor | None,
-    ) -> None:  # fmt: skip
-        """Make no move where features are so many that the bound is about them alone."""
-        if data[0].n_features > MOST_BOTH:
-            self.tried = True
-        else:
-            super()._simplify(data, form, config, pool)
-
     def _shares(self) -> Array:
         every = zip(self.usage.sigma, self.locals, strict=True)
         return np.hstack([sigma.T @ local.rho for sigma, local in every])
