@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,7 @@ from glfm_cli.latent.iqgme.forms import forms_of
 from glfm_cli.latent.iqgme.left_out import left_out_score
 from glfm_cli.latent.iqgme.local import Terms, complete_block
 from glfm_cli.latent.iqgme.merges import candidates, evidence
-from glfm_cli.latent.iqgme.own_scale import GRID, choose_omega
+from glfm_cli.latent.iqgme.own_scale import FOLDS, GRID, ROUNDS, choose_omega
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, task_step, told_by_labels
 
@@ -250,6 +251,26 @@ def test_how_far_rules_are_apart_is_told_by_labels(seed: int) -> None:
     assert choose_omega(alike, forms_of(CONFIG, alike)[0]) >= 30.0
     few = [replace(rows, labelled=np.arange(20) < 1) for rows in apart]
     assert choose_omega(few, forms_of(CONFIG, few)[0]) == max(GRID)
+
+
+def test_the_search_for_omega_ends_when_told(seed: int) -> None:
+    apart = opposite(20, seed, same=False)
+    form, asked = forms_of(CONFIG, apart)[0], [0]
+
+    def after(n: int) -> Callable[[], bool]:
+        asked[0] = 0
+
+        def stop() -> bool:
+            asked[0] += 1
+            return asked[0] > n
+
+        return stop
+
+    assert choose_omega(apart, form, after(0)) == GRID[0]  # features are not even completed
+    assert asked[0] == 1
+    assert choose_omega(apart, form, after(ROUNDS + 2 * FOLDS)) == GRID[1]  # the best of two
+    assert asked[0] == ROUNDS + 2 * FOLDS + 1
+    assert choose_omega(apart, form, after(10**6)) == choose_omega(apart, form)
 
 
 def test_tasks_of_opposite_rules_are_told_apart(seed: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm_cli.latent.iqgme.climb import Stop
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.forms import Form, Opening, local_step
 from glfm_cli.latent.iqgme.own import OwnRules, OwnSums
@@ -45,30 +46,38 @@ class Seen:
     fold: NDArray[np.intp]
 
 
-def choose_omega(tables: Sequence[Rows], form: Form) -> float:
+def choose_omega(tables: Sequence[Rows], form: Form, stop: Stop | None = None) -> float:
     """Return the omega of `GRID` under which labels are foretold best.
 
     The search goes from tasks that share their rules to those that do not, until it has become
-    worse twice running.
+    worse twice running, or `stop` says to end.
     """
-    seen = see(tables, form)
+    stop = stop or (lambda: False)
+    seen = see(tables, form, stop)
     if seen is None:
         return GRID[0]
     best, highest, worse = GRID[0], -np.inf, 0
     for omega in GRID:
-        score = foretold(seen, form.prior.rules, omega)
+        score = foretold(seen, form.prior.rules, omega, stop)
+        if score is None:
+            break
         best, highest, worse = (omega, score, 0) if score > highest else (best, highest, worse + 1)
         if worse == PATIENCE:
             break
     return best
 
 
-def see(tables: Sequence[Rows], form: Form) -> Seen | None:
-    """Return the rows, completed; None where fewer than two tasks have labels to learn from."""
+def see(tables: Sequence[Rows], form: Form, stop: Stop) -> Seen | None:
+    """Return the rows, completed; None where fewer than two tasks have labels to learn from.
+
+    None, too, where there is no time for that.
+    """
     bare = [replace(rows, labelled=np.zeros(len(rows.x), dtype=bool)) for rows in tables]
     q, kept = form.begin(bare, Opening([np.ones((1, len(rows.x))) for rows in bare]))
     for _ in range(ROUNDS):
         total = form.zero(q)
+        if stop():
+            return None
         for rows, local in zip(bare, kept, strict=True):
             total.add(local_step(form, rows, q, local))
         q.update(form.prior, total)
@@ -95,9 +104,17 @@ def see(tables: Sequence[Rows], form: Form) -> Seen | None:
     return Seen(np.vstack(parts), stacked(labels), task, start, np.concatenate(folds))
 
 
-def foretold(seen: Seen, prior: Prior, omega: float) -> float:
-    """Return the log probability of the labels, each by a fit without it and a fifth of all."""
-    return sum(_fold(seen, prior, omega, seen.fold == i) for i in range(FOLDS))
+def foretold(seen: Seen, prior: Prior, omega: float, stop: Stop) -> float | None:
+    """Return the log probability of the labels, each by a fit without it and a fifth of all.
+
+    None where there is no time for that.
+    """
+    total = 0.0
+    for i in range(FOLDS):
+        if stop():
+            return None
+        total += _fold(seen, prior, omega, seen.fold == i)
+    return total
 
 
 def _fold(seen: Seen, prior: Prior, omega: float, hidden: NDArray[np.bool_]) -> float:

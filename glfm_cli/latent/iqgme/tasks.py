@@ -235,7 +235,7 @@ def fit_tasks(
 ) -> FittedTasks:
     """Return the experts of several tasks, one table of rows each; as `fit_experts`."""
     forms = forms_of(config, tables)
-    omegas = [omega_for(tables, form, config) for form in forms]
+    omegas = [omega_for(tables, form, config, stop) for form in forms]
 
     def make(form: Form, rng: np.random.Generator, i: int) -> TaskStart:
         return begin_tasks(tables, form, config, rng, i, omegas[forms.index(form)])
@@ -266,11 +266,14 @@ def told_by_labels(tables: Sequence[Rows]) -> bool:
     return tables[0].n_features > MOST_BOTH and labelled
 
 
-def omega_for(tables: Sequence[Rows], form: Form, config: IqgmeConfig) -> float | None:
+def omega_for(
+    tables: Sequence[Rows], form: Form, config: IqgmeConfig, stop: Stop | None = None
+) -> float | None:
     """Return the precision of the tasks' own rules, None where they have none."""
     if not config.own_rules or not tables[0].n_label:
         return None
-    return choose_omega(tables, form) if config.own_precision is None else config.own_precision
+    chosen = config.own_precision
+    return choose_omega(tables, form, stop) if chosen is None else chosen
 
 
 def begin_tasks(
