@@ -43,7 +43,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from glfm_cli.classification.baselines import fill, matrices
-from glfm_cli.classification.classifier import fit_classifier, take
+from glfm_cli.classification.classifier import fit_classifier
+from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import auc
 from glfm_cli.classification.task import Task, make_task
 from glfm_cli.encoding import EncodedColumn

@@ -2,33 +2,36 @@
 
     python benchmarks/tasks.py FILE [--task paper_task] [--target label] [--rows 20,50,100,300]
         [--hidden 0,25,50,75] [--trials 10] [--chains 4] [--group terrain] [--tasks N]
-        [--methods alone,pooled] [--pairs c-e,g-y,...] [--test N] [--json OUT] [--figure PNG]
+        [--methods shared,alone,pooled] [--pairs c-e,g-y,...] [--test N] [--json OUT] [--figure PNG]
         [--one-rule]
 
 FILE is a table with numeric features, a column that names tasks and one with two labels, such as
-the 29 radar fields with land mines of [Xue and others 2007], of which 19 are used in [iQGME
-section 4.4.1]; or, with --pairs, a table of pictures `p_...` of letters, in which every task is to
-tell two letters apart (section 4.4.2). In every trial so many rows of each task are drawn for
-training, one of each label among them, the same share of all features is hidden in training and
-test rows, and the other rows are predicted. Printed for each number of rows and share: the mean
-over tasks of the area under the ROC curve, its mean and standard error over trials, for `together`
-(shared experts), `alone` (a fit for each task) and `pooled` (the task is not told); and, with
---group, how well similarity, and then nearness, tells pairs of tasks within a group from pairs
-across (area under the ROC curve), that of each trial on average, and, as in figures 4.4 and 4.6 of
-the thesis, the sum over all trials. --figure draws both, of the first trial of all. With
---one-rule tasks have no rules of their own.
+the 29 radar fields with land mines of [Xue and others 2007], of which 19 are used in [iQGME section
+4.4.1]; or, with --pairs, a table of pictures `p_...` of letters, in which every task is to tell two
+letters apart (section 4.4.2). In every trial so many rows of each task are drawn for training, one
+of each label among them, the same share of all features is hidden in training and test rows, and
+the other rows are predicted. Printed for each number of rows and share: the mean over tasks of the
+area under the ROC curve, its mean and standard error over trials, for `together` (the default),
+`shared` (what shared experts say in it), `alone` (a fit for each task) and `pooled` (the task is
+not told), and the mean weights of the ways that predict together; and, with --group, how well
+similarity, and then nearness, tells pairs of tasks within a group from pairs across (area under the
+ROC curve), that of each trial on average, and, as in figures 4.4 and 4.6 of the thesis, the sum
+over all trials. --figure draws both, of the first trial of all. With --one-rule tasks have no rules
+of their own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from glfm_cli.classification.classifier import Classifier, fit_classifier, take
+from glfm_cli.classification.classifier import Classifier, fit_classifier
+from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import auc
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.encoding import EncodedColumn
@@ -117,7 +120,7 @@ def trial(
     most_test: int,
     config: IqgmeConfig,
 ) -> tuple[dict[str, float], TaskUsage]:
-    """Return the mean area over tasks by method, and which experts tasks use."""
+    """Return the mean area over tasks by method and the ways' weights; which experts tasks use."""
     rng = np.random.default_rng([seed, n_rows, int(100 * hidden)])
     x = np.where(rng.random(problem.x.shape) < hidden, np.nan, problem.x)
     order = rng.permutation(len(x))
@@ -142,6 +145,8 @@ def trial(
 
     shared = fit(together, train)
     p = {"together": shared.probabilities(take(together, test))}
+    if "shared" in methods:
+        p["shared"] = replace(shared, ways=None).probabilities(take(together, test))
     if "pooled" in methods:
         p["pooled"] = fit(pooled, train).probabilities(take(pooled, test))
     if "alone" in methods:
@@ -158,6 +163,8 @@ def trial(
         for name, values in p.items():
             areas[name].append(auc(hit, values[mine]))
     means = {name: float(np.nanmean(values)) for name, values in areas.items()}
+    if shared.ways is not None:
+        means |= {f"weight {name}": w for name, w in shared.ways.weights.items()}
     return means, TaskUsage("task", problem.full_names, shared.usage)
 
 
@@ -183,7 +190,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--tasks", type=int, default=10**6)
-    parser.add_argument("--methods", default="alone,pooled", help="beside together; may be empty")
+    parser.add_argument("--methods", default="shared,alone,pooled", help="may be empty")
     parser.add_argument("--pairs", default=None, help="tasks of two labels each: c-e,g-y,...")
     parser.add_argument("--test", type=int, default=10**6, help="rows of each task at most")
     parser.add_argument("--json", type=Path, default=None)
@@ -207,6 +214,8 @@ def main() -> None:
                 values = np.array([means[name] for means, _ in found])
                 error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
                 line += f"   {values.mean():.3f} ({error:.3f})"
+            for name in (name for name in found[0][0] if name.startswith("weight")):
+                line += f"   {name} {np.mean([means[name] for means, _ in found]):.2f}"
             similar = [np.array([one.similarity(), one.nearness()]) for _, one in found]
             if said.figure is not None:
                 found[0][1].plot(said.figure)

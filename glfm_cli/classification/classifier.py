@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from numpy.typing import NDArray
 
 from glfm_cli.classification.features import Feature, calibrate, is_constant, make_rows
 from glfm_cli.classification.tasks import FitUsage
+from glfm_cli.classification.ways import STARTS, Ways, compare_ways
 from glfm_cli.diagnostics import RHAT_LIMIT, rhat
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.latent.iqgme import (
+    MOST_BOTH,
+    ROUGH,
     Between,
     Experts,
     FactorExperts,
@@ -55,6 +59,7 @@ class Classifier:
         Their shares of experts in tasks are by the task's code, (0, H) for one task
     task : name of the column that names tasks, None where there is one task
     note : what is to be said of the forms that experts have, None where there is nothing
+    ways : what predicts beside shared experts, None where nothing does
     """
 
     columns: tuple[str, ...]
@@ -65,6 +70,7 @@ class Classifier:
     members: tuple[Member, ...]
     task: str | None
     note: str | None = None
+    ways: Ways | None = None
 
     @property
     def task_weights(self) -> Array:
@@ -165,16 +171,11 @@ class Classifier:
         """Return (n, R) the probabilities of the levels; O(n) memory and time."""
         law = self.law(columns, pool)
         if self.n_levels > 2:
-            return law.probabilities(self.reference)
-        p = law.probability_above()
-        return np.column_stack([1.0 - p, p])
-
-
-def take(columns: Sequence[EncodedColumn], rows: Array) -> tuple[EncodedColumn, ...]:
-    """Return some rows of columns."""
-    return tuple(
-        replace(e, x=e.x[rows], observed=e.observed[rows], wanted=e.wanted[rows]) for e in columns
-    )
+            p = law.probabilities(self.reference)
+        else:
+            above = law.probability_above()
+            p = np.column_stack([1.0 - above, above])
+        return p if self.ways is None else self.ways.mixed(p, columns, pool)
 
 
 def fit_classifier(
@@ -252,7 +253,21 @@ def fit_classifier(
             own = own.among(there, len(task.levels))
         members.append(replace(member, shares=shares, own=own))
     name = task.column.name
-    return Classifier(names, features, n_levels, reference, shared, tuple(members), name, note)
+    found = Classifier(names, features, n_levels, reference, shared, tuple(members), name, note)
+    if not (config.stack and config.average) or np.isnan(code).all():
+        return found
+    again = partial(
+        fit_classifier,
+        n_levels=n_levels,
+        config=replace(config, stack=False, tolerance=ROUGH * config.tolerance),
+        links=links,
+        chains=min(chains, STARTS),
+        seed=seed,
+        pool=pool,
+        stop=stop,
+    )
+    many = n_latent > MOST_BOTH
+    return replace(found, ways=compare_ways(columns, code, again, alone=many, pool=pool, stop=stop))
 
 
 def reference_of(code: Array, n_levels: int) -> int:

@@ -9,7 +9,7 @@ categorical             the largest of as many latent columns, plus unit noise, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -193,3 +193,10 @@ def make_rows(
     if label is None or labelled is None:
         return Rows(values, mask, halves=tuple(halves))
     return Rows(values, mask, label, labelled, tuple(halves))
+
+
+def take(columns: Sequence[EncodedColumn], rows: Array) -> tuple[EncodedColumn, ...]:
+    """Return some rows of columns."""
+    return tuple(
+        replace(e, x=e.x[rows], observed=e.observed[rows], wanted=e.wanted[rows]) for e in columns
+    )

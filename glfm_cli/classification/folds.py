@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.classification import baselines
-from glfm_cli.classification.classifier import fit_classifier, take
+from glfm_cli.classification.classifier import fit_classifier
+from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from glfm_cli.classification.kept_experts import (
     own_out,
 )
 from glfm_cli.classification.trained import Trained
+from glfm_cli.classification.ways import ALONE, POOLED, SHARED, Apart, Ways
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.latent.iqgme import (
@@ -48,9 +49,11 @@ from glfm_cli.store.folder import HEADER, TYPES, map_file, read_small, replace_f
 
 Array = NDArray[Any]
 
-FORMAT = 4
-OLDER = 3  # is read, too: tasks have no rules of their own
+FORMAT = 5
+OLDER = (3, 4)  # are read, too: tasks have nothing beside shared experts, in 3 no own rules
 NUMBERS = "fit.arrow"
+NAMES = (SHARED, POOLED, ALONE)  # in the order of their weights
+WEIGHTS = "ways.weights"
 MOST_BYTES = 64 * 2**20
 KEY = "glfm_classifier"
 FOLLOWS = "nB"  # of a draw: is not kept, since it is root root'
@@ -134,18 +137,31 @@ def _column_out(known: LearntColumn) -> dict[str, Any]:
 
 def _numbers_out(trained: Trained) -> dict[str, Array]:
     classifier = trained.classifier
-    out: dict[str, Array] = {}
     place = {known.column.name: d for d, known in enumerate(trained.features)}
-    for name, feature in zip(classifier.columns, classifier.features, strict=True):
-        for key, value in _feature_out(feature).items():
-            out[f"{place[name]}.{key}"] = value
+    out = _classifier_out(classifier, place)
     for known in trained.features:
         if not known.levels:
             ends = np.quantile(known.sample, [0.0, 0.5, 1.0], method="nearest")
             out[f"{place[known.column.name]}.sample"] = ends
-    out |= _fit_out(classifier.fitted, classifier.members)
-    out["reference"] = np.array(classifier.reference, dtype=np.int64)
+    ways = classifier.ways
+    if ways is not None:
+        out[WEIGHTS] = np.array([ways.weights[name] for name in NAMES if name in ways.weights])
+        beside = {f"{POOLED}.": ways.pooled}
+        beside |= {f"{ALONE}.{j}.": one for j, one in ways.alone.fits.items()} if ways.alone else {}
+        for prefix, one in beside.items():
+            assert isinstance(one, Classifier)
+            out |= {prefix + key: value for key, value in _classifier_out(one, place).items()}
     return out
+
+
+def _classifier_out(classifier: Classifier, place: Mapping[str, int]) -> dict[str, Array]:
+    """Return the numbers of a classifier but for what may predict beside it."""
+    out: dict[str, Array] = {}
+    for name, feature in zip(classifier.columns, classifier.features, strict=True):
+        for key, value in _feature_out(feature).items():
+            out[f"{place[name]}.{key}"] = value
+    out |= _fit_out(classifier.fitted, classifier.members)
+    return out | {"reference": np.array(classifier.reference, dtype=np.int64)}
 
 
 def _fit_out(
@@ -195,7 +211,7 @@ def _read_header(path: Path) -> dict[str, Any]:
             file=file,
             hint="`glfm classify ... --save DIR.glfm` makes such a folder.",
         )
-    if content[KEY] not in (OLDER, FORMAT):
+    if content[KEY] not in (*OLDER, FORMAT):
         raise StoreError(
             "this version of the format is not known",
             file=file,
@@ -222,30 +238,67 @@ def _read_numbers(path: Path, expected: object) -> dict[str, Array]:
 def _trained(content: dict[str, Any], schema: Schema, numbers: dict[str, Array]) -> Trained:
     names = [str(name) for name in content["table"]]
     resolved = {column.name: column for column in schema.resolve(names)}
-    learnt, used, features = [], [], []
-    for d, said in enumerate(content["features"]):
-        part = _under(numbers, f"{d}.")
-        known = _column_in(said, resolved, part)
-        learnt.append(known)
-        if said["used"]:
-            used.append(known.column.name)
-            features.append(_feature_in(known, part))
+    learnt = [
+        _column_in(said, resolved, _under(numbers, f"{d}."))
+        for d, said in enumerate(content["features"])
+    ]
+    used = [d for d, said in enumerate(content["features"]) if said["used"]]
     target = _column_in(content["target"], resolved, {})
-    n_latent = sum(feature.n_latent for feature in features)
     task = next((known for known in learnt if known.column.role is Role.TASK), None)
-    n_tasks = None if task is None else len(task.levels)
     converged = content["converged"] is True
-    fitted = _fit_in(numbers, n_latent, len(target.levels), n_tasks, converged)
+    classifier = _classifier_in(numbers, learnt, used, target, task, converged)
+    if task is not None:
+        classifier = replace(classifier, ways=_ways_in(numbers, learnt, target, task))
+    counts = (int(content["rows"]), int(content["labelled"]), int(content["seed"]))
+    return Trained(schema, tuple(names), tuple(learnt), target, classifier, *counts)
+
+
+def _classifier_in(
+    numbers: Mapping[str, Array],
+    learnt: Sequence[LearntColumn],
+    used: Sequence[int],
+    target: LearntColumn,
+    task: LearntColumn | None,
+    converged: bool,
+) -> Classifier:
+    """Return a classifier of the columns at the places `used`, but for what may predict beside."""
+    names = tuple(learnt[d].column.name for d in used)
+    features = tuple(_feature_in(learnt[d], _under(numbers, f"{d}.")) for d in used)
+    n_latent, n_levels = sum(feature.n_latent for feature in features), len(target.levels)
+    n_tasks = None if task is None else len(task.levels)
+    fitted = _fit_in(numbers, n_latent, n_levels, n_tasks, converged)
     reference = int(take(numbers, "reference", np.int64, ()))
-    if not 0 <= reference < len(target.levels):
+    if not 0 <= reference < n_levels:
         raise ValueError(f"'reference' is {reference}")
     name = None if task is None else task.column.name
     members = () if isinstance(fitted, FittedDraws) else fitted.members
-    classifier = Classifier(
-        tuple(used), tuple(features), len(target.levels), reference, fitted, members, name
-    )
-    counts = (int(content["rows"]), int(content["labelled"]), int(content["seed"]))
-    return Trained(schema, tuple(names), tuple(learnt), target, classifier, *counts)
+    return Classifier(names, features, n_levels, reference, fitted, members, name)
+
+
+def _ways_in(
+    numbers: Mapping[str, Array],
+    learnt: Sequence[LearntColumn],
+    target: LearntColumn,
+    task: LearntColumn,
+) -> Ways | None:
+    """Return what predicts beside shared experts, None where nothing does."""
+    if WEIGHTS not in numbers:
+        return None
+    weights = take(numbers, WEIGHTS, np.float64, (None,))
+    if weights.size not in (2, 3) or not np.all(weights > 0) or abs(weights.sum() - 1.0) > 1e-9:
+        raise ValueError(f"'{WEIGHTS}' does not fit")
+
+    def beside(prefix: str) -> Classifier:
+        part = _under(numbers, prefix)
+        used = [d for d in range(len(learnt)) if _under(part, f"{d}.")]
+        return _classifier_in(part, learnt, used, target, None, True)
+
+    of_task = {j: f"{ALONE}.{j}." for j in range(len(task.levels))}
+    fits = {j: beside(prefix) for j, prefix in of_task.items() if _under(numbers, prefix)}
+    if (weights.size == 3) != bool(fits):
+        raise ValueError(f"'{WEIGHTS}' does not fit the tasks")
+    named = dict(zip(NAMES, map(float, weights), strict=False))
+    return Ways(named, beside(f"{POOLED}."), Apart(fits) if fits else None)
 
 
 def _under(numbers: Mapping[str, Array], prefix: str) -> dict[str, Array]:

@@ -155,6 +155,8 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
     own = classifier.members[0].own
     if own is not None:
         out["own_precision"] = own.omega
+    if classifier.ways is not None:
+        out["ways"] = dict(classifier.ways.weights)
     return out | {
         "factors": classifier.n_factors,
         "averaged": [member.weight for member in classifier.members],

@@ -40,18 +40,20 @@ from glfm_cli.latent.iqgme.drawn import Drawn
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.fit import Fitted, Member, fit_experts
+from glfm_cli.latent.iqgme.fit import ROUGH, Fitted, Member, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs import FittedDraws, fit_gibbs
 from glfm_cli.latent.iqgme.laws import label_law
 from glfm_cli.latent.iqgme.own import OwnRules
-from glfm_cli.latent.iqgme.prior import IqgmeConfig, factors_for, what_forms
+from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig, factors_for, what_forms
 from glfm_cli.latent.iqgme.rows import Half, Rows
 from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
 from glfm_cli.latent.iqgme.truncation import Between, Largest, Truncation
 from glfm_cli.latent.iqgme.usage import Usage
 
 __all__ = [
+    "MOST_BOTH",
+    "ROUGH",
     "Between",
     "Drawn",
     "Experts",

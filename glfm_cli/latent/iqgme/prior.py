@@ -38,6 +38,8 @@ class IqgmeConfig:
     own_rules : whether each of several tasks has rules of its own, about those that they share
     own_precision : of what these are off by; None chooses it by labels that are foretold
     own_shape, own_rate : gamma prior of that of the intercepts
+    stack : whether several tasks are also learnt from as one, and, where features are many, each
+        alone, to predict together with shared experts; for who fits classifiers
     iterations : at most so many of one start
     short : iterations of every start before the better half goes on
     inference : variational, or by Gibbs sampling
@@ -63,6 +65,7 @@ class IqgmeConfig:
     own_precision: float | None = None
     own_shape: float = 1.0
     own_rate: float = 0.01
+    stack: bool = True
     iterations: int = 1000
     short: int = 20
     tolerance: float = 1e-5
