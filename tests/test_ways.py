@@ -153,6 +153,17 @@ def test_of_many_features_tasks_are_left_alone_too(seed: int) -> None:
     assert np.allclose(own[1], alone[0])
 
 
+def test_a_task_left_alone_may_lack_a_label_of_three(seed: int) -> None:
+    columns, code = tasks(10, seed, same=True, n_features=101, n_tasks=2)
+    code[(columns[-1].x == 1.0) & (code == 1.0)] = 2.0  # of the second task 1 is missing
+    fit = fit_classifier(columns, code, 3, MANY, LinkConfig(), chains=2, seed=1)
+    assert fit.ways is not None
+    assert list(fit.ways.weights) == [SHARED, POOLED, ALONE]
+    p = fit.probabilities(columns)
+    assert p.shape == (20, 3)
+    assert np.allclose(p.sum(axis=1), 1.0)
+
+
 def test_where_time_is_up_shared_experts_predict_alone(seed: int) -> None:
     columns, code = tasks(8, seed, same=True)
     asked = [0]

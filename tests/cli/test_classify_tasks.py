@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glfm_cli.classification import kept
+
 TYPES = (
     "columns: {id: id, field: task, a: real, b: real, mine: {type: categorical, role: target}}\n"
 )
@@ -62,6 +64,8 @@ def test_tasks_are_predicted_compared_and_kept(
     assert summary["scores"]["auc"] > 0.7
     assert summary["features"] == 2
     assert summary["fit"]["own_precision"] > 0.0
+    assert list(summary["fit"]["ways"]) == ["shared", "pooled"]
+    assert sum(summary["fit"]["ways"].values()) == pytest.approx(1.0)
     alike = {row["task"]: row for row in rows_of((desk.folder / "alike.csv").read_text())}
     assert list(alike) == list("pqrs")
     assert float(alike["p"]["p"]) == pytest.approx(1.0)
@@ -80,21 +84,76 @@ def test_tasks_are_predicted_compared_and_kept(
     assert (desk.folder / "again.csv").read_text() == (desk.folder / "alike.csv").read_text()
 
 
-def test_a_fit_of_the_format_before_is_read(
-    classify: Any, desk: Any, here: Callable[..., Any]
+@pytest.mark.parametrize(("older", "own_rules"), [(3, "false"), (4, "true")])
+def test_fits_of_formats_before_are_read(
+    older: int, own_rules: str, classify: Any, desk: Any, here: Callable[..., Any]
 ) -> None:
-    """Its tasks have no rules of their own."""
-    said = classify("--save", "old.glfm", "--set", "own_rules=false")
+    """Nothing predicts beside their shared experts; the tasks of 3 have no rules of their own."""
+    said = classify("--save", "old.glfm", "--set", "stack=false", "--set", f"own_rules={own_rules}")
     assert said.status == 0, said.stderr
     header = desk.folder / "old.glfm" / "run.json"
     content = json.loads(header.read_text())
-    header.write_text(json.dumps(content | {"glfm_classifier": 3}))
+    assert content["glfm_classifier"] == 5
+    header.write_text(json.dumps(content | {"glfm_classifier": older}))
     again = here("classify", "new.csv", "--fit", "old.glfm")
     assert again.status == 0, again.stderr
     assert again.stdout == said.stdout
     header.write_text(json.dumps(content | {"glfm_classifier": 2}))
     error = "old.glfm/run.json: this version of the format is not known, found glfm_classifier: 2"
     desk.check_rejected(error, here, "classify", "new.csv", "--fit", "old.glfm")
+
+
+def pixels(n: int, seed: int) -> str:
+    """Return two fields of many columns, one of which varies in one field alone."""
+    rng = np.random.default_rng(seed)
+    names = [f"x{d}" for d in range(102)]
+    lines = [",".join(["id", "field", *names, "mine"])]
+    for i in range(n):
+        x = rng.normal(size=102)
+        x[1] *= i % 2
+        mine = "yes" if (x[0] > 0) == i % 2 else "no"
+        lines.append(",".join([f"r{i}", "pq"[i % 2], *(f"{value:.2f}" for value in x), mine]))
+    return "\n".join(lines) + "\n"
+
+
+def test_tasks_of_many_features_are_left_alone_too_and_kept(
+    classify: Any, desk: Any, here: Callable[..., Any]
+) -> None:
+    desk.put("train.csv", pixels(24, 1))
+    desk.put("new.csv", pixels(6, 2))
+    types = "".join(f"  x{d}: real\n" for d in range(102))
+    target = "  mine: {type: categorical, role: target}\n"
+    desk.put("types.yaml", "columns:\n  id: id\n  field: task\n" + types + target)
+    files = ("-o", "out.csv", "--save", "pixels.glfm", "--similarity", "alike.csv")
+    said = classify("--json", "--set", "factors=2", *files)
+    assert said.status == 0, said.stderr
+    ways = json.loads(said.stdout)["fit"]["ways"]
+    assert list(ways) == ["shared", "pooled", "alone"]
+    assert all(weight > 0.0 for weight in ways.values())
+    again = here("classify", "new.csv", "--fit", "pixels.glfm", "--similarity", "again.csv")
+    assert again.status == 0, again.stderr
+    assert again.stdout == (desk.folder / "out.csv").read_text()
+    assert (desk.folder / "again.csv").read_text() == (desk.folder / "alike.csv").read_text()
+
+
+def test_a_time_limit_leaves_shared_experts(classify: Any, desk: Any) -> None:
+    said = classify("--time-limit", "1e-9", "--json", "-o", "out.csv")
+    assert said.status == 0, said.stderr
+    summary = json.loads(said.stdout)
+    assert summary["stopped"] == "time limit"
+    assert summary["fit"]["iterations"] == 1
+    assert "ways" not in summary["fit"]
+    assert summary["fit"]["own_precision"] == 1000.0
+    assert len(rows_of((desk.folder / "out.csv").read_text())) == 40
+
+
+def test_weights_that_do_not_fit_are_not_read(
+    classify: Any, desk: Any, here: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "NAMES", ("shared",))  # keeps one weight of two
+    assert classify("--save", "odd.glfm").status == 0
+    error = "odd.glfm: cannot be used: 'ways.weights' does not fit"
+    desk.check_rejected(error, here, "classify", "new.csv", "--fit", "odd.glfm")
 
 
 def test_a_new_row_may_be_of_no_known_task(classify: Any, desk: Any) -> None:
