@@ -164,6 +164,16 @@ def test_a_task_left_alone_may_lack_a_label_of_three(seed: int) -> None:
     assert np.allclose(p.sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("n_labels", [1, 4])
+def test_tasks_may_have_a_row_or_a_label(n_labels: int, seed: int) -> None:
+    columns, code = tasks(6, seed, same=True, n_features=101, n_tasks=2)
+    kept = np.flatnonzero((columns[-1].x == 0.0) | (np.arange(12) == 1))  # a row of the second
+    code[kept[n_labels:]] = np.nan
+    fit = fitted(list(take(columns, kept)), code[kept], MANY)
+    assert fit.ways is not None
+    assert np.all(np.isfinite(fit.probabilities(columns)))
+
+
 def test_where_time_is_up_shared_experts_predict_alone(seed: int) -> None:
     columns, code = tasks(8, seed, same=True)
     asked = [0]

@@ -244,16 +244,9 @@ def fit_classifier(
     there = np.unique(task.x).astype(np.intp)
     tables = [rows_at(np.flatnonzero(task.x == j)) for j in there]
     shared = fit_tasks(tables, config, streams, pool=pool, stop=stop, watch=watch)
-    members = []
-    for member in shared.members:
-        shares = np.tile(member.experts.pi, (len(task.levels), 1))  # of tasks without rows
-        shares[there] = member.shares
-        own = member.own
-        if own is not None:
-            own = own.among(there, len(task.levels))
-        members.append(replace(member, shares=shares, own=own))
+    members = tuple(_among(member, there, len(task.levels)) for member in shared.members)
     name = task.column.name
-    found = Classifier(names, features, n_levels, reference, shared, tuple(members), name, note)
+    found = Classifier(names, features, n_levels, reference, shared, members, name, note)
     if not (config.stack and config.average) or np.isnan(code).all():
         return found
     again = partial(
@@ -268,6 +261,14 @@ def fit_classifier(
     )
     many = n_latent > MOST_BOTH
     return replace(found, ways=compare_ways(columns, code, again, alone=many, pool=pool, stop=stop))
+
+
+def _among(member: Member, there: Array, n_tasks: int) -> Member:
+    """Return a member of n tasks, where it knew those at the places `there` in turn."""
+    shares = np.tile(member.experts.pi, (n_tasks, 1))  # of tasks without rows
+    shares[there] = member.shares
+    own = None if member.own is None else member.own.among(there, n_tasks)
+    return replace(member, shares=shares, own=own)
 
 
 def reference_of(code: Array, n_levels: int) -> int:

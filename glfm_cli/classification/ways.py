@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 SHARED, POOLED, ALONE = "shared", "pooled", "alone"
 FOLDS = 5
-STARTS = 2  # of every fit but the first; the second keeps rows apart whose labels differ
+STARTS = 2  # of every fit but the first: one for each kind of clusters
 TINY = 1e-300
 
 
@@ -130,7 +130,7 @@ def compare_ways(
     fold, log_p = fold_of_labels(code, task), np.empty((code.size, len(ways)))
     for i in range(FOLDS):
         at = np.flatnonzero(fold == i)
-        for k, way in enumerate(ways.values()):
+        for k, way in enumerate(ways.values() if at.size else ()):
             p = way(np.where(fold == i, np.nan, code)).probabilities(take(columns, at), pool)
             if stop is not None and stop():
                 return None
