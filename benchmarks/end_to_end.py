@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ def complete_file(
         run = sample(session.problem, session.plan, threads=threads)
     with clock.step("correcting"):
         posterior = recalibrate(run.posterior, session.problem, threads=threads)
-        run = type(run)(posterior, run.stopped, run.seconds, run.warnings)
+        run = replace(run, posterior=posterior)
     with clock.step("predicting"):
         seed = session.plan.seed
         completion = complete(run, session.data, table, seed=seed, threads=threads)

@@ -14,6 +14,18 @@ from glfm_cli.latent.iqgme.rows import Half
 Array = np.ndarray[Any, Any]
 
 
+class Patience:
+    """Says to stop when it has been asked more than so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.asked = 0
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        return self.asked > self.times
+
+
 def signs(positive: Array) -> Between:
     """What a binary label says of its variable."""
     lower = np.where(positive, 0.0, -np.inf)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, gamma_terms, problem, signs
+from iqgme_problems import Array, Patience, gamma_terms, problem, signs
 from scipy.special import digamma
 
 from glfm_cli.latent.iqgme import (
@@ -255,22 +254,13 @@ def test_how_far_rules_are_apart_is_told_by_labels(seed: int) -> None:
 
 def test_the_search_for_omega_ends_when_told(seed: int) -> None:
     apart = opposite(20, seed, same=False)
-    form, asked = forms_of(CONFIG, apart)[0], [0]
-
-    def after(n: int) -> Callable[[], bool]:
-        asked[0] = 0
-
-        def stop() -> bool:
-            asked[0] += 1
-            return asked[0] > n
-
-        return stop
-
-    assert choose_omega(apart, form, after(0)) == GRID[0]  # features are not even completed
-    assert asked[0] == 1
-    assert choose_omega(apart, form, after(ROUNDS + 2 * FOLDS)) == GRID[1]  # the best of two
-    assert asked[0] == ROUNDS + 2 * FOLDS + 1
-    assert choose_omega(apart, form, after(10**6)) == choose_omega(apart, form)
+    form = forms_of(CONFIG, apart)[0]
+    none, some = Patience(0), Patience(ROUNDS + 2 * FOLDS)
+    assert choose_omega(apart, form, none) == GRID[0]  # features are not even completed
+    assert none.asked == 1
+    assert choose_omega(apart, form, some) == GRID[1]  # the best of two
+    assert some.asked == ROUNDS + 2 * FOLDS + 1
+    assert choose_omega(apart, form, Patience(10**6)) == choose_omega(apart, form)
 
 
 def test_tasks_of_opposite_rules_are_told_apart(seed: int) -> None:

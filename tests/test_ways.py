@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from iqgme_problems import Patience
 
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.features import take
@@ -176,21 +176,11 @@ def test_tasks_may_have_a_row_or_a_label(n_labels: int, seed: int) -> None:
 
 def test_where_time_is_up_shared_experts_predict_alone(seed: int) -> None:
     columns, code = tasks(8, seed, same=True)
-    asked = [0]
-
-    def after(n: int) -> Callable[[], bool]:
-        asked[0] = 0
-
-        def stop() -> bool:
-            asked[0] += 1
-            return asked[0] > n
-
-        return stop
-
-    assert fitted(columns, code, stop=after(10**6)).ways is not None
-    last = asked[0]
+    patient = Patience(10**6)
+    assert fitted(columns, code, stop=patient).ways is not None
+    last = patient.asked
     for n in (0, last // 2, last - 1):
-        fit = fitted(columns, code, stop=after(n))
+        fit = fitted(columns, code, stop=Patience(n))
         assert fit.ways is None
         assert np.all(np.isfinite(fit.probabilities(columns)))
 

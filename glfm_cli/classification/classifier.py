@@ -256,7 +256,6 @@ def fit_classifier(
         links=links,
         chains=min(chains, STARTS),
         seed=seed,
-        pool=pool,
         stop=stop,
     )
     many = n_latent > MOST_BOTH

@@ -116,6 +116,8 @@ def compare_ways(
         Given columns and codes, fits a classifier; tasks share experts where a column names them.
     alone : bool
         Whether tasks are left to themselves, too.
+    pool : ThreadPoolExecutor, optional
+        Makes fits side by side, so that `fit` must not use it.
     """
     task, labelled = task_of(columns), ~np.isnan(code)
     features = tuple(e for e in columns if e.column.role is not Role.TASK)
@@ -128,14 +130,19 @@ def compare_ways(
     ways = {SHARED: partial(fit, columns), POOLED: partial(fit, features)}
     ways |= {ALONE: apart} if alone else {}
     fold, log_p = fold_of_labels(code, task), np.empty((code.size, len(ways)))
-    for i in range(FOLDS):
-        at = np.flatnonzero(fold == i)
-        for k, way in enumerate(ways.values() if at.size else ()):
-            p = way(np.where(fold == i, np.nan, code)).probabilities(take(columns, at), pool)
-            if stop is not None and stop():
-                return None
-            given = p[np.arange(at.size), code[at].astype(np.intp)]
-            log_p[at, k] = np.log(np.maximum(given, TINY))
+    jobs = [(i, k) for i in np.unique(fold[labelled]) for k in range(len(ways))]
+
+    def foretell(job: tuple[int, int]) -> bool:
+        i, k = job
+        at, way = np.flatnonzero(fold == i), list(ways.values())[k]
+        p = way(np.where(fold == i, np.nan, code)).probabilities(take(columns, at))
+        given = p[np.arange(at.size), code[at].astype(np.intp)]
+        log_p[at, k] = np.log(np.maximum(given, TINY))
+        return stop is None or not stop()
+
+    each = map if pool is None else pool.map  # whole fits side by side: tasks are small
+    if not all(each(foretell, jobs)):
+        return None
     weights = map(float, stacking_weights(log_p[labelled]))
     whole = Ways(
         dict(zip(ways, weights, strict=True)), fit(features, code), apart(code) if alone else None
