@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain
-from glfm_cli.latent.bsvd import row_noise
+from glfm_cli.latent.bsvd import moves, row_noise
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import ColumnType
