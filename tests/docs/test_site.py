@@ -82,6 +82,10 @@ def test_a_page_is_short(name: str) -> None:
     assert len(" ".join(prose).split()) <= WORDS
 
 
+def test_the_readme_fits_two_screens() -> None:
+    assert len(text_of("README.md").splitlines()) <= 155
+
+
 def test_every_image_is_shown() -> None:
     shown = "\n".join([*PAGES.values(), text_of("README.md")])
     there = {path.name for path in (SITE / "images").iterdir()}
