@@ -23,8 +23,12 @@ GROUPS = {
     "Saved fits": ("load_fit", "Fit", "diagnose_fit", "Diagnosis", "plot_diagnosis"),
     "Ask for cells": ("suggest", "Suggestion"),
     "Explore": ("explore", "Exploration", "explore_matrix", "MatrixExploration"),
+    "Draw an exploration": (
+        *("plot_exploration", "plot_columns", "plot_shares", "plot_traces", "plot_fit"),
+        "plot_dependence",
+    ),
     "Evaluate": ("evaluate", "evaluate_matrix", "compare_tables", "Evaluation", "plot_evaluation"),
-    "Classify": ("classify", "classify_rows", "Classification"),
+    "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
     "Scikit-learn": ("GlfmImputer", "GlfmClassifier"),
 }
 OTHERS = "Everything else"
