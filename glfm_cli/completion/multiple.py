@@ -99,9 +99,19 @@ def choose_multiple(completion: Completion, versions: int) -> Multiple:
     if versions < 1:
         raise UsageError("--multiple", value=versions, expected="a whole number from 1")
     check_names(completion.table)
-    chosen = spread([len(chain) for chain in completion.posterior.chains], versions)
-    said = _too_short(completion.posterior, completion.diagnostics, versions)
+    posterior = completion.posterior
+    if posterior.weights is not None:  # what is drawn from each restart of an ascent is its law
+        return Multiple(completion, _by_weight(posterior.weights, versions), ())
+    chosen = spread([len(chain) for chain in posterior.chains], versions)
+    said = _too_short(posterior, completion.diagnostics, versions)
     return Multiple(completion, tuple(chosen), said)
+
+
+def _by_weight(weights: Sequence[float], n: int) -> tuple[tuple[int, int], ...]:
+    """Return n places (chain, draw) in proportion to the weights of chains of one draw."""
+    ends = np.cumsum(weights)
+    at = np.searchsorted(ends / ends[-1], (np.arange(n) + 0.5) / n)
+    return tuple((int(chain), 0) for chain in at)
 
 
 def check_names(table: pa.Table) -> None:
