@@ -152,7 +152,7 @@ def run(
     console.quiet = quiet
     outputs = {"--output": output, "--cells": cells, "--probabilities": probabilities}
     outputs |= {"--plot": plot, "--draws-to": draws_to, "--traces-to": traces_to}
-    outputs["--record"] = record
+    outputs |= {"--record": record, "--save": save}
     on_stdout = ["--json"] if as_json else []
     on_stdout += ["the table"] if output is None else []
     inputs = {"the table itself": data, "the types file": types, "--pairs": pairs}
