@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.schema import Column
 
 Array = NDArray[Any]
@@ -35,6 +36,8 @@ class EncodedColumn:
     sample : (m,) float64, optional
         Values that show the column's size, spread and zeros where its own cells are not to be
         asked: those of the fit that new rows are completed with.
+    style : NumberStyle, optional
+        How its numbers are written, where the types file says something of it.
     """
 
     column: Column
@@ -44,6 +47,7 @@ class EncodedColumn:
     wanted: Array
     levels: tuple[str, ...] = ()
     sample: Array | None = None
+    style: NumberStyle | None = None
 
     @property
     def typical(self) -> Array:

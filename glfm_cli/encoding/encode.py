@@ -10,7 +10,7 @@ import pyarrow as pa
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.levels import encode_levels
 from glfm_cli.encoding.notes import column_notes, table_notes
-from glfm_cli.encoding.numeric import encode_numbers, is_numeric
+from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
@@ -77,7 +77,8 @@ def _encode_column(source: Source, index: int) -> EncodedColumn:
     wanted = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
     for array in (x, observed, wanted):
         array.setflags(write=False)
-    return EncodedColumn(column, index, x, observed, wanted, levels)
+    style = None if levels else style_of(source, observed)
+    return EncodedColumn(column, index, x, observed, wanted, levels, style=style)
 
 
 def _with_type(source: Source) -> Source:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from glfm_cli.encoding.data import Array, Data, EncodedColumn
 from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.notes import table_notes
-from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import NUMERIC, Column, Role, Schema
@@ -151,7 +151,9 @@ def _encode_column(
     wanted = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
     for array in (x, observed, wanted):
         array.setflags(write=False)
-    return EncodedColumn(column, index, x, observed, wanted, known.levels, known.sample), unseen
+    style = None if known.levels else style_of(source, observed)
+    encoded = EncodedColumn(column, index, x, observed, wanted, known.levels, known.sample, style)
+    return encoded, unseen
 
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:
