@@ -21,7 +21,7 @@ import pyarrow as pa
 from glfm_cli import Evaluation, evaluate, read_table
 from glfm_cli.cli.evaluate_text import grid_text
 from glfm_cli.evaluation.grids import headline_grids, opening
-from glfm_cli.executors import available_threads
+from glfm_cli.inference.executors import available_threads
 
 METHODS = ("glfm", "sibp", "mean")
 

@@ -2,9 +2,8 @@
 
 The rooms of the package stand in a row, and nothing imports to its right:
 
-    errors, settings, _kernels, streams  <-  schema, guess, io  <-  encoding, links  <-  latent
-        <-  posterior, predictive, sampling, folding, executors, diagnostics, store  <-  the tasks
-        <-  estimators, plots, report  <-  cli
+    errors, settings, streams, arrays, _kernels  <-  schema, guess, io  <-  encoding, links
+        <-  latent  <-  inference, store  <-  the tasks  <-  estimators, plots, report  <-  cli
 
 A room is a module of the package or a folder of the same name.
 """
@@ -32,7 +31,6 @@ BUILD_HOOK = "_kernels._build"  # runs at build time only, so it imports the bui
 
 TASKS = (
     "completion",
-    "matrices",
     "diagnosis",
     "exploration",
     "evaluation",
@@ -40,14 +38,11 @@ TASKS = (
     "acquisition",
 )
 LAYERS = (
-    ("errors", "settings", "_kernels", "streams"),
+    ("errors", "settings", "streams", "arrays", "_kernels"),
     ("schema", "guess", "io"),
     ("encoding", "links"),
     ("latent",),
-    (
-        *("posterior", "predictive", "cell_traces", "chain", "sampling", "folding"),
-        *("leave_one_out", "recalibration", "executors", "diagnostics", "store"),
-    ),
+    ("inference", "store"),
     TASKS,
     ("estimators", "plots", "report"),
     ("cli", "__main__"),
@@ -60,8 +55,8 @@ HOMES = {
     "rich": {"cli"},
     "yaml": {"schema"},
     "matplotlib": {"plots"},
-    "threadpoolctl": {"executors"},
-    "pyarrow": {"io", "guess", "encoding", "posterior", "store", *TASKS},
+    "threadpoolctl": {"inference"},
+    "pyarrow": {"io", "guess", "encoding", "store", *TASKS},
     "xarray": {"completion"},
     "sklearn": {"classification", "evaluation", "estimators"},
 }
@@ -298,9 +293,9 @@ def test_the_build_hook_is_imported_by_no_one() -> None:
         ("errors", "import glfm_cli.schema", upward),
         ("links.real", "from ..latent import glfm", upward),
         ("io", "from glfm_cli import impute", upward),
-        ("sampling", "def f():\n    from glfm_cli.cli.console import Console", upward),
+        ("inference.sampling", "def f():\n    from glfm_cli.cli.console import Console", upward),
         ("completion", "import rich.table", away_from_home),
-        ("sampling", "from threadpoolctl import threadpool_limits", away_from_home),
+        ("links", "from threadpoolctl import threadpool_limits", away_from_home),
         ("links.real", "import pyarrow.compute as pc", away_from_home),
     ],
 )
@@ -326,10 +321,10 @@ def test_an_allowed_import_passes(importer: str, source: str) -> None:
 
 
 def test_one_model_importing_another_is_seen() -> None:
-    source = "from .bsvd import State\nfrom .latent import Cells\nfrom glfm_cli.latent import iqgme"
+    source = "from .bsvd import State\nfrom .model import Cells\nfrom glfm_cli.latent import iqgme"
     found = list(imports_of(source, "latent.glfm", in_folder=False))
     models = {"glfm", "bsvd"}
-    assert between_models(found, models) == ["latent.glfm:1 imports glfm_cli.latent.bsvd"]
+    assert between_models(found, models) == ["latent.glfm:1 imports glfm_cli.latent.bsvd.sampler"]
 
 
 def test_foreign_cimports_are_seen() -> None:

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError
 from glfm_cli.schema import ColumnType, Role, Schema
-
-Array = NDArray[Any]
 
 COMMON = 0.01  # of the experts' shares in all tasks is mixed into each task's, so that none is 0
 TASK = "task"

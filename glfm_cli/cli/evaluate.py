@@ -215,7 +215,7 @@ def run(
     check_compare(data, compare, truth, masked)
     from glfm_cli.cli import matrix
 
-    if matrix.is_asked(ctx, as_schema(types)):
+    if matrix.dispatch(ctx, as_schema(types)):
         from glfm_cli.cli import evaluate_matrix as triplets
 
         sampling = options.given(ctx, ("chains", "warmup", "draws", "thin"))

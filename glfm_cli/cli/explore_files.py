@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from glfm_cli.completion import Session
     from glfm_cli.exploration import Exploration
-    from glfm_cli.sampling import Run
+    from glfm_cli.inference.sampling import Run
 
 _LONGEST = 60  # letters of a column's name in the name of a file
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.diagnostics import Diagnostics
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, blank, decode, flag_columns
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.io import is_text_table, mark_written_type
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import draw_jointly
 from glfm_cli.streams import TABLES, Streams
 
 if TYPE_CHECKING:
@@ -50,11 +50,13 @@ class Multiple:
         """Yield the completed versions, one table at a time."""
         completion = self.completion
         posterior, data = completion.posterior, completion.data
-        gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
+        missing = {
+            d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
+        }
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(completion.seed, 0).get(TABLES, number)
-            drawn = draw_jointly(posterior, gaps, rng, posterior.chains[chain][place])
+            drawn = draw_jointly(posterior, missing, rng, posterior.chains[chain][place])
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
             yield decode(completion.table, data, fills)
 

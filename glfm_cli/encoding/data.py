@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.schema import Column
 
-Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 
@@ -44,7 +43,7 @@ class EncodedColumn:
     index: int
     x: Array
     observed: Array
-    wanted: Array
+    requested: Array
     levels: tuple[str, ...] = ()
     sample: Array | None = None
     style: NumberStyle | None = None

@@ -74,11 +74,11 @@ def _encode_column(source: Source, index: int) -> EncodedColumn:
             expected="at least one value",
             hint=f"Set `role: ignore` for '{column.name}' in the types file.",
         )
-    wanted = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
-    for array in (x, observed, wanted):
+    requested = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
+    for array in (x, observed, requested):
         array.setflags(write=False)
     style = None if levels else style_of(source, observed)
-    return EncodedColumn(column, index, x, observed, wanted, levels, style=style)
+    return EncodedColumn(column, index, x, observed, requested, levels, style=style)
 
 
 def _with_type(source: Source) -> Source:

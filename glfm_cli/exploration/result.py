@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.diagnostics import Diagnostics
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.exploration.choice import Sample
 from glfm_cli.exploration.dependence import Dependence
@@ -22,8 +22,8 @@ from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.rows import Similar, Surprising
 from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.words import describe
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.schema import Schema
 
 
@@ -107,8 +107,8 @@ class Exploration:
 
     def in_words(self, feature: Feature) -> str:
         """Return what switching a feature on does to the columns asked for."""
-        wanted = {scale.d for scale in self.columns}
-        return describe(effect for effect in feature.effects if effect.scale.d in wanted)
+        requested = {scale.d for scale in self.columns}
+        return describe(effect for effect in feature.effects if effect.scale.d in requested)
 
     def features_on(self, pattern: Pattern) -> str:
         """Return the features of a pattern by name, or "none"."""

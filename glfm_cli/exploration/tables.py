@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.scales import Profile, Scale
-from glfm_cli.latent.latent import Array
 
 if TYPE_CHECKING:
     from glfm_cli.exploration.result import Exploration
