@@ -55,6 +55,15 @@ class EncodedColumn:
 
 
 @dataclass(frozen=True)
+class NotCompleted:
+    """Cells of one column that hold no value the model knows, and are not completed."""
+
+    column: str
+    cells: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Data:
     """The modelled columns of a table, in the table's order.
 
@@ -68,9 +77,12 @@ class Data:
         What the user should be warned of, one line each.
     ids : tuple of str
         Names of the columns of role id.
+    not_completed : tuple of NotCompleted
+        Cells without a value that stay as they are.
     """
 
     n_rows: int
     columns: tuple[EncodedColumn, ...]
     notes: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    not_completed: tuple[NotCompleted, ...] = ()

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.levels import encode_levels
+from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
@@ -54,7 +55,8 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
             notes += column_notes(encoded[-1])
     notes += table_notes(encoded, table.num_rows)
     ids = tuple(column.name for column in columns if column.role is Role.ID)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids)
+    rest = not_completed(table, columns, encoded)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest)
 
 
 def _encode_column(source: Source, index: int) -> EncodedColumn:

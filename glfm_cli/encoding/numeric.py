@@ -148,6 +148,9 @@ def _parse_written(source: Source, present: pa.Array, gone: Mask, numerals: Nume
     # Beside most numbers or beside none: 148 among many `148 cm` may be anything.
     usual = 2 * int(marked.sum()) > int(read.sum())
     wrong = ~gone & (~read | (marked != usual))
+    if wrong.any() and numerals == Numerals(unit=numerals.unit) and not usual:
+        text = present[int(np.argmax(wrong))].as_py()
+        raise source.cell_error(wrong, "a number", _number_hint(text))
     if wrong.any():
         good = ~gone & ~wrong
         like = present[int(np.argmax(good))].as_py() if good.any() else None

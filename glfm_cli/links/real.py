@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from glfm_cli.links.link import LinkConfig, Params
 
 
-
 @dataclass(frozen=True, eq=False)
 class RealLink(NumericLink):
     """A continuous column; every observed cell fixes y, or y + u when there is link noise."""
