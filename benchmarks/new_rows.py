@@ -25,12 +25,12 @@ import numpy as np
 from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, Fitted, prepare
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
-from glfm_cli.executors import available_threads
-from glfm_cli.folding import SWEEPS
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.folding import SWEEPS
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import predict
+from glfm_cli.inference.sampling import sample
 from glfm_cli.io import read_table
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import predict
-from glfm_cli.sampling import sample
 from glfm_cli.schema import read_schema
 
 HELD_OUT = 0.2
@@ -46,7 +46,7 @@ def part(data: Data, rows: np.ndarray, hidden: np.ndarray | None = None) -> Data
         if hidden is not None:
             x[hidden[:, d]] = np.nan
         seen = ~np.isnan(x)
-        columns.append(dataclasses.replace(encoded, x=x, observed=seen, wanted=~seen))
+        columns.append(dataclasses.replace(encoded, x=x, observed=seen, requested=~seen))
     return dataclasses.replace(data, n_rows=rows.size, columns=tuple(columns))
 
 

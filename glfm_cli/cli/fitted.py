@@ -71,17 +71,17 @@ def complete_with_fit(
 
 def _show(console: Console, fitted: Fitted, data: Any, as_json: bool) -> None:
     """Say what would be done."""
-    gaps = {encoded.column.name: int(encoded.wanted.sum()) for encoded in data.columns}
+    missing = {encoded.column.name: int(encoded.requested.sum()) for encoded in data.columns}
     draws = fitted.posterior.n_draws
     if as_json:
-        said = {"rows": data.n_rows, "modelled_columns": len(gaps)}
-        said |= {"cells_to_complete": sum(gaps.values()), "draws": draws}
-        console.result(json.dumps(said | {"gaps": gaps}) + "\n")
+        said = {"rows": data.n_rows, "modelled_columns": len(missing)}
+        said |= {"cells_to_complete": sum(missing.values()), "draws": draws}
+        console.result(json.dumps(said | {"gaps": missing}) + "\n")
         return
     lines = [
-        f"{counted(data.n_rows, 'row')}, {counted(len(gaps), 'modelled column')}",
-        f"{counted(sum(gaps.values()), 'cell')} to complete",
-        *(f"  {name}: {count}" for name, count in gaps.items() if count),
+        f"{counted(data.n_rows, 'row')}, {counted(len(missing), 'modelled column')}",
+        f"{counted(sum(missing.values()), 'cell')} to complete",
+        *(f"  {name}: {count}" for name, count in missing.items() if count),
         f"with the {counted(draws, 'draw')} of the fit",
     ]
     for line in lines:

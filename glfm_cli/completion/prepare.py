@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from glfm_cli.chain import Problem
 from glfm_cli.encoding import Data, encode
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
-from glfm_cli.latent.latent import LatentModel
+from glfm_cli.latent.model import LatentModel
 from glfm_cli.links.link import LinkConfig, make_link
-from glfm_cli.sampling import Plan
 from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
 

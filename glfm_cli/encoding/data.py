@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.schema import Column
 
-Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 
@@ -41,7 +40,7 @@ class EncodedColumn:
     index: int
     x: Array
     observed: Array
-    wanted: Array
+    requested: Array
     levels: tuple[str, ...] = ()
     sample: Array | None = None
 

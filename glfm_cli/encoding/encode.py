@@ -74,10 +74,10 @@ def _encode_column(source: Source, index: int) -> EncodedColumn:
             expected="at least one value",
             hint=f"Set `role: ignore` for '{column.name}' in the types file.",
         )
-    wanted = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
-    for array in (x, observed, wanted):
+    requested = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
+    for array in (x, observed, requested):
         array.setflags(write=False)
-    return EncodedColumn(column, index, x, observed, wanted, levels)
+    return EncodedColumn(column, index, x, observed, requested, levels)
 
 
 def _with_type(source: Source) -> Source:

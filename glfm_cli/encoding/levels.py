@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glfm_cli.encoding.data import Array, Mask
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source, is_null, is_text_type, text_of
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.dialect import NUMBER

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.encoding.data import Array, Data, EncodedColumn
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.notes import table_notes
 from glfm_cli.encoding.numeric import encode_numbers
@@ -148,10 +149,10 @@ def _encode_column(
         )
     x = np.ascontiguousarray(x, dtype=np.float64)
     observed = ~np.isnan(x)
-    wanted = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
-    for array in (x, observed, wanted):
+    requested = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
+    for array in (x, observed, requested):
         array.setflags(write=False)
-    return EncodedColumn(column, index, x, observed, wanted, known.levels, known.sample), unseen
+    return EncodedColumn(column, index, x, observed, requested, known.levels, known.sample), unseen
 
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:

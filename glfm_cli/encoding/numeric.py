@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glfm_cli.encoding.data import Array, Mask
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source, is_null, to_mask
 from glfm_cli.encoding.support import MAX_EXACT, check_support
 from glfm_cli.io.dialect import NUMBER

@@ -8,7 +8,8 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.encoding.data import Array, EncodedColumn
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.numeric import code_value, stored_dtype
 from glfm_cli.encoding.support import MAX_EXACT, Interval, support
 from glfm_cli.schema import ColumnType

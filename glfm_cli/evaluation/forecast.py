@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from glfm_cli.chain import start_chain
 from glfm_cli.evaluation.jobs import Bench, Job
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import hide
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.chain import start_chain
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.streams import Streams
 
 _TRIAL_SECONDS = 0.5  # of sweeps that are timed for each model
@@ -39,7 +39,7 @@ class Forecast:
     unknown: dict[str, int]
 
 
-def foresee(bench: Bench, jobs: Sequence[Job], workers: int, done: int) -> Forecast:
+def estimate_cost(bench: Bench, jobs: Sequence[Job], workers: int, done: int) -> Forecast:
     """Return a forecast: models are timed on a few sweeps of one chain.
 
     Early sweeps have other numbers of features than later ones, and other processes are not

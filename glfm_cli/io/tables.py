@@ -242,16 +242,16 @@ def _typed(table: pa.Table) -> pa.Table:
         if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
             continue
         metadata = dict(field.metadata or {})
-        wanted = metadata.pop(WRITTEN_TYPE_KEY, None)
+        requested = metadata.pop(WRITTEN_TYPE_KEY, None)
         text = table.column(i)
         trimmed = pc.utf8_trim_whitespace(text)
-        if wanted is None:
+        if requested is None:
             values = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, text.type), text)
         else:
             # What is no number here is a code for a missing value.
             number = pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$")
             numbers = pc.if_else(number, trimmed, pa.scalar(None, text.type)).cast(pa.float64())
-            values = numbers.cast(pa.type_for_alias(wanted.decode()))
+            values = numbers.cast(pa.type_for_alias(requested.decode()))
         table = table.set_column(i, pa.field(field.name, values.type, metadata=metadata), values)
     metadata = dict(table.schema.metadata or {})
     metadata.pop(METADATA_KEY, None)

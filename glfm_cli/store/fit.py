@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from glfm_cli.chain import spans_of
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError
-from glfm_cli.latent.latent import LatentModel
+from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.model import LatentModel
 from glfm_cli.links.link import Link, LinkConfig
-from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Plan
 from glfm_cli.schema import Column, Schema
 from glfm_cli.store.content import read_data, read_links
 from glfm_cli.store.folder import check_folder

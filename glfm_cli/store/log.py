@@ -19,11 +19,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.chain import Chain, check_all_params, inner, spans_of
+from glfm_cli.arrays import Array
 from glfm_cli.errors import StoreError
-from glfm_cli.latent.latent import Array, LatentModel, Sizes, take
+from glfm_cli.inference.chain import Chain, check_all_params, inner, spans_of
+from glfm_cli.inference.posterior import Draw
+from glfm_cli.latent.model import LatentModel, Sizes, take
 from glfm_cli.links.link import Link, Params
-from glfm_cli.posterior import Draw
 from glfm_cli.store.arrays import Malformed, read_batches, read_note, read_one, to_batch, to_stream
 from glfm_cli.store.folder import (
     draws_name,

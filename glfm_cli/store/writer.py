@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from glfm_cli.chain import Problem, load_chain
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import OutputError, StoreError
-from glfm_cli.latent.latent import Array
+from glfm_cli.inference.chain import Problem, load_chain
+from glfm_cli.inference.recalibration import Recalibration
+from glfm_cli.inference.sampling import Plan
 from glfm_cli.links.constants import constants_of
 from glfm_cli.links.link import Link
-from glfm_cli.recalibration import Recalibration
-from glfm_cli.sampling import Plan
 from glfm_cli.store.arrays import to_stream
 from glfm_cli.store.content import data_out, links_out, read_links
 from glfm_cli.store.folder import (

@@ -16,7 +16,7 @@ from killing import Command
 
 from glfm_cli import impute, load_fit, read_table
 from glfm_cli.encoding import encode
-from glfm_cli.sampling import Plan
+from glfm_cli.inference.sampling import Plan
 from glfm_cli.store import hash_of_data
 
 Here = Callable[..., Any]

@@ -75,8 +75,8 @@ def test_a_saved_fit_is_not_sampled_again(table: Any) -> None:
     kept = ask("--count", "4", source=("fit.glfm",))
     fresh = ask("--count", "4", "--model", "bsvd")
     assert kept.status == fresh.status == 0, kept.stderr
-    wanted = ("number", "row", "column", "gain", "alone")
-    assert rows_of(kept.stdout) == [{n: row[n] for n in wanted} for row in rows_of(fresh.stdout)]
+    requested = ("number", "row", "column", "gain", "alone")
+    assert rows_of(kept.stdout) == [{n: row[n] for n in requested} for row in rows_of(fresh.stdout)]
     refused = ask("--draws", "9", source=("fit.glfm",))
     assert refused.status == 2
     assert "--draws says how to sample, but a saved fit has been sampled" in refused.stderr

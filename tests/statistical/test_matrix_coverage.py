@@ -25,12 +25,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from glfm_cli.arrays import Array
+from glfm_cli.completion.matrix import Pairs, plan_matrix, predict_pairs
 from glfm_cli.encoding import encode_triplets
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.links.categorical import CategoricalLink
-from glfm_cli.matrices import Pairs, plan_matrix, predict_pairs
 from glfm_cli.schema import Schema
 
 SHAPE, SEEN = (40, 30), 0.5
