@@ -31,7 +31,7 @@ GROUPS = {
     "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
     "Scikit-learn": ("GlfmImputer", "GlfmClassifier"),
 }
-OTHERS = "Everything else"
+OTHERS = "Other"
 
 
 def pages() -> dict[str, str]:
@@ -87,9 +87,7 @@ def flags(option: Any) -> str:
     """Return the spellings of an option, with its value where it takes one."""
     value = f" {option.metavar}" if option.metavar else ""
     names = [*option.opts, *option.secondary_opts]
-    return ", ".join(f"`{name}{value if name == names[0] else ''}`" for name in names).replace(
-        "|", "\\|"
-    )
+    return ", ".join(f"`{name}{value if name == names[0] else ''}`" for name in names)
 
 
 def default_of(option: Any) -> str:
@@ -104,7 +102,8 @@ def default_of(option: Any) -> str:
 
 def cell(text: str | None) -> str:
     """Return a text on one line, fit for a cell of a table."""
-    return " ".join((text or "").split()).replace("|", "\\|")
+    parts = re.split(r"(`[^`]*`)", " ".join((text or "").split()))
+    return "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
 
 
 # Python --------------------------------------------------------------------------------------
@@ -133,7 +132,7 @@ def described(name: str, thing: Any) -> Iterator[str]:
     yield from prose(inspect.getdoc(thing) or "")
     if not inspect.isclass(thing):
         return
-    rows = [f"| `{cell(each)}` | {cell(said)} |" for each, said in members(thing)]
+    rows = [f"| `{each}` | {cell(said)} |" for each, said in members(thing)]
     if rows:
         yield "\n".join(["| member | |", "| --- | --- |", *rows, ""])
 
