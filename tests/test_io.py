@@ -231,7 +231,7 @@ def test_files_without_permission_are_refused(tmp_path: Path) -> None:
         read_table(path)
 
 
-@pytest.mark.parametrize("name", ["in.xlsx", "in", "in.json", "in.parquet.gz", "in.gz"])
+@pytest.mark.parametrize("name", ["in.docx", "in", "in.json", "in.parquet.gz", "in.gz"])
 def test_unknown_suffixes_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="format"):
         read_table(written(tmp_path, b"a,b\n1,2\n", name))

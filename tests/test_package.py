@@ -127,7 +127,15 @@ def test_every_sample_named_in_a_document_exists(document: str) -> None:
     assert [name for name in named if not (REPOSITORY / name).exists()] == []
 
 
-@pytest.mark.parametrize("needed_for", ["run", "build", "dev", "extra `arviz`", "extra `sklearn`"])
+@pytest.mark.parametrize(
+    "needed_for",
+    [
+        "run",
+        "build",
+        "dev",
+        *(f"extra `{name}`" for name in ("arviz", "excel", "sklearn", "sql", "stats")),
+    ],
+)
 def test_every_dependency_has_its_reason(needed_for: str) -> None:
     project = PYPROJECT["project"]
     extras = project["optional-dependencies"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ _BYTE_ORDER_MARKS = (
 )
 
 
-def read_csv(raw: bytes, layout: str, file: str) -> pa.Table:
+def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
     """Return a CSV file as a table of text columns that carries its dialect.
 
     Parameters
@@ -47,6 +48,8 @@ def read_csv(raw: bytes, layout: str, file: str) -> pa.Table:
         The delimiter of `tsv` is the tab; otherwise it is told from the rows.
     file : str
         How messages call it.
+    options : mapping
+        None.
     """
     data, encoding, bom = _decode(raw, file)
     if not data.strip():

@@ -13,7 +13,7 @@ import pytest
 
 TABLE = "a,b\n1,x\n,y\n3,\n2,x\n"
 TYPES = "columns:\n  a: real\n  b: categorical\n"
-SUFFIXES = "expected a name ending in .csv, .tsv, .txt, .parquet, .pq, .arrow, .feather, .ipc"
+SUFFIXES = "expected a name ending in .csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .pq, .arrow"
 
 
 def a_is(said: str) -> str:
