@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import glfm_cli.classification.baselines as baselines
 from glfm_cli.arrays import Array
-from glfm_cli.classification import baselines
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import all_scores

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -160,8 +158,3 @@ class TaskUsage:
             "similarity": self.similarity().tolist(),
             "nearness": self.nearness().tolist(),
         }
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw how alike the tasks are; see `glfm_cli.plots.plot_tasks`."""
-        # Tasks stand before the room of figures, and matplotlib loads with the first of these.
-        return import_module("glfm_cli.plots").plot_tasks(self, path)

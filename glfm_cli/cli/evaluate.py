@@ -307,7 +307,9 @@ def _report(
     elif not to_stdout:
         console.result(summary_text(evaluation))
     if outputs["--plot"] is not None:
-        evaluation.plot(outputs["--plot"])
+        from glfm_cli.plots import plot_evaluation
+
+        plot_evaluation(evaluation, outputs["--plot"])
     if outputs["--html"] is not None:
         from glfm_cli.report import write_evaluation
 

@@ -88,11 +88,13 @@ class Completion:
         UsageError
             `versions` is not above 0, or the table has a column `.imp` or `.id`.
         """
-        return choose_multiple(self, versions)
+        return choose_multiple(
+            self.table, self.data, self.posterior, self.seed, self.diagnostics, versions
+        )
 
     def draws(self) -> Iterator[pa.Table]:
         """Yield, in parts, one row a kept draw and completed cell: its value or level there."""
-        return draw_parts(self)
+        return draw_parts(self.posterior, self.data, self.seed)
 
     def cells(self) -> pa.Table:
         """Return one row a completed cell: where it is, the estimate and its uncertainty."""

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+import glfm_cli.evaluation.scores as scores
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
-from glfm_cli.evaluation import scores
 from glfm_cli.evaluation.task import AT, ENDS, GRID_START, LEVELS, Prediction
 from glfm_cli.schema import NUMERIC, ColumnType
 

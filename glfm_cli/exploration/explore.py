@@ -27,11 +27,12 @@ from glfm_cli.exploration.features import (
     rank,
     weights_elsewhere,
 )
+from glfm_cli.exploration.findings import Remainder
 from glfm_cli.exploration.job import Job, is_saved_fit, open_fit, prepare_exploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
 from glfm_cli.exploration.request import TOP, Request, make_request
-from glfm_cli.exploration.result import Exploration, Remainder
+from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.rows import similar as alike
 from glfm_cli.exploration.rows import surprising as least_expected
 from glfm_cli.exploration.scales import Scale, scale_of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.guess import codes
+import glfm_cli.guess.codes as codes
 from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, NUMBER_SHARE, in_words
 from glfm_cli.guess.profile import Kind, Profile

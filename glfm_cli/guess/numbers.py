@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from glfm_cli.guess import names
+import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role

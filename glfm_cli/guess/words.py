@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from glfm_cli.guess import names, scales
+import glfm_cli.guess.names as names
+import glfm_cli.guess.scales as scales
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role

@@ -12,8 +12,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import glfm_cli.schema.text as yaml_text
 from glfm_cli.errors import SchemaError
-from glfm_cli.schema import text as yaml_text
 from glfm_cli.schema.columns import Column, ColumnType, MissingCode, Role
 from glfm_cli.schema.parse import ColumnParser
 from glfm_cli.schema.phrases import did_you_mean, listed
