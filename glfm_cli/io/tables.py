@@ -222,7 +222,8 @@ def _dialect_for(layout: str, known: Dialect | None, follows: bool) -> Dialect:
         return Dialect(layout=layout, delimiter="\t" if layout == "tsv" else ",")
     if follows or layout in (known.layout, "txt"):
         return known
-    return replace(known, layout=layout, delimiter="\t" if layout == "tsv" else ",")
+    delimiter = "\t" if layout == "tsv" else ","
+    return replace(known, layout=layout, delimiter=delimiter, preamble="")
 
 
 def _typed(table: pa.Table) -> pa.Table:
