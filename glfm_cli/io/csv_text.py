@@ -10,6 +10,7 @@ from glfm_cli.io.csv_split import fields_per_row, line_end
 
 MOST_TITLES = 20  # lines above the header that are looked for
 SNIFFED_BYTES = 1 << 18
+EVEN_SHARE = 0.9  # of the rows below a title have as many fields as the header
 MIN_FIELDS = 3  # a row of fewer cannot be told from a title
 DELIMITERS = ",\t;|"
 
@@ -67,20 +68,25 @@ def find_header(data: bytes) -> tuple[int, str | None]:
     newline = bytes([line_end(data)])
     if len(data) > SNIFFED_BYTES:
         sample = data[: data.rfind(newline, 0, SNIFFED_BYTES) + 1] or data
+    top = data.split(newline, MOST_TITLES + 1)[: MOST_TITLES + 1]
+    begins = []
     for delimiter in DELIMITERS:
         counts = fields_per_row(sample.rstrip(b"\r\n") + newline, delimiter)
-        if counts.size < 2:
+        usual = int(np.bincount(counts).argmax()) if counts.size else 0
+        titles = 0
+        while titles < len(top) - 1 and _is_title(top[titles], delimiter):
+            titles += 1
+        if (
+            usual < (MIN_FIELDS if titles else 2)
+            or titles >= counts.size
+            or counts[titles] != usual
+        ):
             continue
-        usual = int(np.bincount(counts).argmax())
-        top = data.split(newline, MOST_TITLES + 1)[: MOST_TITLES + 1]
-        skipped = 0
-        while skipped < len(top) - 1 and _is_title(top[skipped], delimiter):
-            skipped += 1
-        if not skipped or usual < MIN_FIELDS or skipped >= len(counts):
-            continue
-        if counts[skipped] == usual and np.mean(counts[skipped:] == usual) > 0.9:
-            return sum(len(line) + 1 for line in top[:skipped]), None
-    return 0, None
+        if np.mean(counts[titles:] == usual) > EVEN_SHARE:
+            begins.append(titles)
+    # A header that some delimiter cuts like the rows is no title to another one.
+    skipped = min(begins, default=0)
+    return sum(len(line) + 1 for line in top[:skipped]), None
 
 
 def _is_title(line: bytes, delimiter: str) -> bool:
