@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from setuptools import find_packages
 
 import glfm_cli
 from glfm_cli.schema import read_schema
@@ -69,7 +70,10 @@ def test_the_licence_is_the_one_that_is_declared() -> None:
 def test_every_package_folder_is_installed() -> None:
     folders = {path.parent for path in (REPOSITORY / "glfm_cli").rglob("__init__.py")}
     found = {".".join(path.relative_to(REPOSITORY).parts) for path in folders}
-    assert set(SETUPTOOLS["packages"]) == found
+    assert (
+        set(find_packages(str(REPOSITORY), include=SETUPTOOLS["packages"]["find"]["include"]))
+        == found
+    )
 
 
 def test_every_kernel_is_built() -> None:
