@@ -24,7 +24,9 @@ from glfm_cli.schema import Column, ColumnType, Role
 Array = np.ndarray[Any, Any]
 
 FAST = IqgmeConfig(experts=2, shared_experts=4, iterations=15, short=8)
-MANY = IqgmeConfig(experts=2, shared_experts=4, factors=2, iterations=8, short=4)
+# Of these fits nothing but their parts and shapes is asked.
+BRIEF = IqgmeConfig(experts=2, shared_experts=3, iterations=3, short=1)
+MANY = IqgmeConfig(experts=2, shared_experts=2, factors=2, iterations=2, short=1)
 
 # Weights ---------------------------------------------------------------------------------------
 
@@ -125,9 +127,9 @@ def test_pooling_weighs_by_how_far_tasks_are_alike(seed: int) -> None:
 
 def test_ways_are_mixed_by_their_weights(seed: int) -> None:
     columns, code = tasks(10, seed, same=True)
-    fit = fitted(columns, code)
+    fit = fitted(columns, code, BRIEF)
     new, _ = tasks(6, seed + 1, same=True)
-    shared = fitted(columns, code, IqgmeConfig(**vars(FAST) | {"stack": False}))
+    shared = fitted(columns, code, IqgmeConfig(**vars(BRIEF) | {"stack": False}))
     assert shared.pooling is None
     assert fit.pooling is not None
     weights, pooled = fit.pooling.weights, fit.pooling.pooled.probabilities(new)
@@ -177,23 +179,23 @@ def test_tasks_may_have_a_row_or_a_label(n_labels: int, seed: int) -> None:
 def test_where_time_is_up_shared_experts_predict_alone(seed: int) -> None:
     columns, code = tasks(8, seed, same=True)
     patient = Patience(10**6)
-    assert fitted(columns, code, stop=patient).pooling is not None
+    assert fitted(columns, code, BRIEF, stop=patient).pooling is not None
     last = patient.asked
     for n in (0, last // 2, last - 1):
-        fit = fitted(columns, code, stop=Patience(n))
+        fit = fitted(columns, code, BRIEF, stop=Patience(n))
         assert fit.pooling is None
         assert np.all(np.isfinite(fit.probabilities(columns)))
 
 
 def test_without_labels_or_averaging_nothing_predicts_beside(seed: int) -> None:
     columns, code = tasks(8, seed, same=True)
-    assert fitted(columns, np.full(code.size, np.nan)).pooling is None
-    assert fitted(columns, code, IqgmeConfig(**vars(FAST) | {"average": False})).pooling is None
+    assert fitted(columns, np.full(code.size, np.nan), BRIEF).pooling is None
+    assert fitted(columns, code, IqgmeConfig(**vars(BRIEF) | {"average": False})).pooling is None
 
 
 def test_the_number_of_threads_does_not_matter(seed: int) -> None:
     columns, code = tasks(8, seed, same=False)
-    one = fitted(columns, code)
+    one = fitted(columns, code, BRIEF)
     with ThreadPoolExecutor(3) as pool:
-        three = fitted(columns, code, pool=pool)
+        three = fitted(columns, code, BRIEF, pool=pool)
         assert np.array_equal(one.probabilities(columns), three.probabilities(columns, pool))

@@ -29,7 +29,8 @@ class Shown:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        if not self._bar.disable:  # rich before 14.3 would end a line that was never begun
+            self._bar.stop()
 
 
 class Progress(Shown):
