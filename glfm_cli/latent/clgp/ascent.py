@@ -1,0 +1,160 @@
+"""The ascent of the bound: its state, and one iteration.
+
+An iteration looks at rows under fresh normals, and so tells the bound of the parameters it found
+without bias; then it moves q(e) by Newton's step on those normals, and all else by Adam's, along the
+gradient at the new q(e). Where the bound is Gaussian, that is the gradient of the collapsed bound,
+by the envelope theorem.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from glfm_cli.latent.clgp.adam import Moments, rate_at
+from glfm_cli.latent.clgp.blocks import Block, cut, each
+from glfm_cli.latent.clgp.bound import Local, bound_of, gradient, look
+from glfm_cli.latent.clgp.config import ClgpConfig
+from glfm_cli.latent.clgp.features import Inducing
+from glfm_cli.latent.clgp.parameters import LEAST_NOISE, MOST_LOG, Places, Shared
+from glfm_cli.latent.clgp.table import ObservedTable
+from glfm_cli.latent.clgp.weights import renew_basis, update_weights
+from glfm_cli.latent.latent import Array
+from glfm_cli.streams import ROWS, START, Streams
+
+CLIMBED = ("Z", "log_ell", "log_rho", "log_a", "b", "log_noise", "steps")  # by Adam
+RENEWAL = 10  # iterations that V stays
+CAREFUL, CAREFUL_STEP = 5, 0.5  # first iterations, in which q(e) goes half the way
+SOLVES, CAREFUL_SOLVES = 4, 10  # steps of conjugate gradients
+FORGET = 0.6  # power by which the steps of q(e) become smaller, where batches are looked at
+
+
+class AscentStep(NamedTuple):
+    """What an iteration tells: the bound it found, before it moved, and whether it was the last."""
+
+    bound: float
+    done: bool
+
+
+@dataclass
+class ClgpState:
+    """One restart's state, updated in place.
+
+    moments : of Adam, by name of the parameters;  row_moments : of m and log_sd
+    order : (N,) int64, rows as the present pass takes them, in batches
+    bounds : bound before every iteration so far
+    """
+
+    config: ClgpConfig
+    shared: Shared
+    places: Places
+    moments: dict[str, Moments]
+    row_moments: dict[str, Moments]
+    order: Array
+    bounds: list[float] = field(default_factory=list)
+
+    @property
+    def iteration(self) -> int:
+        """How many iterations were made."""
+        return len(self.bounds)
+
+    @property
+    def n_batches(self) -> int:
+        """In how many batches a pass takes the table."""
+        return max(1, -(-self.order.size // self.config.batch))
+
+    @property
+    def n_iterations(self) -> int:
+        """After how many iterations the ascent is done."""
+        passes = self.config.passes * self.n_batches if self.n_batches > 1 else 0
+        return max(self.config.iterations, passes)
+
+
+def begun(config: ClgpConfig, shared: Shared, places: Places) -> ClgpState:
+    """Return a state that has climbed nothing yet."""
+    return ClgpState(
+        config=config,
+        shared=shared,
+        places=places,
+        moments={name: Moments.of(getattr(shared, name)) for name in CLIMBED},
+        row_moments={name: Moments.of(getattr(places, name)) for name in ("m", "log_sd")},
+        order=np.arange(places.m.shape[0]),
+    )
+
+
+def step(
+    state: ClgpState, table: ObservedTable, streams: Streams, pool: ThreadPoolExecutor | None
+) -> AscentStep:
+    """Make one iteration, in place.
+
+    n = T rows of the table or batch: O(n (4 M^2 + 4 P^2 + 40 P S)) flops, and the cells twice;
+    memory of O(n (M + P + S)).
+    """
+    rows, scale = _next_batch(state, streams)
+    shared, places, slots = state.shared, state.places, table.slots
+    blocks = [
+        drawn_block(state, table, part, streams, number) for number, part in enumerate(cut(rows))
+    ]
+    inducing = Inducing.of(shared)
+    locals_ = look(blocks, places, shared, slots, inducing, pool)
+    bound = bound_of(locals_, places, shared, scale)
+    t = state.iteration
+    if t % RENEWAL == 0:
+        renew_basis(shared, locals_)
+        turned = [replace(local, B=local.features.Psi @ shared.V) for local in locals_]
+        locals_ = turned
+    careful = t < CAREFUL
+    size = CAREFUL_STEP if careful else 1.0
+    if state.n_batches > 1:
+        size *= (1.0 + t / RENEWAL) ** -FORGET
+    update_weights(shared, locals_, scale, size, CAREFUL_SOLVES if careful else SOLVES, pool)
+
+    def again(local: Local) -> Local:
+        return Local.of(local.block, local.features, local.B, shared, slots)
+
+    locals_ = list(each(pool, again, locals_))
+    penalty = penalty_at(t, state.n_iterations, state.config)
+    of_rows, of_shared = gradient(
+        locals_, places, shared, slots, inducing, scale, penalty, of_weights=False, pool=pool
+    )
+    rate = rate_at(t, state.n_iterations, state.config.learning_rate)
+    for name, moments in state.moments.items():
+        moved = getattr(shared, name) + moments.climb(of_shared[name], rate, t + 1)
+        setattr(shared, name, np.asarray(np.clip(moved, -MOST_LOG, MOST_LOG)))
+    shared.log_noise = np.maximum(shared.log_noise, np.log(LEAST_NOISE))
+    times = t // state.n_batches + 1
+    for name, moments in state.row_moments.items():
+        values = getattr(places, name)
+        values[rows] += moments.climb(getattr(of_rows, name), rate, times, rows)
+    places.log_sd[rows] = np.clip(places.log_sd[rows], -MOST_LOG, 0.0)
+    state.bounds.append(bound)
+    return AscentStep(bound, state.iteration >= state.n_iterations)
+
+
+def penalty_at(iteration: int, n_iterations: int, config: ClgpConfig) -> float:
+    """Return the weight of KL_x in an iteration, from 0 on."""
+    share = min(1.0, iteration / (config.warm_up * n_iterations))
+    return config.first_penalty + (1.0 - config.first_penalty) * share
+
+
+def drawn_block(
+    state: ClgpState, table: ObservedTable, rows: Array, streams: Streams, number: int
+) -> Block:
+    """Return the block of a number with fresh normals, from the stream of that number."""
+    config, Q = state.config, state.places.m.shape[1]
+    rng = streams.get(ROWS, number)
+    return Block.drawn(table, rows, config.samples, config.category_samples, Q, rng)
+
+
+def _next_batch(state: ClgpState, streams: Streams) -> tuple[Array, float]:
+    """Return the rows of this iteration, and by how much they count; a pass takes each once."""
+    number = state.iteration % state.n_batches
+    if state.n_batches == 1:
+        return state.order, 1.0
+    if number == 0:
+        state.order = streams.get(START).permutation(state.order)
+    rows = np.sort(np.array_split(state.order, state.n_batches)[number])
+    return rows, state.order.size / rows.size
