@@ -6,9 +6,8 @@ A cell's latent f ~ N(mean, var). A rule with nodes t_i and weights w_i for N(0,
     g1 = dl/dmean = sum_i w_i l'(f_i),    g2 = dl/dvar = sum_i w_i l'(f_i) t_i / (2 sqrt(var))
 
 which are the derivatives of the rule itself. Every function adds l to `value`, and overwrites g1, g2
-and the curvature w, which is never negative: -2 g2, or the mean of -l'' where that is safer. Rows
-are stacked by samples: row i of mean belongs to cell i modulo the number of cells; NaN cells are
-missing, and have zeros.
+and the curvature, which is never negative: at least the mean of -l''. Rows are stacked by samples:
+row i of mean belongs to cell i modulo the number of cells; NaN cells are missing, and have zeros.
 """
 
 from libc.math cimport INFINITY, exp, isnan, log, log1p, sqrt
@@ -201,11 +200,12 @@ def add_levels(
     The integral over f is the mean over the E draws mean + sd z and mean - sd z. O(n E K).
 
     normals : (n, E / 2, K), z;  f : (3, K) scratch
-    curvature : the mean of p (1 - p)
+    curvature : the mean of p_k (1 - p_k) + sum_j p_k p_j over the other levels but 0: a diagonal
+        matrix of these is above minus the matrix of second derivatives [Gershgorin]
     """
     cdef Py_ssize_t i, j, k, n, N = code.shape[0], K = mean.shape[1], pairs = normals.shape[1]
     cdef int side
-    cdef double top, total, z, p, share = 0.5 / pairs
+    cdef double top, total, z, p, reference, share = 0.5 / pairs
     with nogil:
         for i in range(mean.shape[0]):
             n = i % N
@@ -229,10 +229,11 @@ def add_levels(
                         f[2, k] = exp(f[0, k] - top)
                         total += f[2, k]
                     value[i] -= share * (top + log(total))
+                    reference = exp(-top) / total
                     for k in range(K):
                         z = normals[i, j, k] if side == 0 else -normals[i, j, k]
                         p = f[2, k] / total
-                        curvature[i, k] += share * p * (1.0 - p)
+                        curvature[i, k] += share * p * max(2.0 - 2.0 * p - reference, 0.0)
                         p = (1.0 if code[n] == k + 1 else 0.0) - p
                         g1[i, k] += share * p
                         g2[i, k] += share * p * z / (2.0 * f[1, k])

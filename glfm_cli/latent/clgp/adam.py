@@ -27,7 +27,7 @@ class Moments:
 
     def climb(self, gradient: Array, rate: float, times: int, rows: Array | None = None) -> Array:
         """Return the step uphill for the `times`-th gradient, from 1 on, of all or of some rows."""
-        at = slice(None) if rows is None else rows
+        at = ... if rows is None else rows
         first = FIRST_DECAY * self.first[at] + (1.0 - FIRST_DECAY) * gradient
         second = SECOND_DECAY * self.second[at] + (1.0 - SECOND_DECAY) * gradient * gradient
         self.first[at], self.second[at] = first, second

@@ -9,14 +9,14 @@ by the envelope theorem.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from glfm_cli.latent.clgp.adam import Moments, rate_at
-from glfm_cli.latent.clgp.blocks import Block, cut, each
-from glfm_cli.latent.clgp.bound import Local, bound_of, gradient, look
+from glfm_cli.latent.clgp.blocks import Block, cut
+from glfm_cli.latent.clgp.bound import bound_of, gradient, look
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.features import Inducing
 from glfm_cli.latent.clgp.parameters import LEAST_NOISE, MOST_LOG, Places, Shared
@@ -103,19 +103,13 @@ def step(
     bound = bound_of(locals_, places, shared, scale)
     t = state.iteration
     if t % RENEWAL == 0:
-        renew_basis(shared, locals_)
-        turned = [replace(local, B=local.features.Psi @ shared.V) for local in locals_]
-        locals_ = turned
+        locals_ = renew_basis(shared, locals_)
     careful = t < CAREFUL
     size = CAREFUL_STEP if careful else 1.0
     if state.n_batches > 1:
         size *= (1.0 + t / RENEWAL) ** -FORGET
-    update_weights(shared, locals_, scale, size, CAREFUL_SOLVES if careful else SOLVES, pool)
-
-    def again(local: Local) -> Local:
-        return Local.of(local.block, local.features, local.B, shared, slots)
-
-    locals_ = list(each(pool, again, locals_))
+    solves = CAREFUL_SOLVES if careful else SOLVES
+    locals_ = update_weights(shared, locals_, slots, scale, size, solves, pool)
     penalty = penalty_at(t, state.n_iterations, state.config)
     of_rows, of_shared = gradient(
         locals_, places, shared, slots, inducing, scale, penalty, of_weights=False, pool=pool

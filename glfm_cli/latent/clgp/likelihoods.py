@@ -30,11 +30,13 @@ INTERVAL, LOGIT, WIDE_LOGIT = _rule(20), _rule(32), _rule(64)
 class Expected:
     """Of n stacked rows: the sum over a row's cells, and derivatives by mean and var.
 
-    value : (n,);  g1, g2, curvature : (n, S), 0 at missing cells
+    value : (n,), and summed over rows instead, `columns` (D,)
+    g1, g2, curvature : (n, S), 0 at missing cells
     log_noise : (D,), steps : as those of `Shared`; gradients summed over rows
     """
 
     value: Array
+    columns: Array
     g1: Array
     g2: Array
     curvature: Array
@@ -63,26 +65,23 @@ def expected(
     mean, var : (T nb, S) float64, all samples of the first kind before those of the next
     normals : column to (T nb, E / 2, K) float64, for those that `needs_normals` names
     """
-    n = mean.shape[0]
+    D, n = len(slots.kinds), mean.shape[0]
     g1, g2, curvature = (np.zeros(mean.shape) for _ in range(3))
     out = Expected(
-        np.zeros(n), g1, g2, curvature, np.zeros(len(slots.kinds)), np.zeros(slots.n_thresholds)
+        np.zeros(n), np.zeros(D), g1, g2, curvature, np.zeros(D), np.zeros(slots.n_thresholds)
     )
     for d, kind in enumerate(slots.kinds):
-        lower, upper = cells[0][d], cells[1][d]
-        s = slots.spans[d]
+        lower, upper, s = cells[0][d], cells[1][d], slots.spans[d]
+        value = np.zeros(n)
         if kind.n_latent == 0:
             continue
+        of = mean[:, s.start], var[:, s.start]
+        to = value, g1[:, s.start], g2[:, s.start], curvature[:, s.start]
         if kind.n_latent > 1:
             scratch = np.empty((3, kind.n_latent))
-            _clgp.add_levels(
-                lower, mean[:, s], var[:, s], normals[d], scratch, out.value, g1[:, s], g2[:, s],
-                curvature[:, s],
-            )  # fmt: skip
-            continue
-        of = mean[:, s.start], var[:, s.start]
-        to = out.value, g1[:, s.start], g2[:, s.start], curvature[:, s.start]
-        if kind.kind == "number":
+            to_all = value, g1[:, s], g2[:, s], curvature[:, s]
+            _clgp.add_levels(lower, mean[:, s], var[:, s], normals[d], scratch, *to_all)
+        elif kind.kind == "number":
             s2 = float(np.exp(shared.log_noise[d]))
             out.log_noise[d] = _clgp.add_numbers(lower, upper, *of, s2, *INTERVAL, *to)
         elif kind.kind == "ordered":
@@ -95,4 +94,6 @@ def expected(
             out.steps[own][1:] *= np.exp(shared.steps[own][1:])
         else:
             _clgp.add_binary(lower, *of, *LOGIT, *WIDE_LOGIT, *to)
+        out.columns[d] = value.sum()
+        out.value[:] += value
     return out

@@ -1,63 +1,109 @@
 """Update of q(e): Newton's step, which is the natural gradient step, and exact for Gaussian cells.
 
-With w the curvature of cells (n, S) and g1 their slope:
+With w the curvature of cells (n, S), g1 and g2 their derivatives:
 
     Lambda_s = I + a_s^2 Psi' diag(w_s) Psi
-    mu_s += step Lambda_s^-1 (Psi'(a_s g1_s) - mu_s)           1 / c_si^2 = 1 + a_s^2 sum_n w_ns B_ni^2
+    mu_s += step Lambda_s^-1 (Psi'(a_s g1_s) - mu_s)           1 / c_si^2 = 1 - 2 a_s^2 sum_n g2_ns B_ni^2
 
 [Salimbeni, Eleftheriadis and Hensman 2018]. The equations are solved for all s together by conjugate
 gradients, preconditioned by V diag(c_s^2) V', without any Lambda. V holds the eigenvectors of
 Psi'Psi, in which every Lambda_s is nearly diagonal.
+
+Given the features, the bound is a sum over columns. A column whose part of it falls, as it may
+where cells are not Gaussian, goes back half the way, a few times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
 from glfm_cli.latent.clgp.blocks import each
 from glfm_cli.latent.clgp.bound import Local
 from glfm_cli.latent.clgp.parameters import Shared
+from glfm_cli.latent.clgp.table import Slots
 from glfm_cli.latent.latent import Array
 
+HALVINGS = 4
+ROUNDING = 1e-9  # of a column's part of the bound
 
-def renew_basis(shared: Shared, locals_: Sequence[Local]) -> None:
-    """Turn V to the eigenvectors of Psi'Psi; the variances in it are those of the old family."""
+
+def renew_basis(shared: Shared, locals_: Sequence[Local]) -> list[Local]:
+    """Turn V to the eigenvectors of Psi'Psi, and what is known of blocks with it.
+
+    The variances in the new V are those that the old family has there.
+    """
     moment = sum(local.features.Psi.T @ local.features.Psi for local in locals_)
     V = np.ascontiguousarray(np.linalg.eigh(moment)[1])
     turn = (V.T @ shared.V) ** 2
-    shared.log_c = -0.5 * np.log(np.exp(-2.0 * shared.log_c) @ turn.T)
+    shared.log_c = 0.5 * np.log(np.exp(2.0 * shared.log_c) @ turn.T)
     shared.V = V
+    return [replace(local, B=local.features.Psi @ V) for local in locals_]
 
 
 def update_weights(
     shared: Shared,
     locals_: Sequence[Local],
+    slots: Slots,
     scale: float,
     step: float,
     n_solves: int,
     pool: ThreadPoolExecutor | None,
-) -> None:
-    """Move mu and log_c by a natural gradient step of size `step`, in place.
+) -> list[Local]:
+    """Move mu and log_c by a natural gradient step of size `step`; return the blocks after it.
 
     Parameters
     ----------
     scale : by which the cells of these blocks count
     n_solves : steps of conjugate gradients, each of O(n P S)
     """
+    mu, log_c = shared.mu, shared.log_c
+    before = column_bounds(shared, locals_, slots, scale)
+    shared.mu, shared.log_c = newton(shared, locals_, scale, step, n_solves, pool)
+
+    def again(local: Local) -> Local:
+        return Local.of(local.block, local.features, local.B, shared, slots)
+
+    for _ in range(HALVINGS):
+        locals_ = list(each(pool, again, locals_))
+        after = column_bounds(shared, locals_, slots, scale)
+        fell = (after < before - ROUNDING * np.abs(before))[slots.column]
+        if not fell.any():
+            return locals_
+        shared.mu = np.where(fell, 0.5 * (shared.mu + mu), shared.mu)
+        shared.log_c = np.where(fell[:, None], 0.5 * (shared.log_c + log_c), shared.log_c)
+    return list(each(pool, again, locals_))
+
+
+def column_bounds(
+    shared: Shared, locals_: Sequence[Local], slots: Slots, scale: float
+) -> Array:
+    """Return the part of the bound (D,) that each column has, given the places."""
+    share = scale / locals_[0].block.samples
+    squares = np.sum(shared.mu**2, axis=0)
+    squares = squares + np.sum(np.exp(2.0 * shared.log_c) - 1.0 - 2.0 * shared.log_c, axis=1)
+    penalty = np.bincount(slots.column, 0.5 * squares, minlength=len(slots.kinds))
+    return share * sum(local.cells.columns for local in locals_) - penalty
+
+
+def newton(
+    shared: Shared,
+    locals_: Sequence[Local],
+    scale: float,
+    step: float,
+    n_solves: int,
+    pool: ThreadPoolExecutor | None,
+) -> tuple[Array, Array]:
+    """Return mu and log_c after a natural gradient step."""
     share = scale / locals_[0].block.samples
     a = np.exp(shared.log_a)
 
     def slopes(local: Local) -> tuple[Array, Array]:
         cells, B = local.cells, local.B
-        return local.features.Psi.T @ cells.g1, cells.curvature.T @ (B * B)
-
-    sums = list(each(pool, slopes, locals_))
-    g = share * a * sum(part[0] for part in sums) - shared.mu
-    precision = 1.0 + share * (a * a)[:, None] * sum(part[1] for part in sums)
-    shared.log_c = -0.5 * np.log((1.0 - step) * np.exp(-2.0 * shared.log_c) + step * precision)
+        return local.features.Psi.T @ cells.g1, cells.g2.T @ (B * B)
 
     def lambda_times(D: Array) -> Array:
         def one(local: Local) -> Array:
@@ -66,7 +112,14 @@ def update_weights(
 
         return D + share * (a * a) * sum(each(pool, one, locals_))
 
-    shared.mu = shared.mu + step * solve(lambda_times, g, shared.V, 1.0 / precision, n_solves)
+    sums = list(each(pool, slopes, locals_))
+    g = share * a * sum(part[0] for part in sums) - shared.mu
+    # Sampled logits may have a convex row; no sum of them is.
+    precision = 1.0 - 2.0 * share * (a * a)[:, None] * sum(part[1] for part in sums)
+    precision = np.maximum(precision, 1.0)
+    delta = solve(lambda_times, g, shared.V, 1.0 / precision, n_solves)
+    mixed = (1.0 - step) * np.exp(-2.0 * shared.log_c) + step * precision
+    return shared.mu + step * delta, -0.5 * np.log(mixed)
 
 
 def solve(
