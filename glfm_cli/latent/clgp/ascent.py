@@ -1,8 +1,8 @@
 """The ascent of the bound: its state, and one iteration.
 
 An iteration looks at rows under fresh normals, and so tells the bound of the parameters it found
-without bias; then it moves q(e) by Newton's step on those normals, and all else by Adam's, along the
-gradient at the new q(e). Where the bound is Gaussian, that is the gradient of the collapsed bound,
+without bias; then it moves q(e) by Newton's step on those normals, and all else by Adam's, along
+the gradient at the new q(e). Where cells are Gaussian, that is the gradient of the collapsed bound,
 by the envelope theorem.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm_cli.latent.clgp.adam import Moments, rate_at
 from glfm_cli.latent.clgp.blocks import Block, cut
-from glfm_cli.latent.clgp.bound import bound_of, gradient, look
+from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, gradient, look
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.features import Inducing
 from glfm_cli.latent.clgp.parameters import LEAST_NOISE, MOST_LOG, Places, Shared
@@ -100,7 +100,7 @@ def step(
     ]
     inducing = Inducing.of(shared)
     locals_ = look(blocks, places, shared, slots, inducing, pool)
-    bound = bound_of(locals_, places, shared, scale)
+    bound = scale * bound_of_rows(locals_, places) + bound_of_shared(shared)
     t = state.iteration
     if t % RENEWAL == 0:
         locals_ = renew_basis(shared, locals_)

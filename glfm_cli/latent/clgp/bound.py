@@ -41,17 +41,20 @@ class Local:
     cells: Expected
 
     @classmethod
-    def of(
-        cls, block: Block, features: Features, B: Array, shared: Shared, slots: Slots
-    ) -> Local:
+    def of(cls, block: Block, features: Features, B: Array, shared: Shared, slots: Slots) -> Local:
         """Return a block under given parameters, its features being known."""
         mean, var = moments(features, B, shared)
         cells = expected(block.cells, mean, var, shared, slots, block.logits)
         return cls(block, features, B, mean, var, cells)
 
+    def rows(self) -> Array:
+        """Return the expected log likelihood of each row (nb,)."""
+        of_rows: Array = self.cells.value.reshape(self.block.samples, -1).mean(axis=0)
+        return of_rows
+
     def value(self) -> float:
-        """Return the expected log likelihood of the block's rows."""
-        return float(self.cells.value.sum()) / self.block.samples
+        """Return the expected log likelihood of all rows."""
+        return float(self.rows().sum())
 
 
 def moments(features: Features, B: Array, shared: Shared) -> tuple[Array, Array]:
@@ -69,10 +72,11 @@ def place(block: Block, places: Places, shared: Shared, inducing: Inducing) -> F
     return Features.of(places.of(block.rows).sample(block.places), shared, inducing)
 
 
-def penalty_of_places(places: Places) -> float:
-    """Return KL_x."""
+def row_penalties(places: Places) -> Array:
+    """Return KL_x of each row (n,)."""
     m, ls = places.m, places.log_sd
-    return 0.5 * float(np.sum(m * m + np.exp(2.0 * ls) - 1.0 - 2.0 * ls))
+    of_rows: Array = 0.5 * np.sum(m * m + np.exp(2.0 * ls) - 1.0 - 2.0 * ls, axis=1)
+    return of_rows
 
 
 def penalty_of_weights(shared: Shared) -> float:
@@ -180,12 +184,17 @@ def look(
     return list(each(pool, one, blocks))
 
 
-def bound_of(
-    locals_: Sequence[Local], places: Places, shared: Shared, scale: float = 1.0
-) -> float:
-    """Return the bound of a table, as the blocks of some of its rows tell it."""
-    rows = sum(local.value() - penalty_of_places(places.of(local.block.rows)) for local in locals_)
-    return scale * rows - penalty_of_weights(shared) + log_prior(shared)
+def bound_of_rows(locals_: Sequence[Local], places: Places) -> float:
+    """Return the part of the bound that is a sum over rows: of those of some blocks."""
+    total = 0.0
+    for local in locals_:
+        total += local.value() - float(row_penalties(places.of(local.block.rows)).sum())
+    return total
+
+
+def bound_of_shared(shared: Shared) -> float:
+    """Return the rest of the bound."""
+    return log_prior(shared) - penalty_of_weights(shared)
 
 
 def gradient(
@@ -208,5 +217,7 @@ def gradient(
         penalty=penalty, of_weights=of_weights,
     )  # fmt: skip
     parts = list(each(pool, work, locals_))
-    rows = RowsGradient(*(np.concatenate(both) for both in zip(*(p[0] for p in parts), strict=True)))
+    rows = RowsGradient(
+        *(np.concatenate(both) for both in zip(*(p[0] for p in parts), strict=True))
+    )
     return rows, finished(total([p[1] for p in parts]), shared, slots, inducing)

@@ -1,8 +1,8 @@
 """E log p(cell | f) for f ~ N(mean, var), with derivatives, of all columns of some rows.
 
-    number     y ~ N(f, s2), a point: closed form; an interval of y: 20 nodes
-    ordered    thresholds around y ~ N(f, 1): 20 nodes
-    levels     two: a logit, 32 nodes, or 64 where var > 4; more: softmax, by draws that are handed in
+number     y ~ N(f, s2), a point: closed form; an interval of y: 20 nodes
+ordered    thresholds around y ~ N(f, 1): 20 nodes
+levels     two: a logit, 32 nodes, or 64 where var > 4; more: softmax, by draws that are handed in
 """
 
 from __future__ import annotations

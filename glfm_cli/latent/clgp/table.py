@@ -12,17 +12,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from glfm_cli.latent.latent import Array
 
+Kind = Literal["number", "ordered", "levels"]
+KINDS: tuple[Kind, ...] = ("number", "ordered", "levels")
+
 
 class ColumnKind(NamedTuple):
     """A column as the model sees it; n_levels (R >= 1) of `ordered` and `levels` columns."""
 
-    kind: Literal["number", "ordered", "levels"]
+    kind: Kind
     n_levels: int = 0
 
     @property
@@ -101,7 +105,7 @@ class ObservedTable:
         for kind, lower, upper in zip(self.kinds, self.lower, self.upper, strict=True):
             low, high = lower[~np.isnan(lower)], upper[~np.isnan(upper)]
             if kind.kind == "number":
-                fine = np.all(low <= high) and np.all(np.isfinite(low) | (low < high))
+                fine = bool(np.all(low <= high) and np.all(np.isfinite(low) | (low < high)))
             else:
                 known = (low == high) & (low >= 0) & (low < kind.n_levels) & (low == np.floor(low))
                 fine = bool(np.all(known)) and kind.n_levels >= 1
@@ -125,4 +129,4 @@ class ObservedTable:
 
 def _slices(sizes: list[int]) -> list[slice]:
     ends = np.cumsum([0, *sizes])
-    return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]

@@ -3,11 +3,12 @@
 With w the curvature of cells (n, S), g1 and g2 their derivatives:
 
     Lambda_s = I + a_s^2 Psi' diag(w_s) Psi
-    mu_s += step Lambda_s^-1 (Psi'(a_s g1_s) - mu_s)           1 / c_si^2 = 1 - 2 a_s^2 sum_n g2_ns B_ni^2
+    mu_s += step Lambda_s^-1 (Psi'(a_s g1_s) - mu_s)
+    1 / c_si^2 = 1 - 2 a_s^2 sum_n g2_ns B_ni^2
 
-[Salimbeni, Eleftheriadis and Hensman 2018]. The equations are solved for all s together by conjugate
-gradients, preconditioned by V diag(c_s^2) V', without any Lambda. V holds the eigenvectors of
-Psi'Psi, in which every Lambda_s is nearly diagonal.
+[Salimbeni, Eleftheriadis and Hensman 2018]. The equations are solved for all s together by
+conjugate gradients, preconditioned by V diag(c_s^2) V', without any Lambda. V holds the
+eigenvectors of Psi'Psi, in which every Lambda_s is nearly diagonal.
 
 Given the features, the bound is a sum over columns. A column whose part of it falls, as it may
 where cells are not Gaussian, goes back half the way, a few times.
@@ -78,9 +79,7 @@ def update_weights(
     return list(each(pool, again, locals_))
 
 
-def column_bounds(
-    shared: Shared, locals_: Sequence[Local], slots: Slots, scale: float
-) -> Array:
+def column_bounds(shared: Shared, locals_: Sequence[Local], slots: Slots, scale: float) -> Array:
     """Return the part of the bound (D,) that each column has, given the places."""
     share = scale / locals_[0].block.samples
     squares = np.sum(shared.mu**2, axis=0)
