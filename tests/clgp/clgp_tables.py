@@ -99,13 +99,17 @@ def blocks_of(
     return [Block.drawn(table, rows, samples, category_samples, Q, rng) for rows in parts]
 
 
-def looked(blocks: list[Block], places: Places, shared: Shared, table: ObservedTable) -> list[Local]:
+def looked(
+    blocks: list[Block], places: Places, shared: Shared, table: ObservedTable
+) -> list[Local]:
     return look(blocks, places, shared, table.slots, Inducing.of(shared), None)
 
 
 def bound(blocks: list[Block], places: Places, shared: Shared, table: ObservedTable) -> float:
     """Return the bound of a whole table."""
-    return bound_of_rows(looked(blocks, places, shared, table), places) + bound_of_shared(shared)
+    return bound_of_rows(looked(blocks, places, shared, table), places) + bound_of_shared(
+        shared, table.slots
+    )
 
 
 def gradient_of(

@@ -63,9 +63,7 @@ def test_every_gradient_is_that_of_central_differences(
         size = np.abs(expected_).max(initial=1e-3)
         np.testing.assert_allclose(found[name], expected_, rtol=0, atol=1e-6 * size, err_msg=name)
     for name in ("m", "log_sd"):
-        expected_ = differences(
-            lambda: bound(blocks, places, shared, table), getattr(places, name)
-        )
+        expected_ = differences(lambda: bound(blocks, places, shared, table), getattr(places, name))
         size = np.abs(expected_).max()
         np.testing.assert_allclose(getattr(rows, name), expected_, rtol=0, atol=1e-6 * size)
 
@@ -79,9 +77,7 @@ def test_gradients_of_rows_under_certain_weights_are_those_of_differences(seed: 
     blocks = blocks_of(rng, table, Q, T)
     rows, _ = gradient_of(blocks, places, shared, table, of_weights=False)
     for name in ("m", "log_sd"):
-        expected_ = differences(
-            lambda: bound(blocks, places, shared, table), getattr(places, name)
-        )
+        expected_ = differences(lambda: bound(blocks, places, shared, table), getattr(places, name))
         size = np.abs(expected_).max()
         np.testing.assert_allclose(getattr(rows, name), expected_, rtol=0, atol=1e-6 * size)
 

@@ -100,7 +100,7 @@ def step(
     ]
     inducing = Inducing.of(shared)
     locals_ = look(blocks, places, shared, slots, inducing, pool)
-    bound = scale * bound_of_rows(locals_, places) + bound_of_shared(shared)
+    bound = scale * bound_of_rows(locals_, places) + bound_of_shared(shared, slots)
     t = state.iteration
     if t % RENEWAL == 0:
         locals_ = renew_basis(shared, locals_)

@@ -3,7 +3,7 @@
     bound = sum_{(n,d) observed} E_{q(x_n)} l_d(mean_n, var_n) - KL_x - KL_e + log prior
     mean_ns = b_s + a_s psi(x_n)'mu_s,   var_ns = a_s^2 (r(x_n) + sum_i (V'psi)_i^2 c_si^2) + 1e-12
     KL_x = sum_nq (m^2 + sd^2 - 1 - 2 log sd) / 2        KL_e = sum_s KL(q(e_s) || N(0, I))
-    log ell_q, log rho, log a_s ~ N(0, 1)                                  [CLGP eqs. 4, 5, 11]
+    log ell_q, log rho ~ N(0, 1),  log a_s ~ N(0, 1), or N(0, 9) of levels     [CLGP eqs. 4, 5, 11]
 
 x is sampled, f and the weights are integrated. A gradient is a dict, named as the fields of
 `Shared`; `m` and `log_sd` are apart, as they belong to rows.
@@ -85,9 +85,9 @@ def penalty_of_weights(shared: Shared) -> float:
     return 0.5 * float(np.sum(mu * mu) + np.sum(np.exp(2.0 * lc) - 1.0 - 2.0 * lc))
 
 
-def log_prior(shared: Shared) -> float:
+def log_prior(shared: Shared, slots: Slots) -> float:
     """Return the log density of lengths, rho and amplitudes, but for a constant."""
-    squares = float(shared.log_a @ shared.log_a)
+    squares = float(shared.log_a**2 @ slots.amplitude_precision)
     if shared.Z.shape[0]:
         squares += float(shared.log_ell @ shared.log_ell)
         squares += float(shared.log_rho) ** 2 * (shared.n_linear > 0)
@@ -152,7 +152,7 @@ def finished(
     sums = dict(sums)
     dZ, d_log_ell = inducing.backward(sums.pop("L"), shared.Z)
     sums["Z"] = sums["Z"] + dZ
-    sums["log_a"] = sums["log_a"] - shared.log_a
+    sums["log_a"] = sums["log_a"] - slots.amplitude_precision * shared.log_a
     sums["b"] = np.where(slots.has_intercept, sums["b"], 0.0)
     sums["log_noise"] = np.where(slots.has_noise, sums["log_noise"], 0.0)
     if shared.Z.shape[0]:
@@ -192,9 +192,9 @@ def bound_of_rows(locals_: Sequence[Local], places: Places) -> float:
     return total
 
 
-def bound_of_shared(shared: Shared) -> float:
+def bound_of_shared(shared: Shared, slots: Slots) -> float:
     """Return the rest of the bound."""
-    return log_prior(shared) - penalty_of_weights(shared)
+    return log_prior(shared, slots) - penalty_of_weights(shared)
 
 
 def gradient(

@@ -70,7 +70,7 @@ class Clgp:
         """
         config, Q = state.config, state.places.m.shape[1]
         inducing = Inducing.of(state.shared)
-        total = bound_of_shared(state.shared)
+        total = bound_of_shared(state.shared, table.slots)
         for number, rows in enumerate(cut(np.arange(table.n_rows))):
             rng = Streams(0, number).get(START)  # no run's seed: as nodes of a rule of integration
             block = Block.drawn(table, rows, COMPARISONS, config.category_samples, Q, rng)

@@ -80,6 +80,11 @@ class Slots:
         return np.array([self.kinds[d].kind != "ordered" for d in self.column], dtype=bool)
 
     @cached_property
+    def amplitude_precision(self) -> Array:
+        """Prior precision (S,) of a log amplitude: weak for levels, whose noise has one size."""
+        return np.where(self.has_noise[self.column], 1.0, 1.0 / 9.0)
+
+    @cached_property
     def has_noise(self) -> Array:
         """Whether a column (D,) has a noise variance to learn."""
         return np.array([kind.kind == "number" for kind in self.kinds], dtype=bool)
