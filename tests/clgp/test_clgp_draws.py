@@ -32,6 +32,12 @@ def random_draw(seed: int, n_rows: int = 6) -> tuple[ClgpDraw, ObservedTable]:
     return ClgpDraw.of(table.kinds, shared, places, rng), table
 
 
+def joint_draws(draw: ClgpDraw, row: int, seed: int) -> Array:
+    """Return 20000 joint draws of one row, as rows that are alike have them."""
+    alike = draw.places.of(np.full(20000, row))
+    return replace(draw, places=alike).joint(slice(None), np.random.default_rng(seed))
+
+
 def test_draws_of_the_weights_have_their_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = mixed_table(rng, 4)
@@ -61,9 +67,8 @@ def test_a_snapshot_is_left_alone(seed: int) -> None:
 
 def test_a_law_is_that_of_joint_draws(seed: int) -> None:
     draw, table = random_draw(seed)
-    rng = np.random.default_rng(seed)
     rows = np.array([4, 1])
-    joint = np.stack([draw.joint(rows, rng) for _ in range(8000)])
+    joint = np.stack([joint_draws(draw, row, seed) for row in rows], axis=1)
     law = draw.law(rows, candidates=512)
     assert law.mean.shape == (2, 512, table.slots.n_latent)
     assert law.var is not None
@@ -77,8 +82,7 @@ def test_a_law_is_that_of_joint_draws(seed: int) -> None:
 
 def test_cells_of_a_row_hang_together_by_its_place(seed: int) -> None:
     draw, _ = random_draw(seed)
-    rng = np.random.default_rng(seed)
-    joint = np.stack([draw.joint(slice(0, 1), rng)[0] for _ in range(4000)])
+    joint = joint_draws(draw, 0, seed)
     law = draw.law(slice(0, 1), candidates=512)
     between = np.cov(law.mean[0].T)
     apart = ~np.eye(between.shape[0], dtype=bool)

@@ -15,6 +15,9 @@ so that one factorisation serves all of them; the inducing variables are whitene
 by quadrature, or in closed form, where the source samples it; q(e) takes Newton's steps instead of
 gradient steps. Lengths, amplitudes, noise and thresholds are points.
 
+[CLGP] Y. Gal, Y. Chen and Z. Ghahramani, "Latent Gaussian processes for distribution estimation of
+multivariate categorical data", ICML 2015.
+
 table.py        what a table is to the model
 config.py, parameters.py    settings; what rows share, and where rows lie
 features.py     kernel, inducing places, features, and the way back through them

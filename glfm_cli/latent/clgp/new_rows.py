@@ -10,10 +10,11 @@ import numpy as np
 
 from glfm_cli.latent.clgp.adam import Moments, rate_at
 from glfm_cli.latent.clgp.blocks import Block, cut, each
-from glfm_cli.latent.clgp.bound import Local, backward, place, row_penalties
+from glfm_cli.latent.clgp.bound import Local, backward, moments, place, row_penalties
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
-from glfm_cli.latent.clgp.features import Inducing
+from glfm_cli.latent.clgp.features import Features, Inducing
+from glfm_cli.latent.clgp.likelihoods import expected
 from glfm_cli.latent.clgp.parameters import MOST_LOG, Places
 from glfm_cli.latent.clgp.starts import FIRST_SD
 from glfm_cli.latent.clgp.table import ObservedTable
@@ -21,6 +22,7 @@ from glfm_cli.latent.latent import Array
 from glfm_cli.streams import FOLD, Streams
 
 SCORED = 128  # rows of the fit that are tried as starts
+TOGETHER = 8  # of them at a time: memory
 NEAREST = 3  # of them that are climbed from, beside the origin
 CLIMB, RATE = 60, 0.1  # iterations of a start, and their largest rate
 COMPARED = 16  # samples that decide between starts
@@ -77,13 +79,13 @@ def _placed(
     best, value = Places(np.zeros((n, Q)), np.zeros((n, Q))), np.full(n, -np.inf)
     for m in starts:
         places = Places(m.copy(), np.full((n, Q), np.log(FIRST_SD)))
-        moments = {name: Moments.of(m) for name in ("m", "log_sd")}
+        climbs = {name: Moments.of(m) for name in ("m", "log_sd")}
         for t in range(CLIMB):
             local = _local(draw, drawn(config.samples), places, inducing)
             g, _ = backward(local, places, draw.shared, inducing, 1.0, 1.0, of_weights=False)
             rate = rate_at(t, CLIMB, RATE)
-            places.m += moments["m"].climb(g.m, rate, t + 1)
-            places.log_sd += moments["log_sd"].climb(g.log_sd, rate, t + 1)
+            places.m += climbs["m"].climb(g.m, rate, t + 1)
+            places.log_sd += climbs["log_sd"].climb(g.log_sd, rate, t + 1)
             places.log_sd = np.clip(places.log_sd, -MOST_LOG, 0.0)
         reached = _local(draw, judge, places, inducing).rows() - row_penalties(places)
         better = reached > value
@@ -101,11 +103,16 @@ def _starts(
     tried = draw.places.m[np.unique(np.linspace(0, N - 1, min(SCORED, N)).astype(np.intp))]
     if not tried.size:
         return origin
-    block = drawn(tried.shape[0])
-    block = replace(block, places=np.broadcast_to(tried[:, None, :], block.places.shape))
-    points = Places(np.zeros((n, Q)), np.zeros((n, Q)))
-    local = _local(draw, block, points, inducing)
-    score = local.cells.value.reshape(tried.shape[0], n)
+    features = Features.of(tried, draw.shared, inducing)
+    mean, var = moments(features, features.Psi @ draw.shared.V, draw.shared)
+    scores = []
+    for start in range(0, tried.shape[0], TOGETHER):
+        some = slice(start, start + TOGETHER)
+        block = drawn(mean[some].shape[0])
+        at = np.repeat(mean[some], n, axis=0), np.repeat(var[some], n, axis=0)
+        cells = expected(block.cells, *at, draw.shared, draw.slots, block.logits)
+        scores.append(cells.value.reshape(-1, n))
+    score = np.concatenate(scores)
     first = np.argsort(-score, axis=0, kind="stable")[:NEAREST]
     return [tried[row] for row in first] + origin
 
