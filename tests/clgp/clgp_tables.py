@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,16 @@ def gradient_of(
     inducing = Inducing.of(shared)
     seen = look(blocks, places, shared, table.slots, inducing, None)
     return gradient(seen, places, shared, table.slots, inducing, **options)
+
+
+def differences(value: Callable[[], float], x: Array, step: float = 1e-5) -> Array:
+    """Return the central differences of a function of an array that it sees change."""
+    out = np.zeros(x.shape)
+    for i in np.ndindex(x.shape):
+        kept = x[i]
+        x[i] = kept + step
+        above = value()
+        x[i] = kept - step
+        out[i] = (above - value()) / (2.0 * step)
+        x[i] = kept
+    return out

@@ -8,6 +8,7 @@ from clgp_tables import (
     Array,
     blocks_of,
     bound,
+    differences,
     gradient_of,
     looked,
     mixed_table,
@@ -194,6 +195,33 @@ def test_weights_of_gaussian_cells_are_at_their_best_after_one_step(seed: int) -
     _, found = gradient_of(blocks, places, shared, table)
     np.testing.assert_allclose(found["mu"], 0.0, atol=1e-8)
     np.testing.assert_allclose(found["log_c"], 0.0, atol=1e-8)
+
+
+def test_the_gradient_after_the_step_is_that_of_the_collapsed_bound(seed: int) -> None:
+    """By the envelope theorem: weights at their best are no function that must be followed."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random((7, 3)) < 0.2, np.nan, rng.normal(size=(7, 3)))
+    table = number_table(y)
+    shared, places = random_shared(rng, table, Q, M, True), random_places(rng, 7, Q)
+    blocks = blocks_of(rng, table, Q, 2)
+
+    def collapsed() -> float:
+        local = looked(blocks, places, shared, table)
+        update_weights(shared, local, table.slots, 1.0, 1.0, 30, None)
+        return bound(blocks, places, shared, table)
+
+    collapsed()
+    rows, found = gradient_of(blocks, places, shared, table)
+    for array, gradient in (
+        (places.m, rows.m),
+        (places.log_sd, rows.log_sd),
+        (shared.Z, found["Z"]),
+        (shared.log_ell, found["log_ell"]),
+        (shared.log_a, found["log_a"]),
+        (shared.log_noise, found["log_noise"]),
+    ):
+        expected = differences(collapsed, array)
+        np.testing.assert_allclose(gradient, expected, atol=1e-6 * np.abs(expected).max())
 
 
 def test_the_step_of_weights_solves_newtons_equations(seed: int) -> None:

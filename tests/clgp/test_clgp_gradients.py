@@ -11,6 +11,7 @@ from clgp_tables import (
     Array,
     blocks_of,
     bound,
+    differences,
     gradient_of,
     mixed_table,
     random_places,
@@ -26,19 +27,6 @@ from glfm_cli.links.intervals import log_interval
 
 N, Q, M, T = 6, 2, 4, 3
 SHARED = ("Z", "log_ell", "log_rho", "log_a", "b", "log_noise", "steps", "mu", "log_c")
-
-
-def differences(value: Callable[[], float], x: Array, step: float = 1e-5) -> Array:
-    """Return the central differences of a function of an array that it sees change."""
-    out = np.zeros(x.shape)
-    for i in np.ndindex(x.shape):
-        kept = x[i]
-        x[i] = kept + step
-        above = value()
-        x[i] = kept - step
-        out[i] = (above - value()) / (2.0 * step)
-        x[i] = kept
-    return out
 
 
 @pytest.mark.parametrize(("linear", "inducing"), [(True, M), (False, M), (True, 0)])
