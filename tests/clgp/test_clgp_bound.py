@@ -175,6 +175,7 @@ def test_priors_are_of_what_a_kernel_has(seed: int) -> None:
         (0, True, ()),
     ):
         shared = random_shared(rng, table, Q, inducing, linear)
+        shared.log_rho = np.array(0.7)
         wide = np.where(np.isin(table.slots.column, [2, 3, 4]), 9.0, 1.0)
         squares = float(np.sum(shared.log_a**2 / wide))
         squares += sum(float(np.sum(getattr(shared, name) ** 2)) for name in names)
