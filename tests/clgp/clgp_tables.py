@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.latent.clgp.blocks import Block
+from glfm_cli.latent.clgp.blocks import RowBlock
 from glfm_cli.latent.clgp.bound import (
-    Local,
+    EvaluatedBlock,
     RowsGradient,
     bound_of_rows,
     bound_of_shared,
+    evaluate,
     gradient,
-    look,
 )
 from glfm_cli.latent.clgp.features import Inducing
 from glfm_cli.latent.clgp.parameters import Places, Shared
@@ -94,19 +94,19 @@ def blocks_of(
     samples: int = 3,
     category_samples: int = 4,
     cuts: tuple[int, ...] = (),
-) -> list[Block]:
+) -> list[RowBlock]:
     """Return the table's rows in blocks that end at the cuts, with normals."""
     parts = np.split(np.arange(table.n_rows), cuts)
-    return [Block.drawn(table, rows, samples, category_samples, Q, rng) for rows in parts]
+    return [RowBlock.drawn(table, rows, samples, category_samples, Q, rng) for rows in parts]
 
 
 def looked(
-    blocks: list[Block], places: Places, shared: Shared, table: ObservedTable
-) -> list[Local]:
-    return look(blocks, places, shared, table.slots, Inducing.of(shared), None)
+    blocks: list[RowBlock], places: Places, shared: Shared, table: ObservedTable
+) -> list[EvaluatedBlock]:
+    return evaluate(blocks, places, shared, table.slots, Inducing.of(shared), None)
 
 
-def bound(blocks: list[Block], places: Places, shared: Shared, table: ObservedTable) -> float:
+def bound(blocks: list[RowBlock], places: Places, shared: Shared, table: ObservedTable) -> float:
     """Return the bound of a whole table."""
     return bound_of_rows(looked(blocks, places, shared, table), places) + bound_of_shared(
         shared, table.slots
@@ -114,11 +114,11 @@ def bound(blocks: list[Block], places: Places, shared: Shared, table: ObservedTa
 
 
 def gradient_of(
-    blocks: list[Block], places: Places, shared: Shared, table: ObservedTable, **options: Any
+    blocks: list[RowBlock], places: Places, shared: Shared, table: ObservedTable, **options: Any
 ) -> tuple[RowsGradient, dict[str, Array]]:
     """Return the gradient of the bound of a whole table."""
     inducing = Inducing.of(shared)
-    seen = look(blocks, places, shared, table.slots, inducing, None)
+    seen = evaluate(blocks, places, shared, table.slots, inducing, None)
     return gradient(seen, places, shared, table.slots, inducing, **options)
 
 

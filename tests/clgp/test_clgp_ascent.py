@@ -41,7 +41,7 @@ SMALL = ClgpConfig(dimensions=2, inducing=5, iterations=12)
 BATCHES = ClgpConfig(dimensions=2, inducing=5, iterations=12, batch=16, passes=4)
 
 
-def climbed(
+def ascended(
     table: ObservedTable,
     config: ClgpConfig,
     seed: int,
@@ -66,8 +66,8 @@ def bytes_of(state: ClgpState) -> dict[str, bytes]:
 @pytest.mark.parametrize("config", [SMALL, BATCHES], ids=["whole", "batches"])
 def test_a_saved_ascent_goes_on_bit_for_bit(seed: int, config: ClgpConfig) -> None:
     table = mixed_table(np.random.default_rng(seed), 40)
-    whole, _ = climbed(table, config, seed, 9)
-    half, streams = climbed(table, config, seed, 4)
+    whole, _ = ascended(table, config, seed, 9)
+    half, streams = ascended(table, config, seed, 4)
     arrays = {name: array.copy() for name, array in MODEL.save(half).items()}
     again = MODEL.load(arrays, table, config)
     streams = Streams.load(streams.save())
@@ -79,12 +79,12 @@ def test_a_saved_ascent_goes_on_bit_for_bit(seed: int, config: ClgpConfig) -> No
 
 
 def test_the_number_of_threads_changes_no_byte(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_rows, "CLIMB", 3)
+    monkeypatch.setattr(new_rows, "ITERATIONS", 3)
     table = mixed_table(np.random.default_rng(seed), 1200)
-    alone, streams = climbed(table, SMALL, seed, 3)
+    alone, streams = ascended(table, SMALL, seed, 3)
     for threads in (1, 2):
         with ThreadPoolExecutor(threads) as pool:
-            together, _ = climbed(table, SMALL, seed, 3, pool)
+            together, _ = ascended(table, SMALL, seed, 3, pool)
             assert bytes_of(together) == bytes_of(alone)
             assert MODEL.bound(together, table, pool) == MODEL.bound(alone, table)
     new = mixed_table(np.random.default_rng(seed + 1), 520)
@@ -97,7 +97,7 @@ def test_the_number_of_threads_changes_no_byte(seed: int, monkeypatch: pytest.Mo
 
 def test_seeds_differ_and_restarts_compare_under_the_same_normals(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 40)
-    one, two = (climbed(table, SMALL, seed + k, 3)[0] for k in (0, 1))
+    one, two = (ascended(table, SMALL, seed + k, 3)[0] for k in (0, 1))
     assert bytes_of(one) != bytes_of(two)
     assert MODEL.bound(one, table) == MODEL.bound(one, table)
     # Neither the run's seed nor how far a restart has come decides on them.
@@ -124,7 +124,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_state_is_rejected(seed: int, name: str) -> None:
     table = mixed_table(np.random.default_rng(seed), 30)
-    state, _ = climbed(table, SMALL, seed, 1)
+    state, _ = ascended(table, SMALL, seed, 1)
     arrays = dict(MODEL.save(state))
     change, words = BROKEN[name]
     arrays[name] = change(arrays[name])
@@ -137,7 +137,7 @@ def test_a_broken_state_is_rejected(seed: int, name: str) -> None:
 
 def test_a_state_of_other_settings_is_rejected(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 30)
-    arrays = MODEL.save(climbed(table, SMALL, seed, 1)[0])
+    arrays = MODEL.save(ascended(table, SMALL, seed, 1)[0])
     for config in (
         ClgpConfig(dimensions=3, inducing=5),
         ClgpConfig(dimensions=2, inducing=6),
@@ -162,7 +162,7 @@ def test_every_row_is_taken_once_a_pass(seed: int, monkeypatch: pytest.MonkeyPat
         return drawn(state, table, rows, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ascent, "drawn_block", seen)
-    state, streams = climbed(table, BATCHES, seed, 0)
+    state, streams = ascended(table, BATCHES, seed, 0)
     assert state.n_batches == 3
     assert state.n_iterations == 12
     done = [MODEL.step(state, table, streams).done for _ in range(12)]
@@ -173,9 +173,21 @@ def test_every_row_is_taken_once_a_pass(seed: int, monkeypatch: pytest.MonkeyPat
     assert not np.array_equal(orders[0], orders[1])
 
 
+def test_a_rows_first_gradient_moves_it_by_the_rate_in_any_batch(seed: int) -> None:
+    """Adam counts the gradients that a row has seen, not the iterations."""
+    table = mixed_table(np.random.default_rng(seed), 40, missing=0.0)
+    state, streams = ascended(table, BATCHES, seed, 1)
+    before = state.places.m.copy()
+    MODEL.step(state, table, streams)
+    moved = np.abs(state.places.m - before)[np.any(state.places.m != before, axis=1)]
+    assert moved.shape[0] == 13
+    rate = rate_at(1, state.n_iterations, BATCHES.learning_rate)
+    np.testing.assert_allclose(moved, rate, rtol=1e-3)
+
+
 def test_a_step_tells_the_bound_it_found(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 40)
-    state, streams = climbed(table, SMALL, seed, 10)
+    state, streams = ascended(table, SMALL, seed, 10)
     fair = MODEL.bound(state, table)
     told = [
         MODEL.step(MODEL.load(MODEL.save(state), table, SMALL), table, Streams(k, 3)).bound
@@ -194,10 +206,12 @@ def test_a_step_goes_uphill_by_adam(seed: int) -> None:
         g = rng.normal(size=3)
         first, second = 0.9 * first + 0.1 * g, 0.99 * second + 0.01 * g * g
         expected = 0.05 * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.99**t)) + 1e-8)
-        np.testing.assert_allclose(moments.climb(g, 0.05, t), expected)
+        np.testing.assert_allclose(moments.ascend(g, 0.05, t), expected)
     some = Moments.of(np.zeros((4, 2)))
     g = rng.normal(size=(2, 2))
-    np.testing.assert_allclose(some.climb(g, 0.1, 1, np.array([2, 0])), 0.1 * np.sign(g), rtol=1e-6)
+    np.testing.assert_allclose(
+        some.ascend(g, 0.1, 1, np.array([2, 0])), 0.1 * np.sign(g), rtol=1e-6
+    )
     assert not some.first[[1, 3]].any()
     np.testing.assert_allclose(some.first[[2, 0]], 0.1 * g)
 
@@ -215,7 +229,7 @@ def test_rates_and_penalties_keep_their_schedule() -> None:
 
 def test_what_is_held_does_not_move(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 40)
-    state, _ = climbed(table, ClgpConfig(dimensions=2, kernel="linear"), seed, 3)
+    state, _ = ascended(table, ClgpConfig(dimensions=2, kernel="linear"), seed, 3)
     slots = table.slots
     assert state.shared.log_rho == 0.0
     assert state.shared.Z.shape == (0, 2)
@@ -226,7 +240,7 @@ def test_what_is_held_does_not_move(seed: int) -> None:
 
 def test_noise_stays_above_its_floor(seed: int) -> None:
     config = ClgpConfig(dimensions=1, learning_rate=1.0, iterations=40)
-    state, _ = climbed(number_table(np.zeros((30, 4))), config, seed, 40)
+    state, _ = ascended(number_table(np.zeros((30, 4))), config, seed, 40)
     assert state.shared.log_noise.min() == np.log(LEAST_NOISE)
 
 
@@ -236,21 +250,21 @@ def test_a_curve_is_followed_where_the_linear_kernel_is_not(seed: int) -> None:
     errors = {}
     for kernel in ("both", "linear"):
         config = ClgpConfig(dimensions=2, inducing=20, iterations=120, kernel=kernel)
-        state, streams = climbed(table, config, seed, 120)
+        state, streams = ascended(table, config, seed, 120)
         mean = MODEL.draw(state, table, streams).law(slice(None)).mean.mean(axis=1)
         errors[kernel] = np.sqrt(np.mean((mean - y)[hidden] ** 2))
     assert errors["both"] < 0.7 * errors["linear"]
 
 
-def test_only_an_ascent_that_is_level_has_settled(seed: int) -> None:
+def test_only_an_ascent_that_is_level_has_converged(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 30)
-    state, _ = climbed(table, SMALL, seed, 1)
+    state, _ = ascended(table, SMALL, seed, 1)
     rng = np.random.default_rng(seed)
     state.bounds = list(-100.0 + rng.normal(size=200))
-    assert MODEL.settled(state)
+    assert MODEL.converged(state)
     assert MODEL.warnings(state) == []
     state.bounds = list(np.linspace(-300.0, -100.0, 200) + rng.normal(size=200))
-    assert not MODEL.settled(state)
+    assert not MODEL.converged(state)
     assert "iterations" in MODEL.warnings(state)[0]
 
 
@@ -367,11 +381,11 @@ def test_a_kernel_without_numbers_is_said(seed: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 6), (40, 1)])
-def test_tables_of_any_shape_climb(seed: int, shape: tuple[int, int]) -> None:
+def test_tables_of_any_shape_ascend(seed: int, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(seed)
     table = number_table(rng.normal(size=shape))
     config = ClgpConfig(iterations=3)
-    state, streams = climbed(table, config, seed, 3)
+    state, streams = ascended(table, config, seed, 3)
     assert np.isfinite(state.bounds).all()
     assert MODEL.draw(state, table, streams).law(slice(None)).mean.shape == (shape[0], 16, shape[1])
 
@@ -383,7 +397,7 @@ def test_columns_that_say_nothing_do_no_harm(seed: int) -> None:
     table = ObservedTable(
         (*kinds, ColumnKind("number")), np.vstack([lower, lower[2:]]), np.vstack([lower, lower[2:]])
     )
-    state, streams = climbed(table, SMALL, seed, 5)
+    state, streams = ascended(table, SMALL, seed, 5)
     assert np.isfinite(state.bounds).all()
     assert MODEL.draw(state, table, streams).law(slice(None)).mean.shape == (20, 16, 3)
 

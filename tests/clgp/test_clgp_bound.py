@@ -19,9 +19,9 @@ from clgp_tables import (
 from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
 
-from glfm_cli.latent.clgp.blocks import Block
+from glfm_cli.latent.clgp.blocks import RowBlock
 from glfm_cli.latent.clgp.bound import (
-    Local,
+    EvaluatedBlock,
     bound_of_rows,
     log_prior,
     moments,
@@ -60,7 +60,7 @@ def test_the_bound_has_the_same_mean_for_any_number_of_samples(seed: int) -> Non
 
 def converged(
     y: Array, x: Array, M: int, linear: bool, rng: np.random.Generator
-) -> tuple[list[Local], Shared, Places, ObservedTable]:
+) -> tuple[list[EvaluatedBlock], Shared, Places, ObservedTable]:
     """Return Gaussian columns at certain places, inducing places among them, q(e) at its best."""
     table = number_table(y)
     shared = random_shared(rng, table, x.shape[1], M, linear)
@@ -310,7 +310,7 @@ def test_the_order_of_rows_changes_nothing(seed: int) -> None:
     order = rng.permutation(10)
     stacked = np.concatenate([order, 10 + order])
     turned = ObservedTable(table.kinds, table.lower[:, order], table.upper[:, order])
-    again = Block(
+    again = RowBlock(
         np.arange(10),
         turned.rows(slice(None)),
         block.places[:, order],
@@ -350,7 +350,7 @@ def test_the_order_of_columns_changes_nothing(seed: int) -> None:
         V=shared.V,
     )
     logits = {0: block.logits[3]}
-    block_again = Block(block.rows, turned.rows(slice(None)), block.places, logits)
+    block_again = RowBlock(block.rows, turned.rows(slice(None)), block.places, logits)
     assert bound([block_again], places, again, turned) == pytest.approx(
         bound([block], places, shared, table), abs=1e-9
     )

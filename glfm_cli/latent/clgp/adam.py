@@ -25,7 +25,7 @@ class Moments:
         """Return moments that have seen nothing."""
         return cls(np.zeros_like(parameters), np.zeros_like(parameters))
 
-    def climb(self, gradient: Array, rate: float, times: int, rows: Array | None = None) -> Array:
+    def ascend(self, gradient: Array, rate: float, times: int, rows: Array | None = None) -> Array:
         """Return the step uphill for the `times`-th gradient, from 1 on, of all or of some rows."""
         at = ... if rows is None else rows
         first = FIRST_DECAY * self.first[at] + (1.0 - FIRST_DECAY) * gradient

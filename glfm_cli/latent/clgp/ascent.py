@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from glfm_cli.latent.clgp.adam import Moments, rate_at
-from glfm_cli.latent.clgp.blocks import Block, cut
-from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, gradient, look
+from glfm_cli.latent.clgp.blocks import RowBlock, cut
+from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate, gradient
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.features import Inducing
 from glfm_cli.latent.clgp.parameters import LEAST_NOISE, MOST_LOG, Places, Shared
@@ -25,7 +25,7 @@ from glfm_cli.latent.clgp.weights import renew_basis, update_weights
 from glfm_cli.latent.latent import Array
 from glfm_cli.streams import ROWS, START, Streams
 
-CLIMBED = ("Z", "log_ell", "log_rho", "log_a", "b", "log_noise", "steps")  # by Adam
+ASCENDED = ("Z", "log_ell", "log_rho", "log_a", "b", "log_noise", "steps")  # by Adam
 RENEWAL = 10  # iterations that V stays
 CAREFUL, CAREFUL_STEP = 5, 0.5  # first iterations, in which q(e) goes half the way
 SOLVES, CAREFUL_SOLVES = 4, 10  # steps of conjugate gradients
@@ -74,12 +74,12 @@ class ClgpState:
 
 
 def begun(config: ClgpConfig, shared: Shared, places: Places) -> ClgpState:
-    """Return a state that has climbed nothing yet."""
+    """Return a state that has made no iteration yet."""
     return ClgpState(
         config=config,
         shared=shared,
         places=places,
-        moments={name: Moments.of(getattr(shared, name)) for name in CLIMBED},
+        moments={name: Moments.of(getattr(shared, name)) for name in ASCENDED},
         row_moments={name: Moments.of(getattr(places, name)) for name in ("m", "log_sd")},
         order=np.arange(places.m.shape[0]),
     )
@@ -99,30 +99,30 @@ def step(
         drawn_block(state, table, part, streams, number) for number, part in enumerate(cut(rows))
     ]
     inducing = Inducing.of(shared)
-    locals_ = look(blocks, places, shared, slots, inducing, pool)
-    bound = scale * bound_of_rows(locals_, places) + bound_of_shared(shared, slots)
+    evaluated = evaluate(blocks, places, shared, slots, inducing, pool)
+    bound = scale * bound_of_rows(evaluated, places) + bound_of_shared(shared, slots)
     t = state.iteration
     if t % RENEWAL == 0:
-        locals_ = renew_basis(shared, locals_)
+        evaluated = renew_basis(shared, evaluated)
     careful = t < CAREFUL
     size = CAREFUL_STEP if careful else 1.0
     if state.n_batches > 1:
         size *= (1.0 + t / RENEWAL) ** -FORGET
     solves = CAREFUL_SOLVES if careful else SOLVES
-    locals_ = update_weights(shared, locals_, slots, scale, size, solves, pool)
+    evaluated = update_weights(shared, evaluated, slots, scale, size, solves, pool)
     penalty = penalty_at(t, state.n_iterations, state.config)
     of_rows, of_shared = gradient(
-        locals_, places, shared, slots, inducing, scale, penalty, of_weights=False, pool=pool
+        evaluated, places, shared, slots, inducing, scale, penalty, of_weights=False, pool=pool
     )
     rate = rate_at(t, state.n_iterations, state.config.learning_rate)
     for name, moments in state.moments.items():
-        moved = getattr(shared, name) + moments.climb(of_shared[name], rate, t + 1)
+        moved = getattr(shared, name) + moments.ascend(of_shared[name], rate, t + 1)
         setattr(shared, name, np.asarray(np.clip(moved, -MOST_LOG, MOST_LOG)))
     shared.log_noise = np.maximum(shared.log_noise, np.log(LEAST_NOISE))
     times = t // state.n_batches + 1
     for name, moments in state.row_moments.items():
         values = getattr(places, name)
-        values[rows] += moments.climb(getattr(of_rows, name), rate, times, rows)
+        values[rows] += moments.ascend(getattr(of_rows, name), rate, times, rows)
     places.log_sd[rows] = np.clip(places.log_sd[rows], -MOST_LOG, 0.0)
     state.bounds.append(bound)
     return AscentStep(bound, state.iteration >= state.n_iterations)
@@ -136,11 +136,11 @@ def penalty_at(iteration: int, n_iterations: int, config: ClgpConfig) -> float:
 
 def drawn_block(
     state: ClgpState, table: ObservedTable, rows: Array, streams: Streams, number: int
-) -> Block:
+) -> RowBlock:
     """Return the block of a number with fresh normals, from the stream of that number."""
     config, Q = state.config, state.places.m.shape[1]
     rng = streams.get(ROWS, number)
-    return Block.drawn(table, rows, config.samples, config.category_samples, Q, rng)
+    return RowBlock.drawn(table, rows, config.samples, config.category_samples, Q, rng)
 
 
 def _next_batch(state: ClgpState, streams: Streams) -> tuple[Array, float]:

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some rows of a table, and T samples of what is integrated by sampling.
 
     rows : (nb,) int;  cells : lower and upper (D, nb)
@@ -46,7 +46,7 @@ class Block:
         category_samples: int,
         n_dimensions: int,
         rng: np.random.Generator,
-    ) -> Block:
+    ) -> RowBlock:
         """Return a block with normals from a random stream."""
         half = rng.standard_normal(((samples + 1) // 2, rows.size, n_dimensions))
         places = np.concatenate([half, -half])[:samples]

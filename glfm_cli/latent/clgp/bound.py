@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glfm_cli.latent.clgp.blocks import Block, each, total
+from glfm_cli.latent.clgp.blocks import RowBlock, each, total
 from glfm_cli.latent.clgp.features import Features, Inducing
 from glfm_cli.latent.clgp.likelihoods import Expected, expected
 from glfm_cli.latent.clgp.parameters import Places, Shared
@@ -30,10 +30,10 @@ LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Local:
+class EvaluatedBlock:
     """A block under given parameters: features, B = Psi V, moments of f, and what cells say."""
 
-    block: Block
+    block: RowBlock
     features: Features
     B: Array
     mean: Array
@@ -41,7 +41,9 @@ class Local:
     cells: Expected
 
     @classmethod
-    def of(cls, block: Block, features: Features, B: Array, shared: Shared, slots: Slots) -> Local:
+    def of(
+        cls, block: RowBlock, features: Features, B: Array, shared: Shared, slots: Slots
+    ) -> EvaluatedBlock:
         """Return a block under given parameters, its features being known."""
         mean, var = moments(features, B, shared)
         cells = expected(block.cells, mean, var, shared, slots, block.logits)
@@ -67,7 +69,7 @@ def moments(features: Features, B: Array, shared: Shared) -> tuple[Array, Array]
     return mean, var
 
 
-def place(block: Block, places: Places, shared: Shared, inducing: Inducing) -> Features:
+def place(block: RowBlock, places: Places, shared: Shared, inducing: Inducing) -> Features:
     """Return the features of a block's samples."""
     return Features.of(places.of(block.rows).sample(block.places), shared, inducing)
 
@@ -102,7 +104,7 @@ class RowsGradient(NamedTuple):
 
 
 def backward(
-    local: Local,
+    local: EvaluatedBlock,
     places: Places,
     shared: Shared,
     inducing: Inducing,
@@ -167,27 +169,27 @@ def finished(
     return sums
 
 
-def look(
-    blocks: Sequence[Block],
+def evaluate(
+    blocks: Sequence[RowBlock],
     places: Places,
     shared: Shared,
     slots: Slots,
     inducing: Inducing,
     pool: ThreadPoolExecutor | None,
-) -> list[Local]:
+) -> list[EvaluatedBlock]:
     """Return all blocks under given parameters."""
 
-    def one(block: Block) -> Local:
+    def one(block: RowBlock) -> EvaluatedBlock:
         features = place(block, places, shared, inducing)
-        return Local.of(block, features, features.Psi @ shared.V, shared, slots)
+        return EvaluatedBlock.of(block, features, features.Psi @ shared.V, shared, slots)
 
     return list(each(pool, one, blocks))
 
 
-def bound_of_rows(locals_: Sequence[Local], places: Places) -> float:
+def bound_of_rows(evaluated: Sequence[EvaluatedBlock], places: Places) -> float:
     """Return the part of the bound that is a sum over rows: of those of some blocks."""
     total = 0.0
-    for local in locals_:
+    for local in evaluated:
         total += local.value() - float(row_penalties(places.of(local.block.rows)).sum())
     return total
 
@@ -198,7 +200,7 @@ def bound_of_shared(shared: Shared, slots: Slots) -> float:
 
 
 def gradient(
-    locals_: Sequence[Local],
+    evaluated: Sequence[EvaluatedBlock],
     places: Places,
     shared: Shared,
     slots: Slots,
@@ -216,7 +218,7 @@ def gradient(
         backward, places=places, shared=shared, inducing=inducing, scale=scale,
         penalty=penalty, of_weights=of_weights,
     )  # fmt: skip
-    parts = list(each(pool, work, locals_))
+    parts = list(each(pool, work, evaluated))
     rows = RowsGradient(
         *(np.concatenate(both) for both in zip(*(p[0] for p in parts), strict=True))
     )

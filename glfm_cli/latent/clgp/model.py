@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from glfm_cli.latent.clgp.ascent import AscentStep, ClgpState, begun, step
-from glfm_cli.latent.clgp.blocks import Block, cut
-from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, look
+from glfm_cli.latent.clgp.blocks import RowBlock, cut
+from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
 from glfm_cli.latent.clgp.features import Inducing
@@ -23,7 +23,7 @@ from glfm_cli.streams import DRAWS, START, Streams
 
 COMPARISONS = 20  # samples of the bound that restarts are compared by
 QUARTER = 4  # the last of so many parts of an ascent should rise no more
-SETTLED = 2.0  # standard errors
+RISE = 2.0  # standard errors
 
 
 class Clgp:
@@ -73,9 +73,9 @@ class Clgp:
         total = bound_of_shared(state.shared, table.slots)
         for number, rows in enumerate(cut(np.arange(table.n_rows))):
             rng = Streams(0, number).get(START)  # no run's seed: as nodes of a rule of integration
-            block = Block.drawn(table, rows, COMPARISONS, config.category_samples, Q, rng)
-            locals_ = look([block], state.places, state.shared, table.slots, inducing, pool)
-            total += bound_of_rows(locals_, state.places)
+            block = RowBlock.drawn(table, rows, COMPARISONS, config.category_samples, Q, rng)
+            evaluated = evaluate([block], state.places, state.shared, table.slots, inducing, pool)
+            total += bound_of_rows(evaluated, state.places)
         return total
 
     def draw(self, state: ClgpState, table: ObservedTable, streams: Streams) -> ClgpDraw:
@@ -90,7 +90,7 @@ class Clgp:
         bound = state.bounds[-1] if state.bounds else -np.inf
         return {"bound": bound, "dimensions_used": float(used)}
 
-    def settled(self, state: ClgpState) -> bool:
+    def converged(self, state: ClgpState) -> bool:
         """Return whether the bound rose in the last quarter by no more than its noise."""
         last = np.array(state.bounds[-max(len(state.bounds) // QUARTER, 4) :])
         if last.size < 4:
@@ -98,11 +98,11 @@ class Clgp:
         half = last.size // 2
         earlier, later = last[:half], last[half:]
         error = np.sqrt(earlier.var() / earlier.size + later.var() / later.size)
-        return bool(later.mean() - earlier.mean() <= SETTLED * error)
+        return bool(later.mean() - earlier.mean() <= RISE * error)
 
     def warnings(self, state: ClgpState) -> list[str]:
         """Return what a user should know of a finished restart."""
-        if not self.settled(state):
+        if not self.converged(state):
             return ["the bound was still rising; raise --set iterations=N"]
         return []
 

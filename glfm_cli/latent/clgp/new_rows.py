@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.latent.clgp.adam import Moments, rate_at
-from glfm_cli.latent.clgp.blocks import Block, cut, each
-from glfm_cli.latent.clgp.bound import Local, backward, moments, place, row_penalties
+from glfm_cli.latent.clgp.blocks import RowBlock, cut, each
+from glfm_cli.latent.clgp.bound import EvaluatedBlock, backward, moments, place, row_penalties
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
 from glfm_cli.latent.clgp.features import Features, Inducing
@@ -23,8 +23,8 @@ from glfm_cli.streams import FOLD, Streams
 
 SCORED = 128  # rows of the fit that are tried as starts
 TOGETHER = 8  # of them at a time: memory
-NEAREST = 3  # of them that are climbed from, beside the origin
-CLIMB, RATE = 60, 0.1  # iterations of a start, and their largest rate
+NEAREST = 3  # of them that are ascended from, beside the origin
+ITERATIONS, RATE = 60, 0.1  # iterations of a start, and their largest rate
 COMPARED = 16  # samples that decide between starts
 
 
@@ -70,8 +70,8 @@ def _placed(
     Q, n = draw.places.m.shape[1], rows.size
     own = np.arange(n)
 
-    def drawn(samples: int) -> Block:
-        block = Block.drawn(table, rows, samples, config.category_samples, Q, rng)
+    def drawn(samples: int) -> RowBlock:
+        block = RowBlock.drawn(table, rows, samples, config.category_samples, Q, rng)
         return replace(block, rows=own)
 
     starts = _starts(draw, drawn, inducing, n)
@@ -79,15 +79,15 @@ def _placed(
     best, value = Places(np.zeros((n, Q)), np.zeros((n, Q))), np.full(n, -np.inf)
     for m in starts:
         places = Places(m.copy(), np.full((n, Q), np.log(FIRST_SD)))
-        climbs = {name: Moments.of(m) for name in ("m", "log_sd")}
-        for t in range(CLIMB):
-            local = _local(draw, drawn(config.samples), places, inducing)
+        moments_of = {name: Moments.of(m) for name in ("m", "log_sd")}
+        for t in range(ITERATIONS):
+            local = _evaluated(draw, drawn(config.samples), places, inducing)
             g, _ = backward(local, places, draw.shared, inducing, 1.0, 1.0, of_weights=False)
-            rate = rate_at(t, CLIMB, RATE)
-            places.m += climbs["m"].climb(g.m, rate, t + 1)
-            places.log_sd += climbs["log_sd"].climb(g.log_sd, rate, t + 1)
+            rate = rate_at(t, ITERATIONS, RATE)
+            places.m += moments_of["m"].ascend(g.m, rate, t + 1)
+            places.log_sd += moments_of["log_sd"].ascend(g.log_sd, rate, t + 1)
             places.log_sd = np.clip(places.log_sd, -MOST_LOG, 0.0)
-        reached = _local(draw, judge, places, inducing).rows() - row_penalties(places)
+        reached = _evaluated(draw, judge, places, inducing).rows() - row_penalties(places)
         better = reached > value
         value = np.where(better, reached, value)
         best.m[better], best.log_sd[better] = places.m[better], places.log_sd[better]
@@ -95,9 +95,9 @@ def _placed(
 
 
 def _starts(
-    draw: ClgpDraw, drawn: Callable[[int], Block], inducing: Inducing, n: int
+    draw: ClgpDraw, drawn: Callable[[int], RowBlock], inducing: Inducing, n: int
 ) -> list[Array]:
-    """Return the places (n, Q) to climb from: of the fit's rows that explain cells best, and 0."""
+    """Return the places (n, Q) to ascend from: of the fit's rows that explain cells best, and 0."""
     N, Q = draw.places.m.shape
     origin = [np.zeros((n, Q))]
     tried = draw.places.m[np.unique(np.linspace(0, N - 1, min(SCORED, N)).astype(np.intp))]
@@ -117,7 +117,9 @@ def _starts(
     return [tried[row] for row in first] + origin
 
 
-def _local(draw: ClgpDraw, block: Block, places: Places, inducing: Inducing) -> Local:
+def _evaluated(
+    draw: ClgpDraw, block: RowBlock, places: Places, inducing: Inducing
+) -> EvaluatedBlock:
     """Return a block under a draw."""
     features = place(block, places, draw.shared, inducing)
-    return Local.of(block, features, features.Psi @ draw.shared.V, draw.shared, draw.slots)
+    return EvaluatedBlock.of(block, features, features.Psi @ draw.shared.V, draw.shared, draw.slots)

@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.latent.clgp.blocks import each
-from glfm_cli.latent.clgp.bound import Local
+from glfm_cli.latent.clgp.bound import EvaluatedBlock
 from glfm_cli.latent.clgp.parameters import Shared
 from glfm_cli.latent.clgp.table import Slots
 from glfm_cli.latent.latent import Array
@@ -32,28 +32,28 @@ HALVINGS = 4
 ROUNDING = 1e-9  # of a column's part of the bound
 
 
-def renew_basis(shared: Shared, locals_: Sequence[Local]) -> list[Local]:
+def renew_basis(shared: Shared, evaluated: Sequence[EvaluatedBlock]) -> list[EvaluatedBlock]:
     """Turn V to the eigenvectors of Psi'Psi, and what is known of blocks with it.
 
     The variances in the new V are those that the old family has there.
     """
-    moment = sum(local.features.Psi.T @ local.features.Psi for local in locals_)
+    moment = sum(local.features.Psi.T @ local.features.Psi for local in evaluated)
     V = np.ascontiguousarray(np.linalg.eigh(moment)[1])
     turn = (V.T @ shared.V) ** 2
     shared.log_c = 0.5 * np.log(np.exp(2.0 * shared.log_c) @ turn.T)
     shared.V = V
-    return [replace(local, B=local.features.Psi @ V) for local in locals_]
+    return [replace(local, B=local.features.Psi @ V) for local in evaluated]
 
 
 def update_weights(
     shared: Shared,
-    locals_: Sequence[Local],
+    evaluated: Sequence[EvaluatedBlock],
     slots: Slots,
     scale: float,
     step: float,
     n_solves: int,
     pool: ThreadPoolExecutor | None,
-) -> list[Local]:
+) -> list[EvaluatedBlock]:
     """Move mu and log_c by a natural gradient step of size `step`; return the blocks after it.
 
     Parameters
@@ -62,56 +62,58 @@ def update_weights(
     n_solves : steps of conjugate gradients, each of O(n P S)
     """
     mu, log_c = shared.mu, shared.log_c
-    before = column_bounds(shared, locals_, slots, scale)
-    shared.mu, shared.log_c = newton(shared, locals_, scale, step, n_solves, pool)
+    before = column_bounds(shared, evaluated, slots, scale)
+    shared.mu, shared.log_c = newton(shared, evaluated, scale, step, n_solves, pool)
 
-    def again(local: Local) -> Local:
-        return Local.of(local.block, local.features, local.B, shared, slots)
+    def again(local: EvaluatedBlock) -> EvaluatedBlock:
+        return EvaluatedBlock.of(local.block, local.features, local.B, shared, slots)
 
     for _ in range(HALVINGS):
-        locals_ = list(each(pool, again, locals_))
-        after = column_bounds(shared, locals_, slots, scale)
+        evaluated = list(each(pool, again, evaluated))
+        after = column_bounds(shared, evaluated, slots, scale)
         fell = (after < before - ROUNDING * np.abs(before))[slots.column]
         if not fell.any():
-            return locals_
+            return evaluated
         shared.mu = np.where(fell, 0.5 * (shared.mu + mu), shared.mu)
         shared.log_c = np.where(fell[:, None], 0.5 * (shared.log_c + log_c), shared.log_c)
-    return list(each(pool, again, locals_))
+    return list(each(pool, again, evaluated))
 
 
-def column_bounds(shared: Shared, locals_: Sequence[Local], slots: Slots, scale: float) -> Array:
+def column_bounds(
+    shared: Shared, evaluated: Sequence[EvaluatedBlock], slots: Slots, scale: float
+) -> Array:
     """Return the part of the bound (D,) that each column has, given the places."""
-    share = scale / locals_[0].block.samples
+    share = scale / evaluated[0].block.samples
     squares = np.sum(shared.mu**2, axis=0)
     squares = squares + np.sum(np.exp(2.0 * shared.log_c) - 1.0 - 2.0 * shared.log_c, axis=1)
     penalty = np.bincount(slots.column, 0.5 * squares, minlength=len(slots.kinds))
-    return share * sum(local.cells.columns for local in locals_) - penalty
+    return share * sum(local.cells.columns for local in evaluated) - penalty
 
 
 def newton(
     shared: Shared,
-    locals_: Sequence[Local],
+    evaluated: Sequence[EvaluatedBlock],
     scale: float,
     step: float,
     n_solves: int,
     pool: ThreadPoolExecutor | None,
 ) -> tuple[Array, Array]:
     """Return mu and log_c after a natural gradient step."""
-    share = scale / locals_[0].block.samples
+    share = scale / evaluated[0].block.samples
     a = np.exp(shared.log_a)
 
-    def slopes(local: Local) -> tuple[Array, Array]:
+    def slopes(local: EvaluatedBlock) -> tuple[Array, Array]:
         cells, B = local.cells, local.B
         return local.features.Psi.T @ cells.g1, cells.g2.T @ (B * B)
 
     def lambda_times(D: Array) -> Array:
-        def one(local: Local) -> Array:
+        def one(local: EvaluatedBlock) -> Array:
             Psi: Array = local.features.Psi
             return Psi.T @ (local.cells.curvature * (Psi @ D))
 
-        return D + share * (a * a) * sum(each(pool, one, locals_))
+        return D + share * (a * a) * sum(each(pool, one, evaluated))
 
-    sums = list(each(pool, slopes, locals_))
+    sums = list(each(pool, slopes, evaluated))
     g = share * a * sum(part[0] for part in sums) - shared.mu
     # Sampled logits may have a convex row; no sum of them is.
     precision = 1.0 - 2.0 * share * (a * a)[:, None] * sum(part[1] for part in sums)
