@@ -29,6 +29,7 @@ ASCENDED = ("Z", "log_ell", "log_rho", "log_a", "b", "log_noise", "steps")  # by
 RENEWAL = 10  # iterations that V stays
 CAREFUL, CAREFUL_STEP = 5, 0.5  # first iterations, in which q(e) goes half the way
 SOLVES, CAREFUL_SOLVES = 4, 10  # steps of conjugate gradients
+ROW_RATE = 0.1  # the largest rate of rows, where batches see each row seldom
 FORGET = 0.6  # power by which the steps of q(e) become smaller, where batches are looked at
 
 
@@ -120,9 +121,10 @@ def step(
         setattr(shared, name, np.asarray(np.clip(moved, -MOST_LOG, MOST_LOG)))
     shared.log_noise = np.maximum(shared.log_noise, np.log(LEAST_NOISE))
     times = t // state.n_batches + 1
+    faster = min(state.n_batches, max(1.0, ROW_RATE / state.config.learning_rate))
     for name, moments in state.row_moments.items():
         values = getattr(places, name)
-        values[rows] += moments.ascend(getattr(of_rows, name), rate, times, rows)
+        values[rows] += moments.ascend(getattr(of_rows, name), rate * faster, times, rows)
     places.log_sd[rows] = np.clip(places.log_sd[rows], -MOST_LOG, 0.0)
     state.bounds.append(bound)
     return AscentStep(bound, state.iteration >= state.n_iterations)
