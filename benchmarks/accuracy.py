@@ -32,7 +32,7 @@ from paper_figures import load
 from glfm_cli import Evaluation, evaluate
 from glfm_cli.completion.prepare import CHAINS
 from glfm_cli.errors import GlfmError
-from glfm_cli.executors import available_threads
+from glfm_cli.inference.executors import available_threads
 
 PEERS = Path(__file__).resolve().parent / "peers"
 PROGRAMS = {"copula": "copula.py", "extra-trees": "extra_trees.py"}
@@ -46,8 +46,8 @@ def install_peers(folder: Path) -> dict[str, str]:
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not python.exists():
         venv.create(folder, with_pip=True)
-        wanted = ["-r", str(PEERS / "requirements.txt")]
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
+        requested = ["-r", str(PEERS / "requirements.txt")]
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requested], check=True)
     places = "{input} {types} {output} {seed}"
     return {
         name: f"{shlex.join([str(python), str(PEERS / file)])} {places}"

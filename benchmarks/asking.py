@@ -35,12 +35,12 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.acquisition.cells import PairCells, gains_alone
 from glfm_cli.acquisition.greedy import choose
-from glfm_cli.chain import Chain, spans_of, start_chain
+from glfm_cli.completion.matrix import Pairs
 from glfm_cli.encoding import Ids
-from glfm_cli.matrices import Pairs
+from glfm_cli.inference.chain import Chain, spans_of, start_chain
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.sampling import Problem
 from glfm_cli.plots.style import drawing, save
-from glfm_cli.posterior import Draw, Posterior
-from glfm_cli.sampling import Problem
 from glfm_cli.streams import Streams
 
 Array = np.ndarray

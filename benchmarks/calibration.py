@@ -30,7 +30,7 @@ from glfm_cli.evaluation.masks import draw_mask
 from glfm_cli.evaluation.methods import Sampling, choose_methods
 from glfm_cli.evaluation.scoring import Score, score_all, spans
 from glfm_cli.evaluation.task import Prediction, hide
-from glfm_cli.executors import available_threads
+from glfm_cli.inference.executors import available_threads
 from glfm_cli.io import read_table
 from glfm_cli.schema import read_schema
 

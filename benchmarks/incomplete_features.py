@@ -48,7 +48,7 @@ from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import auc
 from glfm_cli.classification.task import Task, make_task
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.executors import available_threads, team
+from glfm_cli.inference.executors import available_threads, thread_pool
 from glfm_cli.io import read_table
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links.link import LinkConfig
@@ -136,7 +136,7 @@ def trial(
         train, test = take(columns, inside), take(columns, outside)
         y, truth = task.code[inside], task.code[outside]
         scores = {} if said.only else rivals(train, y, test, said.tuned, seed)
-        with team(said.threads) as pool:
+        with thread_pool(said.threads) as pool:
             model = fit_classifier(
                 train, y, 2, configs["model"], LinkConfig(),
                 chains=said.chains, seed=seed, pool=pool,

@@ -27,7 +27,7 @@ from glfm_cli.classification.folds import CrossValidation, cross_validate
 from glfm_cli.classification.scores import BINS, calibration_error
 from glfm_cli.classification.task import make_task
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.executors import available_threads, team
+from glfm_cli.inference.executors import available_threads, thread_pool
 from glfm_cli.io import read_table
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links.link import LinkConfig
@@ -139,7 +139,7 @@ def main() -> None:
 
     for name, columns, code, n_levels in problems:
         shown, _ = hide(columns, said.hidden, np.random.default_rng([said.seed, 7]))
-        with team(said.threads) as pool:
+        with thread_pool(said.threads) as pool:
             done: CrossValidation = cross_validate(
                 shown, code, n_levels, IqgmeConfig(), LinkConfig(), n_folds=said.folds,
                 chains=said.chains, seed=said.seed, pool=pool,

@@ -24,13 +24,13 @@ import tracemalloc
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.chain import Chain, start_chain
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Entries
-from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.inference.chain import Chain, start_chain
+from glfm_cli.inference.sampling import Problem
+from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Entries
 from glfm_cli.links.link import LinkConfig, make_link
-from glfm_cli.sampling import Problem
 from glfm_cli.schema import Column, ColumnType
 from glfm_cli.streams import Streams
 

@@ -5,7 +5,7 @@
 For every NAME.csv(.gz) with NAME.types.yaml in FOLDER (`sample_data` by default): a fifth of the
 rows is held out and 30 % of its observed cells are hidden. They are completed twice: by a fit of
 all rows together, and by a fit of the other rows alone into which the held-out ones are folded.
-Printed for each table is the error of the hidden cells, as in docs/accuracy.md: root mean square
+Printed for each table is the error of the hidden cells, as in docs/measured: root mean square
 error over the column's range, share of wrong labels, rank distance over the levels less one; mean
 over columns. Beside it the error of the column's mean, median or mode, and seconds of processor
 time: of both fits, and of folding in.
@@ -25,12 +25,12 @@ import numpy as np
 from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, Fitted, prepare
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
-from glfm_cli.executors import available_threads
-from glfm_cli.folding import SWEEPS
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.folding import SWEEPS
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import predict
+from glfm_cli.inference.sampling import sample
 from glfm_cli.io import read_table
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import predict
-from glfm_cli.sampling import sample
 from glfm_cli.schema import read_schema
 
 HELD_OUT = 0.2
@@ -46,7 +46,7 @@ def part(data: Data, rows: np.ndarray, hidden: np.ndarray | None = None) -> Data
         if hidden is not None:
             x[hidden[:, d]] = np.nan
         seen = ~np.isnan(x)
-        columns.append(dataclasses.replace(encoded, x=x, observed=seen, wanted=~seen))
+        columns.append(dataclasses.replace(encoded, x=x, observed=seen, requested=~seen))
     return dataclasses.replace(data, n_rows=rows.size, columns=tuple(columns))
 
 

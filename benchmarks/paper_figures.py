@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli import Evaluation, evaluate, read_table
+from glfm_cli import Evaluation, evaluate, plot_evaluation, read_table
 from glfm_cli.cli.evaluate_text import grid_text
 from glfm_cli.evaluation.grids import headline_grids, opening
-from glfm_cli.executors import available_threads
+from glfm_cli.inference.executors import available_threads
 
 METHODS = ("glfm", "sibp", "mean")
 
@@ -83,7 +83,7 @@ def main() -> None:
         if done.stopped:
             raise SystemExit("interrupted; the same command goes on")
         for kind in ("error", "columns", "log_score", "column_log_scores"):
-            done.plot(arguments.out / f"{name}-{kind}.png", kind=kind)
+            plot_evaluation(done, arguments.out / f"{name}-{kind}.png", kind=kind)
         print(report(name, done), flush=True)
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.completion.matrix import Pairs, plan_matrix
+from glfm_cli.completion.matrix.pairs import seen_at
 from glfm_cli.encoding import encode_triplets
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.matrices import Pairs, plan_matrix
-from glfm_cli.matrices.pairs import seen_at
-from glfm_cli.predictive import log_scores
+from glfm_cli.inference.predictive import log_scores
+from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.schema import Schema
 
 Array = np.ndarray

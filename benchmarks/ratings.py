@@ -36,10 +36,10 @@ import pyarrow.parquet as pq
 from matrix_speed import install
 from scipy import sparse
 
+from glfm_cli.completion.matrix import MatrixCompletion, Pairs, plan_matrix, predict_pairs
+from glfm_cli.completion.matrix.pairs import seen_at
 from glfm_cli.encoding import encode_triplets
-from glfm_cli.matrices import MatrixCompletion, Pairs, plan_matrix, predict_pairs
-from glfm_cli.matrices.pairs import seen_at
-from glfm_cli.predictive import log_scores
+from glfm_cli.inference.predictive import log_scores
 from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 

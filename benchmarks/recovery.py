@@ -24,14 +24,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Entries
-from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.inference.posterior import Draw
+from glfm_cli.inference.sampling import Plan, Problem, sample
+from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Entries
 from glfm_cli.links.link import LinkConfig, make_link
 from glfm_cli.links.margins import Smooth
 from glfm_cli.links.shapes import Identity
-from glfm_cli.posterior import Draw
-from glfm_cli.sampling import Plan, Problem, sample
 from glfm_cli.schema import Column, ColumnType
 
 Array = np.ndarray

@@ -30,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from glfm_cli import plot_tasks
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import auc
@@ -218,7 +219,7 @@ def main() -> None:
                 line += f"   {name} {np.mean([means[name] for means, _ in found]):.2f}"
             similar = [np.array([one.similarity(), one.nearness()]) for _, one in found]
             if said.figure is not None:
-                found[0][1].plot(said.figure)
+                plot_tasks(found[0][1], said.figure)
                 said.figure = None
             for k in range(2):
                 each = float(np.mean([groups_told(one[k], problem.group) for one in similar]))

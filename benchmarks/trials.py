@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.special import log_ndtr, logsumexp
 
+from glfm_cli.completion.matrix import MatrixCompletion, plan_matrix
 from glfm_cli.encoding import encode_triplets
-from glfm_cli.executors import available_threads
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.matrices import MatrixCompletion, plan_matrix
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 

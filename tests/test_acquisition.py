@@ -15,9 +15,9 @@ from glfm_cli import GlfmError, Schema, impute, suggest
 from glfm_cli.acquisition import greedy
 from glfm_cli.acquisition.cells import TableCells, gains_alone
 from glfm_cli.acquisition.greedy import Group, choose, gains, in_order
+from glfm_cli.arrays import Array
 from glfm_cli.completion import DEFAULTS, prepare
-from glfm_cli.latent.latent import Array
-from glfm_cli.sampling import sample
+from glfm_cli.inference.sampling import sample
 
 FEW = {"chains": 2, "warmup": 5, "draws": 8, "threads": 1}
 

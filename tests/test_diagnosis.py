@@ -15,7 +15,7 @@ from glfm_cli.diagnosis import Compared, Diagnosis, check_columns, diagnose_fit
 from glfm_cli.diagnosis.check import ColumnCheck
 from glfm_cli.diagnosis.diagnose import _relative
 from glfm_cli.encoding import Data
-from glfm_cli.predictive import predict
+from glfm_cli.inference.predictive import predict
 from glfm_cli.store import Fit
 
 N = 120
@@ -138,8 +138,8 @@ def test_the_least_certain_cells_are_gaps_the_worst_first(fit: Fit, result: Diag
     assert len(result.uncertain) == 10
     spreads = [cell.uncertainty for cell in result.uncertain]
     assert spreads == sorted(spreads, reverse=True)
-    wanted = set(np.flatnonzero(fit.data.columns[1].wanted) + 1)
-    assert {cell.row for cell in result.uncertain} <= wanted
+    requested = set(np.flatnonzero(fit.data.columns[1].requested) + 1)
+    assert {cell.row for cell in result.uncertain} <= requested
     assert {cell.column for cell in result.uncertain} == {"other"}
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glfm_cli.diagnostics import (
-    Array,
+from glfm_cli.arrays import Array
+from glfm_cli.inference.diagnostics import (
     Flag,
     diagnose,
     ess_bulk,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glfm_cli.chain import Chain, Problem, start_chain
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.effects import move_intercepts, slice_draw
-from glfm_cli.latent.latent import Array, Entries
-from glfm_cli.latent.lowrank import BsvdConfig
-from glfm_cli.latent.matrix import team
+from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.latent.bsvd.effects import move_intercepts, slice_draw
+from glfm_cli.latent.bsvd.matrix import thread_pool
+from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Entries
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.streams import Streams
 
@@ -46,7 +47,7 @@ def test_means_of_cells_move_with_the_intercepts(seed: int) -> None:
         chain.sweep(adapt=True)
     state = chain.state
     before = state.G_C.copy(), state.G_R.copy(), state.tau.copy()
-    with team(1) as each:
+    with thread_pool(1) as each:
         y = state.matrix.values(chain.cells.y)
         move_intercepts(state, y, np.random.default_rng(seed), each)
     ratio = (state.G_C / before[0])[:, 0]

@@ -50,7 +50,7 @@ def completed(table: pa.Table, said: Any, *fills: float) -> list[Any]:
     again = encode(result, schema(said)).columns[0]
     seen = data.columns[0].observed
     assert np.array_equal(again.x[seen], data.columns[0].x[seen]) or data.columns[0].levels
-    assert not again.wanted.any()
+    assert not again.requested.any()
     return result.column("v").to_pylist()
 
 
@@ -76,18 +76,19 @@ def test_numbers_are_read_exactly(numbers: list[float]) -> None:
         ("inf", "missing:"),
         ("-Infinity", "missing:"),
         ("1e400", "scale the column"),
-        ("1,5", "decimal points"),
-        ("1.234,5", "decimal points"),
+        ("1,5", '`decimal: ","`'),
+        ("1.234,5", '`thousands: "."`'),
         ("1,234,567", "thousands"),
         ("1,234.5", "thousands"),
-        ("1,234", "separates thousands"),
+        ("1,234", '`thousands: ","`, or `decimal: ","`'),
         ("1 234", "thousands"),
         ("12%", "percent"),
-        ("$12.50", "currency"),
+        ("$12.50", "`unit: $`"),
+        ("148 cm", "unit"),
         ("2020-01-31", "Dates"),
         ("12:30", "Dates"),
         ("0x1F", "missing:"),
-        ("1_000", "thousands"),
+        ("1_000", "missing:"),
         ("1e", "missing:"),
         ("--1", "missing:"),
         ("1 2", "missing:"),
@@ -162,31 +163,31 @@ def test_codes_match_as_text_and_as_numbers() -> None:
     said = {"type": "real", "missing": ["-9", "NA", {"value": "-1", "impute": False}]}
     column = only(csv("-9", "-9.0", "NA", " NA ", "-1", "-1.00", "", "2"), said)
     assert column.observed.tolist() == [False] * 7 + [True]
-    assert column.wanted.tolist() == [True, True, True, True, False, False, True, False]
+    assert column.requested.tolist() == [True, True, True, True, False, False, True, False]
 
 
 def test_codes_match_levels_as_text() -> None:
     said = {"type": "categorical", "missing": ["?", {"value": "-1", "impute": False}]}
     column = only(csv("a", "?", "-1", "-1.0", " ? ", ""), said)
-    assert column.wanted.tolist() == [False, True, False, False, True, True]
+    assert column.requested.tolist() == [False, True, False, False, True, True]
     assert column.levels == ("a",)
 
 
 def test_codes_match_typed_numbers() -> None:
     table = pa.table({"v": pa.array([1.5, -9.0, None, NAN], pa.float32())})
     said = {"type": "real", "missing": [{"value": "-9", "impute": False}]}
-    assert only(table, said).wanted.tolist() == [False, False, True, True]
+    assert only(table, said).requested.tolist() == [False, False, True, True]
 
 
 def test_empty_cells_can_be_left_alone() -> None:
     said = {"type": "real", "missing": [{"value": "", "impute": False}, "NA"]}
-    assert only(csv("1", "", "NA"), said).wanted.tolist() == [False, False, True]
+    assert only(csv("1", "", "NA"), said).requested.tolist() == [False, False, True]
 
 
 def test_predictors_are_never_wanted() -> None:
     column = only(csv("1", "", "3"), {"type": "real", "role": "predictor"})
     assert column.observed.tolist() == [True, False, True]
-    assert not column.wanted.any()
+    assert not column.requested.any()
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,7 @@ def test_listed_levels_give_the_codes() -> None:
 def test_integral_levels_are_the_same_in_every_type(array: pa.Array) -> None:
     column = only(pa.table({"v": array}), {"type": "categorical", "levels": ["11", "12", "13"]})
     assert column.x[:2].tolist() == [0, 1]
-    assert column.wanted.tolist() == [False, False, True]
+    assert column.requested.tolist() == [False, False, True]
 
 
 def test_levels_of_other_types_are_their_text() -> None:
@@ -542,7 +543,7 @@ def random_fills(data: Data, wild: bool) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
     fills = {}
     for encoded in data.columns:
-        n = int(encoded.wanted.sum())
+        n = int(encoded.requested.sum())
         if encoded.levels:
             fills[encoded.column.name] = rng.integers(len(encoded.levels), size=n).astype(float)
         else:

@@ -82,12 +82,12 @@ def test_results_do_not_depend_on_the_number_of_jobs(table: pa.Table) -> None:
 def test_a_method_scores_the_same_in_any_company(table: pa.Table) -> None:
     alone = quick(table, methods=["draw"], rates=[0.4], repeats=1)
     among = quick(table, methods=["mean", "draw"])
-    wanted = [
+    requested = [
         row
         for row in without_cost(among.to_table())
         if (row["method"], row["rate"], row["repeat"]) == ("draw", 0.4, 0)
     ]
-    assert without_cost(alone.to_table()) == wanted
+    assert without_cost(alone.to_table()) == requested
 
 
 def test_a_seed_changes_what_is_hidden(table: pa.Table) -> None:

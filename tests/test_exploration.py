@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from glfm_cli import Exploration, explore
-from glfm_cli.diagnostics import diagnose
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
@@ -25,6 +24,7 @@ from glfm_cli.exploration.result import Remainder
 from glfm_cli.exploration.scales import Profile
 from glfm_cli.exploration.stability import correlations
 from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
+from glfm_cli.inference.diagnostics import diagnose
 
 SHORT: dict[str, Any] = {"chains": 3, "warmup": 40, "draws": 6, "threads": 1}
 N_ROWS = 200

@@ -8,9 +8,9 @@ import pytest
 
 from glfm_cli import GlfmError, explore_matrix, impute
 from glfm_cli.exploration.lowrank import components, effects, explained, variance
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.lowrank_draw import BsvdDraw, Parts
-from glfm_cli.posterior import Draw, Posterior
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.latent.bsvd.draw import BsvdDraw, Parts
+from glfm_cli.latent.bsvd.sampler import Bsvd
 
 RATINGS = {"columns": {"u": "row", "i": "column", "r": {"type": "real", "role": "value"}}}
 FEW = {"chains": 2, "warmup": 40, "draws": 15, "threads": 1}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glfm_cli.chain import Chain, Problem, start_chain
-from glfm_cli.latent.bsvd import COMPONENTS, Bsvd
-from glfm_cli.latent.latent import Array, Entries
-from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.sampler import COMPONENTS, Bsvd
+from glfm_cli.latent.model import Entries
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links

@@ -23,7 +23,7 @@ from glfm_cli.latent.iqgme import (
     fit_experts,
     label_law,
 )
-from glfm_cli.latent.iqgme.climb import rise_of
+from glfm_cli.latent.iqgme.ascent import rise_of
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import Full, local_step
 from glfm_cli.latent.iqgme.gates import Placed

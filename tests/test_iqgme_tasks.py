@@ -16,16 +16,16 @@ from glfm_cli.latent.iqgme import (
     Between,
     Experts,
     IqgmeConfig,
-    OwnRules,
     Rows,
+    TaskDeviations,
     fit_tasks,
     label_law,
 )
+from glfm_cli.latent.iqgme.deviation_scale import FOLDS, GRID, ROUNDS, choose_omega
 from glfm_cli.latent.iqgme.forms import forms_of
-from glfm_cli.latent.iqgme.left_out import left_out_score
+from glfm_cli.latent.iqgme.left_out_labels import left_out_score
 from glfm_cli.latent.iqgme.local import Terms, complete_block
 from glfm_cli.latent.iqgme.merges import candidates, evidence
-from glfm_cli.latent.iqgme.own_scale import FOLDS, GRID, ROUNDS, choose_omega
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, task_step, told_by_labels
 
@@ -127,7 +127,7 @@ class Frozen:
         return float(total)
 
 
-def plain_own_bound(prior: Prior, own: OwnRules) -> float:
+def plain_own_bound(prior: Prior, own: TaskDeviations) -> float:
     """Return what tasks' own rules add to the bound, term by term."""
     total = gamma_terms(prior.o1, prior.o2, own.a, own.b)
     J, K, size = own.mv.shape
@@ -164,7 +164,7 @@ def test_the_bound_of_tasks_is_that_written_out(frozen: Frozen, with_own: Frozen
 # Rules of tasks' own ---------------------------------------------------------------------------
 
 
-def label_part(one: Frozen, q: Experts, own: OwnRules) -> float:
+def label_part(one: Frozen, q: Experts, own: TaskDeviations) -> float:
     """Return all that depends on rules, shared and own: the rows' part given their sums, too."""
     assert one.own_sums is not None
     total = q._weights(one.prior) + own.bound(one.prior)
@@ -176,7 +176,7 @@ def label_part(one: Frozen, q: Experts, own: OwnRules) -> float:
     return total
 
 
-def settled(one: Frozen) -> tuple[Experts, OwnRules]:
+def settled(one: Frozen) -> tuple[Experts, TaskDeviations]:
     """Return rules where updates have come to rest, given the sums."""
     q, own = copy.deepcopy(one.q), one.own
     assert own is not None

@@ -10,21 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glfm_cli import chain as chains
 from glfm_cli._kernels import _bsvd
-from glfm_cli.chain import Chain, Problem, start_chain
+from glfm_cli.arrays import Array
 from glfm_cli.completion.prepare import prepare
+from glfm_cli.inference import chain as chains
+from glfm_cli.inference.chain import Chain, Problem, start_chain
 from glfm_cli.io import read_table
-from glfm_cli.latent import matrix as storage
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Array, Cells, Entries
-from glfm_cli.latent.lowrank import BsvdConfig, Regression
-from glfm_cli.latent.lowrank_draw import BsvdDraw
-from glfm_cli.latent.matrix import Matrix, team
+from glfm_cli.latent.bsvd import matrix as storage
+from glfm_cli.latent.bsvd.draw import BsvdDraw
+from glfm_cli.latent.bsvd.matrix import Matrix, thread_pool
+from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Cells, Entries
 from glfm_cli.links.constants import constants_of
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
+
+pytestmark = pytest.mark.kernels
 
 
 def cells_of(y: Array, observed: Array, weight: Array | None = None) -> Cells:
@@ -100,7 +103,7 @@ def test_units_have_the_normal_conditional_of_a_weighted_regression(
     precision = rng.gamma(2.0, size=n), rng.gamma(2.0, size=n_other)
     prior, linear = np.array([1.0, 2.0, 0.5]), np.array([0.0, 1.0, -1.0])
     regression = Regression(precision, own, other, H, prior, linear)
-    with team(1) as each:
+    with thread_pool(1) as each:
         found = regression.solve(side, matrix.weight, matrix.values(cells.y), rng, each)
     Y, W = (cells.y, cells.weight * cells.observed)
     Y, W = (Y, W) if by_row else (Y.T, W.T)

@@ -9,11 +9,11 @@ import pytest
 from iqgme_problems import Array
 from scipy.stats import multivariate_normal
 
-from glfm_cli._kernels._iqgme import place_rows
-from glfm_cli.chain import Problem, start_chain
+from glfm_cli._kernels._mixture import place_rows
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.iqgme.mixture import Iqgme, MixtureConfig, MixtureDraw, _law
-from glfm_cli.latent.latent import Sizes
+from glfm_cli.inference.chain import Problem, start_chain
+from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureDraw, _law
+from glfm_cli.latent.model import Sizes
 from glfm_cli.streams import Streams
 
 
@@ -97,7 +97,9 @@ def chain_of(seed: int) -> Any:
     xs = (rng.normal(3, 2, 30), rng.integers(4, size=30) * 1.0, rng.integers(3, size=30) * 1.0)
     for x in xs:
         x[rng.random(30) < 0.2] = np.nan
-    chain = start_chain(Problem(Iqgme(), MixtureConfig(experts=4), links, xs), Streams(seed, 0))
+    chain = start_chain(
+        Problem(Mixture(), MixtureConfig(components=4), links, xs), Streams(seed, 0)
+    )
     for _ in range(5):
         chain.sweep(adapt=True)
     return chain
@@ -105,7 +107,7 @@ def chain_of(seed: int) -> Any:
 
 def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
     chain = chain_of(seed)
-    model, draw = Iqgme(), Iqgme().draw(chain.state)
+    model, draw = Mixture(), Mixture().draw(chain.state)
     N, S = draw.eta.shape
     again = model.unpack(model.pack(draw), Sizes(N, S, 3))
     for name, value in vars(draw).items():
@@ -116,6 +118,6 @@ def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
 
 
 def test_settings_out_of_range_are_said() -> None:
-    for name, value in (("experts", 0), ("noise_rate", 0.0), ("expert_degrees", 1.0)):
+    for name, value in (("components", 0), ("noise_rate", 0.0), ("component_degrees", 1.0)):
         with pytest.raises(UsageError, match=name):
             MixtureConfig(**{name: value})

@@ -106,7 +106,7 @@ def test_versions_come_from_the_draws_they_name(completion: Any) -> None:
     """Given its draw, a completed level has that draw's probabilities."""
     posterior = completion.posterior
     (d,) = [i for i, e in enumerate(completion.data.columns) if e.column.name == "city"]
-    rows = np.flatnonzero(completion.data.columns[d].wanted)
+    rows = np.flatnonzero(completion.data.columns[d].requested)
     versions = completion.multiple(12)
     assert sorted(versions.chosen) == [(c, t) for c in range(2) for t in range(6)]
     start, end = posterior.spans[d]

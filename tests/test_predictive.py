@@ -11,15 +11,17 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from glfm_cli import predictive
-from glfm_cli.cell_traces import TRACED_CELLS, trace_cells
-from glfm_cli.chain import spans_of
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.latent.latent import EtaLaw
+from glfm_cli.inference import predictive
+from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
+from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
+from glfm_cli.latent.model import EtaLaw
 from glfm_cli.links import LinkConfig, make_link
-from glfm_cli.posterior import Draw, Posterior
-from glfm_cli.predictive import draw_jointly, log_scores, predict
 from glfm_cli.schema import Column, ColumnType
+
+pytestmark = pytest.mark.kernels
 
 AT = (0.025, 0.5, 0.975)
 

@@ -14,14 +14,13 @@ from hypothesis.extra import numpy as hnp
 from scipy.integrate import quad
 
 from glfm_cli import impute, load_fit
-from glfm_cli.chain import Problem
 from glfm_cli.completion import prepare
 from glfm_cli.errors import StoreError
-from glfm_cli.leave_one_out import fit_exponent, fit_tilt, leave_one_out, recalibrate
-from glfm_cli.links.link import LinkConfig
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import log_scores, predict
-from glfm_cli.recalibration import (
+from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.leave_one_out import fit_exponent, fit_tilt, leave_one_out, recalibrate
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.inference.recalibration import (
     GRID,
     Recalibration,
     log_tilt,
@@ -29,7 +28,8 @@ from glfm_cli.recalibration import (
     tilt_covariance,
     tilt_moments,
 )
-from glfm_cli.sampling import sample
+from glfm_cli.inference.sampling import sample
+from glfm_cli.links.link import LinkConfig
 from glfm_cli.schema import Schema
 
 tilts = st.tuples(st.floats(-2, 2), st.floats(-2, 2)).map(np.array)

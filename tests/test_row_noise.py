@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from glfm_cli.chain import Chain, Problem, load_chain, start_chain
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Array, Entries, Sizes
-from glfm_cli.latent.lowrank import BsvdConfig
-from glfm_cli.latent.lowrank_draw import BsvdDraw
-from glfm_cli.latent.row_noise import LEAST, MOST, draw_row_precision, log_likelihood
-from glfm_cli.matrices import Pairs, predict_pairs
-from glfm_cli.posterior import Posterior
+from glfm_cli.arrays import Array
+from glfm_cli.completion.matrix import Pairs, predict_pairs
+from glfm_cli.inference.chain import Chain, Problem, load_chain, start_chain
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.latent.bsvd.draw import BsvdDraw
+from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.row_noise import LEAST, MOST, draw_row_precision, log_likelihood
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Entries, Sizes
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli.chain import Problem, start_chain
 from glfm_cli.completion import prepare
-from glfm_cli.executors import available_threads, run_jobs
-from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Plan, Stop, sample
+from glfm_cli.inference.chain import Problem, start_chain
+from glfm_cli.inference.executors import available_threads, run_jobs
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.sampling import Plan, Stop, sample
 from glfm_cli.streams import Streams
 
 TYPES = {"columns": {"a": "real", "n": "count", "city": "categorical", "k": "ordinal"}}

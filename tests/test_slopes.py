@@ -7,14 +7,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from glfm_cli.chain import Chain, Problem, start_chain
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.effects import draw_effect_precisions, move_intercepts
-from glfm_cli.latent.latent import Array, Entries
-from glfm_cli.latent.lowrank import BsvdConfig
-from glfm_cli.latent.lowrank_draw import BsvdDraw
-from glfm_cli.latent.matrix import team
-from glfm_cli.latent.new_units import draw_new_units
+from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.latent.bsvd.draw import BsvdDraw
+from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
+from glfm_cli.latent.bsvd.matrix import thread_pool
+from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.new_units import draw_new_units
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Entries
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
@@ -66,7 +67,7 @@ def test_means_of_cells_stay_those_of_both_sides(seed: int) -> None:
     left, right = state.sides()
     np.testing.assert_allclose(state.x, (left @ right.T).ravel(), atol=1e-10)
     before = state.slope.copy()
-    with team(1) as each:
+    with thread_pool(1) as each:
         move_intercepts(state, state.matrix.values(chain.cells.y), rng, each)
     assert (state.slope / before).std() < 1e-9
     left, right = state.sides()

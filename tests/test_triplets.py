@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from glfm_cli import GlfmError, impute_matrix
+from glfm_cli.completion.matrix import missingness
+from glfm_cli.completion.matrix.missingness import missingness_features
+from glfm_cli.completion.matrix.pairs import unobserved
 from glfm_cli.encoding import encode_triplets
-from glfm_cli.latent.latent import Entries
+from glfm_cli.latent.model import Entries
 from glfm_cli.links.binomial import BinomialLink
-from glfm_cli.matrices import missingness
-from glfm_cli.matrices.missingness import missingness_features
-from glfm_cli.matrices.pairs import unobserved
 from glfm_cli.schema import Schema
 
 RATINGS = Schema.from_dict(
@@ -202,11 +202,11 @@ def test_features_alone_complete_a_row_that_has_no_cell(seed: int) -> None:
     table = pa.table({"u": row, "i": column, "r": values})
     features = pa.table({"id": np.arange(60), "size": size})
     types = Schema.from_dict({"columns": {"id": "id", "size": "real"}})
-    wanted = pa.table({"u": np.repeat(np.arange(50, 60), 12), "i": np.tile(np.arange(12), 10)})
-    found, _ = impute_matrix(table, RATINGS, pairs=wanted, row_features=(features, types), **FEW)
-    truth = size[wanted["u"].to_numpy()] * slope[wanted["i"].to_numpy()]
+    requested = pa.table({"u": np.repeat(np.arange(50, 60), 12), "i": np.tile(np.arange(12), 10)})
+    found, _ = impute_matrix(table, RATINGS, pairs=requested, row_features=(features, types), **FEW)
+    truth = size[requested["u"].to_numpy()] * slope[requested["i"].to_numpy()]
     assert np.corrcoef(found["mean"].to_numpy(), truth)[0, 1] > 0.9
-    assert found["u"].to_pylist() == wanted["u"].to_pylist()
+    assert found["u"].to_pylist() == requested["u"].to_pylist()
 
 
 def test_levels_come_with_probabilities_and_numbers_with_their_own_mean(seed: int) -> None:
@@ -244,12 +244,12 @@ def test_missingness_features_span_the_leading_singular_vectors(
     mask[0, 0] = True
     row, column = np.nonzero(mask)
     entries = Entries(row.astype(np.int32), column.astype(np.int32), mask.shape)
-    wanted = min(3, n_rows, n_columns)
-    found = missingness_features(entries, wanted)
+    requested = min(3, n_rows, n_columns)
+    found = missingness_features(entries, requested)
     left, size, right = np.linalg.svd(mask.astype(float), full_matrices=False)
-    n = int(np.sum(size[:wanted] > 1e-6 * size[0]))
+    n = int(np.sum(size[:requested] > 1e-6 * size[0]))
     for features, vectors in zip(found, (left[:, :n], right[:n].T), strict=True):
-        assert features.shape[1] <= wanted
+        assert features.shape[1] <= requested
         np.testing.assert_allclose(features.mean(axis=0), 0.0, atol=1e-9)
         np.testing.assert_allclose(features.std(axis=0), 1.0)
         if n == size.size or size[n - 1] - size[n] > 1e-6 * size[0]:  # else not unique

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
 
-from glfm_cli._kernels._categories import standard_normals
+from glfm_cli._kernels._categorical import standard_normals
 from glfm_cli._kernels._links import normal_cdf
 from glfm_cli._kernels._variates import fill_truncated_normal, quantiles_between
+
+pytestmark = pytest.mark.kernels
 
 REGIMES = [
     (-np.inf, np.inf),

@@ -2,7 +2,7 @@
 
 The state is that of models where  y_ns = z_n b_s + noise  in units of the noise standard
 deviation:  ytil = y / sd.  Letters (sources: [GLFM] section 4 and appendix A, corrected as the
-docstrings of glfm_cli.latent.glfm say):
+docstrings of glfm_cli.latent.glfm.sampler say):
 
     Z (N, C)      binary features, compact columns 0..K-1; column 0 is the bias when there is one
     A (G, C, C)   P^-1,  P = Z'Z + diag(prior precision), one per group of pseudo-columns

@@ -11,13 +11,13 @@ import pyarrow as pa
 from scipy.special import xlogy
 
 from glfm_cli.acquisition.greedy import Group, gains
+from glfm_cli.arrays import Array
+from glfm_cli.completion.matrix import Pairs, predict_pairs
 from glfm_cli.encoding import Data, Ids
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Array
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.predictive import predict
+from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.links.binomial import BinomialLink
-from glfm_cli.matrices import Pairs, predict_pairs
-from glfm_cli.posterior import Draw, Posterior
-from glfm_cli.predictive import predict
 
 MOST_DRAWS = 400  # evenly thinned; more would not make a covariance that is much better
 PART = 1 << 14  # cells whose draws are held at a time, when each is looked at by itself
@@ -56,10 +56,10 @@ class TableCells:
     def of(cls, data: Data, ids: pa.Table, columns: Sequence[str] | None) -> TableCells:
         """Return all gaps that are to be completed, or those of some columns."""
         names = tuple(encoded.column.name for encoded in data.columns)
-        wanted = [d for d, name in enumerate(names) if columns is None or name in columns]
-        rows = [np.flatnonzero(data.columns[d].wanted) for d in wanted]
+        requested = [d for d, name in enumerate(names) if columns is None or name in columns]
+        rows = [np.flatnonzero(data.columns[d].requested) for d in requested]
         row = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
-        column = np.repeat(wanted, [part.size for part in rows]).astype(np.int64)
+        column = np.repeat(requested, [part.size for part in rows]).astype(np.int64)
         order = np.lexsort((column, row))
         return cls(row[order], column[order], ids, names)
 
@@ -94,10 +94,10 @@ class TableCells:
         """Return the entropies of levels, infinity for numbers."""
         out = np.full(index.size, np.inf)
         row, column = self.row[index], self.column[index]
-        wanted = {int(d): np.flatnonzero(column == d) for d in np.unique(column)}
-        wanted = {d: part for d, part in wanted.items() if posterior.links[d].discrete}
-        found = predict(posterior, {d: row[part] for d, part in wanted.items()})
-        for d, part in wanted.items():
+        requested = {int(d): np.flatnonzero(column == d) for d in np.unique(column)}
+        requested = {d: part for d, part in requested.items() if posterior.links[d].discrete}
+        found = predict(posterior, {d: row[part] for d, part in requested.items()})
+        for d, part in requested.items():
             out[part] = _entropy(found[d].probabilities)
         return out
 

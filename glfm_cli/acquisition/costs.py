@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.acquisition.cells import PairCells, TableCells
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Ids, encode_ids, encode_numbers, open_column
 from glfm_cli.errors import TableError
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import Column, ColumnType
 
 COST = "cost"

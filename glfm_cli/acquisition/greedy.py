@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glfm_cli.latent.latent import Array
+from glfm_cli.arrays import Array
 
 FIRST = 4096  # cells that are looked at together at first
 FACTOR = 16  # and at least so many for each that is wanted

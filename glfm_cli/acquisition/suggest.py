@@ -14,17 +14,17 @@ import pyarrow as pa
 from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, thinned
 from glfm_cli.acquisition.costs import costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
+from glfm_cli.arrays import Array
 from glfm_cli.completion import DEFAULTS, as_schema, check_request, prepare
-from glfm_cli.diagnostics import Diagnostics, diagnose
+from glfm_cli.completion.matrix import MatrixTask, Pairs, features_of, plan_matrix, task_of_fit
 from glfm_cli.encoding import Data, encode_triplets, is_triplets
 from glfm_cli.errors import SchemaError, TableError, UsageError
-from glfm_cli.executors import available_threads
 from glfm_cli.exploration import is_saved_fit
+from glfm_cli.inference.diagnostics import Diagnostics, diagnose
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.posterior import Posterior, gates
+from glfm_cli.inference.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.io import read_table
-from glfm_cli.latent.latent import Array
-from glfm_cli.matrices import MatrixTask, Pairs, features_of, plan_matrix, task_of_fit
-from glfm_cli.posterior import Posterior, gates
-from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.schema import Schema
 from glfm_cli.store import load_fit
 

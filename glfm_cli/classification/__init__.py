@@ -6,8 +6,8 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.classify import CHAINS, SEED, classify, classify_rows
 from glfm_cli.classification.experts import ExpertsFound, describe_experts
 from glfm_cli.classification.folds import CrossValidation, cross_validate
-from glfm_cli.classification.kept import is_classifier, load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions
+from glfm_cli.classification.saved import is_classifier, load_trained, save_trained
 from glfm_cli.classification.scores import SCORES, all_scores
 from glfm_cli.classification.tasks import FitUsage, TaskUsage
 from glfm_cli.classification.trained import Trained

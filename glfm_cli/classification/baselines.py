@@ -9,16 +9,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification.features import calibrate, is_constant
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.links.link import LinkConfig
-
-Array = NDArray[Any]
 
 NAMES = ("logistic, mean", "logistic, conditional mean")
 

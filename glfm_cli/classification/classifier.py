@@ -6,17 +6,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Feature, calibrate, is_constant, make_rows
+from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.tasks import FitUsage
-from glfm_cli.classification.ways import STARTS, Ways, compare_ways
-from glfm_cli.diagnostics import RHAT_LIMIT, rhat
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.diagnostics import RHAT_LIMIT, rhat
 from glfm_cli.latent.iqgme import (
     MOST_BOTH,
     ROUGH,
@@ -42,8 +41,6 @@ from glfm_cli.links.link import LinkConfig
 from glfm_cli.schema import Role
 from glfm_cli.streams import START, Streams
 
-Array = NDArray[Any]
-
 MOST_LAWS = 10  # draws from which features are completed
 DOMINANT = 0.005  # E[pi] from which an expert counts, as in the thesis
 
@@ -59,7 +56,7 @@ class Classifier:
         Their shares of experts in tasks are by the task's code, (0, H) for one task
     task : name of the column that names tasks, None where there is one task
     note : what is to be said of the forms that experts have, None where there is nothing
-    ways : what predicts beside shared experts, None where nothing does
+    pooling : what predicts beside shared experts, None where nothing does
     """
 
     columns: tuple[str, ...]
@@ -70,7 +67,7 @@ class Classifier:
     members: tuple[Member, ...]
     task: str | None
     note: str | None = None
-    ways: Ways | None = None
+    pooling: StackedPooling | None = None
 
     @property
     def task_weights(self) -> Array:
@@ -175,7 +172,7 @@ class Classifier:
         else:
             above = law.probability_above()
             p = np.column_stack([1.0 - above, above])
-        return p if self.ways is None else self.ways.mixed(p, columns, pool)
+        return p if self.pooling is None else self.pooling.mixed(p, columns, pool)
 
 
 def fit_classifier(
@@ -259,7 +256,9 @@ def fit_classifier(
         stop=stop,
     )
     many = n_latent > MOST_BOTH
-    return replace(found, ways=compare_ways(columns, code, again, alone=many, pool=pool, stop=stop))
+    return replace(
+        found, pooling=compare_pooling(columns, code, again, alone=many, pool=pool, stop=stop)
+    )
 
 
 def _among(member: Member, there: Array, n_tasks: int) -> Member:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.complete import complete_features
 from glfm_cli.classification.folds import cross_validate
-from glfm_cli.classification.kept import load_trained, save_trained
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
+from glfm_cli.classification.saved import load_trained, save_trained
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
@@ -26,16 +26,14 @@ from glfm_cli.completion import as_schema
 from glfm_cli.completion.new_rows import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import TableError, UsageError
-from glfm_cli.executors import available_threads, run_jobs, team
+from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
+from glfm_cli.inference.sampling import Stop
 from glfm_cli.io import read_table
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links.link import LinkConfig
-from glfm_cli.sampling import Stop
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import check_free
-
-Array = NDArray[Any]
 
 CHAINS = 8
 SEED = 0
@@ -127,7 +125,7 @@ def classify(
     said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop.now, "watch": watch}
     levels = len(task.levels)
     trained = predictions = validated = completed = None
-    with team(threads or available_threads()) as pool:
+    with thread_pool(threads or available_threads()) as pool:
         if cv is not None:
             validated = cross_validate(
                 task.features, task.code, levels, configs["model"], configs["links"],
@@ -208,7 +206,7 @@ def classify_rows(
     file = None if isinstance(table, pa.Table) else str(table)
     table = table if isinstance(table, pa.Table) else read_table(table)
     new = trained.read(table, unseen_is_missing=missing, file=file)
-    with team(threads or available_threads()) as pool:
+    with thread_pool(threads or available_threads()) as pool:
         p = trained.probabilities(new.features, pool)
         completed = complete_features(trained, table, new.data, p, pool) if complete else None
     name = trained.target.column.name

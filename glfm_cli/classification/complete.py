@@ -14,22 +14,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from glfm_cli.chain import spans_of
+from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Choice, Feature, Number, Steps
 from glfm_cli.classification.trained import Trained
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, decode
+from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.predictive import predict
 from glfm_cli.latent.iqgme import LabelLaw
-from glfm_cli.latent.latent import EtaLaw
+from glfm_cli.latent.model import EtaLaw
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.link import Link, LinkConfig, Params
 from glfm_cli.links.ordinal import OrdinalLink
-from glfm_cli.posterior import Draw, Posterior
-from glfm_cli.predictive import predict
-
-Array = NDArray[Any]
 
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -55,22 +53,24 @@ def complete_features(
     used = [by_name[name] for name in classifier.columns]
     law = classifier.law(data.columns, pool, features=True)
     posterior = as_posterior(classifier.features, used, law)
-    gaps = {d: np.flatnonzero(encoded.wanted) for d, encoded in enumerate(used)}
-    gaps = {d: where for d, where in gaps.items() if where.size}
-    marginals = predict(posterior, gaps, QUANTILES, numeric_quantiles=False)
+    missing = {d: np.flatnonzero(encoded.requested) for d, encoded in enumerate(used)}
+    missing = {d: where for d, where in missing.items() if where.size}
+    marginals = predict(posterior, missing, QUANTILES, numeric_quantiles=False)
     fills = {
         used[d].column.name: point(posterior.links[d], marginal, "auto")
         for d, marginal in marginals.items()
     }
     for known in trained.features:
         encoded = by_name[known.column.name]
-        if known.column.name not in classifier.columns and encoded.wanted.any():  # it is constant
+        if (
+            known.column.name not in classifier.columns and encoded.requested.any()
+        ):  # it is constant
             value = known.sample[0] if known.sample.size else float(_only_level(encoded))
-            fills[known.column.name] = np.full(int(encoded.wanted.sum()), value)
+            fills[known.column.name] = np.full(int(encoded.requested.sum()), value)
     target = by_name.get(trained.target.column.name)
-    if target is not None and target.wanted.any():
+    if target is not None and target.requested.any():
         code = np.array([target.levels.index(level) for level in trained.levels], dtype=np.float64)
-        fills[target.column.name] = code[p[target.wanted].argmax(axis=1)]
+        fills[target.column.name] = code[p[target.requested].argmax(axis=1)]
     return decode(table, data, fills)
 
 

@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import DOMINANT
 from glfm_cli.classification.complete import as_posterior
 from glfm_cli.classification.features import Choice
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.latent.iqgme import Experts, FactorExperts, FittedDraws, LabelLaw, LowRank
 from glfm_cli.links.link import Link
-from glfm_cli.predictive import Marginal, predict
-
-Array = NDArray[Any]
 
 RANGE = (0.1, 0.5, 0.9)
 

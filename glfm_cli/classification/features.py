@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import Between, Half, Largest, Rows, Truncation
 from glfm_cli.latent.iqgme.truncation import between_moments
 from glfm_cli.links.link import LinkConfig, NumericLink, make_link, of_numbers
-
-Array = NDArray[Any]
 
 FARTHEST = 20.0  # standard deviations; values beyond, and outside a transform's domain, are there
 SQRT_2 = 2.0**0.5
@@ -198,5 +196,6 @@ def make_rows(
 def take(columns: Sequence[EncodedColumn], rows: Array) -> tuple[EncodedColumn, ...]:
     """Return some rows of columns."""
     return tuple(
-        replace(e, x=e.x[rows], observed=e.observed[rows], wanted=e.wanted[rows]) for e in columns
+        replace(e, x=e.x[rows], observed=e.observed[rows], requested=e.requested[rows])
+        for e in columns
     )

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glfm_cli.classification import baselines
+import glfm_cli.classification.baselines as baselines
+from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links.link import LinkConfig
-
-Array = NDArray[Any]
 
 MODEL = "iqgme"
 

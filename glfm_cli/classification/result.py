@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.folds import MODEL, CrossValidation
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
 from glfm_cli.latent.iqgme import FittedDraws
-
-Array = NDArray[Any]
 
 ROW, PREDICTED, FOLD = "row", "predicted", "fold"
 
@@ -155,8 +153,8 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
     own = classifier.members[0].own
     if own is not None:
         out["own_precision"] = own.omega
-    if classifier.ways is not None:
-        out["ways"] = dict(classifier.ways.weights)
+    if classifier.pooling is not None:
+        out["pooling"] = dict(classifier.pooling.weights)
     return out | {
         "factors": classifier.n_factors,
         "averaged": [member.weight for member in classifier.members],

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-Array = NDArray[Any]
+from glfm_cli.arrays import Array
 
 BINS = 10
 LEAST = 1e-15  # probability; its logarithm stays finite

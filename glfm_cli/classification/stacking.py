@@ -12,13 +12,10 @@ forecast k is the one for label n, q(w) prod q(r_n) is the best of its kind wher
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, softmax
 
-Array = NDArray[Any]
+from glfm_cli.arrays import Array
 
 ROUNDS = 1000
 SETTLED = 1e-6  # labels by which a moves in a round

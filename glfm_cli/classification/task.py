@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification.tasks import as_task, with_readable_task
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode
 from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.schema import LEVELLED, Role, Schema
-
-Array = NDArray[Any]
 
 MOST_LEVELS = 50
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError
 from glfm_cli.schema import ColumnType, Role, Schema
-
-Array = NDArray[Any]
 
 COMMON = 0.01  # of the experts' shares in all tasks is mixed into each task's, so that none is 0
 TASK = "task"
@@ -162,8 +158,3 @@ class TaskUsage:
             "similarity": self.similarity().tolist(),
             "nearness": self.nearness().tolist(),
         }
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw how alike the tasks are; see `glfm_cli.plots.plot_tasks`."""
-        # Tasks stand before the room of figures, and matplotlib loads with the first of these.
-        return import_module("glfm_cli.plots").plot_tasks(self, path)

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.task import Task
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows
 from glfm_cli.schema import Schema
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

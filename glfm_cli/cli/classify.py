@@ -177,8 +177,8 @@ def run(
     level = check_unseen(unseen)
     if fit is not None:
         _check_alone(ctx)
-        wanted = complete is not None
-        found = classify_rows(data, fit, unseen=level, threads=threads, complete=wanted)
+        requested = complete is not None
+        found = classify_rows(data, fit, unseen=level, threads=threads, complete=requested)
     elif types is None:
         raise UsageError(
             "--types is missing: it says what the columns mean",

@@ -63,7 +63,9 @@ class TaskFiles:
         if tasks is not None and self.nearness is not None:
             write_table(tasks.to_table(near=True), self.nearness)
         if tasks is not None and self.plot is not None:
-            tasks.plot(self.plot)
+            from glfm_cli.plots import plot_tasks
+
+            plot_tasks(tasks, self.plot)
 
 
 def one_task(option: str) -> UsageError:

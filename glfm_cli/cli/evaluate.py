@@ -215,7 +215,7 @@ def run(
     check_compare(data, compare, truth, masked)
     from glfm_cli.cli import matrix
 
-    if matrix.is_asked(ctx, as_schema(types)):
+    if matrix.dispatch(ctx, as_schema(types)):
         from glfm_cli.cli import evaluate_matrix as triplets
 
         sampling = options.given(ctx, ("chains", "warmup", "draws", "thin"))
@@ -307,7 +307,9 @@ def _report(
     elif not to_stdout:
         console.result(summary_text(evaluation))
     if outputs["--plot"] is not None:
-        evaluation.plot(outputs["--plot"])
+        from glfm_cli.plots import plot_evaluation
+
+        plot_evaluation(evaluation, outputs["--plot"])
     if outputs["--html"] is not None:
         from glfm_cli.report import write_evaluation
 

@@ -15,7 +15,7 @@ from glfm_cli.cli.matrix import Sources
 from glfm_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from glfm_cli.evaluation.cells import MatrixEvaluation
+    from glfm_cli.evaluation.matrix import MatrixEvaluation
 
 OF_TABLES = (
     *("resume", "program", "method_timeout", "reference", "jobs", "compare", "truth", "masked"),
@@ -46,7 +46,7 @@ def run(ctx: typer.Context, sources: Sources, asked: Asked, parsed: dict[str, An
     `parsed` has methods, rates and repeats where the user gave them.
     """
     from glfm_cli.completion import as_schema
-    from glfm_cli.evaluation.cells import evaluate_matrix
+    from glfm_cli.evaluation.matrix import evaluate_matrix
     from glfm_cli.io import check_target, read_table, write_table
 
     console: Console = ctx.obj
@@ -56,7 +56,7 @@ def run(ctx: typer.Context, sources: Sources, asked: Asked, parsed: dict[str, An
     sources.check(types_are_known=False)
     rows, columns = sources.features()
     if asked.output is not None and str(asked.output) != "-":
-        from glfm_cli.evaluation.cells.evaluate import RESULTS
+        from glfm_cli.evaluation.matrix.evaluate import RESULTS
 
         check_target(asked.output, RESULTS.empty_table())
     found = evaluate_matrix(

@@ -135,8 +135,8 @@ def run(
     was kept: its experts.
     """
     from glfm_cli.completion import check_request
-    from glfm_cli.executors import available_threads
     from glfm_cli.exploration import describe_run, is_saved_fit, make_request, open_fit
+    from glfm_cli.inference.executors import available_threads
 
     console: Console = ctx.obj
     console.quiet = quiet
@@ -145,9 +145,9 @@ def run(
     outputs.check(data, types)
     from glfm_cli.cli import explore_experts, explore_matrix
 
-    if explore_experts.is_meant(data):
+    if explore_experts.dispatch(data):
         return explore_experts.run(ctx, data, top, as_json)
-    if explore_matrix.is_meant(ctx):
+    if explore_matrix.dispatch(ctx):
         sources = matrix.Sources(
             data,
             None,
@@ -185,7 +185,7 @@ def run(
 
         show_plan(console, job.session, workers, as_json, explored=job.data)
         return ExitStatus.OK
-    from glfm_cli.cli.kept import Kept
+    from glfm_cli.cli.saved import Kept
 
     with Kept(console, job.session) as kept:
         done = kept.sample(workers, time_limit, task="exploring", forecasts=False)
@@ -211,7 +211,7 @@ def _check_nothing_to_sample(ctx: typer.Context) -> None:
 
 def _prepare(ctx: typer.Context, request: Request, keeping: tuple[Any, ...]) -> Job:
     """Read a table and check everything; nothing is sampled or written yet."""
-    from glfm_cli.completion import Keeping, Wanted, as_schema
+    from glfm_cli.completion import SamplingOptions, SaveOptions, as_schema
     from glfm_cli.exploration import prepare_exploration
     from glfm_cli.io import read_table
     from glfm_cli.settings import parse_assignments
@@ -221,10 +221,10 @@ def _prepare(ctx: typer.Context, request: Request, keeping: tuple[Any, ...]) -> 
     if ctx.params["bias"] is not None:
         settings["bias"] = ctx.params["bias"]
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
-    wanted, where = Wanted(**said, settings=settings), Keeping(*keeping)
+    requested, where = SamplingOptions(**said, settings=settings), SaveOptions(*keeping)
     schema = None if types is None else as_schema(types)
     file = "standard input" if data == "-" else data
-    return prepare_exploration(read_table(data), schema, request, wanted, where, file=file)
+    return prepare_exploration(read_table(data), schema, request, requested, where, file=file)
 
 
 def _show_fit(console: Console, job: Job, n_draws: int, as_json: bool) -> None:

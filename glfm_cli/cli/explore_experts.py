@@ -19,7 +19,7 @@ TAKEN = ("data", "top", "as_json", "quiet", "threads")
 WIDTH = 100
 
 
-def is_meant(data: str) -> bool:
+def dispatch(data: str) -> bool:
     """Return whether a classifier is to be explored."""
     if data == "-" or not Path(data).is_dir():
         return False

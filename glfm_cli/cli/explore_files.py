@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from glfm_cli.completion import Session
     from glfm_cli.exploration import Exploration
-    from glfm_cli.sampling import Run
+    from glfm_cli.inference.sampling import Run
 
 _LONGEST = 60  # letters of a column's name in the name of a file
 
@@ -100,7 +100,9 @@ class Outputs:
 
             write_exploration(found, *pages, name=name, drawn=drawn)
         if self.plot is not None:
-            found.plot_overview(self.plot)
+            from glfm_cli.plots import plot_exploration
+
+            plot_exploration(found, self.plot)
         if self.traces is not None:
             from glfm_cli.completion import write_traces
 
@@ -126,23 +128,23 @@ class Outputs:
 
 def _draw_all(found: Exploration, folder: Path) -> dict[str, Path]:
     """Draw every figure that the exploration has content for, as PNG files; return them by name."""
-    from glfm_cli.plots import pages_of_columns
+    from glfm_cli import plots
 
     draw: dict[str, Callable[[Path], object]] = {
-        "overview": found.plot_overview,
-        "traces": found.plot_traces,
-        "fit": found.plot_fit,
+        "overview": partial(plots.plot_exploration, found),
+        "traces": partial(plots.plot_traces, found),
+        "fit": partial(plots.plot_fit, found),
     }
-    for number, names in enumerate(pages_of_columns(found), start=1):
+    for number, names in enumerate(plots.pages_of_columns(found), start=1):
         name = "columns" if number == 1 else f"columns_{number}"
-        draw[name] = partial(found.plot_columns, columns=names)
+        draw[name] = partial(plots.plot_columns, found, columns=names)
     if found.dependence is not None and len(found.scales) > 1:
-        draw["dependence"] = found.plot_dependence
+        draw["dependence"] = partial(plots.plot_dependence, found)
     drawn = {name: folder / f"{name}.png" for name in draw}
     for scale in found.columns:
         if len(scale.encoded.levels) > 1 and scale.encoded.observed.any():
             key, name = f"shares {scale.d + 1}", re.sub(r"[^\w.-]+", "_", scale.name)[:_LONGEST]
-            draw[key] = partial(found.plot_shares, scale.name)
+            draw[key] = partial(plots.plot_shares, found, scale.name)
             drawn[key] = folder / f"shares_{scale.d + 1}_{name}.png"
     for key, path in drawn.items():
         draw[key](path)

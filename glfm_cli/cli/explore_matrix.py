@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
     from glfm_cli.exploration import MatrixExploration, MatrixJob
-    from glfm_cli.sampling import Run
+    from glfm_cli.inference.sampling import Run
 
 MODEL = "bsvd"
 OF_COMPLETION = (*("save", "resume", "no_data", "checkpoint", "record", "traces_to", "dry_run"),)
@@ -44,7 +44,7 @@ class Asked:
     as_json: bool
 
 
-def is_meant(ctx: typer.Context) -> bool:
+def dispatch(ctx: typer.Context) -> bool:
     """Return whether the low-rank model is to be explored; raise for misplaced options."""
     from glfm_cli.completion import as_schema
     from glfm_cli.encoding import is_triplets
@@ -57,7 +57,7 @@ def is_meant(ctx: typer.Context) -> bool:
         return read_header(Path(data)).model == MODEL
     if types is not None and is_triplets(as_schema(types)):
         return True
-    matrix.is_asked(ctx, None)
+    matrix.dispatch(ctx, None)
     return bool(ctx.params["model"] == MODEL)
 
 
@@ -123,20 +123,20 @@ def _job(ctx: typer.Context, sources: matrix.Sources, top: int) -> MatrixJob:
             hint=f"`glfm types {sources.data} -o types.yaml` writes a first types file.",
         )
     schema = as_schema(types)
-    wanted = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
+    requested = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
     settings: dict[str, object] = dict(parse_assignments(ctx.params["settings"] or []))
     if ctx.params["bias"] is not None:
         settings["bias"] = ctx.params["bias"]
-    wanted["settings"] = settings
+    requested["settings"] = settings
     file = "standard input" if sources.data == "-" else sources.data
     if is_triplets(schema):
-        return matrix_job(matrix.plan(sources, schema, wanted), top, file=file)
-    return table_job(read_table(sources.data), schema, wanted, top, file=file)
+        return matrix_job(matrix.plan(sources, schema, requested), top, file=file)
+    return table_job(read_table(sources.data), schema, requested, top, file=file)
 
 
 def _sample(console: Console, job: MatrixJob, asked: Asked) -> Run:
     from glfm_cli.cli.progress import Progress
-    from glfm_cli.executors import available_threads
+    from glfm_cli.inference.executors import available_threads
 
     workers = asked.threads or available_threads()
     with Progress(console, job.plan) as progress:

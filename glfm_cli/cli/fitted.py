@@ -41,7 +41,8 @@ def complete_with_fit(
     table = read_table(source)
     file = "standard input" if source == "-" else source
     data = fitted.encode(table, unseen=asked.unseen, file=file)
-    check_multiple(asked.files.multiple, asked.estimate, fitted.posterior.n_draws)
+    n_draws = fitted.posterior.n_draws if fitted.posterior.weights is None else None
+    check_multiple(asked.files.multiple, asked.estimate, n_draws)
     asked.files.check(table, data)
     if asked.plot is not None:
         from glfm_cli.plots import check_figure
@@ -71,17 +72,17 @@ def complete_with_fit(
 
 def _show(console: Console, fitted: Fitted, data: Any, as_json: bool) -> None:
     """Say what would be done."""
-    gaps = {encoded.column.name: int(encoded.wanted.sum()) for encoded in data.columns}
+    missing = {encoded.column.name: int(encoded.requested.sum()) for encoded in data.columns}
     draws = fitted.posterior.n_draws
     if as_json:
-        said = {"rows": data.n_rows, "modelled_columns": len(gaps)}
-        said |= {"cells_to_complete": sum(gaps.values()), "draws": draws}
-        console.result(json.dumps(said | {"gaps": gaps}) + "\n")
+        said = {"rows": data.n_rows, "modelled_columns": len(missing)}
+        said |= {"cells_to_complete": sum(missing.values()), "draws": draws}
+        console.result(json.dumps(said | {"gaps": missing}) + "\n")
         return
     lines = [
-        f"{counted(data.n_rows, 'row')}, {counted(len(gaps), 'modelled column')}",
-        f"{counted(sum(gaps.values()), 'cell')} to complete",
-        *(f"  {name}: {count}" for name, count in gaps.items() if count),
+        f"{counted(data.n_rows, 'row')}, {counted(len(missing), 'modelled column')}",
+        f"{counted(sum(missing.values()), 'cell')} to complete",
+        *(f"  {name}: {count}" for name, count in missing.items() if count),
         f"with the {counted(draws, 'draw')} of the fit",
     ]
     for line in lines:

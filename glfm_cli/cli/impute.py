@@ -133,8 +133,8 @@ def run(
     from glfm_cli.cli.outputs import check_outputs, partial_of
     from glfm_cli.completion import (
         Files,
-        Keeping,
-        Wanted,
+        SamplingOptions,
+        SaveOptions,
         as_schema,
         check_multiple,
         check_request,
@@ -144,7 +144,7 @@ def run(
         run_record,
         write_record,
     )
-    from glfm_cli.executors import available_threads
+    from glfm_cli.inference.executors import available_threads
     from glfm_cli.io import check_writable, read_table
     from glfm_cli.settings import parse_assignments
 
@@ -152,7 +152,7 @@ def run(
     console.quiet = quiet
     outputs = {"--output": output, "--cells": cells, "--probabilities": probabilities}
     outputs |= {"--plot": plot, "--draws-to": draws_to, "--traces-to": traces_to}
-    outputs["--record"] = record
+    outputs |= {"--record": record, "--save": save}
     on_stdout = ["--json"] if as_json else []
     on_stdout += ["the table"] if output is None else []
     inputs = {"the table itself": data, "the types file": types, "--pairs": pairs}
@@ -168,7 +168,7 @@ def run(
     from glfm_cli.cli import matrix
 
     schema = None if types is None else as_schema(types)
-    of_triplets = matrix.is_asked(ctx, schema, fit or resume)
+    of_triplets = matrix.dispatch(ctx, schema, fit or resume)
     sources = matrix.Sources(
         data,
         pairs,
@@ -178,25 +178,31 @@ def run(
         missingness_features,
     )
     own_seed = options.given(ctx, ("seed",)).get("seed")
-    asked_of = matrix.Asked(chosen, interval, output, workers, time_limit, strict, as_json, dry_run)
+    requested_of = matrix.Asked(
+        chosen, interval, output, workers, time_limit, strict, as_json, dry_run
+    )
     if fit is not None:
         from glfm_cli.cli.fitted import Asked, complete_with_fit
         from glfm_cli.store import load_fit
 
         if of_triplets:
             kept_fit = load_fit(fit)
-            return matrix.complete_with_fit(console, sources, kept_fit, own_seed, unseen, asked_of)
+            return matrix.complete_with_fit(
+                console, sources, kept_fit, own_seed, unseen, requested_of
+            )
         asked = Asked(chosen, interval, files, plot, unseen, own_seed, strict, as_json, dry_run)
         return complete_with_fit(console, data, fit, asked, workers)
-    keeping = Keeping(save, resume, partial_of(output, save, resume), not no_data, checkpoint)
+    keeping = SaveOptions(save, resume, partial_of(output, save, resume), not no_data, checkpoint)
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
-    wanted = Wanted(**said, settings=parse_assignments(settings or []))
+    requested = SamplingOptions(**said, settings=parse_assignments(settings or []))
     if of_triplets:
-        return matrix.complete(console, sources, schema, wanted, keeping, asked_of)
+        return matrix.complete(console, sources, schema, requested, keeping, requested_of)
     table = read_table(data)
     file = "standard input" if data == "-" else data
-    session = plan_session(table, schema, wanted, keeping, file=file)
-    check_multiple(multiple, chosen, session.plan.chains * session.plan.draws)
+    session = plan_session(table, schema, requested, keeping, file=file)
+    sampled = session.problem.model.kind == "gibbs"
+    n_draws = session.plan.chains * session.plan.draws if sampled else None
+    check_multiple(multiple, chosen, n_draws)
     files.check(table, session.data)
     if plot is not None:
         from glfm_cli.plots import check_figure
@@ -207,7 +213,7 @@ def run(
     if dry_run:
         show_plan(console, session, workers, as_json)
         return ExitStatus.OK
-    from glfm_cli.cli.kept import Kept
+    from glfm_cli.cli.saved import Kept
 
     with Kept(console, session) as kept:
         run = kept.sample(workers, time_limit, task="completing the table from")

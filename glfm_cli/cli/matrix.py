@@ -15,8 +15,8 @@ from glfm_cli.cli.report import counted, ending
 from glfm_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from glfm_cli.completion import Keeping, Wanted
-    from glfm_cli.matrices import Features, MatrixTask
+    from glfm_cli.completion import SamplingOptions, SaveOptions
+    from glfm_cli.completion.matrix import Features, MatrixTask
     from glfm_cli.schema import Schema
     from glfm_cli.store import Fit
 
@@ -43,8 +43,8 @@ class Sources:
     def features(self) -> tuple[Features, Features]:
         """Return the tables of what is known of rows and of columns."""
         from glfm_cli.completion import as_schema
+        from glfm_cli.completion.matrix import FeatureTable
         from glfm_cli.io import read_table
-        from glfm_cli.matrices import FeatureTable
 
         found: list[Features] = []
         for path, types in zip(self.tables, self.types, strict=True):
@@ -85,7 +85,7 @@ class Asked:
     dry_run: bool
 
 
-def is_asked(ctx: typer.Context, schema: Schema | None, kept: Path | None = None) -> bool:
+def dispatch(ctx: typer.Context, schema: Schema | None, kept: Path | None = None) -> bool:
     """Return whether the types are those of triplets; raise UsageError for misplaced options.
 
     Without types those of the fit in the folder `kept` count.
@@ -118,21 +118,21 @@ def complete(
     console: Console,
     sources: Sources,
     schema: Schema | None,
-    wanted: Wanted,
-    keeping: Keeping,
+    requested: SamplingOptions,
+    keeping: SaveOptions,
     asked: Asked,
 ) -> int:
     """Predict the cells, sampling them anew, and return the exit status."""
-    from glfm_cli.cli.kept import Kept
+    from glfm_cli.cli.saved import Kept
+    from glfm_cli.completion.matrix import MatrixCompletion, plan_matrix_session
     from glfm_cli.io import check_target, read_table, write_parts
-    from glfm_cli.matrices import MatrixCompletion, plan_matrix_session
 
     _check(asked)
     sources.check(types_are_known=keeping.resume is not None)
     task, session = plan_matrix_session(
         read_table(sources.data),
         schema,
-        wanted,
+        requested,
         keeping,
         sources.features(),
         missingness_features=sources.missingness,
@@ -156,8 +156,8 @@ def complete_with_fit(
     console: Console, sources: Sources, fit: Fit, seed: int | None, unseen: Any, asked: Asked
 ) -> int:
     """Predict cells with a fit that was made before, and return the exit status."""
+    from glfm_cli.completion.matrix import MatrixCompletion, with_fit
     from glfm_cli.io import check_target, read_table, write_parts
-    from glfm_cli.matrices import MatrixCompletion, with_fit
 
     _check(asked)
     sources.check(types_are_known=True)
@@ -185,20 +185,20 @@ def _check(asked: Asked) -> None:
         )
 
 
-def plan(sources: Sources, schema: Schema, wanted: dict[str, Any]) -> MatrixTask:
+def plan(sources: Sources, schema: Schema, requested: dict[str, Any]) -> MatrixTask:
     """Read the triplets and what is known of rows and columns; everything is checked.
 
     `wanted` are the options that fix a run's draws, as `plan_matrix` takes them.
     """
+    from glfm_cli.completion.matrix import plan_matrix
     from glfm_cli.encoding import encode_triplets
     from glfm_cli.io import read_table
-    from glfm_cli.matrices import plan_matrix
 
     sources.check(types_are_known=False)
     rows, columns = sources.features()
     return plan_matrix(
         encode_triplets(read_table(sources.data), schema, file=sources.file),
-        **wanted,
+        **requested,
         row_features=rows,
         column_features=columns,
         missingness_features=sources.missingness,

@@ -26,16 +26,16 @@ def show_plan(
 
     explored : the table, where it is to be explored and not to be completed
     """
-    from glfm_cli.completion import foresee
+    from glfm_cli.completion import estimate_cost
 
     plan = session.plan
-    forecast = foresee(session.problem, session.data, plan, workers)
-    said_of_gaps, n_gaps = "to complete", forecast["cells_to_complete"]
+    forecast = estimate_cost(session.problem, session.data, plan, workers)
+    describe_missing_cells, n_missing_cells = "to complete", forecast["cells_to_complete"]
     if explored is not None:
         del forecast["cells_to_complete"]
         forecast["gaps"] = {e.column.name: int((~e.observed).sum()) for e in explored.columns}
-        said_of_gaps, n_gaps = "missing", sum(forecast["gaps"].values())
-        forecast["cells_missing"] = n_gaps
+        describe_missing_cells, n_missing_cells = "missing", sum(forecast["gaps"].values())
+        forecast["cells_missing"] = n_missing_cells
     if as_json:
         console.result(json.dumps(forecast) + os.linesep)
         return
@@ -43,7 +43,7 @@ def show_plan(
         f"{counted(forecast['rows'], 'row')}, "
         f"{counted(forecast['modelled_columns'], 'modelled column')}, "
         f"{counted(forecast['latent_columns'], 'latent column')}",
-        f"{counted(n_gaps, 'cell')} {said_of_gaps}",
+        f"{counted(n_missing_cells, 'cell')} {describe_missing_cells}",
         *(f"  {name}: {count}" for name, count in forecast["gaps"].items() if count),
         f"{counted(plan.chains, 'chain')} of {counted(plan.sweeps, 'sweep')}, "
         f"{counted(plan.draws, 'draw')} kept from each, "

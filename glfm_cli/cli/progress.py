@@ -11,7 +11,7 @@ from glfm_cli.cli.console import Console
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from glfm_cli.sampling import Plan
+    from glfm_cli.inference.sampling import Plan
 
 
 class Shown:

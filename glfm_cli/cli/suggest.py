@@ -15,7 +15,7 @@ from glfm_cli.cli.report import counted, ending
 if TYPE_CHECKING:
     from glfm_cli.acquisition import Suggestion
     from glfm_cli.acquisition.suggest import Job, Wish
-    from glfm_cli.sampling import Run
+    from glfm_cli.inference.sampling import Run
 
 EXAMPLE = "glfm suggest sample_data/cbpp.csv --types sample_data/cbpp.types.yaml --count 5"
 COUNT = 10
@@ -112,7 +112,7 @@ def run(
         return _report(console, found, output, strict, as_json)
     schema = None if types is None else as_schema(types)
     said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
-    if matrix.is_asked(ctx, schema):
+    if matrix.dispatch(ctx, schema):
         sources = matrix.Sources(
             data,
             pairs,
@@ -201,7 +201,7 @@ def _matrix_job(
 
 def _sample(console: Console, job: Job, threads: int | None, time_limit: float | None) -> Run:
     from glfm_cli.cli.progress import Progress
-    from glfm_cli.executors import available_threads
+    from glfm_cli.inference.executors import available_threads
 
     with Progress(console, job.plan) as progress:
         return job.sample(

@@ -9,7 +9,7 @@ from glfm_cli.completion.impute import (
     check_request,
     check_with_fit,
     complete,
-    foresee,
+    estimate_cost,
     impute,
 )
 from glfm_cli.completion.multiple import Multiple
@@ -19,9 +19,9 @@ from glfm_cli.completion.record import run_record, write_record
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.session import (
     DEFAULTS,
-    Keeping,
+    SamplingOptions,
+    SaveOptions,
     Session,
-    Wanted,
     partial_folder,
     plan_session,
 )
@@ -38,17 +38,17 @@ __all__ = [
     "Completion",
     "Files",
     "Fitted",
-    "Keeping",
     "Multiple",
+    "SamplingOptions",
+    "SaveOptions",
     "Session",
-    "Wanted",
     "as_schema",
     "check_multiple",
     "check_request",
     "check_traces",
     "check_with_fit",
     "complete",
-    "foresee",
+    "estimate_cost",
     "impute",
     "partial_folder",
     "plan_session",

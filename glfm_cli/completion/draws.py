@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.predictive import draw_jointly
+from glfm_cli.encoding import Data
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.streams import DRAWS, Streams
-
-if TYPE_CHECKING:
-    from glfm_cli.completion.result import Completion
 
 PART_ROWS = 1 << 18  # a part, and so a row group of Parquet, ends with the draw that passes it
 
@@ -28,27 +26,28 @@ SCHEMA = pa.schema(
 )
 
 
-def draw_parts(completion: Completion) -> Iterator[pa.Table]:
+def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table]:
     """Yield one row a draw and completed cell: chain, draw, row, column, and value or level.
 
     All cells of a draw are drawn jointly. Chains, draws and rows count from 1. At least one
     part; memory is that of PART_ROWS rows, or of one draw if that has more.
     """
-    posterior, data = completion.posterior, completion.data
-    gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
+    missing = {
+        d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
+    }
     where = [
         pa.table(
             {"row": rows + 1, "column": [data.columns[d].column.name] * rows.size},
             schema=pa.schema([SCHEMA.field("row"), SCHEMA.field("column")]),
         )
-        for d, rows in gaps.items()
+        for d, rows in missing.items()
     ]
     waiting: list[pa.Table] = []
     n_rows, n_yielded = 0, 0
     for c, chain in enumerate(posterior.chains):
         for t, draw in enumerate(chain):
-            rng = Streams(completion.seed, c).get(DRAWS, t)
-            drawn = draw_jointly(posterior, gaps, rng, draw)
+            rng = Streams(seed, c).get(DRAWS, t)
+            drawn = draw_jointly(posterior, missing, rng, draw)
             for place, (d, values) in zip(where, drawn.items(), strict=True):
                 waiting.append(_part(c, t, place, values, data.columns[d].levels))
                 n_rows += values.size

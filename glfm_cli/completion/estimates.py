@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from glfm_cli.latent.latent import Array
+from glfm_cli.arrays import Array
+from glfm_cli.inference.predictive import Marginal
 from glfm_cli.links.link import Link, NumericLink, of_levels, of_numbers
-from glfm_cli.predictive import Marginal
 
 Estimate = Literal["auto", "mean", "median", "mode", "draw"]
 

@@ -12,21 +12,20 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.cell_traces import trace_cells
-from glfm_cli.chain import Problem, start_chain
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.new_rows import Fitted, Unseen, check_unseen
 from glfm_cli.completion.prepare import as_schema
 from glfm_cli.completion.result import ColumnCompletion, Completion
-from glfm_cli.completion.session import Keeping, Wanted, plan_session
-from glfm_cli.diagnostics import diagnose
+from glfm_cli.completion.session import SamplingOptions, SaveOptions, plan_session
 from glfm_cli.encoding import Data, decode
 from glfm_cli.errors import UsageError
-from glfm_cli.executors import available_threads
+from glfm_cli.inference import chains
+from glfm_cli.inference.cell_traces import trace_cells
+from glfm_cli.inference.chain import Problem, spans_of
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.predictive import draw_jointly, nothing, predict
+from glfm_cli.inference.sampling import Observer, Plan, Run
 from glfm_cli.io import read_table
-from glfm_cli.posterior import gates
-from glfm_cli.predictive import draw_jointly, nothing, predict
-from glfm_cli.sampling import Observer, Plan, Run
 from glfm_cli.schema import Schema
 from glfm_cli.store import EVERY, Fit, load_fit
 from glfm_cli.streams import CELLS, Streams
@@ -130,16 +129,16 @@ def impute(
         return complete(
             run, data, table, seed=seed, estimate=estimate, interval=interval, threads=workers
         )
-    keeping = Keeping(
+    keeping = SaveOptions(
         None if save is None else Path(save),
         None if resume is None else Path(resume),
         with_data=not no_data,
         every=checkpoint,
     )
-    wanted = Wanted(model, chains, warmup, draws, thin, seed, settings)
+    requested = SamplingOptions(model, chains, warmup, draws, thin, seed, settings)
     schema = None if types is None else as_schema(types)
     table = table if isinstance(table, pa.Table) else read_table(table)
-    session = plan_session(table, schema, wanted, keeping, file=file).begun()
+    session = plan_session(table, schema, requested, keeping, file=file).begun()
     run = session.sample(threads=workers, time_limit=time_limit, observer=observer)
     seed = session.plan.seed
     return complete(
@@ -164,24 +163,26 @@ def complete(
     does not need them, which saves time. Rows are predicted by `threads` threads.
     """
     posterior = run.posterior
-    gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
+    missing = {
+        d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
+    }
     at = [(1 - interval) / 2, 0.5, (1 + interval) / 2]
     grid = list(MODE_GRID) if estimate == "mode" else []
     marginals = predict(
         posterior,
-        gaps,
+        missing,
         at + grid,
         numeric_quantiles=intervals or estimate in ("median", "mode"),
         threads=threads,
     )
     rng = Streams(seed, 0).get(CELLS)
-    traces = {**posterior.traces(), **trace_cells(posterior, gaps, rng)}
-    joint = draw_jointly(posterior, gaps, rng) if estimate == "draw" else {}
+    traces = {**posterior.traces(), **trace_cells(posterior, missing, rng)}
+    joint = draw_jointly(posterior, missing, rng) if estimate == "draw" else {}
     columns, fills = [], {}
     for d, encoded in enumerate(data.columns):
         if not encoded.column.completed:
             continue
-        if d in gaps:
+        if d in missing:
             value = joint[d] if d in joint else point(posterior.links[d], marginals[d], estimate)
             kept = dataclasses.replace(marginals[d], quantiles=marginals[d].quantiles[:, :3])
             part = ColumnCompletion(encoded, value, kept)
@@ -196,7 +197,7 @@ def complete(
         posterior=posterior,
         run=run,
         traces=traces,
-        diagnostics=diagnose(traces, [name for name in traces if gates(name)]),
+        diagnostics=posterior.diagnose(traces),
         interval=interval,
         seed=seed,
         ids=table.select(list(data.ids)),
@@ -242,7 +243,7 @@ def check_with_fit(fitted: bool, said: Mapping[str, object], unseen: str) -> Non
             )
 
 
-def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> None:
+def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None) -> None:
     """Raise UsageError when several versions of a table cannot be drawn as asked.
 
     Parameters
@@ -251,8 +252,8 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> No
         How many; None asks for nothing.
     estimate : Estimate
         What fills the gaps of a single table.
-    n_draws : int
-        Draws that the run will keep, over all chains.
+    n_draws : int, optional
+        Draws that the run will keep, over all chains; None of an ascent, which keeps laws.
     """
     if versions is None:
         return
@@ -261,27 +262,27 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> No
             f"--multiple fills gaps with joint draws, --estimate {estimate} with something else",
             hint="Leave out --estimate, or take --multiple away.",
         )
-    if versions > n_draws:
+    if n_draws is not None and versions > n_draws:
         raise UsageError(
             f"--multiple {versions} needs a draw for each table, but {n_draws} will be kept",
             hint="Raise --draws or --chains.",
         )
 
 
-def foresee(problem: Problem, data: Data, plan: Plan, threads: int) -> dict[str, Any]:
+def estimate_cost(problem: Problem, data: Data, plan: Plan, threads: int) -> dict[str, Any]:
     """Return what a run would do: sizes, gaps, and seconds and megabytes it would need.
 
     The time is that of a few sweeps of one chain, measured now; early sweeps have few features,
     so that it errs on the low side. The memory is counted from the sizes of state and draws.
     """
-    chain = start_chain(problem, Streams(plan.seed, 0))
+    chain = chains.start(problem, plan.seed, 0)
     began = time.monotonic()
     sweeps = 0
     while sweeps < 5 or (time.monotonic() - began < 1.0 and sweeps < plan.sweeps):
         chain.sweep(adapt=True)
         sweeps += 1
     per_sweep = (time.monotonic() - began) / sweeps
-    n_rows, n_latent = chain.cells.y.shape
+    n_rows, n_latent = problem.n_rows, spans_of(problem.links)[-1][1]
     state = n_rows * (16 * n_latent + len(problem.links))
     draw = problem.model.pack(problem.model.draw(chain.state))
     kept = plan.chains * plan.draws * sum(array.nbytes for array in draw.values())
@@ -290,8 +291,8 @@ def foresee(problem: Problem, data: Data, plan: Plan, threads: int) -> dict[str,
         "rows": n_rows,
         "modelled_columns": len(problem.links),
         "latent_columns": n_latent,
-        "cells_to_complete": int(sum(e.wanted.sum() for e in data.columns)),
-        "gaps": {e.column.name: int(e.wanted.sum()) for e in data.columns},
+        "cells_to_complete": int(sum(e.requested.sum() for e in data.columns)),
+        "gaps": {e.column.name: int(e.requested.sum()) for e in data.columns},
         "chains": plan.chains,
         "sweeps": plan.sweeps,
         "draws": plan.chains * plan.draws,

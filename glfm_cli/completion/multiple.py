@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.diagnostics import Diagnostics
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, blank, decode, flag_columns
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.io import is_text_table, mark_written_type
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import draw_jointly
 from glfm_cli.streams import TABLES, Streams
-
-if TYPE_CHECKING:
-    from glfm_cli.completion.result import Completion
 
 VERSION, ROW = ".imp", ".id"
 
@@ -34,12 +31,16 @@ VERSION, ROW = ".imp", ".id"
 class Multiple:
     """Several completed versions of one table.
 
-    completion : what they are drawn from
+    table, data : the completed table, and which of its cells were missing
+    posterior, seed : what the versions are drawn from
     chosen : for each version, the chain and the place in it (both from 0) of its draw
     warnings : what a user should know of them, one line each
     """
 
-    completion: Completion
+    table: pa.Table
+    data: Data
+    posterior: Posterior
+    seed: int
     chosen: tuple[tuple[int, int], ...]
     warnings: tuple[str, ...]
 
@@ -48,15 +49,16 @@ class Multiple:
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the completed versions, one table at a time."""
-        completion = self.completion
-        posterior, data = completion.posterior, completion.data
-        gaps = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns) if e.wanted.any()}
+        posterior, data = self.posterior, self.data
+        missing = {
+            d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
+        }
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
-            rng = Streams(completion.seed, 0).get(TABLES, number)
-            drawn = draw_jointly(posterior, gaps, rng, posterior.chains[chain][place])
+            rng = Streams(self.seed, 0).get(TABLES, number)
+            drawn = draw_jointly(posterior, missing, rng, posterior.chains[chain][place])
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
-            yield decode(completion.table, data, fills)
+            yield decode(self.table, data, fills)
 
     def parts(self, *, flags: bool = False) -> Iterator[pa.Table]:
         """Yield the table with its gaps, then each version, with `.imp` and `.id` before them.
@@ -66,8 +68,8 @@ class Multiple:
         flags : bool
             Whether each gets the columns NAME_imp, 1 where a cell was completed.
         """
-        data = self.completion.data
-        first = _numbered(_flagged(blank(self.completion.table, data), data, flags), 0)
+        data = self.data
+        first = _numbered(_flagged(blank(self.table, data), data, flags), 0)
         yield first
         for number, table in enumerate(self.tables(), start=1):
             part = _numbered(_flagged(table, data, flags), number)
@@ -86,7 +88,14 @@ class Multiple:
         }
 
 
-def choose_multiple(completion: Completion, versions: int) -> Multiple:
+def choose_multiple(
+    table: pa.Table,
+    data: Data,
+    posterior: Posterior,
+    seed: int,
+    diagnostics: Diagnostics,
+    versions: int,
+) -> Multiple:
     """Return `versions` versions of a completed table, each from a draw far from the others'.
 
     Raises
@@ -96,10 +105,20 @@ def choose_multiple(completion: Completion, versions: int) -> Multiple:
     """
     if versions < 1:
         raise UsageError("--multiple", value=versions, expected="a whole number from 1")
-    check_names(completion.table)
-    chosen = spread([len(chain) for chain in completion.posterior.chains], versions)
-    said = _too_short(completion.posterior, completion.diagnostics, versions)
-    return Multiple(completion, tuple(chosen), said)
+    check_names(table)
+    if posterior.weights is not None:  # what is drawn from each restart of an ascent is its law
+        chosen = _by_weight(posterior.weights, versions)
+        return Multiple(table, data, posterior, seed, chosen, ())
+    places = spread([len(chain) for chain in posterior.chains], versions)
+    warnings = _too_short(posterior, diagnostics, versions)
+    return Multiple(table, data, posterior, seed, tuple(places), warnings)
+
+
+def _by_weight(weights: Sequence[float], n: int) -> tuple[tuple[int, int], ...]:
+    """Return n places (chain, draw) in proportion to the weights of chains of one draw."""
+    ends = np.cumsum(weights)
+    at = np.searchsorted(ends / ends[-1], (np.arange(n) + 0.5) / n)
+    return tuple((int(chain), 0) for chain in at)
 
 
 def check_names(table: pa.Table) -> None:

@@ -15,14 +15,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.chain import Problem
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, LearntColumn, encode_rows
 from glfm_cli.errors import TableError, UsageError
-from glfm_cli.folding import SWEEPS, fold_in
-from glfm_cli.latent.latent import Array
+from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.folding import SWEEPS, fold_in
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.sampling import Run
 from glfm_cli.links.link import Link, LinkConfig, of_numbers
-from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Run
 from glfm_cli.schema import Column, ColumnType, Schema
 from glfm_cli.store import Fit, hash_of_data
 
@@ -107,7 +107,7 @@ class Fitted:
     def run(self, data: Data, *, seed: int, threads: int = 1, sweeps: int = SWEEPS) -> Run:
         """Return the draws for encoded rows: as they are for the fit's own table, else folded in.
 
-        `seed`, `threads` and `sweeps` are those of `glfm_cli.folding.fold_in`.
+        `seed`, `threads` and `sweeps` are those of `glfm_cli.inference.folding.fold_in`.
         """
         began = time.monotonic()
         posterior = self.posterior

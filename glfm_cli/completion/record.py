@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from glfm_cli.completion.session import Session
-from glfm_cli.diagnostics import Diagnostics
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write
-from glfm_cli.sampling import Run
 from glfm_cli.store import versions
 
 FORMAT = 1

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.multiple import Multiple, choose_multiple
-from glfm_cli.diagnostics import Diagnostics
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import Marginal
-from glfm_cli.sampling import Run
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import Marginal
+from glfm_cli.inference.sampling import Run
 from glfm_cli.schema import ColumnType
 
 PROBABILITIES = pa.schema(
@@ -88,11 +88,13 @@ class Completion:
         UsageError
             `versions` is not above 0, or the table has a column `.imp` or `.id`.
         """
-        return choose_multiple(self, versions)
+        return choose_multiple(
+            self.table, self.data, self.posterior, self.seed, self.diagnostics, versions
+        )
 
     def draws(self) -> Iterator[pa.Table]:
         """Yield, in parts, one row a kept draw and completed cell: its value or level there."""
-        return draw_parts(self)
+        return draw_parts(self.posterior, self.data, self.seed)
 
     def cells(self) -> pa.Table:
         """Return one row a completed cell: where it is, the estimate and its uncertainty."""
@@ -152,6 +154,7 @@ class Completion:
             "rows": self.data.n_rows,
             "columns": self.table.num_columns,
             "cells_completed": self.n_completed,
+            "not_completed": [asdict(one) for one in self.data.not_completed],
             "model": self.posterior.model.name,
             "chains": len(self.posterior.chains),
             "draws": self.posterior.n_draws,

@@ -12,13 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from glfm_cli.chain import Problem
+from glfm_cli.arrays import Array
 from glfm_cli.completion.prepare import DRAWS, MODEL, SEED, THIN, WARMUP, prepare
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError, UsageError
-from glfm_cli.latent.latent import Array
-from glfm_cli.leave_one_out import recalibrate
-from glfm_cli.sampling import Observer, Plan, Run, sample
+from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.leave_one_out import recalibrate
+from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import (
@@ -39,7 +39,7 @@ PARTIAL = ".glfm.partial"  # put after the output's name
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SamplingOptions:
     """The options that fix a run's draws; None where the user said nothing.
 
     A new run fills in the defaults, a resumed one what it was begun with.
@@ -71,7 +71,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Keeping:
+class SaveOptions:
     """Where a run is kept.
 
     save, resume : a new folder, or the folder of a run to go on with
@@ -118,7 +118,7 @@ class Session:
     problem: Problem
     data: Data
     plan: Plan
-    keeping: Keeping
+    keeping: SaveOptions
     header: Header
     more: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     store: Store | None = None
@@ -228,8 +228,8 @@ class Session:
 def plan_session(
     table: pa.Table,
     schema: Schema | None,
-    wanted: Wanted,
-    keeping: Keeping,
+    requested: SamplingOptions,
+    keeping: SaveOptions,
     *,
     file: str | None = None,
 ) -> Session:
@@ -241,13 +241,13 @@ def plan_session(
         The table, the types or an option are wrong, or do not belong to the run to go on with.
     """
     if keeping.resume is not None:
-        return _going_on(table, schema, wanted, keeping, keeping.resume, file)
+        return _going_on(table, schema, requested, keeping, keeping.resume, file)
     if schema is None:
         data = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
         raise UsageError(
             "--types FILE is missing", hint=f"`glfm types {data} -o types.yaml` writes a first one."
         )
-    problem, encoded, plan = prepare(table, schema, **wanted.filled(), file=file)
+    problem, encoded, plan = prepare(table, schema, **requested.filled(), file=file)
     header = _header(problem, encoded, plan, schema, table, keeping.with_data, file)
     return Session(problem, encoded, plan, keeping, header)
 
@@ -272,12 +272,12 @@ def _same_run(folder: Path, header: Header) -> Header | None:
 def _going_on(
     table: pa.Table,
     schema: Schema | None,
-    wanted: Wanted,
-    keeping: Keeping,
+    requested: SamplingOptions,
+    keeping: SaveOptions,
     folder: Path,
     file: str | None,
 ) -> Session:
-    header, plan = header_to_go_on_with(schema, wanted, folder)
+    header, plan = header_to_go_on_with(schema, requested, folder)
     if header.matrix is not None:
         raise StoreError("is a fit of triplets, which completes no table", file=str(folder))
     problem, data, _ = prepare(
@@ -306,7 +306,7 @@ def _going_on(
 
 
 def header_to_go_on_with(
-    schema: Schema | None, wanted: Wanted, folder: Path
+    schema: Schema | None, requested: SamplingOptions, folder: Path
 ) -> tuple[Header, Plan]:
     """Return what a folder says of its run, and the plan to go on with; the options must fit.
 
@@ -323,14 +323,15 @@ def header_to_go_on_with(
             file=str(folder),
             hint="Leave --types out to use its own, or start a new run.",
         )
-    return header, _extended(header, wanted, folder)
+    return header, _extended(header, requested, folder)
 
 
-def _extended(header: Header, wanted: Wanted, folder: Path) -> Plan:
+def _extended(header: Header, requested: SamplingOptions, folder: Path) -> Plan:
     """Return the plan of a saved run with the draws that are wanted now."""
     fixed = {"model": header.model, **asdict(header.plan)}
-    for name, value in vars(wanted).items():
-        if name in ("draws", "settings") or value is None or value == fixed[name]:
+    free = ("draws", "settings") if header.latent.kind == "gibbs" else ("settings",)
+    for name, value in vars(requested).items():
+        if name in free or value is None or value == fixed[name]:
             continue
         raise UsageError(
             f"--{name}",
@@ -338,9 +339,9 @@ def _extended(header: Header, wanted: Wanted, folder: Path) -> Plan:
             expected=f"{fixed[name]}, with which {folder} was begun",
             hint=f"Leave --{name} out; only --draws may change when a run goes on.",
         )
-    if wanted.settings:
-        _check_settings(header, wanted.settings, folder)
-    return header.plan if wanted.draws is None else replace(header.plan, draws=wanted.draws)
+    if requested.settings:
+        _check_settings(header, requested.settings, folder)
+    return header.plan if requested.draws is None else replace(header.plan, draws=requested.draws)
 
 
 def _check_settings(header: Header, settings: Mapping[str, object], folder: Path) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from glfm_cli import __version__
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.io import atomic_write, check_writable
-from glfm_cli.latent.latent import Array
 
 SUFFIX = ".nc"
 GROUP = "posterior"  # where ArviZ looks for draws of parameters

@@ -6,7 +6,7 @@ import math
 
 from glfm_cli.diagnosis.check import MISFIT
 from glfm_cli.diagnosis.result import Diagnosis
-from glfm_cli.diagnostics import ESS_LIMIT, RHAT_LIMIT, Flag, QuantityDiagnostics
+from glfm_cli.inference.diagnostics import ESS_LIMIT, RHAT_LIMIT, Flag, QuantityDiagnostics
 from glfm_cli.schema import ColumnType
 from glfm_cli.store import Fit
 
@@ -40,8 +40,8 @@ def _on_convergence(result: Diagnosis, fit: Fit) -> list[str]:
             "extreme values, and give them `transform: rank`."
         ]
     short = any(q.flag is Flag.SHORT for q in failed)
-    wanted = _draws_needed(failed, plan.draws)
-    more = f"`glfm impute DATA --resume {path} --draws {wanted}`"
+    requested = _draws_needed(failed, plan.draws)
+    more = f"`glfm impute DATA --resume {path} --draws {requested}`"
     if short:
         return [f"There are too few draws to judge by. Run more: {more}."]
     apart = [q for q in failed if q.flag is Flag.STUCK or q.rhat > RHAT_LIMIT]
@@ -65,9 +65,9 @@ def _draws_needed(failed: list[QuantityDiagnostics], draws: int) -> int:
     """
     sizes = [q.ess for q in failed if math.isfinite(q.ess) and q.ess > 0]
     factor = 1.2 * ESS_LIMIT / min(sizes) if sizes else 4.0
-    wanted = max(2.0, min(factor, 50.0)) * draws
-    step = 10 ** max(1, len(str(int(wanted))) - 2)
-    return int(min(MOST_DRAWS, math.ceil(wanted / step) * step))
+    requested = max(2.0, min(factor, 50.0)) * draws
+    step = 10 ** max(1, len(str(int(requested))) - 2)
+    return int(min(MOST_DRAWS, math.ceil(requested / step) * step))
 
 
 def _on_features(result: Diagnosis, fit: Fit) -> list[str]:

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
-from glfm_cli.latent.latent import Array
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import BLOCK_ROWS
 from glfm_cli.links.link import Link, NumericLink, of_levels, of_numbers
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import BLOCK_ROWS
 
 REPLICATES = 100
 MISFIT = 0.01  # p-value below which a column is reported

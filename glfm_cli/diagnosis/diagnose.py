@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from glfm_cli.cell_traces import trace_cells
+from glfm_cli.arrays import Array
 from glfm_cli.diagnosis.advice import advise
 from glfm_cli.diagnosis.check import REPLICATES, check_columns
 from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
-from glfm_cli.diagnostics import diagnose
 from glfm_cli.encoding import Data, EncodedColumn
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior, gates
-from glfm_cli.predictive import Marginal, predict
+from glfm_cli.inference.cell_traces import trace_cells
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.store import Fit, load_fit
 from glfm_cli.streams import CELLS, CHECKS, Streams
 
@@ -57,25 +56,25 @@ def diagnose_fit(
     fit = fit if isinstance(fit, Fit) else load_fit(fit)
     posterior, data = fit.posterior, fit.data
     traces = posterior.traces()
-    gaps: dict[int, Array] = {}
+    missing: dict[int, Array] = {}
     checks = uncertain = None
     absent: tuple[str, ...] = (NO_DATA,) if fit.matrix is None else (OF_TRIPLETS,)
     if data is not None:
         absent = ()
-        wanted = {d: np.flatnonzero(e.wanted) for d, e in enumerate(data.columns)}
-        gaps = {d: rows for d, rows in wanted.items() if rows.size}
+        requested = {d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns)}
+        missing = {d: rows for d, rows in requested.items() if rows.size}
         # The same cells as after the run that made the fit.
-        traces |= trace_cells(posterior, gaps, Streams(fit.seed, 0).get(CELLS))
+        traces |= trace_cells(posterior, missing, Streams(fit.seed, 0).get(CELLS))
         rng = Streams(fit.seed, 0).get(CHECKS)
         checks = check_columns(posterior, data, rng, replicates=replicates)
-        uncertain = _least_certain(posterior, data, gaps, cells)
+        uncertain = _least_certain(posterior, data, missing, cells)
     result = Diagnosis(
         path=str(fit.path),
         model=fit.model.name,
         n_rows=fit.n_rows,
         chains=len(posterior.chains),
         draws=posterior.n_draws,
-        diagnostics=diagnose(traces, [name for name in traces if gates(name)]),
+        diagnostics=posterior.diagnose(traces),
         traces=traces,
         labels={name: _label(name, fit) for name in traces},
         checks=checks,
@@ -115,10 +114,10 @@ def _label(name: str, fit: Fit) -> str:
 
 
 def _least_certain(
-    posterior: Posterior, data: Data, gaps: dict[int, Array], most: int
+    posterior: Posterior, data: Data, missing: dict[int, Array], most: int
 ) -> tuple[UncertainCell, ...]:
     """Return the cells whose distribution is widest beside that of their column."""
-    marginals = predict(posterior, gaps)
+    marginals = predict(posterior, missing)
     found: list[tuple[float, int, int, int]] = []
     for d, marginal in marginals.items():
         spread = _relative(data.columns[d], marginal)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from glfm_cli.arrays import Array
 from glfm_cli.diagnosis.check import ColumnCheck
-from glfm_cli.diagnostics import Diagnostics
-from glfm_cli.latent.latent import Array
+from glfm_cli.inference.diagnostics import Diagnostics
 
 
 @dataclass(frozen=True)

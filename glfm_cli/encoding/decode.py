@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glfm_cli.encoding.data import Array, Data, EncodedColumn
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.levels import distinct_texts, level_key, level_value
+from glfm_cli.encoding.numeric import numerals_of
 from glfm_cli.encoding.source import (
     is_null,
     is_text_type,
@@ -53,7 +55,7 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
     for encoded in data.columns:
         field = _field(table, encoded)
         column = table.column(encoded.index)
-        if encoded.wanted.any():
+        if encoded.requested.any():
             fill = _checked(encoded, fills[encoded.column.name])
             column = _filled(table, encoded, fill)
         table = table.set_column(encoded.index, field, column)
@@ -69,12 +71,12 @@ def blank(table: pa.Table, data: Data) -> pa.Table:
     for encoded in data.columns:
         field = _field(table, encoded)
         column = table.column(encoded.index)
-        if encoded.wanted.any():
+        if encoded.requested.any():
             if is_text_table(table):
-                gap = pa.scalar("", column.type)
-                column = pc.if_else(pa.array(encoded.wanted), gap, column)
+                missing = pa.scalar("", column.type)
+                column = pc.if_else(pa.array(encoded.requested), missing, column)
             else:
-                place = pa.array(np.arange(len(column)), mask=encoded.wanted)
+                place = pa.array(np.arange(len(column)), mask=encoded.requested)
                 # Arrow cannot take from views of text.
                 column = plain(one_chunk(column)).take(place).cast(column.type)
                 field = field.with_nullable(True)
@@ -87,7 +89,7 @@ def _field(table: pa.Table, encoded: EncodedColumn) -> pa.Field:
     field = table.schema.field(encoded.index)
     if is_text_table(table) and encoded.column.type in NUMERIC:
         kind = "int64" if encoded.column.type is ColumnType.COUNT else "double"
-        field = mark_written_type(field, kind)
+        field = mark_written_type(field, kind, numerals_of(encoded.column))
     return field
 
 
@@ -102,11 +104,11 @@ def cell_texts(table: pa.Table, encoded: EncodedColumn, rows: Array) -> pa.Array
 def _checked(encoded: EncodedColumn, fill: Array) -> Array:
     """Return the fill values of one column, as float64."""
     values = np.asarray(fill, dtype=np.float64)
-    if values.shape != (int(encoded.wanted.sum()),):
+    if values.shape != (int(encoded.requested.sum()),):
         raise ValueError(f"{encoded.column.name}: {values.shape} values for its gaps")
     bad = ~np.isfinite(values)
     if bad.any():
-        row = int(np.flatnonzero(encoded.wanted)[int(np.argmax(bad))]) + 1
+        row = int(np.flatnonzero(encoded.requested)[int(np.argmax(bad))]) + 1
         raise NumericalError(
             "the model gave no finite value for this cell", row=row, column=encoded.column.name
         )
@@ -132,13 +134,13 @@ def _filled(table: pa.Table, encoded: EncodedColumn, fill: Array) -> pa.Array:
     _check_complete(new, encoded)
     if pa.types.is_dictionary(old.type):
         return _replace_in_dictionary(old, encoded, new)
-    return _replace(old, encoded.wanted, new)
+    return _replace(old, encoded.requested, new)
 
 
-def _replace(old: pa.Array, wanted: Array, new: pa.Array) -> pa.Array:
+def _replace(old: pa.Array, requested: Array, new: pa.Array) -> pa.Array:
     """Return `old` with `new` in the wanted cells; works for every type that can be joined."""
     place = np.arange(len(old))
-    place[wanted] = len(old) + np.arange(len(new))
+    place[requested] = len(old) + np.arange(len(new))
     return pa.concat_arrays([old, new]).take(pa.array(place))
 
 
@@ -149,7 +151,7 @@ def _replace_in_dictionary(old: pa.Array, encoded: EncodedColumn, new: pa.Array)
         dictionary = pa.concat_arrays([dictionary, added])
     where = pc.index_in(new, dictionary)
     try:
-        indices = _replace(old.indices, encoded.wanted, where.cast(old.type.index_type))
+        indices = _replace(old.indices, encoded.requested, where.cast(old.type.index_type))
     except pa.ArrowInvalid:
         raise OutputError(
             f"the column's dictionary is full: its {old.type.index_type} indices "
@@ -189,10 +191,10 @@ def _first_rows(of_row: Array, n: int) -> Array:
 
 def _check_complete(new: pa.Array, encoded: EncodedColumn) -> None:
     """Raise RuntimeError, a bug, when a completed cell would still be a gap."""
-    gap = is_null(new)
+    missing = is_null(new)
     if pa.types.is_floating(new.type):
-        gap |= np.isnan(new.to_numpy(zero_copy_only=False).astype(float))
+        missing |= np.isnan(new.to_numpy(zero_copy_only=False).astype(float))
     elif is_text_type(new.type):
-        gap |= to_mask(pc.equal(pc.utf8_trim_whitespace(new.cast(pa.large_string())), ""))
-    if gap.any():
+        missing |= to_mask(pc.equal(pc.utf8_trim_whitespace(new.cast(pa.large_string())), ""))
+    if missing.any():
         raise RuntimeError(f"{encoded.column.name}: a completed cell is still empty")

@@ -31,7 +31,7 @@ def flag_columns(table: pa.Table, data: Data) -> pa.Table:
                 column=name,
                 hint="Rename that column, or leave out the flags.",
             )
-        flags = pa.array(encoded.wanted.astype(np.int8), pa.int8())
+        flags = pa.array(encoded.requested.astype(np.int8), pa.int8())
         field = pa.field(name, pa.int8())
         if text:
             flags = flags.cast(pa.string())

@@ -49,6 +49,6 @@ def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
         said.append(f"{rows} no observed value and can only follow the columns' distributions")
     if len(columns) == 1:
         said.append(ONE_COLUMN)
-    if not any(encoded.wanted.any() for encoded in columns):
+    if not any(encoded.requested.any() for encoded in columns):
         said.append(NO_GAPS)
     return said

@@ -8,7 +8,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
-from glfm_cli.encoding.data import Array, Mask
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source
 from glfm_cli.schema import Column, ColumnType, Transform
 

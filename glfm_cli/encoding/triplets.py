@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.encoding.data import Array, EncodedColumn
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.levels import distinct_texts, encode_known_levels, encode_levels
 from glfm_cli.encoding.new_rows import LearntColumn
-from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column, text_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
@@ -145,6 +146,7 @@ def encode_triplets(
         np.ones(found.size, dtype=bool),
         np.zeros(found.size, dtype=bool),
         levels,
+        style=style_of(sources[Role.VALUE], ~np.isnan(x)),
     )
     kept = order[first]
     return Triplets(
@@ -193,9 +195,9 @@ def _values(
         return x, None, levels
     index = next(i for i, other in enumerate(columns) if other.name == column.trials)
     of_trials = open_column(table, index, columns[index], file)
-    hits, trials = _counted(source, "hits"), _counted(of_trials, "trials")
-    unknown = np.isnan(trials) & ~np.isnan(hits)
-    more = hits > trials
+    successes, trials = _counted(source, "hits"), _counted(of_trials, "trials")
+    unknown = np.isnan(trials) & ~np.isnan(successes)
+    more = successes > trials
     for bad, expected in ((unknown, "trials where there are hits"), (more, "")):
         if bad.any():
             row = int(np.argmax(bad))
@@ -203,7 +205,7 @@ def _values(
                 file=file,
                 row=row + 1,
                 column=column.name,
-                value=f"{hits[row]:g} hits",
+                value=f"{successes[row]:g} hits",
                 expected=expected or f"at most the {trials[row]:g} trials in '{column.trials}'",
             )
     many = trials > MOST_TRIALS
@@ -214,7 +216,7 @@ def _values(
             "So many fix a rate so well that it can be the value: "
             "`type: positive` with a transform, or `type: real`.",
         )
-    return np.where(trials > 0.0, hits, np.nan), np.nan_to_num(trials), ()
+    return np.where(trials > 0.0, successes, np.nan), np.nan_to_num(trials), ()
 
 
 def _known_values(

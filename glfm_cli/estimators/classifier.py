@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification import Classification, classify, classify_rows
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.new_rows import Unseen
@@ -17,8 +17,6 @@ from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
 from glfm_cli.io.frames import table_of, table_of_numbers, with_texts
 from glfm_cli.schema import Column, ColumnType, Role, Schema
-
-Array = NDArray[Any]
 
 TARGET = "y"
 

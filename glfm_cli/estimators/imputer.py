@@ -11,8 +11,8 @@ import numpy as np
 from glfm_cli.completion import (
     Completion,
     Fitted,
-    Keeping,
-    Wanted,
+    SamplingOptions,
+    SaveOptions,
     as_schema,
     check_request,
     complete,
@@ -23,8 +23,8 @@ from glfm_cli.completion.impute import INTERVAL
 from glfm_cli.completion.new_rows import Unseen
 from glfm_cli.errors import UsageError
 from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.executors import available_threads
 from glfm_cli.guess import guess_schema
+from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import frame_like, is_frame, table_of
 from glfm_cli.schema import Schema
 
@@ -95,10 +95,10 @@ class GlfmImputer(WithParameters):
         check_request(self.estimate, INTERVAL, self.threads, None)
         table = table_of(X)
         schema = guess_schema(table).schema if self.types is None else as_schema(self.types)
-        wanted = Wanted(
+        requested = SamplingOptions(
             self.model, self.chains, self.warmup, self.draws, self.thin, self.seed, self.settings
         )
-        session = plan_session(table, schema, wanted, Keeping())
+        session = plan_session(table, schema, requested, SaveOptions())
         workers = self._workers()
         run = session.sample(threads=workers)
         seed = session.plan.seed

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.completion import as_schema
 from glfm_cli.encoding import Data, encode
 from glfm_cli.errors import UsageError
@@ -21,7 +22,6 @@ from glfm_cli.evaluation.results import Outcome, OutcomeId
 from glfm_cli.evaluation.scoring import score_all, spans
 from glfm_cli.evaluation.task import Prediction
 from glfm_cli.io import read_table
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import Schema
 
 GIVEN = "given"
@@ -107,16 +107,16 @@ def _opened(source: Source) -> tuple[pa.Table, str | None]:
 
 def _cells(data: Data, masked: Source | None, schema: Schema) -> dict[int, Array]:
     """Return the rows to score of every completed column that has any."""
-    wanted = [e.observed & e.column.completed for e in data.columns]
+    requested = [e.observed & e.column.completed for e in data.columns]
     if masked is not None:
         table, file = _opened(masked)
-        gaps = encode(table, schema, file=file)
-        if gaps.n_rows != data.n_rows or [e.column.name for e in gaps.columns] != [
+        missing = encode(table, schema, file=file)
+        if missing.n_rows != data.n_rows or [e.column.name for e in missing.columns] != [
             e.column.name for e in data.columns
         ]:
             raise UsageError(
                 "--masked has other rows or columns than --truth", file=file,
-                value=f"{gaps.n_rows} rows", expected=f"{data.n_rows} rows and the same columns",
+                value=f"{missing.n_rows} rows", expected=f"{data.n_rows} rows and the same columns",
             )  # fmt: skip
-        wanted = [keep & e.wanted for keep, e in zip(wanted, gaps.columns, strict=True)]
-    return {d: np.flatnonzero(rows) for d, rows in enumerate(wanted) if rows.any()}
+        requested = [keep & e.requested for keep, e in zip(requested, missing.columns, strict=True)]
+    return {d: np.flatnonzero(rows) for d, rows in enumerate(requested) if rows.any()}

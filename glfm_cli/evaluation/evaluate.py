@@ -17,14 +17,14 @@ from glfm_cli.encoding import encode
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.compare import GIVEN
 from glfm_cli.evaluation.evaluation import Evaluation
-from glfm_cli.evaluation.forecast import Forecast, foresee
+from glfm_cli.evaluation.forecast import Forecast, estimate_cost
 from glfm_cli.evaluation.jobs import Bench, Job, digest, run_job, table_key
 from glfm_cli.evaluation.masks import MECHANISMS
 from glfm_cli.evaluation.methods import Method, Sampling, choose_methods
 from glfm_cli.evaluation.results import Outcome, OutcomeId, Store
 from glfm_cli.evaluation.scoring import spans
 from glfm_cli.evaluation.split import read_split
-from glfm_cli.executors import available_threads, run_in_processes
+from glfm_cli.inference.executors import available_threads, run_in_processes
 from glfm_cli.io import read_table
 from glfm_cli.io.files import file_label
 from glfm_cli.schema import Schema
@@ -271,7 +271,7 @@ def carry_out(plan: Plan, observer: Observer) -> Evaluation:
     bench, made = plan.bench, dict(plan.done)
     if plan.store is not None and plan.jobs:
         plan.store.begin(_ordered(plan, made))
-    observer.planned(foresee(bench, plan.jobs, plan.workers, len(plan.done)))
+    observer.planned(estimate_cost(bench, plan.jobs, plan.workers, len(plan.done)))
 
     def keep(_: int, fit: Outcome) -> None:
         made[fit.id] = fit

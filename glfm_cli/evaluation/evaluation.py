@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
+import glfm_cli.evaluation.results as results
+import glfm_cli.evaluation.summary as summary
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS
-from glfm_cli.evaluation import results, summary
 from glfm_cli.evaluation.results import Outcome
 from glfm_cli.evaluation.summary import Line
 
@@ -55,20 +54,6 @@ class Evaluation:
     def summary(self) -> pa.Table:
         """Return one row a score, rate and method: mean, standard error, difference, best."""
         return summary.to_table(self.lines)
-
-    def plot(self, path: str | os.PathLike[str] | None = None, *, kind: str = "all") -> Any:
-        """Draw the results; a matplotlib Figure, written to `path` if there is one.
-
-        Parameters
-        ----------
-        path : path, optional
-            PNG, SVG or PDF by suffix.
-        kind : str
-            "error", "log_score", "columns", "column_log_scores", "reliability" or "all", as
-            `plot_evaluation` takes them.
-        """
-        # Figures are made to the right of this room, which does not know them until asked.
-        return import_module("glfm_cli.plots").plot_evaluation(self, path, kind=kind)
 
     @property
     def failures(self) -> tuple[Outcome, ...]:

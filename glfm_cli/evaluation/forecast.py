@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from glfm_cli.chain import start_chain
 from glfm_cli.evaluation.jobs import Bench, Job
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import hide
-from glfm_cli.posterior import Posterior
-from glfm_cli.streams import Streams
+from glfm_cli.inference import chains
+from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.posterior import Posterior
 
 _TRIAL_SECONDS = 0.5  # of sweeps that are timed for each model
 _LEAST_SWEEPS = 5
@@ -39,7 +39,7 @@ class Forecast:
     unknown: dict[str, int]
 
 
-def foresee(bench: Bench, jobs: Sequence[Job], workers: int, done: int) -> Forecast:
+def estimate_cost(bench: Bench, jobs: Sequence[Job], workers: int, done: int) -> Forecast:
     """Return a forecast: models are timed on a few sweeps of one chain.
 
     Early sweeps have other numbers of features than later ones, and other processes are not
@@ -68,7 +68,7 @@ def _time_model(bench: Bench, method: ModelMethod, rate: float) -> float:
     problem, plan = method.prepare(
         bench.table, bench.schema, method.seen(task.data), seed=bench.seed
     )
-    chain = start_chain(problem, Streams(plan.seed, 0))
+    chain = chains.start(problem, plan.seed, 0)
     began = time.monotonic()
     sweeps = 0
     while sweeps < _LEAST_SWEEPS or time.monotonic() - began < _TRIAL_SECONDS:
@@ -82,7 +82,7 @@ def _time_model(bench: Bench, method: ModelMethod, rate: float) -> float:
     n_tried = min(n_draws, _TRIAL_DRAWS)
     draws = (chain.keep(),) * n_tried
     began = time.monotonic()
-    method.answer(Posterior(problem.model, problem.links, chain.spans, (draws,)), task)
+    method.answer(Posterior(problem.model, problem.links, spans_of(problem.links), (draws,)), task)
     scoring = (time.monotonic() - began) * n_draws / n_tried
     sampling = per_sweep * plan.sweeps * turns
     limit = method.sampling.time_limit

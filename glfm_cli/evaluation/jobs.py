@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import GlfmError
 from glfm_cli.evaluation.masks import draw_mask
@@ -23,7 +24,6 @@ from glfm_cli.evaluation.results import Outcome, OutcomeId
 from glfm_cli.evaluation.scoring import score_all
 from glfm_cli.evaluation.split import Split
 from glfm_cli.evaluation.task import Method, hide
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import Schema
 
 _MASK, _METHOD = range(2)  # what a random stream is for
@@ -110,7 +110,7 @@ def table_key(bench: Bench) -> str:
     parts: list[bytes | str] = [bench.mechanism, str(bench.seed)]
     for encoded in bench.data.columns:
         parts += [repr(encoded.column), repr(encoded.levels), encoded.x.tobytes()]
-        parts.append(encoded.wanted.tobytes())
+        parts.append(encoded.requested.tobytes())
     if bench.split is not None:
         parts += [
             part.tobytes() for part in (bench.split.cells, bench.split.rows) if part is not None

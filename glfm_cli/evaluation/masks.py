@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import ColumnType
 
 # The most exposed cell is exp(3) = 20 times as likely to go first as the least exposed one.
@@ -52,7 +52,7 @@ class Cells(NamedTuple):
         """Return the cells of an encoded table."""
         return cls(
             np.column_stack([e.x for e in data.columns]),
-            np.column_stack([e.wanted for e in data.columns]),
+            np.column_stack([e.requested for e in data.columns]),
             np.column_stack([e.observed & e.column.completed for e in data.columns]),
             np.array([e.column.type is ColumnType.CATEGORICAL for e in data.columns]),
         )
@@ -92,24 +92,24 @@ def draw_mask(
     if within is not None:
         cells = cells._replace(hideable=cells.hideable & within[:, None])
     key, hideable = MECHANISMS[mechanism](cells, rng)
-    wanted = round(rate * int(hideable.sum()))
+    requested = round(rate * int(hideable.sum()))
     free = _spare(key, hideable & np.isfinite(key), ~np.isnan(cells.x), _telling(data))
     order = np.flatnonzero(free)
-    if order.size < max(wanted, 1):
+    if order.size < max(requested, 1):
         most = 100 * order.size / max(int(hideable.sum()), 1)
         raise UsageError(
             f"a rate of {rate:g} cannot be reached: at most {np.floor(most):.0f} % of the cells "
             f"can be hidden ({mechanism}) while every row and column keeps one",
             hint="Take a lower rate, or another --mechanism.",
         )
-    if wanted == 0:
+    if requested == 0:
         raise UsageError(
             f"a rate of {rate:g} hides no cell: only {int(hideable.sum())} can be hidden",
             hint="Take a higher rate.",
         )
     order = order[np.argsort(key.ravel()[order], kind="stable")]
     hidden = np.zeros(key.size, dtype=bool)
-    hidden[order[:wanted]] = True
+    hidden[order[:requested]] = True
     return hidden.reshape(key.shape)
 
 

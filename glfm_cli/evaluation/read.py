@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.encoding.levels import distinct_texts, level_key
 from glfm_cli.encoding.numeric import encode_numbers
@@ -16,7 +17,6 @@ from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import TableError
 from glfm_cli.evaluation.task import Task
 from glfm_cli.io import read_table
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import ColumnType
 
 

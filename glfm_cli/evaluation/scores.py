@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glfm_cli.latent.latent import Array
+from glfm_cli.arrays import Array
 
 BINS = 10  # of the probabilities of levels, where calibration is judged
 
@@ -111,13 +111,13 @@ class Reliability(NamedTuple):
 
     n: Array
     p: Array
-    hits: Array
+    successes: Array
 
     def __add__(self, other: object) -> Reliability:
         """Return both sets of forecasts together."""
         if not isinstance(other, Reliability):
             return NotImplemented
-        return Reliability(self.n + other.n, self.p + other.p, self.hits + other.hits)
+        return Reliability(self.n + other.n, self.p + other.p, self.successes + other.successes)
 
 
 def reliability(x: Array, p: Array) -> Reliability:
@@ -139,4 +139,4 @@ def calibration_error(tally: Reliability) -> float:
 
     The expected calibration error  [Naeini, Cooper and Hauskrecht 2015], of every level.
     """
-    return float(np.sum(np.abs(tally.p - tally.hits)) / np.sum(tally.n))
+    return float(np.sum(np.abs(tally.p - tally.successes)) / np.sum(tally.n))

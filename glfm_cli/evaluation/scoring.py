@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+import glfm_cli.evaluation.scores as scores
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
-from glfm_cli.evaluation import scores
 from glfm_cli.evaluation.task import AT, ENDS, GRID_START, LEVELS, Prediction
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import NUMERIC, ColumnType
 
 OVER_COLUMNS = (
@@ -207,6 +207,6 @@ def _bins(parts: Sequence[_Scored]) -> list[Score]:
     for b in range(scores.BINS):
         n = int(tally.n[b])
         if n:
-            for name, total in (("forecast", tally.p[b]), ("frequency", tally.hits[b])):
+            for name, total in (("forecast", tally.p[b]), ("frequency", tally.successes[b])):
                 rows.append(Score(ALL, "", "", f"{name}_{b + 1}", float(total) / n, n))
     return rows

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.levels import distinct_texts
 from glfm_cli.encoding.source import open_column
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.evaluation.masks import check_whole
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import Role, Schema
 
 TRAIN = frozenset({"", "train", "training", "0", "false"})

@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import GlfmError
 from glfm_cli.evaluation.measure import Cost
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import Schema
 
 LEVELS = (0.5, 0.8, 0.95)  # probabilities of the intervals that are scored
@@ -105,8 +105,8 @@ def hide(
             hidden[d], truth[d] = rows, encoded.x[rows]
             x = encoded.x.copy()
             x[rows] = np.nan
-            wanted = encoded.wanted | mask[:, d]
-            encoded = dataclasses.replace(encoded, x=x, observed=~np.isnan(x), wanted=wanted)
+            requested = encoded.requested | mask[:, d]
+            encoded = dataclasses.replace(encoded, x=x, observed=~np.isnan(x), requested=requested)
         columns.append(encoded)
     masked = dataclasses.replace(data, columns=tuple(columns))
     return Task(table, schema, masked, hidden, truth, seed, threads)

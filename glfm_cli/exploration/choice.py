@@ -17,11 +17,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.explanation import memberships, numbered
 from glfm_cli.exploration.stability import some_rows, thinned
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Draw, Posterior
+from glfm_cli.inference.posterior import Draw, Posterior
 
 Sample = Literal["consensus", "best", "held-out"]
 

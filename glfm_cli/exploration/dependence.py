@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.scales import Scale, scale_of
 from glfm_cli.exploration.stability import some_rows, thinned
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.posterior import Posterior
 
 N_BINS = 10
 _AT_MOST_ROWS = 1000

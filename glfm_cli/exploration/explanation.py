@@ -17,10 +17,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.latent import Array, LatentModel
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.latent.model import LatentModel
 from glfm_cli.links.link import Params
-from glfm_cli.posterior import Draw, Posterior
 
 
 @runtime_checkable

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import Keeping, Wanted, as_schema, check_request
-from glfm_cli.diagnostics import diagnose
+from glfm_cli.arrays import Array
+from glfm_cli.completion import SamplingOptions, SaveOptions, as_schema, check_request
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
 from glfm_cli.errors import UsageError
-from glfm_cli.executors import available_threads
 from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.dependence import dependence as depend
 from glfm_cli.exploration.explanation import Explanation, explain, feature_model
@@ -28,19 +27,21 @@ from glfm_cli.exploration.features import (
     rank,
     weights_elsewhere,
 )
+from glfm_cli.exploration.findings import Remainder
 from glfm_cli.exploration.job import Job, is_saved_fit, open_fit, prepare_exploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
 from glfm_cli.exploration.request import TOP, Request, make_request
-from glfm_cli.exploration.result import Exploration, Remainder
+from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.rows import similar as alike
 from glfm_cli.exploration.rows import surprising as least_expected
 from glfm_cli.exploration.scales import Scale, scale_of
 from glfm_cli.exploration.stability import Matches, match_features, membership_probability
+from glfm_cli.inference.diagnostics import diagnose
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io import read_table
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
-from glfm_cli.sampling import Observer, Run
 from glfm_cli.schema import Schema
 from glfm_cli.store import EVERY
 
@@ -114,8 +115,8 @@ def explore(
         similar=similar,
         dependence=dependence,
     )
-    wanted = Wanted(model, chains, warmup, draws, thin, seed, settings)
-    keeping = Keeping(
+    requested = SamplingOptions(model, chains, warmup, draws, thin, seed, settings)
+    keeping = SaveOptions(
         None if save is None else Path(save),
         None if resume is None else Path(resume),
         with_data=not no_data,
@@ -124,13 +125,13 @@ def explore(
     file = None
     if not isinstance(table, pa.Table):
         if is_saved_fit(table):
-            said = {**vars(wanted), "types": types, "time_limit": time_limit}
+            said = {**vars(requested), "types": types, "time_limit": time_limit}
             check_nothing_to_sample({**said, "save": save, "resume": resume})
             run, job = open_fit(table, request)
             return describe_run(run, job, request)
         file, table = str(table), read_table(table)
     schema = None if types is None else as_schema(types)
-    job = prepare_exploration(table, schema, request, wanted, keeping, file=file)
+    job = prepare_exploration(table, schema, request, requested, keeping, file=file)
     assert job.session is not None
     run = job.session.begun().sample(
         threads=threads or available_threads(),

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.completion import CHAINS, DEFAULTS, as_schema, check_request, prepare
-from glfm_cli.diagnostics import diagnose
+from glfm_cli.completion.matrix import MatrixTask, features_of, plan_matrix, task_of_fit
 from glfm_cli.encoding import EncodedColumn, encode_triplets, is_triplets
 from glfm_cli.errors import UsageError
-from glfm_cli.executors import available_threads
 from glfm_cli.exploration.job import is_saved_fit
 from glfm_cli.exploration.lowrank import (
     components,
@@ -25,14 +25,14 @@ from glfm_cli.exploration.lowrank import (
     variance,
 )
 from glfm_cli.exploration.matrix_result import MatrixExploration
+from glfm_cli.inference.diagnostics import diagnose
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.posterior import gates
+from glfm_cli.inference.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.io import read_table
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Array
+from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.link import Link, of_numbers
-from glfm_cli.matrices import MatrixTask, features_of, plan_matrix, task_of_fit
-from glfm_cli.posterior import gates
-from glfm_cli.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.schema import Schema
 from glfm_cli.store import load_fit
 

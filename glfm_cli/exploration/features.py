@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation
 from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.stability import Matches, some_rows
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.posterior import Posterior
 
 STABLE = 0.5  # the stability from which a feature or pattern counts as found again
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import CHAINS, Keeping, Session, Wanted, plan_session, prepare
+from glfm_cli.completion import CHAINS, SamplingOptions, SaveOptions, Session, plan_session, prepare
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Hidden
 from glfm_cli.exploration.explanation import feature_model
 from glfm_cli.exploration.request import Request
+from glfm_cli.inference.sampling import Plan, Run
 from glfm_cli.latent import MODELS
-from glfm_cli.latent.latent import LatentModel
-from glfm_cli.sampling import Plan, Run
+from glfm_cli.latent.model import LatentModel
 from glfm_cli.schema import Schema
 from glfm_cli.store import load_fit
 from glfm_cli.streams import CELLS, Streams
@@ -61,8 +61,8 @@ def prepare_exploration(
     table: pa.Table,
     schema: Schema | None,
     request: Request,
-    wanted: Wanted,
-    keeping: Keeping,
+    requested: SamplingOptions,
+    keeping: SaveOptions,
     *,
     file: str | None = None,
 ) -> Job:
@@ -85,8 +85,8 @@ def prepare_exploration(
             hint="`explore_matrix` explores triplets.",
         )
     if keeping.resume is None:
-        wanted = _from_few(wanted)
-    session = plan_session(table, schema, wanted, keeping, file=file)
+        requested = _from_few(requested)
+    session = plan_session(table, schema, requested, keeping, file=file)
     feature_model(session.problem.model)
     data = session.data
     request.check_rows(data.n_rows)
@@ -95,8 +95,8 @@ def prepare_exploration(
     if held_out:
         assert schema is not None  # without one only a resumed run is planned
         seen, hidden = hide(data, Streams(session.plan.seed, 0).get(CELLS))
-        problem, _, _ = prepare(table, schema, **wanted.filled(), file=file, data=seen)
-        session = dataclasses.replace(session, problem=problem, data=seen, keeping=Keeping())
+        problem, _, _ = prepare(table, schema, **requested.filled(), file=file, data=seen)
+        session = dataclasses.replace(session, problem=problem, data=seen, keeping=SaveOptions())
     problem = session.problem
     return Job(
         session=session,
@@ -112,20 +112,20 @@ def prepare_exploration(
     )
 
 
-def _from_few(wanted: Wanted) -> Wanted:
+def _from_few(requested: SamplingOptions) -> SamplingOptions:
     """Return the options with chains that start from few features, unless they say otherwise.
 
     A table's size does not matter to their number: they are there to find each other's features.
     """
-    model = MODELS.get(wanted.filled()["model"])
+    model = MODELS.get(requested.filled()["model"])
     if model is None:  # the error comes with the other options' ones
-        return wanted
+        return requested
     feature_model(model)
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
-    chains = CHAINS if wanted.chains is None else wanted.chains
-    settings = {**few, **(wanted.settings or {})}
-    return dataclasses.replace(wanted, chains=chains, settings=settings)
+    chains = CHAINS if requested.chains is None else requested.chains
+    settings = {**few, **(requested.settings or {})}
+    return dataclasses.replace(requested, chains=chains, settings=settings)
 
 
 def _changed(config: Any) -> dict[str, object]:

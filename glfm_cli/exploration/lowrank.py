@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.lowrank_draw import Parts
-from glfm_cli.posterior import Posterior
+from glfm_cli.arrays import Array
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.latent.bsvd.draw import Parts
+from glfm_cli.latent.bsvd.sampler import Bsvd
 
 MOST_VECTORS = 600  # of all draws together, from which the mean matrix is decomposed
 TAIL = (0.025, 0.975)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.diagnostics import Diagnostics
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.lowrank import Amount, Component, Effect
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)

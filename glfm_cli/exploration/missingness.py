@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import correlations
-from glfm_cli.latent.latent import Array
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Missingness:
 
 def missingness(scales: Sequence[Scale]) -> Missingness:
     """Return the pattern of gaps."""
-    gaps = np.column_stack([~scale.encoded.observed for scale in scales]).astype(np.float64)
-    n_rows = max(gaps.shape[0], 1)
+    missing = np.column_stack([~scale.encoded.observed for scale in scales]).astype(np.float64)
+    n_rows = max(missing.shape[0], 1)
     return Missingness(
         names=tuple(scale.name for scale in scales),
-        share=gaps.mean(axis=0),
-        together=gaps.T @ gaps / n_rows,
-        phi=correlations(gaps, gaps),
-        complete=float(np.mean(~gaps.any(axis=1))),
+        share=missing.mean(axis=0),
+        together=missing.T @ missing / n_rows,
+        phi=correlations(missing, missing),
+        complete=float(np.mean(~missing.any(axis=1))),
     )

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation, memberships
 from glfm_cli.exploration.features import STABLE, Feature
 from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.stability import MATCH, Matches, by_chain, some_rows
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.posterior import Posterior
 
 LEAST_MAIN = 4
 _PROFILE_ROWS = 400
@@ -84,15 +84,15 @@ def find_patterns(
     for place, number in enumerate(order):
         rows = np.flatnonzero(code == number)
         total += rows.size / code.size
-        wanted = place < top
+        requested = place < top
         patterns.append(
             Pattern(
                 bits=bits[number],
                 rows=rows,
                 share=rows.size / code.size,
                 cumulative=total,
-                stability=float(found[place]) if wanted else np.nan,
-                profiles=_profiles(shown, eta, rows, scales) if wanted else (),
+                stability=float(found[place]) if requested else np.nan,
+                profiles=_profiles(shown, eta, rows, scales) if requested else (),
             )
         )
     return tuple(patterns)
@@ -111,7 +111,7 @@ def _stability(
     posterior: Posterior,
     matches: Matches,
     code: Array,
-    wanted: Array,
+    requested: Array,
     columns: Sequence[int],
     *,
     bias: bool,
@@ -122,10 +122,10 @@ def _stability(
     ours when one of its own has much the same rows, phi >= `MATCH`.
     """
     if not columns:
-        return np.ones(wanted.size)  # all rows, in every draw
+        return np.ones(requested.size)  # all rows, in every draw
     rows = some_rows(code.size)
     mine = code[rows]
-    contains = np.zeros((matches.chain.size, wanted.size), dtype=bool)
+    contains = np.zeros((matches.chain.size, requested.size), dtype=bool)
     for i in np.flatnonzero(matches.others):
         there = [k for k in columns if matches.found[i, k]]
         if not there:
@@ -133,11 +133,11 @@ def _stability(
         draw = posterior.chains[int(matches.chain[i])][int(matches.draw[i])]
         Z = memberships(posterior, draw, rows, bias=bias)[:, matches.match[i, there]]
         _, theirs = np.unique(Z, axis=0, return_inverse=True)
-        contains[i] = best_overlap(mine, theirs.reshape(-1), wanted) >= MATCH
+        contains[i] = best_overlap(mine, theirs.reshape(-1), requested) >= MATCH
     return by_chain(contains, matches.chain, matches.others)
 
 
-def best_overlap(mine: Array, theirs: Array, wanted: Array) -> Array:
+def best_overlap(mine: Array, theirs: Array, requested: Array) -> Array:
     """Return, for each wanted group of rows, the best phi with a group of another partition."""
     n = mine.size
     table = np.zeros((int(mine.max()) + 1, int(theirs.max()) + 1))
@@ -146,7 +146,7 @@ def best_overlap(mine: Array, theirs: Array, wanted: Array) -> Array:
     scale = np.sqrt(np.outer(p * (1 - p), q * (1 - q)))
     covariance = table / n - np.outer(p, q)
     phi = np.divide(covariance, scale, out=np.zeros_like(table), where=scale > 1e-12)
-    best = np.zeros(wanted.size)
-    inside = wanted < phi.shape[0]  # a pattern may have none of the rows compared
-    best[inside] = phi[wanted[inside]].max(axis=1)
+    best = np.zeros(requested.size)
+    inside = requested < phi.shape[0]  # a pattern may have none of the rows compared
+    best[inside] = phi[requested[inside]].max(axis=1)
     return best

@@ -39,7 +39,7 @@ class Request:
                 "--similar", value=self.similar, expected=f"a data row from 1 to {n_rows}"
             )
 
-    def wanted(self, names: Sequence[str]) -> tuple[str, ...]:
+    def requested(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the columns asked for; a comma separates names, unless a name has one itself."""
         found: list[str] = []
         for text in self.columns or ():
@@ -48,7 +48,7 @@ class Request:
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise UsageError when a column asked for is not among the modelled ones."""
-        for name in self.wanted(names):
+        for name in self.requested(names):
             if name not in names:
                 close = difflib.get_close_matches(name, names, n=1)
                 raise UsageError(
@@ -65,7 +65,7 @@ class Request:
         if self.columns is None:
             return tuple(scales)
         by_name = {scale.name: scale for scale in scales}
-        return tuple(by_name[name] for name in self.wanted(list(by_name)))
+        return tuple(by_name[name] for name in self.requested(list(by_name)))
 
 
 def make_request(

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import explain, memberships, numbered
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import thinned
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.posterior import Posterior
 
 _AT_MOST_DRAWS = 100
 _SURPRISE_DRAWS = 40

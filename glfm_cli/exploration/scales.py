@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.latent.latent import Array
 from glfm_cli.links.link import Link, Params, of_levels, of_numbers
 
 N_BINS = 64

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation, memberships, numbered
-from glfm_cli.latent.latent import Array
-from glfm_cli.posterior import Posterior
+from glfm_cli.inference.posterior import Posterior
 
 MATCH = 0.5
 _AT_MOST_ROWS = 4000  # on which features are compared

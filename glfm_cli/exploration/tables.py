@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration.features import Effect, Feature
+from glfm_cli.exploration.findings import Findings
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.scales import Profile, Scale
-from glfm_cli.latent.latent import Array
-
-if TYPE_CHECKING:
-    from glfm_cli.exploration.result import Exploration
 
 
-def features(found: Exploration) -> pa.Table:
+def features(found: Findings) -> pa.Table:
     """Return one row a feature: share, what it explains, stability, and its effects in words."""
     rows = [
         {
@@ -48,7 +46,7 @@ def features(found: Exploration) -> pa.Table:
     )
 
 
-def patterns(found: Exploration) -> pa.Table:
+def patterns(found: Findings) -> pa.Table:
     """Return one row a pattern: its bits and features, rows, shares and stability."""
     return pa.table(
         {
@@ -62,7 +60,7 @@ def patterns(found: Exploration) -> pa.Table:
     )
 
 
-def effects(found: Exploration) -> pa.Table:
+def effects(found: Findings) -> pa.Table:
     """Return one row a feature, column and level: the distribution with it off and on."""
     rows = []
     for feature in found.features:
@@ -109,7 +107,7 @@ def _effect_rows(feature: Feature, effect: Effect) -> list[dict[str, Any]]:
     ]
 
 
-def typical(found: Exploration) -> pa.Table:
+def typical(found: Findings) -> pa.Table:
     """Return one row a pattern shown, column and level, beside the baseline of the table."""
     rows = []
     for pattern in found.top_patterns:
@@ -153,7 +151,7 @@ def _typical_rows(
     ]
 
 
-def memberships(found: Exploration) -> pa.Table:
+def memberships(found: Findings) -> pa.Table:
     """Return one row a row and feature: whether it has it, how probably, and its pattern."""
     n_rows, n_features = found.data.n_rows, len(found.features)
     row = np.repeat(np.arange(n_rows), n_features)
@@ -183,7 +181,7 @@ def _interleaved(columns: list[Array], n_rows: int) -> Array:
     return np.column_stack(columns).ravel() if columns else np.empty(0)
 
 
-def surprising_cells(found: Exploration) -> pa.Table:
+def surprising_cells(found: Findings) -> pa.Table:
     """Return the least expected cells."""
     one = found.surprising
     assert one is not None
@@ -205,7 +203,7 @@ def surprising_cells(found: Exploration) -> pa.Table:
     )
 
 
-def surprising_rows(found: Exploration) -> pa.Table:
+def surprising_rows(found: Findings) -> pa.Table:
     """Return the least expected rows."""
     one = found.surprising
     assert one is not None
@@ -219,7 +217,7 @@ def surprising_rows(found: Exploration) -> pa.Table:
     )
 
 
-def similar(found: Exploration) -> pa.Table:
+def similar(found: Findings) -> pa.Table:
     """Return the rows that share most features with the one asked for."""
     one = found.similar
     assert one is not None
@@ -232,7 +230,7 @@ def similar(found: Exploration) -> pa.Table:
     )
 
 
-def dependence(found: Exploration) -> pa.Table:
+def dependence(found: Findings) -> pa.Table:
     """Return one row a pair of columns: mutual information in bits, and strength."""
     one = found.dependence
     assert one is not None
@@ -248,7 +246,7 @@ def dependence(found: Exploration) -> pa.Table:
     )
 
 
-def missing(found: Exploration) -> pa.Table:
+def missing(found: Findings) -> pa.Table:
     """Return one row a pair of columns: the share of rows in which both are missing.
 
     A column paired with itself gives its own share.
@@ -265,7 +263,7 @@ def missing(found: Exploration) -> pa.Table:
     )
 
 
-def everything(found: Exploration) -> dict[str, pa.Table]:
+def everything(found: Findings) -> dict[str, pa.Table]:
     """Return all tables, by name."""
     made = {
         "features": features(found),
@@ -285,7 +283,7 @@ def everything(found: Exploration) -> dict[str, pa.Table]:
     return made
 
 
-def summary(found: Exploration) -> dict[str, Any]:
+def summary(found: Findings) -> dict[str, Any]:
     """Return the whole exploration but the single rows, ready for JSON."""
     said: dict[str, Any] = {
         "rows": found.data.n_rows,
@@ -342,11 +340,11 @@ def value_text(scale: Scale, row: int) -> str:
     return f"{x:.10g}"
 
 
-def _with_parts(found: Exploration) -> list[tuple[Feature, float]]:
+def _with_parts(found: Findings) -> list[tuple[Feature, float]]:
     return list(zip(found.features, map(float, found.explained), strict=True))
 
 
-def _feature(found: Exploration, feature: Feature, part: float) -> dict[str, Any]:
+def _feature(found: Findings, feature: Feature, part: float) -> dict[str, Any]:
     return {
         "feature": feature.name,
         "share": feature.share,
@@ -362,7 +360,7 @@ def _feature(found: Exploration, feature: Feature, part: float) -> dict[str, Any
     }
 
 
-def _ids_of(found: Exploration, rows: Array, taken: tuple[str, ...]) -> dict[str, pa.Array]:
+def _ids_of(found: Findings, rows: Array, taken: tuple[str, ...]) -> dict[str, pa.Array]:
     """Return the id columns of some rows, those left out whose name is taken."""
     return {
         name: found.ids[name].combine_chunks().take(pa.array(rows))

@@ -19,11 +19,11 @@ from glfm_cli.io.csv_read import read_csv
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
     METADATA_KEY,
-    NUMBER,
     WRITTEN_TYPE_KEY,
     Dialect,
     dialect_of,
     is_text_table,
+    written_type,
 )
 from glfm_cli.io.files import (
     STANDARD,
@@ -242,16 +242,15 @@ def _typed(table: pa.Table) -> pa.Table:
         if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
             continue
         metadata = dict(field.metadata or {})
-        wanted = metadata.pop(WRITTEN_TYPE_KEY, None)
+        requested = metadata.pop(WRITTEN_TYPE_KEY, None)
         text = table.column(i)
         trimmed = pc.utf8_trim_whitespace(text)
-        if wanted is None:
+        if requested is None:
             values = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, text.type), text)
         else:
             # What is no number here is a code for a missing value.
-            number = pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$")
-            numbers = pc.if_else(number, trimmed, pa.scalar(None, text.type)).cast(pa.float64())
-            values = numbers.cast(pa.type_for_alias(wanted.decode()))
+            kind, numerals = written_type(requested)
+            values = numerals.read(trimmed).plain.cast(pa.float64()).cast(kind)
         table = table.set_column(i, pa.field(field.name, values.type, metadata=metadata), values)
     metadata = dict(table.schema.metadata or {})
     metadata.pop(METADATA_KEY, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.glfm import Glfm
-from glfm_cli.latent.iqgme.mixture import Iqgme
-from glfm_cli.latent.latent import LatentModel
+from glfm_cli.latent.mixture import Mixture
+from glfm_cli.latent.model import LatentModel
 
-MODELS: dict[str, LatentModel] = {"glfm": Glfm(), "bsvd": Bsvd(), "iqgme": Iqgme()}
+MODELS: dict[str, LatentModel] = {"glfm": Glfm(), "bsvd": Bsvd(), "mixture": Mixture()}

@@ -8,19 +8,18 @@ of a (hits, trials) pair, so that whoever holds an x can look both up.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, log_ndtr, ndtr, ndtri
 
 from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.arrays import Array
 from glfm_cli.links.sums import draw_sums
 
 if TYPE_CHECKING:
     from glfm_cli.links.link import Params
 
-Array = NDArray[Any]
 
 CHUNK = 1 << 20  # trials drawn at a time
 MANY = 400  # trials of a cell from which their sum is drawn at once
@@ -34,7 +33,7 @@ class BinomialLink:
     """
 
     name: str
-    hits: Array
+    successes: Array
     trials: Array
 
     n_latent = 1
@@ -44,9 +43,9 @@ class BinomialLink:
     spread = 1.0
 
     @classmethod
-    def calibrate(cls, name: str, hits: Array, trials: Array) -> tuple[Self, Array]:
+    def calibrate(cls, name: str, successes: Array, trials: Array) -> tuple[Self, Array]:
         """Return the link of cells with these hits among these trials, and their x (n,)."""
-        pairs, code = np.unique(np.stack([hits, trials]), axis=1, return_inverse=True)
+        pairs, code = np.unique(np.stack([successes, trials]), axis=1, return_inverse=True)
         return cls(name, pairs[0].copy(), pairs[1].copy()), code.ravel().astype(np.float64)
 
     def weight(self, x: Array) -> Array:
@@ -58,7 +57,7 @@ class BinomialLink:
         y = np.zeros((x.size, 1))
         seen = ~np.isnan(x)
         code = x[seen].astype(np.intp)
-        y[seen, 0] = ndtri((self.hits[code] + 0.5) / (self.trials[code] + 1.0))
+        y[seen, 0] = ndtri((self.successes[code] + 0.5) / (self.trials[code] + 1.0))
         return {}, y
 
     def update_params(
@@ -79,7 +78,7 @@ class BinomialLink:
         if many.size:
             code, sd = x[many].astype(np.intp), float(np.sqrt(var))
             n = self.trials[code]
-            sums, failed = draw_sums(self.hits[code], n, eta[many] / sd, rng)
+            sums, failed = draw_sums(self.successes[code], n, eta[many] / sd, rng)
             done = many[~failed]
             y[done, 0] = sd * (sums / n)[~failed]
             rows = np.setdiff1d(rows, done, assume_unique=True)
@@ -99,7 +98,7 @@ class BinomialLink:
             n = trials[part]
             of = np.repeat(np.arange(part.size), n)
             number = np.arange(of.size) - np.repeat(np.cumsum(n) - n, n)
-            hit = number < self.hits[code[part]][of]
+            hit = number < self.successes[code[part]][of]
             drawn = np.empty(of.size)
             lower, upper = np.where(hit, 0.0, -np.inf), np.where(hit, np.inf, 0.0)
             fill_truncated_normal(
@@ -129,7 +128,7 @@ class BinomialLink:
     def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
         """Return log P(hits | trials)."""
         code = x.astype(np.intp)
-        h, n = self.hits[code], self.trials[code]
+        h, n = self.successes[code], self.trials[code]
         t = eta / np.sqrt(var)
         ways = -np.log(n + 1.0) - betaln(n - h + 1.0, h + 1.0)
         return ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)

@@ -6,25 +6,24 @@ The most frequent observed level is the reference: its utility has mean 0 and no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from glfm_cli._kernels._categories import (
+from glfm_cli._kernels._categorical import (
     fill_below_winner,
     fill_categorical,
     fill_log_probability,
     fill_probabilities,
 )
+from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
     from glfm_cli.links.link import Params
 
-Array = NDArray[Any]
 
 SQRT_2 = 2.0**0.5
 CHUNK = 1 << 20  # doubles of scratch at a time

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.links.margins import (
     Margin,
@@ -18,8 +16,6 @@ from glfm_cli.links.margins import (
 )
 from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Sqrt
 from glfm_cli.schema import Column, Transform
-
-Array = NDArray[Any]
 
 DOMAINS = {
     Transform.LOG: "values above 0",

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.count import CountLink
@@ -32,8 +32,6 @@ from glfm_cli.links.positive import PositiveLink
 from glfm_cli.links.real import RealLink
 from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Softplus, Sqrt
 from glfm_cli.schema import Column, ColumnType
-
-Array = NDArray[Any]
 
 SCALAR = -1  # one number, not a list of them
 
@@ -54,7 +52,7 @@ def constants_of(link: Link) -> dict[str, Array]:
     if isinstance(link, OrdinalLink):
         return {}
     if isinstance(link, BinomialLink):
-        return {"hits": link.hits, "trials": link.trials}
+        return {"hits": link.successes, "trials": link.trials}
     assert isinstance(link, NumericLink)
     found = {
         field.name: np.asarray(getattr(link, field.name), dtype=np.float64)

@@ -6,13 +6,13 @@ The margin is used at the cut points: x = c when g(c) <= y < g(c + 1), with g(0)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glfm_cli._kernels._links import fill_between, fill_between_cuts
 from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.arrays import Array
 from glfm_cli.links import expectation
 from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.expectation import interval_mass
@@ -26,7 +26,6 @@ from glfm_cli.schema import Column
 if TYPE_CHECKING:
     from glfm_cli.links.link import LinkConfig, Params
 
-Array = NDArray[Any]
 
 # The smallest possible count.
 LOWEST = 0.0

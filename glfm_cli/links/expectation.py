@@ -15,14 +15,13 @@ For many rows both are tabulated in eta and log sd, and interpolated by cubic sp
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, RectBivariateSpline
 from scipy.special import ndtr
 
-Array = NDArray[Any]
+from glfm_cli.arrays import Array
 
 # Nothing of a standard normal lies beyond (1e-17).
 REACH = 8.5

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-Array = NDArray[Any]
+from glfm_cli.arrays import Array
 
 # Ends beyond it are moved there: their squares must not overflow.
 FARTHEST = 1e150

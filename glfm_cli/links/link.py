@@ -15,11 +15,11 @@ Constants (calibrated margins, levels) are frozen in the link; what is sampled (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.count import CountLink
@@ -31,7 +31,6 @@ from glfm_cli.schema import ColumnType
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
 
-Array = NDArray[Any]
 Params = dict[str, Array]
 
 

@@ -16,15 +16,13 @@ deviation about 1 whatever the column's unit, and then its constants are frozen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri, ndtri_exp
 
+from glfm_cli.arrays import Array
 from glfm_cli.links.shapes import Shape
-
-Array = NDArray[Any]
 
 # A tail of the empirical distribution is extended with its average slope over so many standard
 # deviations: the last gap alone may be arbitrarily small or large.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.links import expectation
 from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
@@ -20,7 +20,6 @@ from glfm_cli.schema import Column
 if TYPE_CHECKING:
     from glfm_cli.links.link import Params
 
-Array = NDArray[Any]
 
 LARGEST_UNITS = 1e145
 # Latent bounds beyond it are no bounds.

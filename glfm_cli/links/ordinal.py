@@ -7,19 +7,18 @@ their order, the first 0 when a bias feature takes its place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from glfm_cli._kernels._links import fill_between, fill_between_cuts, gather, sum_log_interval
+from glfm_cli.arrays import Array
 from glfm_cli.links.intervals import log_interval
 
 if TYPE_CHECKING:
     from glfm_cli.links.link import LinkConfig, Params
 
-Array = NDArray[Any]
 
 # Tries of the random walk a sweep, and the share that should succeed.
 TRIES = 2

@@ -7,13 +7,13 @@ as for counts. So zeros need no floor, and a column may consist of many.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.arrays import Array
 from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.margins import mean_sd
@@ -25,7 +25,6 @@ from glfm_cli.schema import Column
 if TYPE_CHECKING:
     from glfm_cli.links.link import LinkConfig, Params
 
-Array = NDArray[Any]
 
 SMALLEST_DOUBLE = float(np.finfo(np.float64).smallest_subnormal)
 LARGEST_CONSTANT = 1e308  # over log 2 it is still a double

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.margins import Interpolated, Margin, power_of_two
 from glfm_cli.links.numeric import (
@@ -22,8 +22,6 @@ from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
     from glfm_cli.links.link import LinkConfig, Params
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,12 @@ subnormal numbers to 1e308: no intermediate result overflows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[Any]
+from glfm_cli.arrays import Array
 
 LARGEST = float(np.finfo(np.float64).max)
 

@@ -14,13 +14,10 @@ nine of ten proposals [Devroye 1986, chapter VII; Gilks and Wild 1992].
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, wofz
 
-Array = NDArray[Any]
+from glfm_cli.arrays import Array
 
 ASIDE = 1.2  # of the outer tangents from the mean, in standard deviations
 STEP, N_STEPS = 0.7, 13  # of the trapezoidal rule, in standard deviations of the integrand

@@ -14,8 +14,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from glfm_cli.arrays import Array
 from glfm_cli.completion import ColumnCompletion, Completion
-from glfm_cli.latent.latent import Array
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import predict
 from glfm_cli.plots.panels import draw_levels, draw_numbers
 from glfm_cli.plots.style import (
     FAINT,
@@ -32,8 +34,6 @@ from glfm_cli.plots.style import (
     short,
     spread,
 )
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import predict
 
 MAX_PANELS = 12
 
@@ -142,8 +142,8 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
     n_missing, n_rows = part.estimate.size, part.encoded.x.size
     share = 100 * n_missing / n_rows
     percent = f"{share:.0f} %" if share >= 1 else "under 1 %"
-    gaps = f": {n_missing} missing, {percent}"
-    title = short(column.name, _WIDTH, TITLE, tail=gaps)
+    missing = f": {n_missing} missing, {percent}"
+    title = short(column.name, _WIDTH, TITLE, tail=missing)
     if column.label and column.unit:
         words = f"{column.label} ({column.unit})"
     else:
@@ -165,12 +165,12 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
 def _pooled(completion: Completion, parts: Sequence[ColumnCompletion]) -> list[Array]:
     """Return, per numeric part, quantiles of its cells' predictives as one sample; else empty."""
     position = {id(encoded): d for d, encoded in enumerate(completion.data.columns)}
-    wanted = {
+    requested = {
         position[id(part.encoded)]: spread(part.marginal.rows, _AT_MOST_CELLS)
         for part in parts
         if part.marginal.probabilities is None
     }
-    marginals = predict(_thinned(completion.posterior), wanted, list(_MASS))
+    marginals = predict(_thinned(completion.posterior), requested, list(_MASS))
     empty = np.empty(0)
     found = (marginals.get(position[id(part.encoded)]) for part in parts)
     return [empty if one is None else one.quantiles.ravel() for one in found]

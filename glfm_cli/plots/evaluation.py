@@ -74,9 +74,9 @@ def plot_evaluation(
         raise UsageError("kind of figure", value=kind, expected=" or ".join([*_TITLES, "all"]))
     if path is not None:
         check_figure(path)
-    wanted = [one for one in _TITLES if kind in ("all", one)]
+    requested = [one for one in _TITLES if kind in ("all", one)]
     with drawing():
-        figure = _figure(evaluation, [one for one in wanted if _DRAWN[one](evaluation, None)])
+        figure = _figure(evaluation, [one for one in requested if _DRAWN[one](evaluation, None)])
         if path is not None:
             save(figure, path)
     return figure

@@ -16,10 +16,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration import Exploration
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.latent.latent import Array
 from glfm_cli.plots.fit import draw_fit, varies
 from glfm_cli.plots.panels import WIDTH_LEVEL
 from glfm_cli.plots.patterns import (

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration import Exploration
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.latent.latent import Array
 from glfm_cli.links.link import NumericLink, of_numbers
 from glfm_cli.plots.patterns import head
 from glfm_cli.plots.style import OBSERVED, PREDICTED

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from glfm_cli.arrays import Array
 from glfm_cli.completion import ColumnCompletion
-from glfm_cli.latent.latent import Array
 from glfm_cli.plots.style import (
     OBSERVED,
     PLAIN,

@@ -15,10 +15,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from glfm_cli.arrays import Array
 from glfm_cli.exploration import Exploration, Pattern
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import some_rows
-from glfm_cli.latent.latent import Array
 from glfm_cli.links.margins import Interpolated
 from glfm_cli.plots.panels import N_BINS, WIDTH_LEVEL, edges_of, fewer, prefers_log, space_log_ticks
 from glfm_cli.plots.style import (

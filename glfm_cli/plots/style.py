@@ -22,10 +22,10 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import OutputError
 from glfm_cli.io import atomic_write
 from glfm_cli.io.files import check_writable
-from glfm_cli.latent.latent import Array
 
 FORMATS = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 

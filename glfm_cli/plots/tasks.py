@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from glfm_cli.arrays import Array
 from glfm_cli.classification import TaskUsage
-from glfm_cli.latent.latent import Array
 from glfm_cli.plots.style import SMALL, TITLE, check_figure, drawing, save, short
 
 SHOWN = 0.005  # largest share from which an expert has a column

@@ -48,9 +48,9 @@ def write_evaluation(evaluation: Evaluation, path: str | os.PathLike[str], *, na
 
 def _facts(evaluation: Evaluation) -> list[str]:
     data = evaluation.data
-    gaps = sum(int((~e.observed).sum()) for e in data.columns)
+    missing = sum(int((~e.observed).sum()) for e in data.columns)
     facts = [
-        f"{data.n_rows} rows, {len(data.columns)} modelled columns, {gaps} gaps of its own",
+        f"{data.n_rows} rows, {len(data.columns)} modelled columns, {missing} gaps of its own",
         f"seed {evaluation.seed}",
     ]
     if evaluation.stopped:

@@ -241,14 +241,21 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
 
 def _missing(found: Exploration) -> list[str]:
     one = found.missing
-    gaps = [i for i in range(len(one.names)) if one.share[i] > 0]
+    missing_cells = [i for i in range(len(one.names)) if one.share[i] > 0]
     said = paragraph(f"{percent(one.complete)} of the rows have no gap.")
-    if not gaps:
+    if not missing_cells:
         return [said]
-    rows = [[one.names[i], percent(float(one.share[i]))] for i in gaps]
-    values: list[list[float | str | None]] = [[one.names[i], float(one.share[i])] for i in gaps]
+    rows = [[one.names[i], percent(float(one.share[i]))] for i in missing_cells]
+    values: list[list[float | str | None]] = [
+        [one.names[i], float(one.share[i])] for i in missing_cells
+    ]
     made = [said, table(["column", "missing"], rows, values=values)]
-    pairs = [(a, b) for k, a in enumerate(gaps) for b in gaps[k + 1 :] if one.together[a, b] > 0]
+    pairs = [
+        (a, b)
+        for k, a in enumerate(missing_cells)
+        for b in missing_cells[k + 1 :]
+        if one.together[a, b] > 0
+    ]
     pairs.sort(key=lambda pair: -one.phi[pair])
     if pairs:
         texts = [

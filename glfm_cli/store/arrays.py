@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.latent.latent import Array
+from glfm_cli.latent.model import Array
 
 SHAPE = ".shape"
 NOTE = "glfm"  # key of the text in a schema's metadata

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from glfm_cli.chain import inner
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import StoreError
-from glfm_cli.latent.latent import Array, take
+from glfm_cli.inference.chain import inner
+from glfm_cli.latent.model import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import Link
 from glfm_cli.schema import Column
@@ -59,7 +60,7 @@ def data_out(data: Data) -> bytes:
     for d, encoded in enumerate(data.columns):
         arrays[f"{d}.x"] = np.where(encoded.observed, encoded.x, 0.0)
         arrays[f"{d}.observed"] = np.packbits(encoded.observed)
-        arrays[f"{d}.wanted"] = np.packbits(encoded.wanted)
+        arrays[f"{d}.wanted"] = np.packbits(encoded.requested)
     return to_stream(arrays)
 
 
@@ -71,14 +72,17 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
         encoded = []
         for d, (column, modelled) in enumerate(zip(columns, header.modelled, strict=True)):
             packed = (-(-n_rows // 8),)
-            observed, wanted = (
+            observed, requested = (
                 np.unpackbits(take(arrays, f"{d}.{name}", np.uint8, packed), count=n_rows) == 1
                 for name in ("observed", "wanted")
             )
-            x = np.where(observed, take(arrays, f"{d}.x", np.float64, (n_rows,)), np.nan)
-            for array in (x, observed, wanted):
+            x = take(arrays, f"{d}.x", np.float64, (n_rows,))
+            if modelled.levels:
+                _check_codes(x, len(modelled.levels), column.name)
+            x = np.where(observed, x, np.nan)
+            for array in (x, observed, requested):
                 array.setflags(write=False)
-            part = EncodedColumn(column, modelled.index, x, observed, wanted, modelled.levels)
+            part = EncodedColumn(column, modelled.index, x, observed, requested, modelled.levels)
             encoded.append(part)
     except ValueError as error:
         raise broken(folder, DATA, error) from None
@@ -89,3 +93,9 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
             file=str(folder / DATA),
         )
     return data
+
+
+def _check_codes(x: Array, n_levels: int, name: str) -> None:
+    """Raise ValueError unless these are codes of levels, which index arrays later."""
+    if np.any((x < 0) | (x >= n_levels) | (x != np.floor(x))):
+        raise ValueError(f"column '{name}' has a code that is no level's")

@@ -16,11 +16,11 @@ import numpy as np
 from glfm_cli import __version__
 from glfm_cli.encoding import Data
 from glfm_cli.errors import GlfmError, StoreError
+from glfm_cli.inference.recalibration import Recalibration
+from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
-from glfm_cli.latent.latent import LatentModel
+from glfm_cli.latent.model import LatentModel
 from glfm_cli.links.link import LinkConfig
-from glfm_cli.recalibration import Recalibration
-from glfm_cli.sampling import Plan
 from glfm_cli.schema import LEVELLED, Column, ColumnType, Role, Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import HEADER, TYPES, read_small
@@ -145,7 +145,7 @@ def hash_of_data(data: Data) -> str:
         x = np.where(encoded.observed, encoded.x, 0.0).astype("<f8")
         digest.update(x.tobytes())
         digest.update(np.packbits(encoded.observed).tobytes())
-        digest.update(np.packbits(encoded.wanted).tobytes())
+        digest.update(np.packbits(encoded.requested).tobytes())
     return digest.hexdigest()
 
 

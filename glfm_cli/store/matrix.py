@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.chain import inner
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Ids, encode_ids, open_column, text_of
 from glfm_cli.errors import StoreError, TableError
-from glfm_cli.latent.latent import Array, take
+from glfm_cli.inference.chain import inner
+from glfm_cli.latent.model import take
 from glfm_cli.schema import Column
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import DATA, MATRIX, map_file

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glfm_cli.classification import kept
+from glfm_cli.classification import saved
 
 TYPES = (
     "columns: {id: id, field: task, a: real, b: real, mine: {type: categorical, role: target}}\n"
@@ -64,8 +64,8 @@ def test_tasks_are_predicted_compared_and_kept(
     assert summary["scores"]["auc"] > 0.7
     assert summary["features"] == 2
     assert summary["fit"]["own_precision"] > 0.0
-    assert list(summary["fit"]["ways"]) == ["shared", "pooled"]
-    assert sum(summary["fit"]["ways"].values()) == pytest.approx(1.0)
+    assert list(summary["fit"]["pooling"]) == ["partial", "complete"]
+    assert sum(summary["fit"]["pooling"].values()) == pytest.approx(1.0)
     alike = {row["task"]: row for row in rows_of((desk.folder / "alike.csv").read_text())}
     assert list(alike) == list("pqrs")
     assert float(alike["p"]["p"]) == pytest.approx(1.0)
@@ -128,8 +128,8 @@ def test_tasks_of_many_features_are_left_alone_too_and_kept(
     files = ("-o", "out.csv", "--save", "pixels.glfm", "--similarity", "alike.csv")
     said = classify("--json", "--set", "factors=2", *files)
     assert said.status == 0, said.stderr
-    ways = json.loads(said.stdout)["fit"]["ways"]
-    assert list(ways) == ["shared", "pooled", "alone"]
+    ways = json.loads(said.stdout)["fit"]["pooling"]
+    assert list(ways) == ["partial", "complete", "none"]
     assert all(weight > 0.0 for weight in ways.values())
     again = here("classify", "new.csv", "--fit", "pixels.glfm", "--similarity", "again.csv")
     assert again.status == 0, again.stderr
@@ -143,7 +143,7 @@ def test_a_time_limit_leaves_shared_experts(classify: Any, desk: Any) -> None:
     summary = json.loads(said.stdout)
     assert summary["stopped"] == "time limit"
     assert summary["fit"]["iterations"] == 1
-    assert "ways" not in summary["fit"]
+    assert "pooling" not in summary["fit"]
     assert summary["fit"]["own_precision"] == 1000.0
     assert len(rows_of((desk.folder / "out.csv").read_text())) == 40
 
@@ -151,9 +151,9 @@ def test_a_time_limit_leaves_shared_experts(classify: Any, desk: Any) -> None:
 def test_weights_that_do_not_fit_are_not_read(
     classify: Any, desk: Any, here: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "NAMES", ("shared",))  # keeps one weight of two
+    monkeypatch.setattr(saved, "NAMES", ("shared",))  # keeps one weight of two
     assert classify("--save", "odd.glfm").status == 0
-    error = "odd.glfm: cannot be used: 'ways.weights' does not fit"
+    error = "odd.glfm: cannot be used: 'pooling.weights' does not fit"
     desk.check_rejected(error, here, "classify", "new.csv", "--fit", "odd.glfm")
 
 

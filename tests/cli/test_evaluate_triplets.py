@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli.evaluation.cells.forecasts import BASELINES, Forecasts, scores
-from glfm_cli.evaluation.cells.holdouts import Asked, HoldOut, hold_out
+from glfm_cli.evaluation.matrix.forecasts import BASELINES, Forecasts, scores
+from glfm_cli.evaluation.matrix.holdouts import Asked, HoldOut, hold_out
 from glfm_cli.schema import Schema
 
 VALUE = {"type": "ordinal", "role": "value", "levels": ["1", "2", "3", "4"]}

@@ -16,7 +16,7 @@ from killing import Command
 
 from glfm_cli import impute, load_fit, read_table
 from glfm_cli.encoding import encode
-from glfm_cli.sampling import Plan
+from glfm_cli.inference.sampling import Plan
 from glfm_cli.store import hash_of_data
 
 Here = Callable[..., Any]
@@ -140,6 +140,46 @@ def test_runs_killed_once_at_any_moment_give_the_same_bytes(
 
 
 # Interrupted ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_ends_as_ctrl_c_does(
+    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, how: signal.Signals
+) -> None:
+    command = Command(tmp_path, *table, *PLAN, *OUTPUTS, "--save", SAVED)
+    command.wait_for(tmp_path / SAVED)
+    assert command.stop(0.1, how) == 128 + how
+    assert "the work so far is kept in fit.glfm" in command.stderr
+    assert Command(tmp_path, *go_on(table)).end() == 0
+    assert outputs(tmp_path) == straight
+
+
+def test_a_disk_that_fills_up_fails_and_keeps_the_work(
+    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path
+) -> None:
+    begin = (*table, *PLAN, *OUTPUTS, "--save", SAVED, "--checkpoint", "0")
+    command = Command(tmp_path, *begin, largest=30_000)
+    assert command.end() == 1
+    (error,) = [line for line in command.stderr.splitlines() if line.startswith("Error")]
+    assert error.startswith("Error: fit.glfm/chain-")
+    assert "cannot be written" in error
+    assert not (tmp_path / "out.csv").exists()
+    assert "the work so far is kept in fit.glfm" in command.stderr
+    assert Command(tmp_path, *go_on(table)).end() == 0
+    assert outputs(tmp_path) == straight
+
+
+def test_what_a_killed_run_left_half_made_is_removed(
+    table: tuple[str, ...], tmp_path: Path
+) -> None:
+    old, new = tmp_path / ".a.glfm.0123456789ab.tmp", tmp_path / ".b.glfm.0123456789ab.tmp"
+    for draft in (old, new):
+        draft.mkdir()
+        (draft / "links.arrow").write_bytes(b"half")
+    os.utime(old, (1e9, 1e9))
+    assert Command(tmp_path, *table, *PLAN, *OUTPUTS, "--save", SAVED).end() == 0
+    assert not old.exists()
+    assert new.exists()
 
 
 @pytest.mark.parametrize("kept", [SAVED, PARTIAL])

@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from glfm_cli.chain import Chain, Problem, start_chain
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.latent import Array, Entries
-from glfm_cli.latent.lowrank import BsvdConfig, BsvdState, fill_means
-from glfm_cli.latent.matrix import team
+from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.latent.bsvd.matrix import thread_pool
+from glfm_cli.latent.bsvd.moves import BsvdConfig, BsvdState, fill_means
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Entries
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.link import Link, LinkConfig, make_link
 from glfm_cli.links.ordinal import OrdinalLink
@@ -124,7 +125,7 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     for link, params in zip(setting.links, chain.params, strict=True):
         if isinstance(link, OrdinalLink):
             params["thresholds"][:] = _thresholds(link, rng)
-    with team(1) as each:
+    with thread_pool(1) as each:
         fill_means(state, each)
     chain.problem.model.fill_eta(state, chain.eta)
 

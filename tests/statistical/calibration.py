@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.chain import Chain, start_chain
-from glfm_cli.executors import available_threads
-from glfm_cli.latent.glfm_state import GlfmConfig
+from glfm_cli.inference.chain import Chain, start_chain
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.streams import Streams
 from tests.statistical.prior import Array, Draw, Ordinal
 from tests.statistical.twins import Twins, make_twins, place, read

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.chain import Chain, start_chain
-from glfm_cli.latent.glfm_state import GlfmConfig
+from glfm_cli.inference.chain import Chain, start_chain
+from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.streams import Streams, column_step
 from tests.statistical.prior import Array, Draw
 from tests.statistical.twins import WITH_ZEROS, Twins, make_twins, place, read

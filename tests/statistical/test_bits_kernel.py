@@ -10,7 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from glfm_cli._kernels import _bits
+from glfm_cli._kernels import _glfm_bits
+
+pytestmark = pytest.mark.kernels
 
 Array = NDArray[np.float64]
 
@@ -71,12 +73,12 @@ def long_run(shift: float, scale: float, sweeps: int, seed: int) -> dict[bytes, 
     Z = np.ones((N, K), dtype=np.uint8)
     y = np.zeros((N, S))
     count = np.full(K, N, dtype=np.int64)
-    n_work, n_iwork = _bits.work_sizes(S)
+    n_work, n_iwork = _glfm_bits.work_sizes(S)
     work, iwork = np.empty(n_work), np.empty(n_iwork, dtype=np.int32)
     seen: dict[bytes, int] = {}
     for _ in range(sweeps):
         eta = Z @ B
-        _bits.update_bits(
+        _glfm_bits.update_bits(
             y, OBSERVED, COLUMN, KNOWN, LOWER + shift, UPPER + shift, SD, SPREAD, B, Z, K, 1,
             count, N, True, eta, work, iwork, rng,
         )  # fmt: skip
@@ -114,8 +116,8 @@ def test_missing_cells_follow_the_bits(known: bool) -> None:
     nothing = np.full_like(y, np.nan)
     eta = Z.astype(np.float64) @ WEIGHTS
     before = Z.copy()
-    n_work, n_iwork = _bits.work_sizes(S)
-    changed = _bits.update_bits(
+    n_work, n_iwork = _glfm_bits.work_sizes(S)
+    changed = _glfm_bits.update_bits(
         y, observed, COLUMN, np.full(4, known, dtype=np.uint8), *(2 * [nothing if known else y]),
         SD, SPREAD, WEIGHTS, Z, K, 1, Z.sum(axis=0, dtype=np.int64), n_rows, True, eta,
         np.empty(n_work), np.empty(n_iwork, dtype=np.int32), rng,
@@ -133,9 +135,9 @@ def test_a_feature_of_one_row_keeps_its_bit() -> None:
     Z = np.array([[1, 1, 1], [1, 0, 1], [1, 0, 0]], dtype=np.uint8)
     eta = Z.astype(np.float64) @ WEIGHTS
     y = np.zeros((N, S))
-    n_work, n_iwork = _bits.work_sizes(S)
+    n_work, n_iwork = _glfm_bits.work_sizes(S)
     for _ in range(50):
-        _bits.update_bits(
+        _glfm_bits.update_bits(
             y, OBSERVED, COLUMN, KNOWN, LOWER, UPPER, SD, SPREAD, 5.0 * WEIGHTS, Z, K, 1,
             Z.sum(axis=0, dtype=np.int64), N, True, eta, np.empty(n_work),
             np.empty(n_iwork, np.int32), rng,
@@ -191,8 +193,8 @@ def test_every_decision_is_the_one_of_textbook_formulas(scale: float, seed: int)
                 expected[n, k] = 1 - bit
                 counts[k] += 1 - 2 * bit
                 now[n] = moved
-    n_work, n_iwork = _bits.work_sizes(n_latent)
-    _bits.update_bits(
+    n_work, n_iwork = _glfm_bits.work_sizes(n_latent)
+    _glfm_bits.update_bits(
         eta.copy(), observed, np.arange(n_latent, dtype=np.int32), np.zeros(n_latent, np.uint8),
         lower, upper, sd, spread, B, Z, n_columns, 1, Z.sum(axis=0, dtype=np.int64), n_rows, True,
         eta, np.empty(n_work), np.empty(n_iwork, np.int32), np.random.default_rng(seed),

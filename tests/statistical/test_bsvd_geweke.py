@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.chain import Chain
-from glfm_cli.latent import lowrank, row_noise
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.lowrank import BsvdConfig
+from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import Chain
+from glfm_cli.latent.bsvd import moves, row_noise
+from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import ColumnType
 from tests.statistical.bsvd_prior import Setting, draw_prior, draw_table, make_links, new_chain
@@ -168,7 +168,7 @@ def test_sweep_has_the_joint_law(case: str, seed: int) -> None:
 
 
 def test_scales_that_may_be_negative_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lowrank, "_positive_normal", lambda mean, sd, rng: rng.normal(mean, sd))
+    monkeypatch.setattr(moves, "_positive_normal", lambda mean, sd, rng: rng.normal(mean, sd))
     comparison = run(SETTINGS["real matrix"](), SHORT, seed)
     assert not comparison.passes, str(comparison)
 

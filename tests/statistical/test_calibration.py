@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from glfm_cli.latent.glfm_state import GlfmConfig
+from glfm_cli.latent.glfm.state import GlfmConfig
 from tests.statistical.calibration import (
     Calibration,
     Design,

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy.stats import wishart
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme import Between, Half, IqgmeConfig, Rows, gibbs
-from glfm_cli.latent.iqgme.drawn import Drawn, draw_places, draw_sticks
 from glfm_cli.latent.iqgme.gibbs import GibbsState, sweep
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_sticks
 from glfm_cli.latent.iqgme.prior import Prior
-from glfm_cli.latent.latent import Array
 from tests.statistical.geweke import Comparison, compare, even, odd
 
 SHORT, LONG = 600, 40_000

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from glfm_cli.chain import Problem, spans_of
 from glfm_cli.completion import prepare
-from glfm_cli.folding import SWEEPS as PRODUCTION_SWEEPS
-from glfm_cli.folding import fold_in
-from glfm_cli.latent import glfm
-from glfm_cli.latent.glfm_state import GlfmDraw
-from glfm_cli.posterior import Draw, Posterior
+from glfm_cli.inference.chain import Problem, spans_of
+from glfm_cli.inference.folding import SWEEPS as PRODUCTION_SWEEPS
+from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.latent.glfm import sampler as glfm
+from glfm_cli.latent.glfm.state import GlfmDraw
 from tests.statistical.mutants import BITS_MUTANTS, compile_mutant
 
 COPIES = 10_000

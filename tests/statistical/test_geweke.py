@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glfm_cli.latent import glfm
+from glfm_cli.latent.glfm import sampler as glfm
 from tests.statistical.geweke import Comparison, compare, geweke, geweke_twins
 from tests.statistical.mutants import MUTANTS, compile_mutant
 

@@ -15,10 +15,10 @@ import pytest
 from scipy.stats import wishart
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.chain import Chain, Problem, start_chain
-from glfm_cli.latent.iqgme import mixture
-from glfm_cli.latent.iqgme.mixture import Iqgme, MixtureConfig, MixtureState
-from glfm_cli.latent.latent import Array
+from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.latent.mixture import sampler as mixture
+from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureState
 from glfm_cli.links.link import Link
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import ColumnType
@@ -29,10 +29,10 @@ from tests.statistical.geweke import Comparison, compare, even, odd
 SHORT, LONG = 2_000, 40_000
 N_CHAINS = 100
 CONFIG = MixtureConfig(
-    experts=3,
+    components=3,
     alpha_shape=2.0,
     alpha_rate=1.0,
-    expert_degrees=3.0,
+    component_degrees=3.0,
     center_precision=0.5,
     noise_shape=3.0,
     noise_rate=2.0,
@@ -51,20 +51,20 @@ class Setting:
     def chain(self, seed: int, index: int) -> Chain:
         """Return a chain of the package, at a starting point of no meaning."""
         xs = tuple(np.where(column, 1.0, np.nan) for column in SEEN.T)
-        return start_chain(Problem(Iqgme(), CONFIG, self.links, xs), Streams(seed, index))
+        return start_chain(Problem(Mixture(), CONFIG, self.links, xs), Streams(seed, index))
 
 
 def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None:
     """Put a draw of all parameters into a chain, independently of the package's sampler."""
     state = chain.state
     assert isinstance(state, MixtureState)
-    (N, S), H = state.eta.shape, CONFIG.experts
+    (N, S), H = state.eta.shape, CONFIG.components
     state.alpha = rng.gamma(CONFIG.alpha_shape) / CONFIG.alpha_rate
     state.sticks = np.minimum(rng.beta(1.0, state.alpha, H - 1), 1.0 - 1e-12)
     pi = np.append(state.sticks, 1.0) * np.cumprod(np.append(1.0, 1.0 - state.sticks))
     state.z[:] = rng.choice(H, N, p=pi / pi.sum())
-    nu0 = S + CONFIG.expert_degrees
-    B0 = np.eye(S) / (nu0 * CONFIG.expert_variance)
+    nu0 = S + CONFIG.component_degrees
+    B0 = np.eye(S) / (nu0 * CONFIG.component_variance)
     for h in range(H):
         state.Sigma[h] = np.linalg.inv(wishart(nu0, B0).rvs(random_state=rng))
         spread = state.Sigma[h] / CONFIG.center_precision
@@ -80,7 +80,7 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
 
 
 def statistics(chain: Chain) -> tuple[list[str], Array]:
-    """Return names and values of the statistics of the present state; no labels of experts."""
+    """Return names and values of the statistics of the present state; no labels of components."""
     state = chain.state
     seen = state.seen != 0
     residual = np.where(seen, chain.cells.y - state.eta, 0.0)

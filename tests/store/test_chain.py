@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli.chain import Chain, Problem, load_chain, start_chain
 from glfm_cli.completion import prepare
+from glfm_cli.inference.chain import Chain, Problem, load_chain, start_chain
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.streams import Streams
+
+pytestmark = pytest.mark.kernels
 
 TYPES = {
     "columns": {

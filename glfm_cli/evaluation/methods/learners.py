@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.methods.sibp import round_back
 from glfm_cli.evaluation.task import Prediction, Task
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import ColumnType, Schema
 
 EXTRA = "pip install 'glfm-cli[sklearn]'"
@@ -113,8 +113,8 @@ class _Block:
         x = self.encoded.x
         if not self.categorical:
             return ((x - self.mean) / self.sd)[:, None]
-        hits = (x[:, None] == np.arange(self.width)).astype(np.float64)
-        return np.where(np.isnan(x)[:, None], np.nan, hits)
+        hit = (x[:, None] == np.arange(self.width)).astype(np.float64)
+        return np.where(np.isnan(x)[:, None], np.nan, hit)
 
     def values(self, numbers: Array) -> Array:
         """Return (n,) values or codes of completed rows (n, width)."""

@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from glfm_cli.chain import Problem
 from glfm_cli.completion import DRAWS, THIN, WARMUP, prepare
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.task import AT, Prediction, Task
+from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.leave_one_out import recalibrate
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.inference.sampling import Plan, Run, sample
 from glfm_cli.latent import MODELS
-from glfm_cli.leave_one_out import recalibrate
 from glfm_cli.links.link import LinkConfig
-from glfm_cli.posterior import Posterior
-from glfm_cli.predictive import log_scores, predict
-from glfm_cli.sampling import Plan, Run, sample
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.evaluation.scores import log_probability
 from glfm_cli.evaluation.task import AT, Prediction, Task
-from glfm_cli.latent.latent import Array
 from glfm_cli.schema import Schema
 
 

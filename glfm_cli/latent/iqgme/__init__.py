@@ -36,15 +36,15 @@ tasks.py     many tasks: starts and iterations
 
 from __future__ import annotations
 
-from glfm_cli.latent.iqgme.drawn import Drawn
+from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.fit import ROUGH, Fitted, Member, fit_experts
 from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs import FittedDraws, fit_gibbs
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.laws import label_law
-from glfm_cli.latent.iqgme.own import OwnRules
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig, factors_for, what_forms
 from glfm_cli.latent.iqgme.rows import Half, Rows
 from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
@@ -67,8 +67,8 @@ __all__ = [
     "Largest",
     "LowRank",
     "Member",
-    "OwnRules",
     "Rows",
+    "TaskDeviations",
     "Truncation",
     "Usage",
     "factors_for",

@@ -15,13 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, multigammaln
 
+from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled, Sums, gamma_part
 from glfm_cli.latent.iqgme.prior import Prior
-from glfm_cli.latent.iqgme.rules import Labelled, Rules, Sums, gamma_part
-
-Array = NDArray[Any]
 
 NEWTON, SETTLED = 50, 1e-13  # steps at most, and the relative step that ends them
 LEAST = 1e-6  # scale of an expert, in variances
@@ -59,7 +57,7 @@ class Statistics(Sums):
 
 
 @dataclass(eq=False)
-class Experts(Rules):
+class Experts(Coefficients):
     """q of the globals, and the expectations that rows need of it."""
 
     v1: Array

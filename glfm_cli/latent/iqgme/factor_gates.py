@@ -14,19 +14,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from glfm_cli.latent.iqgme.drawn import LOG_2PI
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.factors import FactorExperts, pack, packed_product, twice, unpack
 from glfm_cli.latent.iqgme.gates import ROUNDS, SETTLED, LabelLaw, log_shares
+from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
 from glfm_cli.latent.iqgme.local import over, weight_spread
 from glfm_cli.latent.iqgme.rows import Rows, Run
-
-Array = NDArray[Any]
 
 SMALL = 1e-12  # added to the variances of factors that are hardly used
 

@@ -12,20 +12,17 @@ O(b P L^2) for b rows, and O(H b L^3). Arrays have the experts in front: (H, b, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma
 
-from glfm_cli._kernels._factors import place_factors
+from glfm_cli._kernels._iqgme_factors import place_factors
+from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.iqgme.drawn import LOG_2PI
 from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums, pack, unpack
+from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
 from glfm_cli.latent.iqgme.local import Local, Terms, weight_spread
 from glfm_cli.latent.iqgme.rows import Rows, Run
-
-Array = NDArray[Any]
 
 NEGLIGIBLE = 1e-14  # responsibility of an expert that is taken for none
 

@@ -24,17 +24,14 @@ Symmetric L x L matrices are kept as their upper triangles, of length L (L + 1) 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, expit, xlogy
 
+from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.coefficients import Sums, gamma_part
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.prior import FactorPrior
-from glfm_cli.latent.iqgme.rules import Sums, gamma_part
-
-Array = NDArray[Any]
 
 PARTS = ("theta", "psi_a", "psi_b")  # what every expert has of its own
 

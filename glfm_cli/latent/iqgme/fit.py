@@ -9,19 +9,17 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glfm_cli.latent.iqgme.climb import EMPTY, Climb, Stop
+from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.ascent import EMPTY, CoordinateAscent, Stop
+from glfm_cli.latent.iqgme.coefficients import stick_evidence
+from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of, local_step
 from glfm_cli.latent.iqgme.local import Local
-from glfm_cli.latent.iqgme.own import OwnRules
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
-from glfm_cli.latent.iqgme.rules import stick_evidence
-
-Array = NDArray[Any]
 
 CERTAIN = 0.9  # responsibility of the expert of a row's cluster, at the start
 APART = 3.0  # standard deviations of all features between the labels of clusters by label
@@ -41,7 +39,7 @@ Watch = Callable[[int, int, float], None]  # start, iteration, bound
 
 
 @dataclass(eq=False)
-class Start(Climb):
+class Start(CoordinateAscent):
     """One start under way, of one table."""
 
     local: Local
@@ -105,7 +103,7 @@ class Member:
     experts: Experts | FactorExperts
     weight: float
     shares: Array | None = None
-    own: OwnRules | None = None
+    own: TaskDeviations | None = None
 
     def of_task(self, j: int | None) -> tuple[Experts | FactorExperts, Array]:
         """Return the experts as task j, None for an unknown one, has them, and their shares."""
@@ -170,7 +168,7 @@ def fit_experts(
     forms = forms_of(config, [rows])
     make = partial(begin, rows, config=config)
     run = partial(Start.run, data=rows, pool=pool)
-    found, ends = race(make, run, forms, config, streams, stop, watch)
+    found, ends = successive_halving(make, run, forms, config, streams, stop, watch)
     weights = weights_of([start.bounds[-1] for start in found], forms, rows.n_label)
     members = tuple(Member(start.experts, w) for start, w in zip(found, weights, strict=True))
     best = found[0]
@@ -198,7 +196,7 @@ class Runs(Protocol):
 OneStart = TypeVar("OneStart", bound=Runs)
 
 
-def race(
+def successive_halving(
     make: Callable[..., OneStart],
     run: Callable[..., None],
     forms: Sequence[Form],

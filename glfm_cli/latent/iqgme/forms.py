@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.factor_rows import FactorTerms, Placed, place_run, sum_run
 from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums
@@ -30,8 +30,6 @@ from glfm_cli.latent.iqgme.local import (
 from glfm_cli.latent.iqgme.merges import candidates
 from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior, forms_for
 from glfm_cli.latent.iqgme.rows import Block, Rows, Run
-
-Array = NDArray[Any]
 
 ROWS_EACH = 10  # of a cluster of rows with many features, at the start
 ROUNDS = 40  # in which the one expert settles
@@ -311,7 +309,7 @@ def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
         if any_half:
             local.y[:, block.rows] = rows.x[block.rows]
         none = np.zeros_like(block.labelled)
-        gaps = Gaps.of(block, unit, nothing, none, np.zeros(block.gaps.size))
-        done = Completed(x, gaps, np.empty(0))
+        missing = Gaps.of(block, unit, nothing, none, np.zeros(block.missing.size))
+        done = Completed(x, missing, np.empty(0))
         sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
     return local, total

@@ -15,15 +15,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from glfm_cli.latent.iqgme.drawn import Drawn
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, Rows
-
-Array = NDArray[Any]
 
 ROUNDS = 30  # of q(y) and q(x) of the discrete features
 SETTLED = 1e-6
@@ -142,15 +140,15 @@ class Placed:
 
     log_gate: Array
     x: Array
-    gaps: Gaps | None
+    missing: Gaps | None
 
     def patterns(self, block: Block) -> Iterator[tuple[Array, Array, Array]]:
         """Yield rows (their places in the block), gaps (c,) and covariances (H, c, c)."""
-        if self.gaps is None:
+        if self.missing is None:
             return
         for g in range(block.labelled.size):
-            m = block.gaps[block.gap_start[g] : block.gap_start[g + 1]]
-            cov = self.gaps.cov[:, block.cov_start[g] : block.cov_start[g + 1]]
+            m = block.missing[block.missing_start[g] : block.missing_start[g + 1]]
+            cov = self.missing.cov[:, block.cov_start[g] : block.cov_start[g + 1]]
             places = np.arange(block.start[g], block.start[g + 1])
             yield places, m, cov.reshape(len(cov), m.size, m.size)
 
@@ -159,24 +157,24 @@ def _place(rows: Rows, block: Block, q: Experts | Drawn, log_pi: Array) -> Place
     """Return the gates of a block's rows, and the rows completed."""
     known = rows.seen(block)
     x = np.broadcast_to(known, (q.H, *known.shape))
-    size, count = np.diff(block.start), np.diff(block.gap_start)
-    gaps, log_det = None, np.zeros((q.H, block.rows.size))
-    if block.gaps.size:
+    size, count = np.diff(block.start), np.diff(block.missing_start)
+    missing, log_det = None, np.zeros((q.H, block.rows.size))
+    if block.missing.size:
         x = x.copy()
         linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - known @ q.nB
         nothing = np.zeros_like(block.labelled)
-        gaps = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, np.zeros(block.gaps.size))
-        gaps.fill(block, linear, x)
-        log_det = np.repeat(gaps.log_det, size, axis=1)
+        missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, np.zeros(block.missing.size))
+        missing.fill(block, linear, x)
+        log_det = np.repeat(missing.log_det, size, axis=1)
     log_gate = log_pi + q.log_density(x, log_det, q.P - np.repeat(count, size))
-    if gaps is not None and any(at.size for at in block.halves):
-        x, gaps, log_p = _see_halves(rows, block, q, x, gaps, linear)
+    if missing is not None and any(at.size for at in block.halves):
+        x, missing, log_p = _see_halves(rows, block, q, x, missing, linear)
         log_gate = log_gate + log_p
-    return Placed(log_gate, x, gaps)
+    return Placed(log_gate, x, missing)
 
 
 def _see_halves(
-    rows: Rows, block: Block, q: Experts | Drawn, x: Array, gaps: Gaps, linear: Array
+    rows: Rows, block: Block, q: Experts | Drawn, x: Array, missing: Gaps, linear: Array
 ) -> tuple[Array, Gaps, Array]:
     """Condition gaps on what is half known; return rows, covariances and the bound on log p."""
     assert block.noise is not None
@@ -196,7 +194,7 @@ def _see_halves(
         log_p[:, at] += half.what.expect(block.rows[at], mean[:, at[:, None], half.at])[1]
     away = np.matmul(mean - x, q.root)
     log_p -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
-    log_p += 0.5 * np.repeat(gaps.log_det - seen.log_det, np.diff(block.start), axis=1)
+    log_p += 0.5 * np.repeat(missing.log_det - seen.log_det, np.diff(block.start), axis=1)
     return mean, seen, log_p
 
 

@@ -24,20 +24,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.iqgme.drawn import Drawn, draw_places, draw_prior, draw_sticks
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, draw_sticks
 from glfm_cli.latent.iqgme.local import Gaps, Seen, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Block, Rows
 from glfm_cli.latent.iqgme.truncation import Between
-
-Array = NDArray[Any]
 
 Stop = Callable[[], bool]
 Watch = Callable[[int, int, float], None]  # chain, sweep, log likelihood
@@ -108,18 +105,18 @@ def _draw_block(
     log_p = np.repeat(constant[:, None], at.size, axis=1)
     together = isinstance(rows.label, Between) and bool(lab.size)
     linear = _linear(state, block, known, WW, with_t=not together)
-    gaps, along = None, np.zeros((q.H, block.labelled.size, P))
-    if block.gaps.size:
-        gaps = Gaps.of(block, q.nB, WW, block.labelled, block.noisy)
-        gaps.fill(block, linear, x)
-        log_p -= 0.5 * np.repeat(gaps.log_det, np.diff(block.start), axis=1)
+    missing, along = None, np.zeros((q.H, block.labelled.size, P))
+    if block.missing.size:
+        missing = Gaps.of(block, q.nB, WW, block.labelled, block.noisy)
+        missing.fill(block, linear, x)
+        log_p -= 0.5 * np.repeat(missing.log_det, np.diff(block.start), axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
     log_p -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
     if block.noise is not None:
         off = (state.y[at] - x) * block.noise
         log_p -= 0.5 * np.einsum("hbp,hbp->hb", off, off)
     if together:
-        along = along if gaps is None else gaps.along(block, q.mw[:, 0, :P])
+        along = along if missing is None else missing.along(block, q.mw[:, 0, :P])
         seen = see_label(rows, block, q, x, along)
         log_p[:, lab] += seen.log_z
     elif lab.size:
@@ -129,9 +126,9 @@ def _draw_block(
     share = np.exp(log_p - norm)
     z = (rng.random(at.size) > np.cumsum(share, axis=0)[:-1]).sum(axis=0)
     state.z[at] = z
-    if gaps is not None:
+    if missing is not None:
         _scatter(state, block, linear, rng)
-        gaps.fill(block, linear, x)
+        missing.fill(block, linear, x)
     state.x[at] = x[z, np.arange(at.size)]
     if together:
         _draw_scores(state, rows, block, seen, along, rng)
@@ -282,7 +279,7 @@ def fit_gibbs(
     """
     prior = Prior.of(config, rows.n_features)
     first = config.sweeps // 2
-    wanted = set(np.linspace(first, config.sweeps - 1, config.draws).astype(int).tolist())
+    requested = set(np.linspace(first, config.sweeps - 1, config.draws).astype(int).tolist())
     trace = np.full((len(streams), config.sweeps), np.nan)
     draws: list[Drawn] = []
     for chain, rng in enumerate(streams):
@@ -296,7 +293,7 @@ def fit_gibbs(
             trace[chain, i] = sweep(state, rows, prior, rng)
             if not np.isfinite(trace[chain, i]):
                 raise NumericalError("the log likelihood of the mixture is not a finite number")
-            if i in wanted:
+            if i in requested:
                 kept.append(replace(state.q, mw=state.q.mw.copy()))
             if watch is not None:
                 watch(chain, i + 1, float(trace[chain, i]))

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-from numpy.typing import NDArray
-
-from glfm_cli.latent.iqgme.drawn import Drawn
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factor_gates import factor_law
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.gates import LabelLaw, full_law
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.rows import Rows
-
-Array = NDArray[Any]
 
 
 def label_law(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.factors import PARTS, FactorExperts
 from glfm_cli.latent.iqgme.prior import FactorPrior
-
-Array = NDArray[Any]
 
 USED = 1.0 - 1e-3  # an expert's probability to use a factor; from an even one few are ever used
 MOST_ROWS = 1000  # from which components are taken

@@ -26,17 +26,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glfm_cli._kernels._gaps import add_covariances, factor_gaps, fill_gaps
+from glfm_cli._kernels._iqgme_missing import add_covariances, factor_missing, fill_missing
+from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.iqgme.drawn import LOG_2PI, Drawn
+from glfm_cli.latent.iqgme.coefficients import Coefficients
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
+from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.rows import Block, Rows
-from glfm_cli.latent.iqgme.rules import Rules
 from glfm_cli.latent.iqgme.truncation import Between
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False)
@@ -83,8 +81,8 @@ class Gaps:
         cov = np.empty((H, int(block.cov_start[-1])))
         log_det = np.empty((H, G))
         scratch = np.empty(max(block.largest**2, 1))
-        bad = factor_gaps(
-            block.gap_start, block.cov_start, block.gaps, second, diagonal, A, B,
+        bad = factor_missing(
+            block.missing_start, block.cov_start, block.missing, second, diagonal, A, B,
             cov, log_det, scratch,
         )  # fmt: skip
         if bad:
@@ -93,7 +91,9 @@ class Gaps:
 
     def fill(self, block: Block, linear: Array, x: Array) -> None:
         """Put cov linear (H, b, P) into the gaps of x (H, b, P)."""
-        fill_gaps(block.start, block.gap_start, block.cov_start, block.gaps, self.cov, linear, x)
+        fill_missing(
+            block.start, block.missing_start, block.cov_start, block.missing, self.cov, linear, x
+        )
 
     def along(self, block: Block, w: Array) -> Array:
         """Return cov w_m (H, G, P), 0 but at the gaps of patterns with a label, for w (H, P)."""
@@ -101,12 +101,16 @@ class Gaps:
         linear = w[:, None, :] * block.labelled[:, None]
         out = np.zeros((H, G, w.shape[1]))
         each = np.arange(G + 1)
-        fill_gaps(each, block.gap_start, block.cov_start, block.gaps, self.cov, linear, out)
+        fill_missing(
+            each, block.missing_start, block.cov_start, block.missing, self.cov, linear, out
+        )
         return out
 
     def add(self, block: Block, weight: Array, total: Array) -> None:
         """Add covariances to total (H, P, P), weighted by the patterns (H, G)."""
-        add_covariances(block.gap_start, block.cov_start, block.gaps, self.cov, weight, total)
+        add_covariances(
+            block.missing_start, block.cov_start, block.missing, self.cov, weight, total
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +124,7 @@ class Completed:
     """
 
     x: Array
-    gaps: Gaps | None
+    missing: Gaps | None
     log_rho: Array
     along: Array | None = None
     t_var: Array | None = None
@@ -150,19 +154,19 @@ def complete_block(rows: Rows, block: Block, q: Experts, terms: Terms, local: Lo
     """Return q(x, z) of a block's rows and renew their t and y in place."""
     log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
     x = np.broadcast_to(rows.x[block.rows], (q.H, block.rows.size, q.P))
-    gaps = along = t_var = None
+    missing = along = t_var = None
     sizes = np.diff(block.start)
     together = isinstance(rows.label, Between) and bool(block.with_label.size)
-    if block.gaps.size:
+    if block.missing.size:
         x = x.copy()
-        gaps = Gaps.of(block, q.nB, terms.WW, block.labelled, block.noisy)
-        gaps.fill(block, _linear(rows, block, q, terms, local, with_t=not together), x)
-        spread = np.diff(block.gap_start) * LOG_2PI - gaps.log_det
+        missing = Gaps.of(block, q.nB, terms.WW, block.labelled, block.noisy)
+        missing.fill(block, _linear(rows, block, q, terms, local, with_t=not together), x)
+        spread = np.diff(block.missing_start) * LOG_2PI - missing.log_det
         log_rho += 0.5 * np.repeat(spread, sizes, axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
     log_rho -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
-    if together and gaps is not None:
-        along = gaps.along(block, q.mw[:, 0, :-1])
+    if together and missing is not None:
+        along = missing.along(block, q.mw[:, 0, :-1])
         gain, t_var = _see_label(rows, block, q, local, x, along)
         log_rho += gain
         best, x = x, x + local.t[:, block.rows] * np.repeat(along, sizes, axis=1)
@@ -176,7 +180,7 @@ def complete_block(rows: Rows, block: Block, q: Experts, terms: Terms, local: Lo
         mean, log_z = half.what.expect(block.rows[at], x[:, at[:, None], half.at])
         local.y[:, block.rows[at, None], half.at] = mean
         log_rho[:, at] += log_z
-    return Completed(x, gaps, log_rho, along, t_var)
+    return Completed(x, missing, log_rho, along, t_var)
 
 
 def _positions(at: Array, n: int) -> Array | slice:
@@ -260,7 +264,7 @@ def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Arr
     return Seen(location, scale, mean, var, log_z)
 
 
-def weight_spread(q: Rules | Drawn, x: Array) -> Array:
+def weight_spread(q: Coefficients | Drawn, x: Array) -> Array:
     """Return [x, 1]' Sw [x, 1] (H, b) of rows x (H, b, P)."""
     square = np.einsum("hbp,hbp->hb", x @ q.Sw[:, :-1, :-1], x)
     cross = (x @ q.Sw[:, :-1, -1, None])[:, :, 0]
@@ -278,8 +282,8 @@ def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array
     part.x += weighted.sum(axis=1)
     part.xx += np.swapaxes(weighted, 1, 2) @ done.x
     weight = np.add.reduceat(rho, block.start[:-1], axis=1)
-    if done.gaps is not None:
-        done.gaps.add(block, weight, part.xx)
+    if done.missing is not None:
+        done.missing.add(block, weight, part.xx)
     if block.with_label.size == block.rows.size:
         part.l_n, part.l_x, part.l_xx = part.n, part.x, part.xx
     elif block.with_label.size:
@@ -287,8 +291,8 @@ def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array
         part.l_n += rho[:, at].sum(axis=1)
         part.l_x += weighted[:, at].sum(axis=1)
         part.l_xx += np.swapaxes(weighted[:, at], 1, 2) @ done.x[:, at]
-        if done.gaps is not None:
-            done.gaps.add(block, weight * block.labelled, part.l_xx)
+        if done.missing is not None:
+            done.missing.add(block, weight * block.labelled, part.l_xx)
     if block.with_label.size:
         at = block.with_label
         rt = rho[:, at, None] * t[:, at]

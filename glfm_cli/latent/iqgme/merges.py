@@ -7,11 +7,9 @@ together, less that of each, is what joining them gains.  [Hughes and Sudderth 2
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import (
     Experts,
     Statistics,
@@ -20,8 +18,6 @@ from glfm_cli.latent.iqgme.experts import (
     scale_part,
 )
 from glfm_cli.latent.iqgme.prior import Prior
-
-Array = NDArray[Any]
 
 
 def evidence(q: Experts, prior: Prior, s: Statistics) -> Array:

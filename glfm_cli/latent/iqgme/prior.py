@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.settings import require
-
-Array = NDArray[Any]
 
 FACTORS = 15  # where the table decides
 FEWEST = 12  # features that are modelled by factors unless asked for

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.truncation import Truncation
-
-Array = NDArray[Any]
 
 BLOCK = 1024  # rows that are worked on together
 RUN = 256  # rows that are worked on together under factors
@@ -46,8 +43,8 @@ class Block:
 
     rows: Array
     start: Array
-    gap_start: Array
-    gaps: Array
+    missing_start: Array
+    missing: Array
     cov_start: Array
     noisy: Array
     labelled: Array
@@ -58,7 +55,7 @@ class Block:
     @property
     def largest(self) -> int:
         """Return the most gaps that a row has."""
-        return int(np.max(np.diff(self.gap_start), initial=0))
+        return int(np.max(np.diff(self.missing_start), initial=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,20 +185,20 @@ def _run(rows: Rows, start: int) -> Run:
 def _block(rows: Rows, members: list[Array]) -> Block:
     """Return a block of patterns, given the rows of each."""
     every = np.concatenate(members)
-    gaps = [np.flatnonzero(~rows.known[one[0]]) for one in members]
+    missing = [np.flatnonzero(~rows.known[one[0]]) for one in members]
     noise = np.zeros((every.size, rows.n_features))
     seen = tuple(np.flatnonzero(half.seen[every]) for half in rows.halves)
     for half, places in zip(rows.halves, seen, strict=True):
         noise[places[:, None], half.at] = 1.0
     start = np.cumsum([0, *(one.size for one in members)])
-    count = np.array([one.size for one in gaps])
+    count = np.array([one.size for one in missing])
     return Block(
         rows=every,
         start=start,
-        gap_start=np.append(0, np.cumsum(count)),
-        gaps=np.concatenate(gaps),
+        missing_start=np.append(0, np.cumsum(count)),
+        missing=np.concatenate(missing),
         cov_start=np.append(0, np.cumsum(count**2)),
-        noisy=np.concatenate([noise[i, at] for i, at in zip(start[:-1], gaps, strict=True)]),
+        noisy=np.concatenate([noise[i, at] for i, at in zip(start[:-1], missing, strict=True)]),
         labelled=rows.labelled[[one[0] for one in members]].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
         noise=noise if rows.halves else None,

@@ -20,28 +20,34 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
-from glfm_cli.latent.iqgme.climb import EMPTY, TINY, Climb, Stop
+from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.ascent import EMPTY, TINY, CoordinateAscent, Stop
+from glfm_cli.latent.iqgme.coefficients import stick_evidence
+from glfm_cli.latent.iqgme.deviation_scale import choose_omega
+from glfm_cli.latent.iqgme.deviations import OwnSums, TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.fit import CERTAIN, FREE, WEAK, Member, race, start_clusters, weights_of
+from glfm_cli.latent.iqgme.fit import (
+    CERTAIN,
+    FREE,
+    WEAK,
+    Member,
+    start_clusters,
+    successive_halving,
+    weights_of,
+)
 from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of
-from glfm_cli.latent.iqgme.left_out import left_out_score
+from glfm_cli.latent.iqgme.left_out_labels import left_out_score
 from glfm_cli.latent.iqgme.local import Local, over
-from glfm_cli.latent.iqgme.own import OwnRules, OwnSums
-from glfm_cli.latent.iqgme.own_scale import choose_omega
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
-from glfm_cli.latent.iqgme.rules import stick_evidence
 from glfm_cli.latent.iqgme.usage import Chosen, Usage, choose, join_atoms
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False)
-class TaskStart(Climb):
+class TaskStart(CoordinateAscent):
     """One start under way, of many tasks.
 
     locals : q of each task's rows; rho is of its atoms, t and y of the experts
@@ -51,7 +57,7 @@ class TaskStart(Climb):
 
     usage: Usage
     locals: list[Local]
-    own: OwnRules | None = None
+    own: TaskDeviations | None = None
     own_sums: OwnSums | None = None
 
     def _renew(self, data: Sequence[Rows], form: Form, pool: ThreadPoolExecutor | None) -> float:
@@ -168,7 +174,7 @@ def task_step(
     q: Any,
     usage: Usage,
     kept: list[Local],
-    own: OwnRules | None = None,
+    own: TaskDeviations | None = None,
     pool: ThreadPoolExecutor | None = None,
 ) -> tuple[Any, OwnSums | None, float]:
     """Update q of all rows and of which expert each atom is, in place.
@@ -246,11 +252,11 @@ def fit_tasks(
 
     run = partial(TaskStart.run, data=tables, pool=pool)
     if told_by_labels(tables):
-        found, ends = race(make, run, forms, config, streams, stop, watch, worth)
+        found, ends = successive_halving(make, run, forms, config, streams, stop, watch, worth)
         score = np.array([worth(start, forms[0]) for start in found])
         weights = [float(w) for w in softmax(score)]
     else:
-        found, ends = race(make, run, forms, config, streams, stop, watch)
+        found, ends = successive_halving(make, run, forms, config, streams, stop, watch)
         weights = weights_of([start.bounds[-1] for start in found], forms, tables[0].n_label)
     members = tuple(
         Member(start.experts, w, start.usage.weights, start.own)
@@ -336,5 +342,5 @@ def begin_tasks(
     kept = [replace(local, rho=rho) for local, rho in zip(kept, rhos, strict=True)]
     if omega is None:
         return TaskStart(q, usage, kept)
-    rules = OwnRules.unknown(prior.rules, J, q.K, q.rules.F, omega)
+    rules = TaskDeviations.unknown(prior.rules, J, q.K, q.rules.F, omega)
     return TaskStart(q, usage, kept, rules, free=FREE)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-Array = NDArray[Any]
+from glfm_cli.arrays import Array
 
 LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 NODES, WEIGHTS = np.polynomial.hermite.hermgauss(16)

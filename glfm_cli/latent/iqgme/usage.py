@@ -11,16 +11,13 @@ number of local atoms that are expert s.  [iQGME chapter 4, with errata]
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, logsumexp
 
+from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.coefficients import gamma_part, stick_entropy
 from glfm_cli.latent.iqgme.prior import SharePrior
-from glfm_cli.latent.iqgme.rules import gamma_part, stick_entropy
-
-Array = NDArray[Any]
 
 SAME = 0.99  # probability of one expert from which two atoms of a task are taken for one
 ROUNDS = 3  # of (which expert is an atom, which atom has a row), each the best given the other

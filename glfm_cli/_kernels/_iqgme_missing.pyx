@@ -1,0 +1,112 @@
+"""Gaps of rows under several normal laws: covariances, means, sums.
+
+Rows stand in blocks; in a block those of one pattern (the same missing) follow one another:
+
+    start (G + 1,)      rows of pattern g are start[g] .. start[g + 1] - 1 of the block
+    missing_start (G + 1,)  its missing are missing[missing_start[g] .. missing_start[g + 1] - 1], c of them
+    cov_start (G + 1,)  its covariance (c, c) begins at cov_start[g] of a law's row in `cov`
+
+For every law h: Q = A_h at the missing (plus B_h, plus a diagonal), cov = Q^-1.
+"""
+
+from libc.math cimport INFINITY, log, sqrt
+
+
+include "_inverse.pxi"
+
+
+def factor_missing(
+    const Py_ssize_t[::1] missing_start,    # in (G + 1,)
+    const Py_ssize_t[::1] cov_start,    # in (G + 1,)
+    const Py_ssize_t[::1] missing,         # in (sum of c,)
+    const unsigned char[::1] second,    # in (G,) whether B is added
+    const double[::1] diagonal,         # in (sum of c,) added to the diagonal
+    const double[:, :, ::1] A,          # in (H, P, P)
+    const double[:, :, :] B,            # in (H, P, P)
+    double[:, ::1] cov,                 # out (H, sum of c^2)
+    double[:, ::1] log_det,             # out (H, G) log|Q|
+    double[::1] scratch,                # scratch (largest c^2,)
+):
+    """Fill covariances and determinants. O(H sum of c^3). Return 0, or 1 on failure."""
+    cdef Py_ssize_t h, g, i, j, c, at, G = second.shape[0], H = A.shape[0]
+    cdef double* Q
+    cdef const Py_ssize_t* m
+    with nogil:
+        for g in range(G):
+            c = missing_start[g + 1] - missing_start[g]
+            for h in range(H):
+                log_det[h, g] = 0.0
+            if c == 0:
+                continue
+            at = missing_start[g]
+            m = &missing[at]
+            for h in range(H):
+                Q = &cov[h, cov_start[g]]
+                for i in range(c):
+                    for j in range(i + 1):
+                        Q[i * c + j] = A[h, m[i], m[j]]
+                        if second[g]:
+                            Q[i * c + j] += B[h, m[i], m[j]]
+                    Q[i * c + i] += diagonal[at + i]
+                log_det[h, g] = invert(c, Q, &scratch[0])
+                if log_det[h, g] == INFINITY:
+                    with gil:
+                        return 1
+    return 0
+
+
+def fill_missing(
+    const Py_ssize_t[::1] start,        # in (G + 1,)
+    const Py_ssize_t[::1] missing_start,    # in (G + 1,)
+    const Py_ssize_t[::1] cov_start,    # in (G + 1,)
+    const Py_ssize_t[::1] missing,         # in (sum of c,)
+    const double[:, ::1] cov,           # in (H, sum of c^2)
+    const double[:, :, ::1] linear,     # in (H, b, P)
+    double[:, :, ::1] x,                # out (H, b, P), at missing
+):
+    """Put cov times the linear term into the missing of x. O(H b c^2)."""
+    cdef Py_ssize_t h, g, i, j, n, c, G = start.shape[0] - 1, H = cov.shape[0]
+    cdef double t
+    cdef const double* Q
+    cdef const Py_ssize_t* m
+    with nogil:
+        for h in range(H):
+            for g in range(G):
+                c = missing_start[g + 1] - missing_start[g]
+                if c == 0:
+                    continue
+                m = &missing[missing_start[g]]
+                Q = &cov[h, cov_start[g]]
+                for n in range(start[g], start[g + 1]):
+                    for i in range(c):
+                        t = 0.0
+                        for j in range(c):
+                            t += Q[i * c + j] * linear[h, n, m[j]]
+                        x[h, n, m[i]] = t
+
+
+def add_covariances(
+    const Py_ssize_t[::1] missing_start,    # in (G + 1,)
+    const Py_ssize_t[::1] cov_start,    # in (G + 1,)
+    const Py_ssize_t[::1] missing,         # in (sum of c,)
+    const double[:, ::1] cov,           # in (H, sum of c^2)
+    const double[:, ::1] weight,        # in (H, G)
+    double[:, :, ::1] total,            # in-out (H, P, P)
+):
+    """Add weighted covariances of the missing to their places. O(H sum of c^2)."""
+    cdef Py_ssize_t h, g, i, j, c, G = missing_start.shape[0] - 1, H = cov.shape[0]
+    cdef double w
+    cdef const double* Q
+    cdef const Py_ssize_t* m
+    with nogil:
+        for h in range(H):
+            for g in range(G):
+                c = missing_start[g + 1] - missing_start[g]
+                w = weight[h, g]
+                if c == 0 or w == 0.0:
+                    continue
+                m = &missing[missing_start[g]]
+                Q = &cov[h, cov_start[g]]
+                for i in range(c):
+                    for j in range(c):
+                        total[h, m[i], m[j]] += w * Q[i * c + j]

@@ -1,0 +1,228 @@
+"""Predict cells of rows and columns that a fit has not seen, without sampling it anew.
+
+Under each draw of the fit the new units' own factors and effects are drawn given their cells, if
+they have some, and their features; what the fit's own units have is as it was. Cells between rows
+and columns that the fit knows teach it nothing more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion.matrix.matrix import MatrixTask
+from glfm_cli.completion.matrix.saved import same_side, task_of_fit
+from glfm_cli.completion.matrix.side import Features, Side, read_more
+from glfm_cli.completion.new_rows import Unseen, check_reach, check_unseen, sample_of
+from glfm_cli.encoding import Ids, LearntColumn, Triplets, encode_triplets
+from glfm_cli.errors import TableError, UsageError
+from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.folding import SWEEPS, fold_in
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.sampling import Run
+from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import Entries
+from glfm_cli.links.binomial import BinomialLink
+from glfm_cli.store import Fit
+from glfm_cli.store.matrix import SIDES
+
+
+@dataclass(frozen=True)
+class FittedMatrix:
+    """A saved fit of triplets, and further units that are to be predicted with it.
+
+    task : the matrix of all units, those of the fit first
+    posterior : of the fit alone
+    new : cells of new units, in the matrix of all units; None where there is no new unit
+    notes : what a user should know, one line each
+    """
+
+    task: MatrixTask
+    posterior: Posterior
+    new: Problem | None
+    notes: tuple[str, ...]
+
+    def run(self, *, seed: int, threads: int = 1, sweeps: int = SWEEPS) -> Run:
+        """Return the draws: the fit's as they are, with new units folded in where there are some.
+
+        `seed`, `threads` and `sweeps` are those of `glfm_cli.inference.folding.fold_in`.
+        """
+        began = time.monotonic()
+        posterior = self.posterior
+        if self.new is not None:
+            posterior = fold_in(posterior, self.new, seed=seed, threads=threads, sweeps=sweeps)
+        return Run(posterior, None, time.monotonic() - began, self.notes)
+
+
+def with_fit(
+    fit: Fit,
+    table: pa.Table,
+    features: tuple[Features, Features] = (None, None),
+    *,
+    unseen: Unseen = "error",
+    file: str | None = None,
+) -> FittedMatrix:
+    """Return what a saved fit needs to predict the cells of a table of triplets and its units.
+
+    Parameters
+    ----------
+    fit : Fit
+    table : pyarrow.Table
+        Triplets with the columns of the fit's; units that it has not seen are new.
+    features : (rows, columns)
+        What is known of new units, and must be where the fit was made with features; others than
+        those of `table` may be there, and are new, too.
+    unseen : {"error", "missing"}
+        What a value of a level is that the fit does not know.
+    file : str, optional
+        The table's name in messages.
+
+    Raises
+    ------
+    GlfmError
+        It is no fit of triplets, or the tables are not like its own.
+    """
+    old = task_of_fit(fit)
+    value, (link,) = old.triplets.value, fit.links
+    sample = np.empty(0) if isinstance(link, BinomialLink) else sample_of(value.column, link)
+    triplets = encode_triplets(
+        table,
+        fit.schema,
+        learnt=LearntColumn(value.column, value.levels, sample),
+        unseen_is_missing=check_unseen(unseen) == "missing",
+        file=file,
+    )
+    if not isinstance(link, BinomialLink):
+        check_reach((link,), (triplets.value.x,), file)
+    sides = _read_sides(fit, old, features)
+    own = (triplets.rows, triplets.columns)
+    units = [
+        _extended(ids, mine, side)
+        for ids, mine, side in zip((old.rows, old.columns), own, sides, strict=True)
+    ]
+    known = (len(old.rows), len(old.columns))
+    everything = _together(old, triplets, (units[0], units[1]))
+    task = replace(old, triplets=everything[0], rows=units[0], columns=units[1])
+    notes = (*fit.notes, *everything[2])
+    if (len(units[0]), len(units[1])) == known:
+        return FittedMatrix(task, fit.posterior, None, notes)
+    covariates = [
+        _covariates(fit.posterior, old, which, ids, side)
+        for which, (ids, side) in enumerate(zip(units, sides, strict=True))
+    ]
+    new, entries = everything[1], _entries(everything[1], (len(units[0]), len(units[1])))
+    x = new.value.x
+    if new.trials is not None and x.size:
+        link, x = BinomialLink.calibrate(link.name, x, new.trials)
+    config, links = old.problem.config, (link,)
+    problem = Problem(
+        fit.model, config, links, (x,), fit.link_config, entries, covariates[0], covariates[1]
+    )
+    return FittedMatrix(replace(task, known=known), fit.posterior, problem, notes)
+
+
+def _read_sides(
+    fit: Fit, old: MatrixTask, features: tuple[Features, Features]
+) -> list[Side | None]:
+    """Return the covariates of new units that the tables of features describe."""
+    found: list[Side | None] = []
+    for given, side, code in zip(features, SIDES, old.codes, strict=True):
+        if given is None:
+            found.append(None)
+            continue
+        same_side(given, side, None if code is None else code.to_dict(), fit.path)
+        assert code is not None
+        found.append(read_more(given.table, code, file=given.file))
+    return found
+
+
+def _extended(known: Ids, named: Ids, side: Side | None) -> Ids:
+    """Return the ids of a fit, behind them those that only the new tables have."""
+    more = known.with_more(named)
+    return more if side is None else more.with_more(side.ids)
+
+
+def _together(
+    old: MatrixTask, given: Triplets, units: tuple[Ids, Ids]
+) -> tuple[Triplets, Triplets, tuple[str, ...]]:
+    """Return the cells of the fit and the table, those of new units alone, and notes."""
+    row = units[0].places(given.rows.keys)[given.row].astype(np.int32)
+    column = units[1].places(given.columns.keys)[given.column].astype(np.int32)
+    n_columns = len(units[1])
+    is_new = (row >= len(old.rows)) | (column >= len(old.columns))
+    flat = row.astype(np.int64) * n_columns + column
+    of_fit = old.triplets.row.astype(np.int64) * n_columns + old.triplets.column
+    every = np.union1d(flat, of_fit)
+    both = replace(
+        old.triplets,
+        rows=units[0],
+        columns=units[1],
+        row=(every // n_columns).astype(np.int32),
+        column=(every % n_columns).astype(np.int32),
+    )
+    order = np.flatnonzero(is_new)[np.argsort(flat[is_new])]
+    seen = np.ones(order.size, dtype=bool)
+    new = replace(
+        given,
+        rows=units[0],
+        columns=units[1],
+        row=row[order],
+        column=column[order],
+        value=replace(given.value, x=given.value.x[order], observed=seen, requested=~seen),
+        trials=None if given.trials is None else given.trials[order],
+    )
+    idle = int(np.sum(~is_new & ~np.isin(flat, of_fit))) if old.has_cells else 0
+    if not idle:
+        return both, new, ()
+    cells = "1 cell" if idle == 1 else f"{idle} cells"
+    note = f"{cells} of rows and columns that the fit knows taught it nothing more"
+    return both, new, (note,)
+
+
+def _entries(new: Triplets, shape: tuple[int, int]) -> Entries:
+    return Entries(new.row, new.column, shape)
+
+
+def _covariates(
+    posterior: Posterior, old: MatrixTask, which: int, ids: Ids, side: Side | None
+) -> Array | None:
+    """Return the covariates (n, p) of all units of a side, without the intercepts."""
+    model, draw = posterior.model, next(posterior.draws()).latent
+    assert isinstance(model, Bsvd)
+    parts = model.parts(draw)
+    of_fit = parts.R if which == 0 else parts.C
+    names = old.covariates[which]
+    of_fit = of_fit[:, of_fit.shape[1] - len(names) :]
+    if not names:
+        return None
+    new = ids.keys[of_fit.shape[0] :]
+    option = f"--{SIDES[which]}-features"
+    if new and old.missingness is not None:
+        raise UsageError(
+            f"{ids.name} '{new[0]}' is new, and the fit was made with --missingness-features",
+            hint="Where such covariates of a new unit would lie is not known; fit without them.",
+        )
+    if new and side is None:
+        raise UsageError(
+            f"{option} FILE is missing: {ids.name} '{new[0]}' is new to a fit with features",
+            hint="Its types are kept with the fit.",
+        )
+    if side is None:
+        return of_fit
+    _check_known(side, new, ids)
+    return np.ascontiguousarray(np.concatenate([of_fit, side.of_keys(new)]))
+
+
+def _check_known(side: Side, keys: Sequence[str], ids: Ids) -> None:
+    listed = set(side.ids.keys)
+    gone = [key for key in keys if key not in listed]
+    if gone:
+        raise TableError(
+            f"the features say nothing of {ids.name} '{gone[0]}', which is new",
+            expected=f"a row for each new id in column '{ids.name}'",
+        )

@@ -1,0 +1,194 @@
+"""Which cells of a matrix are hidden: those that a column marks, one of every row, or any.
+
+split        table rows that a column of role `split` calls test
+one-per-row  one random cell of every row that has two or more
+mcar         a share of the cells, at random; every row and column keeps one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glfm_cli.arrays import Array
+from glfm_cli.encoding import LearntColumn, Triplets, encode_triplets, open_column
+from glfm_cli.encoding.levels import distinct_texts
+from glfm_cli.errors import TableError, UsageError
+from glfm_cli.evaluation.split import TEST, TRAIN
+from glfm_cli.schema import Role, Schema
+
+SPLIT, ONE, RANDOM = "split", "one-per-row", "mcar"
+MECHANISMS = (RANDOM, ONE)
+RATES, REPEATS = (0.1,), 5
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """Cells to learn from and cells to foretell, of one matrix.
+
+    mechanism : one of `SPLIT`, `ONE`, `RANDOM`;  rate : share of the cells that is hidden
+    repeat : from 1
+    """
+
+    mechanism: str
+    rate: float
+    repeat: int
+    train: Triplets
+    test: Triplets
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user said of the cells to hide; None where nothing."""
+
+    mechanism: str | None = None
+    rates: Sequence[float] | None = None
+    repeats: int | None = None
+
+    def check_split(self, name: str) -> None:
+        """Raise UsageError when a split column leaves an option nothing to say."""
+        for option, value in vars(self).items():
+            if value is not None:
+                raise UsageError(
+                    f"--{option}", value=value, expected=f"none: '{name}' says which are hidden"
+                )
+
+    def filled(self) -> tuple[str, Sequence[float], int]:
+        """Return all three, with defaults; raise UsageError when they are wrong."""
+        mechanism = self.mechanism or RANDOM
+        repeats = REPEATS if self.repeats is None else self.repeats
+        if mechanism not in MECHANISMS:
+            raise UsageError("--mechanism", value=mechanism, expected=" or ".join(MECHANISMS))
+        if mechanism == ONE and self.rates is not None:
+            raise UsageError("--rates", expected=f"none: --mechanism {ONE} hides one cell a row")
+        if repeats < 1:
+            raise UsageError("--repeats", value=repeats, expected="a whole number from 1")
+        return mechanism, RATES if self.rates is None else self.rates, repeats
+
+
+def hold_out(
+    table: pa.Table,
+    schema: Schema,
+    asked: Asked,
+    seed: int,
+    file: str | None = None,
+) -> list[HoldOut]:
+    """Return the hold-outs of an evaluation; a split column decides alone where there is one.
+
+    Raises
+    ------
+    GlfmError
+        The table or its types are wrong, or no cell can be hidden.
+    """
+    columns = schema.resolve(table.column_names)
+    marks = [i for i, column in enumerate(columns) if column.role is Role.SPLIT]
+    if marks:
+        asked.check_split(columns[marks[0]].name)
+        test = _marked(table, schema, marks[0], file)
+        return [_split(table, schema, test, file)]
+    mechanism, rates, repeats = asked.filled()
+    triplets = encode_triplets(table, schema, file=file)
+    return list(_drawn(triplets, mechanism, rates, repeats, seed))
+
+
+def _marked(table: pa.Table, schema: Schema, index: int, file: str | None) -> Array:
+    """Return which table rows (n,) the split column calls test."""
+    column = schema.resolve(table.column_names)[index]
+    source = open_column(table, index, column, file)
+    texts, of_row = distinct_texts(source)
+    words = [(text or "").strip().casefold() for text in texts]
+    odd = np.array([word not in TEST and word not in TRAIN for word in words])
+    if odd.any():
+        raise source.cell_error(odd[of_row], "train or test", None)
+    test: Array = np.array([word in TEST for word in words])[of_row]
+    if test.all() or not test.any():
+        kind = "test" if test.any() else "train"
+        raise UsageError(
+            f"the split column says {kind} everywhere", column=column.name, expected="both"
+        )
+    return test
+
+
+def _split(table: pa.Table, schema: Schema, test: Array, file: str | None) -> HoldOut:
+    train = encode_triplets(_without(table, schema, test), schema, file=file)
+    learnt = LearntColumn(train.value.column, train.value.levels, train.value.typical)
+    hidden = encode_triplets(_without(table, schema, ~test), schema, learnt=learnt, file=file)
+    if not hidden.row.size:
+        raise TableError("no row that is marked test has a value", file=file)
+    rate = hidden.row.size / (hidden.row.size + train.row.size)
+    return HoldOut(SPLIT, rate, 1, train, hidden)
+
+
+def _without(table: pa.Table, schema: Schema, hidden: Array) -> pa.Table:
+    """Return the table with some of its values gone: its rows still name their ids."""
+    columns = schema.resolve(table.column_names)
+    index = next(i for i, column in enumerate(columns) if column.role is Role.VALUE)
+    values = table.column(index)
+    gone = pc.if_else(pa.array(hidden), pa.scalar(None, values.type), values)
+    return table.set_column(index, table.field(index), gone)
+
+
+def _drawn(
+    triplets: Triplets, mechanism: str, rates: Sequence[float], repeats: int, seed: int
+) -> Iterator[HoldOut]:
+    for rate in (0.0,) if mechanism == ONE else rates:
+        for repeat in range(1, repeats + 1):
+            rng = np.random.default_rng([seed, repeat, round(1e6 * rate)])
+            hidden = _one_of_each(triplets, rng) if mechanism == ONE else _any(triplets, rate, rng)
+            share = float(hidden.mean()) if mechanism == ONE else rate
+            yield HoldOut(
+                mechanism, share, repeat, subset(triplets, ~hidden), subset(triplets, hidden)
+            )
+
+
+def _one_of_each(triplets: Triplets, rng: np.random.Generator) -> Array:
+    """Return which cells (m,) are hidden: one of every row that has two."""
+    order = np.lexsort((rng.random(triplets.row.size), triplets.row))
+    row = triplets.row[order]
+    first = np.append(True, row[1:] != row[:-1])
+    several = np.bincount(triplets.row)[row] > 1
+    hidden = np.zeros(row.size, dtype=bool)
+    hidden[order[first & several]] = True
+    if not hidden.any():
+        raise UsageError("--mechanism one-per-row: no row has two cells")
+    return hidden
+
+
+def _any(triplets: Triplets, rate: float, rng: np.random.Generator) -> Array:
+    """Return which cells (m,) are hidden: a share of all; each row and column keeps one."""
+    if not 0.0 < rate < 1.0:
+        raise UsageError("--rates", value=rate, expected="numbers between 0 and 1")
+    m = triplets.row.size
+    order = rng.permutation(m)
+    free = np.ones(m, dtype=bool)
+    for index in (triplets.row, triplets.column):
+        free[order[np.unique(index[order], return_index=True)[1]]] = False
+    can = order[free[order]]
+    requested = round(rate * m)
+    if not 1 <= requested <= can.size:
+        most = np.floor(100.0 * can.size / m)
+        raise UsageError(
+            f"a rate of {rate:g} cannot be reached: at most {most:.0f} % of the {m} cells can be "
+            "hidden while every row and column keeps one",
+            hint="Take another rate.",
+        )
+    hidden = np.zeros(m, dtype=bool)
+    hidden[can[:requested]] = True
+    return hidden
+
+
+def subset(triplets: Triplets, kept: Array) -> Triplets:
+    """Return some of the cells (m,) bool of a matrix."""
+    value = triplets.value
+    seen = np.ones(int(kept.sum()), dtype=bool)
+    return replace(
+        triplets,
+        row=triplets.row[kept],
+        column=triplets.column[kept],
+        value=replace(value, x=value.x[kept], observed=seen, requested=~seen),
+        trials=None if triplets.trials is None else triplets.trials[kept],
+    )

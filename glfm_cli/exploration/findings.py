@@ -1,0 +1,120 @@
+"""What was found in an explored table: its features, its patterns, and how sure they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.arrays import Array
+from glfm_cli.encoding import Data
+from glfm_cli.exploration.choice import Sample
+from glfm_cli.exploration.dependence import Dependence
+from glfm_cli.exploration.explanation import Explanation
+from glfm_cli.exploration.features import Feature
+from glfm_cli.exploration.missingness import Missingness
+from glfm_cli.exploration.patterns import Pattern
+from glfm_cli.exploration.rows import Similar, Surprising
+from glfm_cli.exploration.scales import Profile, Scale
+from glfm_cli.exploration.words import describe
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.schema import Schema
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """The features of the explanation that are not shown.
+
+    number : how many;  largest : the largest share of rows that has one
+    explained : what they explain, as a part of what all features explain
+    stability : the largest of theirs;  stable : how many of them most draws of other chains contain
+    shapes : the columns that some describe the shape of, and nothing else, of those that would
+        be shown otherwise
+    """
+
+    number: int
+    largest: float
+    explained: float
+    stability: float
+    stable: int
+    shapes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What structure is in a table, and how sure that is.
+
+    data, ids : the encoded table, and its id columns
+    posterior, diagnostics, stopped, seconds : the fit, and how it ended
+    sample, shown : which draw is shown and why; the draw
+    features, remainder : those of its features that are shown, and the others
+    explained : (F,) what each feature shown explains, as a part of what all features explain
+    main, patterns : the features that make up patterns; all patterns, the commonest first
+    top : how many patterns are shown
+    scales : the modelled columns;  columns : those that were asked for
+    baseline : the observed distribution of each modelled column
+    missing : which cells are missing
+    surprising, similar, dependence : where asked for
+    options : what the run was asked for, by name;  schema : the types as they were given
+    notes : what a user should know, one line each
+    """
+
+    data: Data
+    ids: pa.Table
+    posterior: Posterior
+    diagnostics: Diagnostics
+    stopped: str | None
+    seconds: float
+    sample: Sample
+    shown: Explanation
+    features: tuple[Feature, ...]
+    remainder: Remainder
+    explained: Array
+    main: tuple[Feature, ...]
+    patterns: tuple[Pattern, ...]
+    top: int
+    scales: tuple[Scale, ...]
+    columns: tuple[Scale, ...]
+    baseline: tuple[Profile, ...]
+    missing: Missingness
+    surprising: Surprising | None
+    similar: Similar | None
+    dependence: Dependence | None
+    options: dict[str, Any]
+    schema: Schema
+    notes: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know, one line each."""
+        return self.notes
+
+    @property
+    def n_features(self) -> int:
+        """The number of features of the draw shown."""
+        return int(self.shown.Z.shape[1])
+
+    @property
+    def top_patterns(self) -> tuple[Pattern, ...]:
+        """The patterns that are shown."""
+        return self.patterns[: self.top]
+
+    def in_words(self, feature: Feature) -> str:
+        """Return what switching a feature on does to the columns asked for."""
+        requested = {scale.d for scale in self.columns}
+        return describe(effect for effect in feature.effects if effect.scale.d in requested)
+
+    def features_on(self, pattern: Pattern) -> str:
+        """Return the features of a pattern by name, or "none"."""
+        on = [f.name for f, bit in zip(self.main, pattern.bits, strict=True) if bit]
+        return " + ".join(on) or "none"
+
+    def row_pattern(self) -> Array:
+        """Return the number (N,) of each row's pattern, from 0."""
+        number = np.empty(self.data.n_rows, dtype=np.int64)
+        for place, pattern in enumerate(self.patterns):
+            number[pattern.rows] = place
+        return number

@@ -1,0 +1,1 @@
+"""Running a latent model over the columns of a table, and what its draws say of cells."""

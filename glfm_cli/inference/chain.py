@@ -1,0 +1,278 @@
+"""One chain: its state over the columns of a problem, and what one sweep does to it.
+
+One sweep is  model.update, rescale, fill_eta;  for each column: link.update_params;  for blocks
+of rows: link.bound and model.refine where the model refines, link.augment;  model.finish.
+It knows no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.inference.posterior import Draw
+from glfm_cli.latent.model import Cells, Entries, GaussianModel, LatentModel, gaussian, take
+from glfm_cli.links.binomial import BinomialLink
+from glfm_cli.links.constants import check_params
+from glfm_cli.links.link import Link, LinkConfig, Params
+from glfm_cli.streams import Streams, column_step
+
+BLOCK = 4096  # rows whose bits and y are drawn together
+PART = 1 << 18  # rows whose log densities are held at once
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is sampled: the model with its configuration, and the columns with their links.
+
+    xs : per column (n_rows,) float64, NaN where missing
+    link_config : the choices that the links were made with
+    entries : the matrix whose observed cells the rows are, for a single link; None for a table
+    row_features, column_features : covariates of that matrix, see `Cells`
+    """
+
+    model: LatentModel
+    config: Any
+    links: tuple[Link, ...]
+    xs: tuple[Array, ...]
+    link_config: LinkConfig = field(default_factory=LinkConfig)
+    entries: Entries | None = None
+    row_features: Array | None = None
+    column_features: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return int(self.xs[0].shape[0])
+
+
+@dataclass
+class Chain:
+    """One chain, ready for its next sweep."""
+
+    problem: Problem
+    streams: Streams
+    cells: Cells
+    params: tuple[Params, ...]
+    state: Any
+    eta: Array  # scratch, (N, S)
+    spans: tuple[tuple[int, int], ...]  # per column, its first pseudo-column and one past its last
+    done: int = 0  # sweeps made
+
+    @property
+    def model(self) -> GaussianModel:
+        """Return the model."""
+        return gaussian(self.problem.model)
+
+    def sweep(self, adapt: bool) -> None:
+        """Make one transition of everything; links may tune their proposals when `adapt`."""
+        model = self.model
+        for d, link in enumerate(self.problem.links):
+            self.cells.scale_group[d] = link.scale_group(self.params[d])
+        model.update(self.state, self.cells, self.streams)
+        for d, link in enumerate(self.problem.links):
+            link.rescale(self.params[d], float(self.cells.factor[d]))
+        if any(not link.known for link in self.problem.links):
+            model.fill_eta(self.state, self.eta)
+            self.refill(adapt)
+        model.finish(self.state, self.streams)
+        self.done += 1
+
+    def save(self) -> dict[str, Array]:
+        """Return all that the coming sweeps depend on, as named arrays.
+
+        Everything else (eta, scale groups, the models' work space) is filled before it is read.
+        """
+        arrays = {"sweep": np.array(self.done, dtype=np.int64), "y": self.cells.y}
+        arrays |= {f"latent.{name}": value for name, value in self.model.save(self.state).items()}
+        arrays |= params_out(self.params)
+        return arrays | {f"random.{name}": value for name, value in self.streams.save().items()}
+
+    def refill(self, adapt: bool) -> None:
+        """Draw the links' parameters, latent structure and the observed y anew, given eta.
+
+        The first two with y integrated out as far as the links can, y last: it sticks to what
+        it was drawn with. Rows come in blocks, since columns of many rows are far apart in memory.
+        """
+        for d, link, x, _ in self._columns():
+            rng, eta = self.streams.get(column_step(d)), self.eta_of(d)
+            link.update_params(x, eta, self.params[d], rng, adapt)
+        for start in range(0, self.problem.n_rows, BLOCK):
+            rows = slice(start, start + BLOCK)
+            if self.model.refines:
+                self._refine(rows)
+            self._augment(rows)
+
+    def _refine(self, rows: slice) -> None:
+        """Draw the latent structure of a block of rows, y integrated out."""
+        cells = self.cells
+        for d, link, x, y in self._columns():
+            if not link.known:
+                rng, part = self.streams.get(column_step(d)), x[rows]
+                at = slice(part.size), slice(*self.spans[d])
+                link.bound(part, self.params[d], y[rows], rng, cells.lower[at], cells.upper[at])
+        self.model.refine(self.state, cells, self.eta, self.streams, rows)
+
+    def _augment(self, rows: slice) -> None:
+        """Draw the observed y of a block of rows, given eta."""
+        noise = self.model.noise(self.state)
+        for d, link, x, y in self._columns():
+            if not link.known:
+                rng, eta = self.streams.get(column_step(d)), self.eta_of(d)[rows]
+                link.augment(x[rows], eta, float(noise[d]), self.params[d], rng, y[rows])
+
+    def _columns(self) -> Iterator[tuple[int, Link, Array, Array]]:
+        """Yield number, link, cells and pseudo-observations of every column that has some."""
+        for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
+            if link.n_latent > 0:
+                yield d, link, x, self.cells.y[:, slice(*self.spans[d])]
+
+    def eta_of(self, d: int) -> Array:
+        """Return the eta of column `d` as links take it: (N,) or (N, S_d), a view."""
+        start, end = self.spans[d]
+        return self.eta[:, start] if end - start == 1 else self.eta[:, start:end]
+
+    def keep(self) -> Draw:
+        """Return the current state as a draw, with its log likelihood traced."""
+        model, state = self.model, self.state
+        trace = {"log_likelihood": self.log_likelihood(), **model.trace(state)}
+        noise = model.noise(state)
+        for d, link in enumerate(self.problem.links):
+            if not link.unit_noise:
+                trace[f"noise_{d}"] = float(noise[d])
+        params = tuple({name: value.copy() for name, value in p.items()} for p in self.params)
+        return Draw(model.draw(state), params, trace)
+
+    def log_likelihood(self) -> float:
+        """Return the sum over observed cells of log p(x | Z, B, noise, thresholds)."""
+        total = 0.0
+        model = self.model
+        model.fill_eta(self.state, self.eta)
+        for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
+            eta = self.eta_of(d)
+            for start in range(0, x.size, PART):
+                part = slice(start, start + PART)
+                seen = self.cells.observed[part, d].astype(bool)
+                noise = model.noise_of(self.state, d, part)
+                var = noise if isinstance(noise, float) else noise[seen]
+                at = x[part][seen], eta[part][seen]
+                total += float(np.sum(link.log_density(*at, var, self.params[d])))
+        return total
+
+
+def spans_of(links: Sequence[Link]) -> tuple[tuple[int, int], ...]:
+    """Return each column's first pseudo-column and one past its last."""
+    ends = np.cumsum([0, *(link.n_latent for link in links)])
+    return tuple((int(start), int(end)) for start, end in pairwise(ends))
+
+
+def params_out(params: Sequence[Params]) -> dict[str, Array]:
+    """Return the links' parameters as one set of named arrays, `params.COLUMN.NAME`."""
+    return {f"params.{d}.{name}": value for d, p in enumerate(params) for name, value in p.items()}
+
+
+def check_all_params(links: Sequence[Link], params: Sequence[Params]) -> None:
+    """Raise ValueError, naming the column, unless these can be the links' parameters."""
+    for link, part in zip(links, params, strict=True):
+        try:
+            check_params(link, part)
+        except ValueError as error:
+            raise ValueError(f"column '{link.name}': {error}") from None
+
+
+def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    """Return the arrays whose names begin with a prefix, under the rest of their names."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells:
+    """Return the cells of a table with every pseudo-observation 0.
+
+    `threads` is how many a chain may use, `block` how many rows are refined together.
+    """
+    links = problem.links
+    n_latent = [link.n_latent for link in links]
+    column = np.repeat(np.arange(len(links)), n_latent).astype(np.int32)
+    shape = (problem.n_rows, column.size)
+    bounded = (min(block, shape[0]), shape[1]) if gaussian(problem.model).refines else (0, 0)
+    return Cells(
+        y=np.zeros(shape),
+        observed=np.ascontiguousarray(~np.isnan(np.column_stack(problem.xs))).astype(np.uint8),
+        column=column,
+        unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
+        known=np.array([link.known for link in links], dtype=np.uint8),
+        scale_group=np.zeros((len(links), 2)),
+        factor=np.ones(len(links)),
+        lower=np.zeros(bounded),
+        upper=np.zeros(bounded),
+        spread=np.repeat([float(link.spread) for link in links], n_latent),
+        weight=_weights(problem),
+        entries=problem.entries,
+        row_features=problem.row_features,
+        column_features=problem.column_features,
+        threads=threads,
+    )
+
+
+def _weights(problem: Problem) -> Array | None:
+    """Return the trials of binomial cells as weights (N, S), None where there are none."""
+    links = problem.links
+    if not any(isinstance(link, BinomialLink) for link in links):
+        return None
+    parts = [
+        link.weight(x)[:, None]
+        if isinstance(link, BinomialLink)
+        else np.ones((x.size, link.n_latent))
+        for link, x in zip(links, problem.xs, strict=True)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def load_chain(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) -> Chain:
+    """Return the chain that `Chain.save` described: its coming sweeps are the same, bit for bit.
+
+    Raises
+    ------
+    ValueError
+        The arrays are no chain of this problem, with a phrase that says why.
+    """
+    cells = empty_cells(problem, threads)
+    cells.y[:] = take(arrays, "y", np.float64, cells.y.shape)
+    sweep = int(take(arrays, "sweep", np.int64, ()))
+    if sweep < 1:
+        raise ValueError(f"'sweep' is {sweep}, expected a number from 1")
+    params = tuple(
+        {name: value.copy() for name, value in inner(arrays, f"params.{d}.").items()}
+        for d in range(len(problem.links))
+    )
+    check_all_params(problem.links, params)
+    words = inner(arrays, "random.")
+    if words.keys() != {"key", "streams"}:
+        raise ValueError("the random state is missing")
+    state = gaussian(problem.model).load(inner(arrays, "latent."), cells, problem.config)
+    spans, eta = spans_of(problem.links), np.zeros_like(cells.y)
+    return Chain(problem, Streams.load(words), cells, params, state, eta, spans, done=sweep)
+
+
+def start_chain(problem: Problem, streams: Streams, threads: int = 1) -> Chain:
+    """Return a chain at its starting point."""
+    links, xs = problem.links, problem.xs
+    cells = empty_cells(problem, threads)
+    y = cells.y
+    spans = spans_of(links)
+    params = []
+    for d, (link, x) in enumerate(zip(links, xs, strict=True)):
+        start, end = spans[d]
+        p, y[:, start:end] = link.start(x, streams.get(column_step(d)))
+        params.append(p)
+    state = gaussian(problem.model).start(cells, problem.config, streams)
+    return Chain(problem, streams, cells, tuple(params), state, np.zeros_like(y), spans)

@@ -1,0 +1,257 @@
+"""Whether a run has converged: the measures of every traced quantity against the limits.
+
+A quantity is watched ("gating") when the run counts as converged only if it has. Verdicts come as
+numbers, as sentences for the user, and as plain objects for JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.inference.diagnostics.measures import (
+    MIN_DRAWS,
+    ess_bulk,
+    ess_tail,
+    mcse_mean,
+    mean,
+    rhat,
+    sd,
+)
+
+Trace = Array | Sequence[Array]
+
+RHAT_LIMIT = 1.05
+ESS_LIMIT = 100.0
+
+
+class Flag(StrEnum):
+    """Why a quantity has no ordinary R-hat."""
+
+    SHORT = "too few draws"
+    BROKEN = "not finite"
+    CONSTANT = "never changes"  # one value in every chain: nothing to judge, nothing wrong
+    STUCK = "chains keep to different values"
+
+
+@dataclass(frozen=True)
+class QuantityDiagnostics:
+    """How well one traced quantity was sampled.
+
+    Attributes
+    ----------
+    rhat, ess_bulk, ess_tail, mcse_mean, mean, sd : float
+        As the functions of this module give them; mean and sd over all draws of all chains.
+    gating : bool
+        True when the run counts as converged only if this quantity has.
+    flag : Flag or None
+        Set when R-hat is NaN or infinite, and says why.
+    """
+
+    name: str
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+    mcse_mean: float
+    mean: float
+    sd: float
+    gating: bool
+    flag: Flag | None
+
+    @property
+    def ess(self) -> float:
+        """The smaller of bulk and tail effective sample size."""
+        return min(self.ess_bulk, self.ess_tail)
+
+    def converged(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> bool:
+        """Return True when R-hat is at most `rhat` and both sample sizes are at least `ess`.
+
+        A quantity with one and the same value in all draws has converged, however few they are
+        beyond 3; one with too few draws, or with draws that are not finite, has not.
+        """
+        return self.severity(rhat, ess) <= 1.0
+
+    def severity(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> float:
+        """Return how far the quantity is from the limits: at most 1 within them, else above."""
+        if self.flag is Flag.CONSTANT:
+            return 0.0
+        if self.flag is not None:
+            return math.inf
+        return max(self.rhat / rhat, ess / self.ess)
+
+    def to_dict(self) -> dict[str, float | bool | str | None]:
+        """Return plain numbers for JSON; what is NaN or infinite is None, and `flag` says why."""
+        row: dict[str, float | bool | str | None] = {
+            name: value if math.isfinite(value) else None
+            for name in ("rhat", "ess_bulk", "ess_tail", "mcse_mean", "mean", "sd")
+            for value in [getattr(self, name)]
+        }
+        return row | {"gating": self.gating, "flag": None if self.flag is None else str(self.flag)}
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """The diagnostics of all traced quantities, in the order they were traced.
+
+    Attributes
+    ----------
+    quantities : tuple of QuantityDiagnostics
+    n_chains, n_draws : int
+        Chains, and the draws of each that were compared.
+    bound_converged : bool or None
+        Of an ascent, whether the bound of its best restart had stopped rising, which alone decides.
+    """
+
+    quantities: tuple[QuantityDiagnostics, ...]
+    n_chains: int
+    n_draws: int
+    bound_converged: bool | None = None
+
+    def __getitem__(self, name: str) -> QuantityDiagnostics:
+        for quantity in self.quantities:
+            if quantity.name == name:
+                return quantity
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[QuantityDiagnostics]:
+        return iter(self.quantities)
+
+    def converged(
+        self,
+        rhat: float = RHAT_LIMIT,
+        ess: float = ESS_LIMIT,
+        gating: Callable[[str], bool] | None = None,
+    ) -> bool:
+        """Return True when every watched quantity lies within the limits.
+
+        `gating(name)` replaces the choice made in `diagnose`. False when none is watched:
+        nothing was shown.
+        """
+        if self.bound_converged is not None:
+            return self.bound_converged
+        watched = self._watched(gating)
+        return bool(watched) and all(q.converged(rhat, ess) for q in watched)
+
+    def worst(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> QuantityDiagnostics | None:
+        """Return the watched quantity furthest from the limits, None when none is watched."""
+        return max(self._watched(None), key=lambda q: q.severity(rhat, ess), default=None)
+
+    def summary(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> str:
+        """Return one or two sentences for the user: converged or not, and by what."""
+        if self.bound_converged is not None:
+            best = f"the bound of the best of {self.n_chains} restarts"
+            return (
+                f"Converged: {best} had stopped rising."
+                if self.bound_converged
+                else f"Not converged: {best} was still rising."
+            )
+        watched = self._watched(None)
+        worst = self.worst(rhat, ess)
+        if worst is None:
+            return "Convergence was not judged: no quantity was watched."
+        if worst.flag is Flag.CONSTANT:
+            return "Converged: no watched quantity ever changes."
+        failed = sum(not q.converged(rhat, ess) for q in watched)
+        if failed:
+            share = f"{failed} of {len(watched)} watched quantities"
+            return f"Not converged ({share}): {self._reason(worst, rhat, ess)}"
+        moving = [q for q in watched if q.flag is None]
+        highest = max(1.0, *(q.rhat for q in moving))
+        return (
+            f"Converged: R-hat at most {highest:.3f}, draws worth at least "
+            f"{_whole(min(q.ess for q in moving))} independent ones "
+            f"(watched quantities: {len(watched)})."
+        )
+
+    def _watched(self, gating: Callable[[str], bool] | None) -> list[QuantityDiagnostics]:
+        return [q for q in self.quantities if (gating(q.name) if gating else q.gating)]
+
+    def _reason(self, quantity: QuantityDiagnostics, rhat: float, ess: float) -> str:
+        name = f"'{quantity.name}'"
+        if quantity.flag is Flag.SHORT:
+            return f"each chain kept {self.n_draws} draws, {MIN_DRAWS} are needed to judge it."
+        if quantity.flag is Flag.BROKEN:
+            return f"{name} took values that are not finite numbers."
+        if quantity.flag is Flag.STUCK:
+            return f"the chains, or their halves, keep to different values of {name}."
+        wrong = []
+        if quantity.rhat > rhat:
+            wrong.append(f"R-hat {quantity.rhat:.3f} (at most {rhat:g} is needed)")
+        if quantity.ess < ess:
+            wrong.append(
+                f"draws worth {_whole(quantity.ess)} independent ones (at least {ess:g} are needed)"
+            )
+        return f"{name} has {' and '.join(wrong)}. Run more draws, or a longer warm-up."
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the verdict, the size of the comparison and each quantity, ready for JSON."""
+        return {
+            "converged": self.converged(),
+            "chains": self.n_chains,
+            "draws": self.n_draws,
+            "quantities": {q.name: q.to_dict() for q in self.quantities},
+        }
+
+
+def diagnose(traces: Mapping[str, Trace], gating: Container[str]) -> Diagnostics:
+    """Return the diagnostics of every trace.
+
+    Parameters
+    ----------
+    traces : mapping of name to (n_chains, n_draws) float64
+        Or to a sequence of 1-D arrays, one a chain. Chains of unequal length are cut, over all
+        quantities, to the shortest: its first draws are compared with the first of the others.
+    gating : container of str
+        Names of the quantities that decide whether the run has converged.
+
+    Raises
+    ------
+    ValueError
+        The quantities differ in the number of chains, or a trace has none.
+    """
+    chains = {name: [np.asarray(c, np.float64) for c in trace] for name, trace in traces.items()}
+    counts = {len(trace) for trace in chains.values()}
+    if len(counts) > 1 or 0 in counts:
+        raise ValueError(f"every quantity needs the same chains, at least one: found {counts}")
+    n_draws = min((len(c) for trace in chains.values() for c in trace), default=0)
+    cut = {name: np.stack([c[:n_draws] for c in trace]) for name, trace in chains.items()}
+    return Diagnostics(
+        quantities=tuple(_diagnose_one(name, draws, name in gating) for name, draws in cut.items()),
+        n_chains=max(counts, default=0),
+        n_draws=n_draws,
+    )
+
+
+def _diagnose_one(name: str, draws: Array, gating: bool) -> QuantityDiagnostics:
+    value = rhat(draws)
+    usable = draws.size > 0 and bool(np.isfinite(draws).all())
+    return QuantityDiagnostics(
+        name=name,
+        rhat=value,
+        ess_bulk=ess_bulk(draws),
+        ess_tail=ess_tail(draws),
+        mcse_mean=mcse_mean(draws),
+        mean=mean(draws) if usable else math.nan,
+        sd=sd(draws) if usable and draws.size > 1 else math.nan,
+        gating=gating,
+        flag=_flag(draws, value),
+    )
+
+
+def _flag(draws: Array, value: float) -> Flag | None:
+    if not np.isfinite(draws).all():
+        return Flag.BROKEN
+    if draws.shape[1] < MIN_DRAWS:
+        return Flag.SHORT
+    if math.isnan(value):
+        return Flag.CONSTANT
+    return Flag.STUCK if math.isinf(value) else None
+
+
+def _whole(value: float) -> str:
+    return f"{math.floor(value):,}"

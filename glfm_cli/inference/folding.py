@@ -1,0 +1,172 @@
+"""New rows under the draws of a fit: their latent variables drawn, everything shared held fixed.
+
+For each kept draw of the fit a few inner sweeps alternate between the model (`fold_in`) and the
+links (pseudo-observations of the observed cells), as the driver of sampling does for all rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import Problem, empty_cells
+from glfm_cli.inference.executors import run_jobs
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.latent.model import Cells, Values, gaussian, sees_values
+from glfm_cli.links.link import of_levels
+from glfm_cli.streams import FOLD, Streams
+
+SWEEPS = 10  # inner ones, for each draw
+LEAST = 1e-300  # probability of a level; its logarithm stays finite
+
+
+def fold_in(
+    posterior: Posterior, problem: Problem, *, seed: int, threads: int = 1, sweeps: int = SWEEPS
+) -> Posterior:
+    """Return the posterior of new rows under every draw of a fit.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of the fit; only what its rows share is used, and how many had each feature.
+    problem : Problem
+        The fit's model, configuration and links, and the columns of the new rows.
+    seed : int
+        The result depends on it, and not on `threads`.
+    threads : int
+        Chains that are worked on at the same time.
+    sweeps : int
+        Inner sweeps for each draw; each leaves the rows' exact conditional invariant.
+
+    Returns
+    -------
+    Posterior
+        As many chains and draws. O(n S) memory for each thread, n K bits for each draw.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        At Ctrl-C.
+    """
+    stop = threading.Event()
+    values = sees_values(problem.model)
+    starts = [] if values else _starting_points(problem)
+
+    def job(index: int) -> Callable[[], tuple[Draw, ...]]:
+        if values:
+            return lambda: _fold_values(posterior, problem, index, seed, sweeps, stop)
+        return lambda: _fold_chain(posterior, problem, index, starts, seed, sweeps, stop)
+
+    jobs = [job(index) for index in range(len(posterior.chains))]
+    chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
+    if stop.is_set():
+        raise KeyboardInterrupt
+    return replace(posterior, chains=tuple(chains))
+
+
+def _starting_points(problem: Problem) -> list[Array]:
+    """Return per column the y (n, S_d) that known links keep; 0 at missing cells."""
+    rng = np.random.default_rng(0)  # asked for by the protocol; no link draws from it
+    return [link.start(x, rng)[1] for link, x in zip(problem.links, problem.xs, strict=True)]
+
+
+def _fold_values(
+    posterior: Posterior,
+    problem: Problem,
+    index: int,
+    seed: int,
+    sweeps: int,
+    stop: threading.Event,
+) -> tuple[Draw, ...]:
+    model, streams = problem.model, Streams(seed, index)
+    assert sees_values(model)
+    drawn = []
+    for number, draw in enumerate(posterior.chains[index]):
+        if stop.is_set():
+            break
+        values = Values(problem, draw.params)
+        latent = model.fold_in(draw.latent, values, sweeps, streams.get(FOLD, number))
+        drawn.append(replace(draw, latent=latent))
+    return tuple(drawn)
+
+
+def _fold_chain(
+    posterior: Posterior,
+    problem: Problem,
+    index: int,
+    starts: list[Array],
+    seed: int,
+    sweeps: int,
+    stop: threading.Event,
+) -> tuple[Draw, ...]:
+    model, streams = gaussian(posterior.model), Streams(seed, index)
+    cells = empty_cells(problem, block=problem.n_rows)
+    drawn = []
+    for number, draw in enumerate(posterior.chains[index]):
+        if stop.is_set():
+            break
+        rng = streams.get(FOLD, number)
+        for (start, end), y in zip(posterior.spans, starts, strict=True):
+            cells.y[:, start:end] = y
+        refill = _refill_under(posterior, problem, draw, cells, rng)
+        score = partial(_score, posterior, problem, draw)
+        latent = model.fold_in(draw.latent, problem.config, cells, refill, score, sweeps, rng)
+        drawn.append(Draw(latent, draw.params, draw.trace))
+    return tuple(drawn)
+
+
+def _refill_under(
+    posterior: Posterior, problem: Problem, draw: Draw, cells: Cells, rng: np.random.Generator
+) -> Callable[[Array], None]:
+    """Return what draws the observed y of `cells` under one draw given eta, and bounds them."""
+    noise = posterior.model.draw_noise(draw.latent)
+    refines = gaussian(posterior.model).refines
+    params = [dict(p) for p in draw.params]  # augmenting leaves notes of a sweep in them
+
+    def refill(eta: Array) -> None:
+        for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
+            if link.n_latent == 0:
+                continue
+            start, end = posterior.spans[d]
+            y = cells.y[:, start:end]
+            if link.known:
+                continue
+            mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
+            link.augment(x, mean, float(noise[d]), params[d], rng, y)
+            if refines:
+                lower, upper = cells.lower[:, start:end], cells.upper[:, start:end]
+                link.bound(x, params[d], y, rng, lower, upper)
+
+    return refill
+
+
+def _score(posterior: Posterior, problem: Problem, draw: Draw, eta: Array, rows: slice) -> Array:
+    """Return log p(observed cells of row | eta) of m rows under each eta (C, S), as (m, C)."""
+    noise = posterior.model.draw_noise(draw.latent)
+    n_given = eta.shape[0]
+    total = np.zeros((rows.stop - rows.start, n_given))
+    for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
+        x = column[rows]
+        seen = np.flatnonzero(~np.isnan(x))
+        if link.n_latent == 0 or seen.size == 0:
+            continue
+        start, end = posterior.spans[d]
+        mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
+        values, which = np.unique(x[seen], return_inverse=True)
+        if link.discrete:
+            p = of_levels(link).probabilities(mean, float(noise[d]), draw.params[d])
+            log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
+        else:
+            log_p = link.log_density(
+                np.repeat(values, n_given),
+                np.tile(mean, values.size),
+                float(noise[d]),
+                draw.params[d],
+            ).reshape(values.size, n_given)
+        total[seen] += log_p[which]
+    return total

@@ -1,0 +1,141 @@
+"""The driver: runs chains of any latent model over any links. It knows no model.
+
+After the warm-up every `thin`-th state of a chain is kept. What one sweep does stands in `chain`
+and `value_chain`; how the restarts of an ascent compete, in `ascent`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from glfm_cli.inference import chains
+from glfm_cli.inference.ascent import ascend
+from glfm_cli.inference.chain import Problem, spans_of
+from glfm_cli.inference.executors import run_jobs
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.run import InMemory, Keeper, Observer, Plan, Quiet, Run, Stop
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What one chain leaves: its kept draws, the sweeps it made, the model's warnings."""
+
+    draws: tuple[Draw, ...]
+    sweeps: int
+    warnings: tuple[str, ...]
+
+
+def _run_chain(
+    problem: Problem,
+    plan: Plan,
+    index: int,
+    keeper: Keeper,
+    stop: Stop,
+    observer: Observer,
+    threads: int,
+) -> _Ended:
+    if index > 0 and stop.now():  # the first chain always starts, so that there is an answer
+        return _Ended((), 0, ())
+    with keeper.chain(index) as log:
+        chain = log.resume(partial(chains.load, problem, threads=threads))
+        if chain is None:
+            chain = chains.start(problem, plan.seed, index, threads)
+        last_saved = chain.done
+        while chain.done < plan.sweeps and not (chain.done > 0 and stop.now()):
+            kept = None
+            chain.sweep(adapt=chain.done < plan.warmup)
+            if chain.done > plan.warmup and (chain.done - plan.warmup) % plan.thin == 0:
+                draw = chain.keep()
+                log.append(draw)
+                kept = draw.trace
+            if log.due():
+                log.save(chain.save())
+                last_saved = chain.done
+            observer.swept(index, chain.done, kept)
+        if chain.done > last_saved:
+            log.save(chain.save())
+        draws = log.draws()
+    if not draws:  # stopped during the warm-up: the last state is the best there is
+        draws = (chain.keep(),)
+    return _Ended(draws, chain.done, tuple(problem.model.warnings(chain.state)))
+
+
+def _usable(ended: Sequence[_Ended], plan: Plan) -> tuple[list[_Ended], list[str]]:
+    """Return the chains whose draws count after an early stop, and what the user should know.
+
+    Draws of a chain that was still warming up would only dilute those of the others.
+    """
+    warm = [chain for chain in ended if chain.sweeps > plan.warmup]
+    if len(warm) == len(ended):
+        return warm, []
+    if warm:
+        return warm, [
+            f"{len(warm)} of {plan.chains} chains finished their warm-up; only they count"
+        ]
+    most = max(chain.sweeps for chain in ended)
+    farthest = [chain for chain in ended if 2 * chain.sweeps > most]
+    return farthest, [
+        f"no chain finished its warm-up (the farthest made {most} of {plan.warmup} sweeps), "
+        "so the result is rough"
+    ]
+
+
+def sample(
+    problem: Problem,
+    plan: Plan,
+    *,
+    threads: int = 1,
+    time_limit: float | None = None,
+    observer: Observer | None = None,
+    keeper: Keeper | None = None,
+    stop: Stop | None = None,
+) -> Run:
+    """Run all chains, or restarts of an ascent, and return their draws.
+
+    Parameters
+    ----------
+    problem, plan
+        What to sample, and how long.
+    threads : int
+        Chains that run at the same time, and where there are fewer chains, parts of a chain whose
+        model can use them; the draws do not depend on it.
+    time_limit : float, optional
+        Seconds after which the chains end with what they have.
+    observer : Observer, optional
+        Told of progress.
+    keeper : Keeper, optional
+        Where draws and states are kept, and chains are continued from; memory if left out.
+    stop : Stop, optional
+        What ends several runs together; `time_limit` is not looked at then.
+
+    Raises
+    ------
+    NumericalError
+        The model's numbers broke down.
+    """
+    began = time.monotonic()
+    stop = stop or Stop(deadline=None if time_limit is None else began + time_limit)
+    watching, keeping = observer or Quiet(), keeper or InMemory()
+    if problem.model.kind == "ascent":
+        run = ascend(problem, plan, stop, watching, keeping, threads)
+        return replace(run, seconds=time.monotonic() - began)
+    inside = max(1, threads // plan.chains)
+
+    def job(index: int) -> Callable[[], _Ended]:
+        return lambda: _run_chain(problem, plan, index, keeping, stop, watching, inside)
+
+    ended = run_jobs(
+        [job(index) for index in range(plan.chains)], threads=threads, on_interrupt=stop.interrupt
+    )
+    counting, notes = _usable(ended, plan)
+    posterior = Posterior(
+        problem.model,
+        problem.links,
+        spans_of(problem.links),
+        tuple(chain.draws for chain in counting),
+    )
+    warnings = dict.fromkeys([*(text for chain in counting for text in chain.warnings), *notes])
+    return Run(posterior, stop.reason, time.monotonic() - began, tuple(warnings))

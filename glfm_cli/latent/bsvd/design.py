@@ -1,0 +1,63 @@
+"""What is known of the rows and columns of the low-rank model's matrix (`bsvd`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.model import Cells
+
+
+@dataclass(frozen=True)
+class Design:
+    """Covariates: R (I, Jr) of the rows, C (J, Jc) of the columns; a constant comes first.
+
+    one_kind : the matrix has one link for all its columns, hence effects of rows and a common mean
+    slopes : rows of such a matrix respond each by a factor of its own to the columns' intercepts
+    row_noise : rows of such a matrix, whose values fix y, have each a noise variance of its own
+    """
+
+    R: Array
+    C: Array
+    one_kind: bool
+    bias: bool
+    slopes: bool
+    row_noise: bool
+
+    @classmethod
+    def of(
+        cls, cells: Cells, shape: tuple[int, int], bias: bool, slopes: bool, row_noise: bool
+    ) -> Design:
+        """Return the covariates of a matrix."""
+        one_kind = cells.entries is not None
+        sides = []
+        for n, features, constant in (
+            (shape[0], cells.row_features, bias),
+            (shape[1], cells.column_features, bias and one_kind),
+        ):
+            parts = [np.ones((n, 1))] if constant else []
+            parts += [features] if features is not None else []
+            sides.append(np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *parts], axis=1)))
+        fixed = one_kind and bool(np.all(cells.known)) and not np.any(cells.unit_noise)
+        return cls(
+            sides[0],
+            sides[1],
+            one_kind,
+            bias,
+            slopes=slopes and bias and one_kind,
+            row_noise=row_noise and fixed,
+        )
+
+    def precision(self, tau: Array) -> tuple[Array, Array]:
+        """Return the prior precisions (Jr,) of G_R, and (Jc + 1,) of G_C and the slopes, if any."""
+        found = []
+        for n, constant, (own, others) in (
+            (self.R.shape[1], self.bias, tau[:2]),
+            (self.C.shape[1], self.bias and self.one_kind, tau[2:4]),
+        ):
+            precision = np.full(n, others)
+            precision[: int(constant)] = own
+            found.append(precision)
+        return found[0], np.concatenate([found[1], tau[4:]])

@@ -1,0 +1,114 @@
+"""A snapshot of the low-rank model (`bsvd`), and the parts that its means are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.model import Sizes, take
+
+
+@dataclass(frozen=True)
+class BsvdDraw:
+    """A snapshot: left (I, q) and right (J, q), noise variances (D,), and the priors of a new row.
+
+    n_components, n_row_covariates : the first of the q columns, and those after them
+    tau, mu : see `BsvdState`; with a fifth tau the last of the q columns are slopes and levels
+    n_rows : I of the fit;  s : (k,) of the components that are on
+    row_precision : (I,) f of `BsvdState`, or (0,) where rows have no noise of their own
+    variation : the coefficient of variation of f
+    """
+
+    left: Array
+    right: Array
+    noise: Array
+    n_components: int
+    n_row_covariates: int
+    tau: Array
+    n_rows: int
+    s: Array = field(default_factory=lambda: np.empty(0))
+    mu: float = 0.0
+    row_precision: Array = field(default_factory=lambda: np.empty(0))
+    variation: float = 0.0
+
+    @property
+    def n_slopes(self) -> int:
+        """How many of the q columns, at the end, are slopes: 1 or 0."""
+        return self.tau.size - 4
+
+    def noise_of_rows(self, row: Array) -> Array:
+        """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
+        if self.row_precision.size:
+            of_rows: Array = self.noise[0] / self.row_precision[row]
+            return of_rows
+        return np.full(row.size, self.noise[0])
+
+    def parts(self) -> Parts:
+        """Return what x = U (s V)' + R G_R' + G_C C' + slope level' is made of."""
+        k, p = self.n_components, self.n_row_covariates
+        cuts = [k, k + p, self.left.shape[1] - self.n_slopes]
+        U, R, G_C, slope = np.split(self.left, cuts, axis=1)
+        sV, G_R, C, level = np.split(self.right, cuts, axis=1)
+        return Parts(U, sV, R, G_R, G_C, C, slope, level)
+
+    def pack(self) -> dict[str, Array]:
+        """Return it as named arrays."""
+        own = {}
+        if self.row_precision.size:
+            variation = np.array(self.variation, dtype=np.float64)
+            own = {"row_precision": self.row_precision, "variation": variation}
+        return own | {
+            "left": self.left,
+            "right": self.right,
+            "noise": self.noise,
+            "tau": self.tau,
+            "s": self.s,
+            "mu": np.array(self.mu, dtype=np.float64),
+            "sizes": np.array([self.n_components, self.n_row_covariates, self.n_rows], np.int64),
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> Self:
+        """Return what `pack` gave, on the same memory; ValueError when it is no such snapshot."""
+        k, p, n_rows = (int(n) for n in take(arrays, "sizes", np.int64, (3,)))
+        right = take(arrays, "right", np.float64, (sizes.latent, None))
+        if min(k, p) < 0 or k + p > right.shape[1] or n_rows < 1:
+            raise ValueError("'sizes' does not fit 'right'")
+        noise = take(arrays, "noise", np.float64, (sizes.columns,))
+        tau = take(arrays, "tau", np.float64, (None,))
+        if tau.size not in (4, 5) or k + p + tau.size - 4 > right.shape[1]:
+            raise ValueError("'tau' does not fit 'right'")
+        s = take(arrays, "s", np.float64, (k,))
+        mu = float(take(arrays, "mu", np.float64, ()))
+        f, variation = np.empty(0), 0.0
+        if "row_precision" in arrays:
+            f = take(arrays, "row_precision", np.float64, (sizes.rows,))
+            variation = float(take(arrays, "variation", np.float64, ()))
+            if variation <= 0.0:
+                raise ValueError("'variation' is not above 0")
+        if not all(np.all(values > 0.0) for values in (noise, tau, s, f)):
+            raise ValueError(
+                "'noise', 'tau', 's' or 'row_precision' has a number that is not above 0"
+            )
+        left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
+        return cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation)
+
+
+class Parts(NamedTuple):
+    """U (I, K) and s V (J, K) of the components that are on; the others, see `bsvd`.
+
+    slope, level : c (I, 1) and g - mu (J, 1), or (I, 0) and (J, 0)
+    """
+
+    U: Array
+    sV: Array
+    R: Array
+    G_R: Array
+    G_C: Array
+    C: Array
+    slope: Array
+    level: Array

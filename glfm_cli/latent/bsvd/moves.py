@@ -1,0 +1,411 @@
+"""The moves of the low-rank model (`bsvd`): components, rows, columns, scales and noise.
+
+Letters, model and source are those of `bsvd`; each move leaves the posterior given y invariant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from glfm_cli._kernels import _bsvd
+from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.arrays import Array
+from glfm_cli.errors import NumericalError
+from glfm_cli.latent.bsvd.design import Design
+from glfm_cli.latent.bsvd.matrix import Each, Matrix, Side
+from glfm_cli.latent.model import Cells
+from glfm_cli.settings import require
+
+SMALLEST, LARGEST = 1e-10, 1e10
+SCALE_STEP = 0.3  # of the log scale moves
+
+
+@dataclass(frozen=True)
+class BsvdConfig:
+    """Settings of the low-rank model; `--set name=value` reaches each.
+
+    max_components : K, the most components
+    initial_components : components that a chain starts with; None: as many as foretell hidden
+        cells of a matrix of one kind best, or 10 of a table
+    candidates : components that are visited in a sweep, to switch them on or off
+    on_mass, off_mass : a and b of the prior of a component's being on; their ratio is the expected
+        number of components
+    scale_shape, scale_rate : gamma prior of alpha I J, the precision of the components' scales
+    noise_shape, noise_rate : inverse-gamma prior of the noise variances of real, positive and
+        count columns, whose pseudo-observations have variance about 1
+    bias : give every column, and every row of a matrix of one kind, an intercept
+    bias_variance : prior variance of the mean of the columns' intercepts, in a matrix of one kind
+    intercept_scale : of the half-Cauchy prior of the standard deviation of intercepts
+    effect_shape, effect_rate : gamma prior of the precision of the weights of covariates
+    slopes : let each row of a matrix of one kind respond by a factor of its own, 1 + c_i, to what
+        the columns' intercepts differ by
+    row_noise : give each row of a matrix of one kind, whose values are numbers that fix y, a noise
+        variance of its own
+    """
+
+    max_components: int = 50
+    initial_components: int | None = None
+    candidates: int = 10
+    on_mass: float = 1.0
+    off_mass: float = 1.0
+    scale_shape: float = 1.0
+    scale_rate: float = 1.0
+    noise_shape: float = 2.0
+    noise_rate: float = 0.5
+    bias: bool = True
+    bias_variance: float = 10.0
+    intercept_scale: float = 1.0
+    effect_shape: float = 1.0
+    effect_rate: float = 1.0
+    slopes: bool = False
+    row_noise: bool = False
+
+    def __post_init__(self) -> None:
+        positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate"
+        positive += " bias_variance intercept_scale effect_shape effect_rate"
+        for name in positive.split():
+            value = getattr(self, name)
+            require(SMALLEST <= value <= LARGEST, name, value, "a number from 1e-10 to 1e10")
+        for name, least in (("max_components", 0), ("initial_components", 0), ("candidates", 1)):
+            value = getattr(self, name)
+            expected = f"a whole number from {least} to 10000"
+            optional = name == "initial_components" and value is None
+            require(optional or least <= value <= 10_000, name, value, expected)
+
+
+@dataclass
+class BsvdState:
+    """One chain's state, updated in place.
+
+    U : (I, K), V : (J, K), s : (K,), of the components that are on; 0 and of no meaning elsewhere
+    on : (K,) bool, z
+    G_R : (J, Jr), G_C : (I, Jc)
+    slope : (I, 1) the rows' c_i, or (I, 0)
+    tau : (4,) precisions of columns' intercepts and weights, of rows' intercepts and weights; a
+        fifth of slopes
+    mu : mean of the columns' intercepts;  noise : (D,) variances
+    row_precision : (I,) f, by which the cells of a row are more precise; 1 without noise of rows
+    variation : 1/sqrt(a), the coefficient of variation of f
+    x : (m,) means of the observed cells, row order
+    """
+
+    config: BsvdConfig
+    matrix: Matrix
+    design: Design
+    unit_noise: Array
+    U: Array
+    V: Array
+    s: Array
+    on: Array
+    G_R: Array
+    G_C: Array
+    slope: Array
+    noise: Array
+    alpha: float
+    tau: Array
+    mu: float
+    x: Array
+    row_precision: Array
+    variation: float
+    at_cap: bool = False
+
+    @property
+    def active(self) -> Array:
+        """The numbers of the components that are on."""
+        return np.flatnonzero(self.on)
+
+    @property
+    def level(self) -> Array:
+        """What the slopes multiply: the columns' intercepts less their mean (J, 1), or (J, 0)."""
+        level: Array = self.G_R[:, : self.slope.shape[1]] - self.mu
+        return level
+
+    @property
+    def precision(self) -> tuple[Array, Array]:
+        """What multiplied gives a cell's precision, but for its weight: (I,) and (J,)."""
+        return self.row_precision, 1.0 / self.noise[self.matrix.owner]
+
+    def sides(self) -> tuple[Array, Array]:
+        """Return left (I, q) and right (J, q)."""
+        k = self.active
+        left = np.concatenate([self.U[:, k], self.design.R, self.G_C, self.slope], axis=1)
+        of_columns = [self.s[k] * self.V[:, k], self.G_R, self.design.C, self.level]
+        right = np.concatenate(of_columns, axis=1)
+        return np.ascontiguousarray(left), np.ascontiguousarray(right)
+
+
+def switch_on(state: BsvdState, n: int, rng: np.random.Generator) -> None:
+    """Switch on the first n components, with V from the prior and s of a middling size."""
+    n_rows, n_columns = state.matrix.shape
+    state.on[:n] = True
+    state.V[:, :n] = rng.standard_normal((n_columns, n)) / np.sqrt(max(n_columns, 1))
+    state.s[:n] = 0.5 * np.sqrt(n_rows * n_columns)
+
+
+def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) -> None:
+    """Draw z_k with U_k integrated out, then U_k and s_k, of a few components.
+
+    V_k and s_k of one that is off come fresh from their prior. With Rk_ij the residual without
+    component k, R_i = sum_j w Rk_ij V_jk and Q_i = sum_j w V_jk^2,
+
+        log odds z_k = log odds p0 + sum_i [s^2 R_i^2 / (I + s^2 Q_i) - log(1 + s^2 Q_i / I)] / 2
+
+    `E` (m,), the residuals y - x, changes in place. Which components are visited must not depend
+    on which are on: visiting these more often would switch off more than on.
+    """
+    matrix, config = state.matrix, state.config
+    n_rows, n_columns = matrix.shape
+    K = state.s.size
+    precision = state.precision
+    for k in rng.choice(K, min(config.candidates, K), replace=False):
+        if not state.on[k]:
+            state.V[:, k] = rng.standard_normal(n_columns) / np.sqrt(n_columns)
+            state.s[k] = abs(rng.standard_normal()) / np.sqrt(state.alpha)
+            state.U[:, k] = 0.0
+        V, U, s = np.ascontiguousarray(state.V[:, k]), state.U[:, k], float(state.s[k])
+        R, Q = scan(matrix, E, V, precision, each)
+        R += s * U * Q  # the residuals without k
+        log_evidence = 0.5 * (s * s * R * R / (n_rows + s * s * Q) - np.log1p(s * s * Q / n_rows))
+        log_odds = _prior_log_odds(config, K) + float(np.sum(log_evidence))
+        on = rng.logistic() < log_odds
+        if not on and not state.on[k]:
+            continue
+        U_new, s_new = np.zeros(n_rows), s
+        if on:
+            spread = n_rows + s * s * Q
+            U_new = s * R / spread + rng.standard_normal(n_rows) / np.sqrt(spread)
+            p = state.alpha + float(U_new @ (U_new * Q))
+            s_new = _positive_normal(float(U_new @ R) / p, 1.0 / np.sqrt(p), rng)
+        shift(matrix, E, s * U - s_new * U_new, V, each)
+        state.U[:, k], state.s[k], state.on[k] = U_new, s_new, on
+
+
+def scan(
+    matrix: Matrix, E: Array, V: Array, precision: tuple[Array, Array], each: Each
+) -> tuple[Array, Array]:
+    """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,), for precisions (I,) and (J,)."""
+    R, Q = np.empty(matrix.shape[0]), np.empty(matrix.shape[0])
+    of_rows, of_columns = precision
+    v = np.stack([of_columns * V, of_columns * V * V], axis=1)
+    rows = matrix.rows
+    each(
+        rows,
+        lambda a, b: _bsvd.scan_component(a, b, rows.indptr, rows.index, matrix.weight, v, E, R, Q),
+    )
+    R *= of_rows
+    Q *= of_rows
+    return R, Q
+
+
+def shift(matrix: Matrix, E: Array, step: Array, V: Array, each: Each) -> None:
+    """E_ij += step_i V_j, in place."""
+    rows = matrix.rows
+    each(rows, lambda a, b: _bsvd.shift_residuals(a, b, rows.indptr, rows.index, step, V, E))
+
+
+def _prior_log_odds(config: BsvdConfig, K: int) -> float:
+    """Return log(p0 / (1 - p0)); a single component is always on."""
+    return np.inf if K == 1 else float(np.log(config.on_mass / (config.off_mass * (K - 1))))
+
+
+def _positive_normal(mean: float, sd: float, rng: np.random.Generator) -> float:
+    out = np.empty(1)
+    fill_truncated_normal(np.array([mean]), sd, np.zeros(1), np.array([np.inf]), rng, out)
+    return float(out[0])
+
+
+class Solved(NamedTuple):
+    """Normal conditionals of the units of a side: mean (n, q), draw minus mean (n, q), (n,)."""
+
+    mean: Array
+    deviation: Array
+    quadratic: Array
+
+
+@dataclass(frozen=True)
+class Regression:
+    """y_uv = own_u . other_v + coefficient_u . regressor_v, the coefficients a priori normal.
+
+    precision : of the cells, of the own unit (n,) and of the other (n_other,), to be multiplied
+    prior, prior_linear : (q,) prior precision, and that times the prior mean
+    """
+
+    precision: tuple[Array, Array]
+    own: Array
+    other: Array
+    regressor: Array
+    prior: Array
+    prior_linear: Array
+
+    def solve(
+        self, side: Side, weight: Array, y: Array, rng: np.random.Generator, each: Each
+    ) -> Solved:
+        """Return the conditional of every unit of a side.
+
+        Raises
+        ------
+        NumericalError
+            A precision matrix is not positive definite.
+        """
+        q = self.prior.size
+        mean, quadratic = np.zeros((side.n, q)), np.zeros(side.n)
+        deviation = rng.standard_normal((side.n, q))
+        own, other, regressor = map(np.ascontiguousarray, (self.own, self.other, self.regressor))
+        failed = []
+
+        def work(start: int, end: int) -> None:
+            bad = _bsvd.solve_units(
+                start,
+                end,
+                side.indptr,
+                side.index,
+                side.cell,
+                weight,
+                *self.precision,
+                y,
+                own,
+                other,
+                regressor,
+                self.prior,
+                self.prior_linear,
+                mean,
+                deviation,
+                quadratic,
+                np.empty(_bsvd.work_size(q)),
+            )
+            if bad:
+                failed.append(bad)
+
+        each(side, work)
+        if failed:
+            raise NumericalError(
+                "the low-rank model's covariance lost positive definiteness",
+                hint="Look for columns with extreme values, or set `transform: rank` for them.",
+            )
+        return Solved(mean, deviation, quadratic)
+
+
+def draw_rows(state: BsvdState, y: Array, rng: np.random.Generator, each: Each) -> None:
+    """Draw [U_i, G_C[i], c_i] of every row together, given the columns."""
+    matrix, design, k = state.matrix, state.design, state.active
+    n_rows = matrix.shape[0]
+    prior = np.append(np.full(k.size, float(n_rows)), design.precision(state.tau)[1])
+    regression = Regression(
+        precision=state.precision,
+        own=design.R,
+        other=state.G_R,
+        regressor=np.concatenate([state.s[k] * state.V[:, k], design.C, state.level], axis=1),
+        prior=prior,
+        prior_linear=np.zeros(prior.size),
+    )
+    found = regression.solve(matrix.rows, matrix.weight, y, rng, each)
+    drawn = found.mean + found.deviation
+    parts = np.split(drawn, [k.size, k.size + design.C.shape[1]], axis=1)
+    state.U[:, k], state.G_C[:], state.slope[:] = parts
+
+
+def draw_columns(
+    state: BsvdState, cells: Cells, y: Array, rng: np.random.Generator, each: Each
+) -> Array | None:
+    """Draw [V_j, G_R[j]] of every column together, given the rows.
+
+    In a table, first moves y of each unit-noise column along its scale, the weights integrated
+    out, and returns the new y (m,); `cells.factor` says by how much. None when nothing moved.
+    """
+    matrix, design, k = state.matrix, state.design, state.active
+    n_columns = matrix.shape[1]
+    prior = np.concatenate([np.full(k.size, float(n_columns)), design.precision(state.tau)[0]])
+    prior_mean = np.zeros(prior.size)
+    if design.bias:
+        prior_mean[k.size] = state.mu
+    # With slopes a row sees (1 + c_i) g_j - c_i mu.
+    R = design.R.copy()
+    R[:, : state.slope.shape[1]] += state.slope
+    regression = Regression(
+        precision=state.precision[::-1],
+        own=np.append(design.C, np.full_like(state.level, -state.mu), axis=1),
+        other=np.append(state.G_C, state.slope, axis=1),
+        regressor=np.concatenate([state.s[k] * state.U[:, k], R], axis=1),
+        prior=prior,
+        prior_linear=prior * prior_mean,
+    )
+    found = regression.solve(matrix.columns, matrix.weight, y, rng, each)
+    factor = _move_unit_scales(state, cells, found.quadratic, rng)
+    drawn = found.deviation + (
+        found.mean if factor is None else found.mean * factor[matrix.owner][:, None]
+    )
+    state.V[:, k], state.G_R[:] = drawn[:, : k.size], drawn[:, k.size :]
+    return None if factor is None else y * factor[matrix.owner[matrix.rows.index]]
+
+
+def _move_unit_scales(
+    state: BsvdState, cells: Cells, quadratic: Array, rng: np.random.Generator
+) -> Array | None:
+    """Return the factors (D,) of the tables' unit-noise columns, drawn from their conditional.
+
+    Given everything but the column's own weights, y and what shares its scale are multiplied by c,
+    c^2 ~ Gamma(n / 2, rate sum of squares / 2), n numbers in all [Liu and Sabatti 2000].
+    """
+    cells.factor[:] = 1.0
+    unit = np.flatnonzero(state.unit_noise)
+    if state.design.one_kind or not unit.size:
+        return None
+    D, matrix = state.unit_noise.size, state.matrix
+    n_cells = np.bincount(matrix.owner, weights=np.diff(matrix.columns.indptr), minlength=D)
+    squares = np.bincount(matrix.owner, weights=quadratic, minlength=D) + cells.scale_group[:, 0]
+    n = n_cells + cells.scale_group[:, 1]
+    unit = unit[(n[unit] > 0) & (squares[unit] > 0.0)]
+    cells.factor[unit] = np.sqrt(2.0 * rng.gamma(0.5 * n[unit]) / squares[unit])
+    return cells.factor.copy()
+
+
+def move_scales(state: BsvdState, rng: np.random.Generator) -> None:
+    """Move along s U V' = (s / t) (t U) V' and s (t U) (V / t)', which leave x as it is.
+
+    t = exp(0.3 eps); Metropolis-Hastings with the Jacobian [Liu and Wu 1999].
+    """
+    n_rows, n_columns = state.matrix.shape
+    for k in state.active:
+        u2, v2 = (float(side[:, k] @ side[:, k]) for side in (state.U, state.V))
+        log_t = SCALE_STEP * rng.standard_normal()
+        t = np.exp(log_t)
+        log_ratio = -0.5 * n_rows * u2 * (t * t - 1.0) - 0.5 * n_columns * v2 * (t**-2 - 1.0)
+        if -rng.standard_exponential() < log_ratio + (n_rows - n_columns) * log_t:
+            state.U[:, k] *= t
+            state.V[:, k] /= t
+            u2 *= t * t
+        log_t = SCALE_STEP * rng.standard_normal()
+        t = np.exp(log_t)
+        log_ratio = -0.5 * n_rows * u2 * (t * t - 1.0)
+        log_ratio -= 0.5 * state.alpha * state.s[k] ** 2 * (t**-2 - 1.0)
+        if -rng.standard_exponential() < log_ratio + (n_rows - 1) * log_t:
+            state.U[:, k] *= t
+            state.s[k] /= t
+
+
+def fill_means(state: BsvdState, each: Each) -> None:
+    """Fill the means of the observed cells, from both sides."""
+    left, right = state.sides()
+    rows = state.matrix.rows
+    each(rows, lambda a, b: _bsvd.fill_means(a, b, rows.indptr, rows.index, left, right, state.x))
+
+
+def draw_noise(state: BsvdState, y: Array, rng: np.random.Generator) -> None:
+    """Draw the noise variances that are not 1, given the residuals."""
+    free = np.flatnonzero(state.unit_noise == 0)
+    if not free.size:
+        return
+    matrix, config, D = state.matrix, state.config, state.unit_noise.size
+    sums = np.zeros(D)
+    for part in matrix.parts():
+        squares = (y[part] - state.x[part]) ** 2
+        if matrix.weight.size:
+            squares *= matrix.weight[part]
+        owner = matrix.owner[matrix.rows.index[part]]
+        sums += np.bincount(owner, weights=squares, minlength=D)
+    n_cells = np.bincount(matrix.owner, weights=np.diff(matrix.columns.indptr), minlength=D)[free]
+    rate = config.noise_rate + 0.5 * sums[free]
+    state.noise[free] = rate / rng.gamma(config.noise_shape + 0.5 * n_cells)

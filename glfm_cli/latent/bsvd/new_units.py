@@ -1,0 +1,119 @@
+"""New rows and columns of a matrix under a draw, everything that the fit's own units have fixed.
+
+A sweep draws what is known of y given x, then [U_i, G_C[i], c_i] of every new row given all
+columns, then [s V_j, G_R[j]] of every new column given all rows, new ones among them: Gibbs
+sampling of the new units given the draw. With I and J the rows and columns of the fit,
+
+    U_ik ~ N(0, 1/I)    s_k V_jk ~ N(0, s_k^2 / J)    G_C[i], c_i, G_R[j] as in `bsvd`
+
+With noise of rows the f_i of every new row is drawn, too, from its prior at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.bsvd.design import Design
+from glfm_cli.latent.bsvd.draw import BsvdDraw
+from glfm_cli.latent.bsvd.matrix import Each, Matrix, Side
+from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
+from glfm_cli.latent.bsvd.row_noise import draw_row_precision
+from glfm_cli.latent.model import Cells
+
+
+def draw_new_units(
+    draw: BsvdDraw,
+    config: BsvdConfig,
+    cells: Cells,
+    refill: Callable[[Array], None],
+    sweeps: int,
+    rng: np.random.Generator,
+) -> BsvdDraw:
+    """Return a draw with new units behind those of the fit.
+
+    Parameters
+    ----------
+    draw : BsvdDraw
+        Of the fit.
+    config : BsvdConfig
+    cells : Cells
+        The cells of new units, in a matrix of all units; covariates of all.
+    refill : callable
+        Draws what is known of y given x (m, 1).
+    sweeps : int
+        O(m K^2 + n K^3) each, for m cells and n new units.
+    rng : numpy.random.Generator
+    """
+    assert cells.entries is not None
+    matrix, row, column = Matrix.of(cells), cells.entries.row, cells.entries.column
+    n_rows, n_columns = matrix.shape
+    slopes, row_noise = draw.n_slopes, draw.row_precision.size > 0
+    design = Design.of(cells, matrix.shape, config.bias, slopes > 0, row_noise)
+    k, p = draw.n_components, draw.n_row_covariates
+    (n_fitted, q), J = draw.left.shape, draw.right.shape[0]
+    left, right = np.zeros((n_rows, q)), np.zeros((n_columns, q))
+    left[:n_fitted], right[:J] = draw.left, draw.right
+    left[n_fitted:, k : k + p], right[J:, k + p : q - slopes] = design.R[n_fitted:], design.C[J:]
+    prior = design.precision(draw.tau)
+    first = int(config.bias)
+    right[J:, k : k + first] = draw.mu
+    mean = np.zeros(k + p)
+    mean[k : k + first] = draw.mu
+    noise, f = float(draw.noise[0]), np.ones(n_rows)
+    if row_noise:
+        none = np.zeros(n_rows - n_fitted)
+        f[:n_fitted] = draw.row_precision
+        f[n_fitted:] = draw_row_precision(none, none, noise, draw.variation, rng)
+    precision = f, np.full(n_columns, 1.0 / noise)
+    of_row = np.r_[0:k, k + p : q]  # what a row has of its own
+    for _ in range(sweeps):
+        x = np.einsum("nk,nk->n", left[row], right[column])
+        refill(x[:, None])
+        y = matrix.values(cells.y)
+        if row_noise:
+            S = np.bincount(row, weights=(y - x) ** 2, minlength=n_rows)[n_fitted:]
+            n = np.diff(matrix.rows.indptr)[n_fitted:]
+            f[n_fitted:] = draw_row_precision(S, n, noise, draw.variation, rng)
+        rows = Regression(
+            precision=precision,
+            own=left[:, k : k + p],
+            other=right[:, k : k + p],
+            regressor=right[:, of_row],
+            prior=np.concatenate([np.full(k, float(n_fitted)), prior[1]]),
+            prior_linear=np.zeros(of_row.size),
+        )
+        found = rows.solve(matrix.rows, matrix.weight, y, rng, _from(n_fitted))
+        left[n_fitted:, of_row] = (found.mean + found.deviation)[n_fitted:]
+        of_columns = np.concatenate([J / draw.s**2, prior[0]])
+        # With slopes a row sees (1 + c_i) g_j - c_i mu.
+        own, regressor = right[:, k + p :].copy(), left[:, : k + p].copy()
+        own[:, q - k - p - slopes :] = -draw.mu
+        regressor[:, k : k + slopes] += left[:, q - slopes :]
+        columns = Regression(
+            precision=precision[::-1],
+            own=own,
+            other=left[:, k + p :],
+            regressor=regressor,
+            prior=of_columns,
+            prior_linear=of_columns * mean,
+        )
+        found = columns.solve(matrix.columns, matrix.weight, y, rng, _from(J))
+        right[J:, : k + p] = (found.mean + found.deviation)[J:]
+        right[J:, q - slopes :] = right[J:, k : k + slopes] - draw.mu
+    return replace(
+        draw, left=left, right=right, row_precision=f if row_noise else draw.row_precision
+    )
+
+
+def _from(first: int) -> Each:
+    """Return what works on the units from `first` on."""
+
+    def each(side: Side, work: Callable[[int, int], object]) -> None:
+        if first < side.n:
+            work(first, side.n)
+
+    return each

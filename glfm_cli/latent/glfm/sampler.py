@@ -1,0 +1,385 @@
+"""GLFM: a latent feature model with an Indian buffet process prior, by collapsed Gibbs sampling.
+
+    alpha ~ Gamma(a, b)                    Z ~ IBP(alpha), plus a bias column of ones
+    sB2 ~ InvGamma                         sd2_d ~ InvGamma
+    b_ks ~ N(0, sd2_d(s) sB2)              y_ns ~ N(z_n b_s, sd2_d(s))
+
+[GLFM] Valera, Pradier, Lomeli and Ghahramani, "General Latent Feature Models for Heterogeneous
+Datasets", JMLR 21 (2020), sections 3 and 4. Departures, each because the printed formula does
+not leave the posterior invariant or mixes badly:
+
+- the predictive of a row is N(z P^-1 lambda, sd2 (1 + z P^-1 z')) [eq. 13 prints z lambda and
+  z P z' + sd2]; both branches of a bit's conditional carry their prior;
+- weights are scaled by the noise (`prior_scale="noise"`), the one reading under which a single P
+  serves all columns; `"independent"` is the unscaled prior, one P per noise variance;
+- new features are drawn from their exact conditional, not from Poisson(alpha/N);
+- a row's own missing pseudo-observations are integrated out while its bits are drawn, and drawn
+  anew straight after ("row-blocked");
+- features are visited in a fresh random order for every row (a fixed scan is biased);
+- noise variances are drawn with the weights integrated out, with squared residuals (footnote 2
+  lacks the square); alpha and sB2 are sampled; categorical and ordinal columns have unit noise,
+  and a move of their own along their scale, which would otherwise creep [Liu and Sabatti 2000];
+- after the weights every bit is drawn once more, given them and with the pseudo-observations of
+  categorical, ordinal and count cells integrated out (`refine`): these were drawn with the bits in
+  view, and where a row has many they hold its bits where they are.
+
+Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from glfm_cli._kernels import _glfm, _glfm_bits
+from glfm_cli.arrays import Array
+from glfm_cli.errors import NumericalError
+from glfm_cli.latent.glfm.state import (
+    GlfmConfig,
+    GlfmDraw,
+    GlfmState,
+    with_work_space,
+)
+from glfm_cli.latent.model import Cells, EtaLaw, Kind, Sees, Sizes, take
+from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
+
+CANDIDATES = 256  # fitted rows whose bits a new row may start with
+_COUNTED_ROWS = 1 << 14  # whose bits are unpacked at once to be counted
+_SCORED_ROWS = 1 << 10  # compared with all candidates at once
+
+
+class Glfm:
+    """The latent feature model behind the `LatentModel` protocol."""
+
+    name = "glfm"
+    Config = GlfmConfig
+    sees: Sees = "gaussian"
+    kind: Kind = "gibbs"
+    layouts = frozenset({"dense"})
+    takes_weights = False
+    refines = True
+
+    def start(self, cells: Cells, config: GlfmConfig, streams: Streams) -> GlfmState:
+        """Return a state with a few random features and zero weights."""
+        rng = streams.get(START)
+        n_rows, n_latent = cells.y.shape
+        bias = int(config.bias)
+        capacity = config.max_features + bias
+        Z = np.zeros((n_rows, capacity), dtype=np.uint8)
+        Z[:, :bias] = 1
+        n_random = min(config.initial_features, config.max_features)
+        random = rng.random((n_rows, n_random)) < config.initial_share
+        random = random[:, random.any(axis=0)]
+        n_columns = bias + random.shape[1]
+        Z[:, bias:n_columns] = random
+        return with_work_space(
+            cells,
+            config,
+            Z=Z,
+            n_columns=n_columns,
+            B=np.zeros((capacity, n_latent)),
+            noise=np.ones(cells.unit_noise.size),
+            alpha=1.0 if config.alpha is None else config.alpha,
+            weight_variance=1.0 if config.weight_variance is None else config.weight_variance,
+        )
+
+    def update(self, state: GlfmState, cells: Cells, streams: Streams) -> None:
+        """Draw Z with missing pseudo-observations, then the noise variances, then B.
+
+        Raises
+        ------
+        NumericalError
+            P lost positive definiteness, which finite data and settings do not cause.
+        """
+        if cells.y.shape[1] == 0:
+            return
+        config, layout = state.config, state.layout
+        sd = np.sqrt(state.noise)[cells.column]
+        scale = layout.scales(state.noise)
+        tau, bias_var = state.weight_variance / scale, config.bias_variance / scale
+        shared = (
+            cells.y,
+            cells.observed,
+            cells.column,
+            layout.segments,
+            sd,
+            tau,
+            bias_var,
+            state.Z,
+        )
+        state.n_columns, status = _glfm.sweep(
+            *shared,
+            state.n_columns,
+            int(config.bias),
+            state.alpha,
+            state.work,
+            state.iwork,
+            streams.get(ROWS),
+        )
+        if status == 0:
+            status = _glfm.draw_weights(
+                *shared,
+                state.n_columns,
+                int(config.bias),
+                state.work,
+                state.iwork,
+                cells.unit_noise,
+                cells.scale_group,
+                cells.factor,
+                config.noise_shape,
+                config.noise_rate,
+                int(config.prior_scale == "noise"),
+                state.noise,
+                state.B,
+                streams.get(WEIGHTS),
+            )
+        state.counts = state.Z.sum(axis=0, dtype=np.int64)
+        if status != 0:
+            raise NumericalError(
+                "the feature model's covariance lost positive definiteness",
+                hint="Look for columns with extreme values, or set `transform: rank` for them.",
+            )
+
+    def fill_eta(self, state: GlfmState, out: Array) -> None:
+        """Fill `out` (N, S) with Z B."""
+        _glfm.fill_eta(state.Z, state.B, state.n_columns, out)
+
+    def refine(
+        self, state: GlfmState, cells: Cells, eta: Array, streams: Streams, rows: slice
+    ) -> None:
+        """Draw the bits of a run of rows given B, with y integrated over its intervals."""
+        y = cells.y[rows]
+        n_work, n_iwork = _glfm_bits.work_sizes(y.shape[1])
+        _glfm_bits.update_bits(
+            y,
+            cells.observed[rows],
+            cells.column,
+            cells.known,
+            cells.lower[: len(y)],
+            cells.upper[: len(y)],
+            np.sqrt(state.noise)[cells.column],
+            cells.spread,
+            state.B,
+            state.Z[rows],
+            state.n_columns,
+            int(state.config.bias),
+            state.counts,
+            state.Z.shape[0],
+            True,
+            eta[rows],
+            np.empty(n_work),
+            np.empty(n_iwork, dtype=np.int32),
+            streams.get(BITS),
+        )
+
+    def noise(self, state: GlfmState) -> Array:
+        """Return the noise variances (D,)."""
+        return state.noise
+
+    def noise_of(self, state: GlfmState, d: int, rows: slice) -> float:
+        """Return the noise variance of column `d`, the same for all rows."""
+        return float(state.noise[d])
+
+    def finish(self, state: GlfmState, streams: Streams) -> None:
+        """Draw alpha | K ~ Gamma(a + K, rate b + H_N), and sB2 given the non-bias weights."""
+        config, rng = state.config, streams.get(HYPER)
+        bias = int(config.bias)
+        n_features = state.n_columns - bias
+        if config.alpha is None:
+            harmonic = np.sum(1.0 / np.arange(1, state.Z.shape[0] + 1))
+            state.alpha = rng.gamma(config.alpha_shape + n_features) / (
+                config.alpha_rate + harmonic
+            )
+        if config.weight_variance is None:
+            B = state.B[bias : state.n_columns]
+            noise = state.noise[state.layout.column] if config.prior_scale == "noise" else 1.0
+            shape = config.weight_variance_shape + B.size / 2
+            rate = config.weight_variance_rate + np.sum(B**2 / noise) / 2
+            state.weight_variance = rate / rng.gamma(shape)
+
+    def trace(self, state: GlfmState) -> dict[str, float]:
+        """Return the number of features, the three largest shares, alpha and sB2."""
+        bias = int(state.config.bias)
+        counts = state.Z[:, bias : state.n_columns].sum(axis=0, dtype=np.int64)
+        shares = np.zeros(3)
+        largest = np.sort(counts)[::-1][:3] / state.Z.shape[0]
+        shares[: largest.size] = largest
+        return {
+            "features": float(state.n_columns - bias),
+            "alpha": state.alpha,
+            "weight_variance": state.weight_variance,
+            **{f"share_{i + 1}": float(share) for i, share in enumerate(shares)},
+        }
+
+    def draw(self, state: GlfmState) -> GlfmDraw:
+        """Return a snapshot."""
+        used = state.n_columns
+        state.at_cap |= used == state.Z.shape[1] and state.config.max_features > 0
+        return GlfmDraw(
+            bits=np.packbits(state.Z[:, :used], axis=1),
+            n_columns=used,
+            B=state.B[:used].copy(),
+            noise=state.noise.copy(),
+        )
+
+    def draw_noise(self, draw: GlfmDraw) -> Array:
+        """Return the noise variances (D,) of a snapshot."""
+        return draw.noise
+
+    def features(self, draw: GlfmDraw, rows: slice | Array) -> Array:
+        """Return Z (n, K) uint8 of a run of rows, the bias column first when there is one."""
+        return np.unpackbits(draw.bits[rows], axis=1, count=draw.n_columns)
+
+    def weights(self, draw: GlfmDraw) -> Array:
+        """Return B (K, S), the bias row first when there is one."""
+        return draw.B
+
+    def eta_law(self, draw: GlfmDraw, rows: slice | Array) -> EtaLaw:
+        """Return eta = z_n B, a point: one component without variance."""
+        mean = (self.features(draw, rows).astype(np.float64) @ draw.B)[:, None, :]
+        return EtaLaw(np.ones(mean.shape[:2]), mean, None)
+
+    def sample_eta(self, draw: GlfmDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
+        """Return eta = z_n B (n, S); given a draw nothing of eta is random."""
+        return self.eta_law(draw, rows).mean[:, 0, :]
+
+    def fold_in(
+        self,
+        draw: GlfmDraw,
+        config: GlfmConfig,
+        cells: Cells,
+        refill: Callable[[Array], None],
+        score: Callable[[Array, slice], Array],
+        sweeps: int,
+        rng: np.random.Generator,
+    ) -> GlfmDraw:
+        """Return bits of new rows, given the weights, noise and feature counts of a draw.
+
+        P(z_k = 1) = m_k / (N + 1) for the features of the N fitted rows, m_k of which have it;
+        new rows get no features of their own. Each sweep lets `refill` draw what is known of the
+        pseudo-observations given the bits, then draws every bit given that, intervals integrated
+        over. The start is the bits of one of CANDIDATES fitted rows, drawn by how well they explain
+        the new row: features hang together, and single bits find the way slowly. O(n K S) a sweep.
+        """
+        n_rows, n_fitted = cells.y.shape[0], draw.bits.shape[0]
+        counts = np.zeros(draw.n_columns, dtype=np.int64)
+        for start in range(0, n_fitted, _COUNTED_ROWS):
+            rows = slice(start, start + _COUNTED_ROWS)
+            counts += self.features(draw, rows).sum(axis=0, dtype=np.int64)
+        among = np.sort(rng.choice(n_fitted, min(CANDIDATES, n_fitted), replace=False))
+        candidates = self.features(draw, among)
+        means = candidates.astype(np.float64) @ draw.B
+        best = np.empty(n_rows, dtype=np.intp)
+        for start in range(0, n_rows, _SCORED_ROWS):
+            rows = slice(start, min(start + _SCORED_ROWS, n_rows))
+            log_p = score(means, rows)
+            best[rows] = np.argmax(log_p + rng.gumbel(size=log_p.shape), axis=1)
+        Z = candidates[best]
+        eta = Z.astype(np.float64) @ draw.B
+        n_work, n_iwork = _glfm_bits.work_sizes(cells.column.size)
+        work, iwork = np.empty(n_work), np.empty(n_iwork, dtype=np.int32)
+        for _ in range(sweeps if draw.B.size else 0):
+            refill(eta)
+            _glfm_bits.update_bits(
+                cells.y,
+                cells.observed,
+                cells.column,
+                cells.known,
+                cells.lower,
+                cells.upper,
+                np.sqrt(draw.noise)[cells.column],
+                cells.spread,
+                draw.B,
+                Z,
+                draw.n_columns,
+                int(config.bias),
+                counts,
+                n_fitted + 1,
+                False,
+                eta,
+                work,
+                iwork,
+                rng,
+            )
+        return GlfmDraw(np.packbits(Z, axis=1), draw.n_columns, draw.B, draw.noise)
+
+    def warnings(self, state: GlfmState) -> list[str]:
+        """Return what a user should know of a finished chain."""
+        if state.at_cap:
+            return [
+                f"the number of features reached its cap of {state.config.max_features}; "
+                "raise it with --set max_features=N"
+            ]
+        return []
+
+    def save(self, state: GlfmState) -> dict[str, Array]:
+        """Return Z (packed), B, noise, alpha, sB2 and the cap's flag.
+
+        A sweep computes Z'Z, P^-1 and their like anew from Z and y, so that the work arrays
+        carry nothing from one sweep to the next.
+        """
+        used = state.n_columns
+        return {
+            "bits": np.packbits(state.Z[:, :used], axis=1),
+            "n_columns": np.array(used, dtype=np.int64),
+            "B": state.B[:used],
+            "noise": state.noise,
+            "alpha": np.array(state.alpha, dtype=np.float64),
+            "weight_variance": np.array(state.weight_variance, dtype=np.float64),
+            "at_cap": np.array(state.at_cap, dtype=np.uint8),
+        }
+
+    def load(self, arrays: Mapping[str, Array], cells: Cells, config: GlfmConfig) -> GlfmState:
+        """Return the state that `save` was given."""
+        n_rows, n_latent = cells.y.shape
+        bias = int(config.bias)
+        capacity = config.max_features + bias
+        draw = self.unpack(arrays, Sizes(n_rows, n_latent, cells.unit_noise.size))
+        used = draw.n_columns
+        if not bias <= used <= capacity:
+            raise ValueError(f"'n_columns' is {used}, expected a number from {bias} to {capacity}")
+        Z = np.zeros((n_rows, capacity), dtype=np.uint8)
+        Z[:, :used] = self.features(draw, slice(None))
+        if not Z[:, :bias].all():
+            raise ValueError("'bits' has a row without the bias")
+        B = np.zeros((capacity, n_latent))
+        B[:used] = draw.B
+        scalars = [take(arrays, name, np.float64, ()) for name in ("alpha", "weight_variance")]
+        if min(scalars) <= 0.0:
+            raise ValueError("'alpha' or 'weight_variance' is not above 0")
+        return with_work_space(
+            cells,
+            config,
+            Z=Z,
+            n_columns=used,
+            B=B,
+            noise=draw.noise.copy(),
+            alpha=float(scalars[0]),
+            weight_variance=float(scalars[1]),
+            at_cap=bool(take(arrays, "at_cap", np.uint8, ())),
+        )
+
+    def pack(self, draw: GlfmDraw) -> dict[str, Array]:
+        """Return the packed bits, the number of columns in use, B and the noise variances."""
+        return {
+            "bits": draw.bits,
+            "n_columns": np.array(draw.n_columns, dtype=np.int64),
+            "B": draw.B,
+            "noise": draw.noise,
+        }
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> GlfmDraw:
+        """Return the snapshot that `pack` was given, on the same memory."""
+        used = int(take(arrays, "n_columns", np.int64, ()))
+        if used < 0:
+            raise ValueError(f"'n_columns' is {used}, expected a number from 0")
+        noise = take(arrays, "noise", np.float64, (sizes.columns,))
+        if not np.all(noise > 0.0):
+            raise ValueError("'noise' has a variance that is not above 0")
+        return GlfmDraw(
+            bits=take(arrays, "bits", np.uint8, (sizes.rows, -(-used // 8))),
+            n_columns=used,
+            B=take(arrays, "B", np.float64, (used, sizes.latent)),
+            noise=noise,
+        )

@@ -1,0 +1,243 @@
+"""What every form of the experts has: shares from sticks, and rules for labels.
+
+    V_h ~ Beta(1, alpha), pi_h = V_h (1 - V_1) ... (1 - V_h-1);  alpha ~ Gamma
+    t = w_h [f, 1] + noise;  w_hkp ~ N(zeta_kp, 1 / lam_p);  (zeta, lam)_p normal-gamma
+
+f is what a rule acts on: F features, or factors behind them. Every update maximises the bound in
+what it changes.  [iQGME section 3.4.1]
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
+from glfm_cli.latent.iqgme.prior import RulePrior
+
+EMPTY = 1e-9  # labelled rows of an expert that has none
+
+
+class Labelled(Protocol):
+    """Sums over labelled rows, weighted by responsibilities, that rules are updated from.
+
+    l_n (H,), l_x (H, F), l_xx (H, F, F) : sum rho, sum rho <f>, sum rho <f f'>
+    tx (H, K, F + 1) : sum rho <t> <[f, 1]>'
+    """
+
+    l_n: Array
+    l_x: Array
+    l_xx: Array
+    tx: Array
+
+
+@dataclass(eq=False)
+class Sums:
+    """Sums over rows, weighted by responsibilities; every field but `log_norm` has (H, ...).
+
+    n : (H,) sum rho
+    log_norm : sum over rows of the log of the responsibilities' normaliser
+    """
+
+    n: Array
+    log_norm: float
+
+    def _arrays(self) -> Iterator[tuple[str, Array]]:
+        for field in fields(self):
+            if field.name != "log_norm":
+                yield field.name, getattr(self, field.name)
+
+    def add(self, other: Self) -> None:
+        """Add the sums over other rows."""
+        for name, array in self._arrays():
+            array += getattr(other, name)
+        self.log_norm += other.log_norm
+
+    def ordered(self, order: Array) -> Self:
+        """Return the sums of some experts, in another order."""
+        out = copy.copy(self)
+        for name, array in self._arrays():
+            setattr(out, name, array[order])
+        return out
+
+    def joined(self, a: int, b: int) -> Self:
+        """Return the sums with the rows of expert b given to expert a."""
+        out = copy.deepcopy(self)
+        for _, array in out._arrays():
+            array[a] += array[b]
+            array[b] = 0.0
+        return out
+
+
+class Coefficients:
+    """q of sticks, alpha, and the rules with their prior.
+
+    v1, v2 (H - 1,)                     q(V_h) = Beta
+    tau1, tau2                          q(alpha) = Gamma
+    mw (H, K, F + 1), Sw (H, F + 1, F + 1)   q(w_hk) = N(mw_hk, Sw_h); the intercept comes last
+    phi (K, F + 1), g, a, b (F + 1,)    q(zeta_kp | lam_p) = N(phi_kp, 1 / (g lam_p)), lam_p Gamma
+    """
+
+    v1: Array
+    v2: Array
+    tau1: float
+    tau2: float
+    mw: Array
+    Sw: Array
+    phi: Array
+    g: float
+    a: float
+    b: Array
+
+    @property
+    def H(self) -> int:
+        """Return the number of experts, empty ones included."""
+        return int(self.mw.shape[0])
+
+    @property
+    def K(self) -> int:
+        """Return the number of latent label columns."""
+        return int(self.mw.shape[1])
+
+    @property
+    def F(self) -> int:
+        """Return the number of what rules act on."""
+        return int(self.mw.shape[2]) - 1
+
+    @property
+    def alpha(self) -> float:
+        """Return E[alpha]."""
+        return self.tau1 / self.tau2
+
+    @property
+    def lam(self) -> Array:
+        """Return E[lam] (F + 1,)."""
+        return self.a / self.b
+
+    @property
+    def pi(self) -> Array:
+        """Return E[pi] (H,)."""
+        share = np.append(self.v1 / (self.v1 + self.v2), 1.0)
+        return share * np.cumprod(np.append(1.0, 1.0 - share[:-1]))
+
+    @property
+    def log_rest(self) -> Array:
+        """Return E[log(1 - V)] (H - 1,)."""
+        return digamma(self.v2) - digamma(self.v1 + self.v2)
+
+    @property
+    def log_shares(self) -> Array:
+        """Return E[log pi] (H,)."""
+        log_v = digamma(self.v1) - digamma(self.v1 + self.v2)
+        return np.append(log_v, 0.0) + np.append(0.0, np.cumsum(self.log_rest))
+
+    @property
+    def WW(self) -> Array:
+        """Return (H, F + 1, F + 1) the sum over k of E[w_k w_k']."""
+        return self.K * self.Sw + np.einsum("hkp,hkq->hpq", self.mw, self.mw)
+
+    # ---------------------------------------------------------------------------- updates
+
+    def update_sticks(self, prior: RulePrior, n: Array) -> None:
+        """Update V, then alpha."""
+        after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
+        self.v1 = 1.0 + n[:-1]
+        self.v2 = self.alpha + after[:-1]
+        self.tau1 = prior.t1 + self.H - 1
+        self.tau2 = prior.t2 - float(self.log_rest.sum())
+
+    def update_rules(self, prior: RulePrior, s: Labelled) -> None:
+        """Update w of every expert, and its prior."""
+        if self.K:
+            self.settle_weight_prior(prior, s)
+            self.update_weights(s)
+            self.update_weight_prior(prior)
+
+    def update_weights(self, s: Labelled) -> None:
+        """Update w of every expert."""
+        H, F = self.H, self.F
+        precision = np.empty((H, F + 1, F + 1))
+        precision[:, :F, :F] = s.l_xx
+        precision[:, :F, F] = precision[:, F, :F] = s.l_x
+        precision[:, F, F] = s.l_n
+        precision[:, np.arange(F + 1), np.arange(F + 1)] += self.lam
+        self.Sw = np.linalg.inv(precision)
+        self.Sw = 0.5 * (self.Sw + np.swapaxes(self.Sw, 1, 2))
+        self.mw = (s.tx + self.lam * self.phi) @ self.Sw
+
+    def update_weight_prior(self, prior: RulePrior) -> None:
+        """Update (zeta, lam) of every feature."""
+        H, K = self.H, self.K
+        self.g = prior.g0 + H
+        self.phi = self.mw.sum(axis=0) / self.g
+        self.a = prior.a0 + 0.5 * H * K
+        square = (self.mw**2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw)
+        self.b = prior.b0 + 0.5 * square - 0.5 * self.g * (self.phi**2).sum(axis=0)
+
+    def settle_weight_prior(self, prior: RulePrior, s: Labelled) -> None:
+        """Update (zeta, lam) together with w of the empty experts.
+
+        Those have w = zeta on average and variance 1 / lam, so that in turn they and lam would
+        only creep along; the fixed point of both is linear in b.
+        """
+        K = self.K
+        full = s.l_n > EMPTY
+        n_empty = int(np.sum(~full))
+        if not n_empty:
+            return
+        g = prior.g0 + int(full.sum())
+        phi = self.mw[full].sum(axis=0) / g
+        square = (self.mw[full] ** 2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw[full])
+        self.a = prior.a0 + 0.5 * self.H * K
+        b = prior.b0 + 0.5 * (square - g * (phi**2).sum(axis=0))
+        self.b = b / (1.0 - 0.5 * n_empty * K / self.a)
+        self.phi = phi
+        self.mw[~full] = phi
+        self.Sw[~full] = np.diag(1.0 / self.lam)
+
+    # ---------------------------------------------------------------------------- bound
+
+    def _sticks(self, prior: RulePrior) -> float:
+        log_alpha = digamma(self.tau1) - np.log(self.tau2)
+        v1, v2 = self.v1, self.v2
+        sticks = log_alpha + (self.alpha - 1.0) * self.log_rest + stick_entropy(v1, v2)
+        return float(sticks.sum()) + float(gamma_part(prior.t1, prior.t2, self.tau1, self.tau2))
+
+    def _weights(self, prior: RulePrior) -> float:
+        if self.K == 0:
+            return 0.0
+        H, K, F = self.H, self.K, self.F
+        log_lam = digamma(self.a) - np.log(self.b)
+        near = ((self.mw - self.phi) ** 2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw)
+        prior_w = 0.5 * (H * K * (log_lam - LOG_2PI - 1.0 / self.g) - self.lam * near)
+        entropy = 0.5 * K * float(np.linalg.slogdet(self.Sw)[1].sum())
+        entropy += 0.5 * K * H * (F + 1) * (1.0 + LOG_2PI)
+        log_g = K * np.log(prior.g0 / self.g)
+        center = log_g - prior.g0 * (self.lam * (self.phi**2).sum(axis=0) + K / self.g) + K
+        gammas = gamma_part(prior.a0, prior.b0, self.a, self.b).sum()
+        return float(prior_w.sum()) + entropy + 0.5 * float(center.sum()) + float(gammas)
+
+
+def stick_entropy(v1: Array, v2: Array) -> Array:
+    """Return the entropies of Beta(v1, v2)."""
+    entropy = betaln(v1, v2) - (v1 - 1) * digamma(v1) - (v2 - 1) * digamma(v2)
+    return np.asarray(entropy + (v1 + v2 - 2) * digamma(v1 + v2))
+
+
+def gamma_part(a0: float, b0: float, a: Any, b: Any) -> Any:
+    """Return E_q[log Gamma(a0, b0)] plus the entropy of q = Gamma(a, b), for each a and b."""
+    expected = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * (digamma(a) - np.log(b)) - b0 * a / b
+    out = expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a)
+    return out if np.ndim(out) else float(out)
+
+
+def stick_evidence(n: Array, alpha: float) -> float:
+    """Return what the sticks add to the bound at their best, up to a constant."""
+    after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
+    return float(betaln(1.0 + n[:-1], alpha + after[:-1]).sum())

@@ -1,0 +1,316 @@
+"""What a latent model is: the law of the latent numbers behind a table's cells.
+
+A latent model knows nothing of column types, files or commands. It says what it sees: Gaussian
+pseudo-observations (`Cells`), which the driver draws with the links, or the values themselves
+(`Values`); and what one step of it is: a sweep of a Gibbs sampler, or an iteration of an ascent,
+which raises a bound. It answers with the law of eta (`EtaLaw`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.links.link import Params
+from glfm_cli.streams import Streams
+
+Sees = Literal["gaussian", "values"]
+Kind = Literal["gibbs", "ascent"]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Which cells of a matrix are observed: ascending by row, then by column.
+
+    row, column : (m,) int32;  shape : rows and columns of the matrix
+    """
+
+    row: Array
+    column: Array
+    shape: tuple[int, int]
+
+
+@dataclass
+class Cells:
+    """Everything a latent model sees of a table.
+
+    y : (N, S) float64, pseudo-observations; the links refill the observed cells
+    observed : (N, D) uint8, 1 = seen
+    column : (S,) int32, the column d that owns pseudo-column s; columns are contiguous
+    unit_noise : (D,) uint8, 1 = noise variance 1, never sampled
+    known : (D,) uint8, 1 = observed y are never drawn
+    scale_group : (D, 2) float64, sum of squares and number of the variables outside y that share
+        the scale of a unit-noise column; the driver fills it before every update
+    factor : (D,) float64, by which the last update multiplied y and those variables
+    lower, upper : (n, S) float64, what is known of observed y, of columns where these are drawn: a
+        point where they are equal, else an interval over which y may be integrated; scratch, which
+        the driver fills for the n rows at hand before every `refine`
+    spread : (S,) float64, sd of what an interval bounds, in units of the noise's
+    weight : (N, S) float64, precision of y in units of one over the noise variance; None = 1
+    entries : the matrix whose observed cells are the N rows here, S = 1; None for a table
+    row_features, column_features : (I, p) and (J, q) float64, covariates of the matrix's rows and
+        columns, standardised; None where there are none
+    threads : that one chain may use; nothing drawn depends on it
+    """
+
+    y: Array
+    observed: Array
+    column: Array
+    unit_noise: Array
+    known: Array
+    scale_group: Array
+    factor: Array
+    lower: Array
+    upper: Array
+    spread: Array
+    weight: Array | None = None
+    entries: Entries | None = None
+    row_features: Array | None = None
+    column_features: Array | None = None
+    threads: int = 1
+
+    def span(self, d: int) -> tuple[int, int]:
+        """Return the first pseudo-column of column `d`, and one past its last."""
+        return int(np.searchsorted(self.column, d)), int(np.searchsorted(self.column, d, "right"))
+
+
+@dataclass
+class Values:
+    """Everything that a latent model which sees values is given of a table.
+
+    problem : the `Problem`: observations, their columns `xs`, layout, weights and configuration
+    params : per column the observation's parameters; the model may change them in place
+    tolerance : times which the model's tolerance an ascent may end with, see `Round`
+    threads : that one chain may use; nothing drawn depends on it
+    """
+
+    problem: Any
+    params: tuple[Params, ...]
+    tolerance: float = 1.0
+    threads: int = 1
+
+
+class Progress(NamedTuple):
+    """What a step has reached.
+
+    bound : of an ascent, the bound after it; None where it has none that is new
+    done : whether an ascent has converged
+    """
+
+    bound: float | None = None
+    done: bool = False
+
+
+class EtaLaw(NamedTuple):
+    """The law of eta of some rows under one draw: a normal mixture of C components.
+
+    weight : (n, C);  mean : (n, C, S);  var : (n, C, S), None = 0 as in a plain Gibbs draw
+    """
+
+    weight: Array
+    mean: Array
+    var: Array | None
+
+
+class Sizes(NamedTuple):
+    """How large a table is to a model: N rows, S pseudo-columns, D columns."""
+
+    rows: int
+    latent: int
+    columns: int
+
+
+class LatentModel(Protocol):
+    """What every latent model has; `glfm_cli.inference.sampling` drives it.
+
+    Every model is a `GaussianModel` or a `ValueModel`, as `sees` says.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return the key of the model in `MODELS`."""
+
+    @property
+    def Config(self) -> Callable[..., Any]:
+        """Return the frozen configuration class; each field with default and meaning."""
+
+    @property
+    def sees(self) -> Sees:
+        """Return whether it sees Gaussian pseudo-observations, or the values of cells."""
+
+    @property
+    def kind(self) -> Kind:
+        """Return whether a step is a sweep of a sampler, or an iteration of an ascent."""
+
+    @property
+    def layouts(self) -> frozenset[str]:
+        """Return the layouts of cells that it takes, of {"dense", "sparse"}."""
+
+    @property
+    def takes_weights(self) -> bool:
+        """Return whether cells may have weights."""
+
+    def trace(self, state: Any) -> dict[str, float]:
+        """Return label-invariant scalars that describe the state."""
+
+    def draw(self, state: Any) -> Any:
+        """Return a snapshot that later updates leave alone."""
+
+    def draw_noise(self, draw: Any) -> Array:
+        """Return the noise variances (D,) of a snapshot."""
+
+    def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
+        """Return the law of eta of a run of rows under one draw."""
+
+    def sample_eta(self, draw: Any, rows: slice | Array, rng: np.random.Generator) -> Array:
+        """Return one draw (n, S) of eta, joint within a row."""
+
+    def warnings(self, state: Any) -> list[str]:
+        """Return what a user should know of a finished chain."""
+
+    def save(self, state: Any) -> dict[str, Array]:
+        """Return everything that the next step depends on, besides `Cells.y`, as named arrays.
+
+        The arrays may share memory with the state; they are uint8, int32, int64, uint64 or float64.
+        """
+
+    def pack(self, draw: Any) -> dict[str, Array]:
+        """Return a snapshot as named arrays, of the kinds that `save` may use."""
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> Any:
+        """Return the snapshot that `pack` was given; it may share the arrays' memory.
+
+        Raises ValueError, with a phrase that says why, when the arrays are no such snapshot.
+        """
+
+
+class GaussianModel(LatentModel, Protocol):
+    """A model of eta behind weighted Gaussian cells, seen through links.
+
+    `update` draws everything that integrates weights, missing pseudo-observations and noise, the
+    weights last; then the links refill observed cells; then `finish` draws hyperparameters.
+    """
+
+    @property
+    def refines(self) -> bool:
+        """Return whether `refine` does something; if not, `lower` and `upper` stay empty."""
+
+    def start(self, cells: Cells, config: Any, streams: Streams) -> Any:
+        """Return the state that a chain begins with."""
+
+    def update(self, state: Any, cells: Cells, streams: Streams) -> None:
+        """Draw latent structure, missing pseudo-observations, noise and weights, in place."""
+
+    def refine(self, state: Any, cells: Cells, eta: Array, streams: Streams, rows: slice) -> None:
+        """Draw latent structure of a run of rows again, given the weights, y integrated out.
+
+        Changes `eta` (N, S) and the missing y with it; observed y are drawn anew afterwards.
+        Called after `update`, for every row once, and only when the model `refines`.
+        """
+
+    def fill_eta(self, state: Any, out: Array) -> None:
+        """Fill `out` (N, S) with eta."""
+
+    def noise(self, state: Any) -> Array:
+        """Return the noise variances (D,)."""
+
+    def noise_of(self, state: Any, d: int, rows: slice) -> float | Array:
+        """Return the noise variance of column `d`, or those (n,) of a run of rows that differ.
+
+        They may only differ where y is known: links draw y for one variance a column.
+        """
+
+    def finish(self, state: Any, streams: Streams) -> None:
+        """Draw the hyperparameters, in place."""
+
+    def fold_in(
+        self,
+        draw: Any,
+        config: Any,
+        cells: Cells,
+        refill: Callable[[Array], None],
+        score: Callable[[Array, slice], Array],
+        sweeps: int,
+        rng: np.random.Generator,
+    ) -> Any:
+        """Return a snapshot of new rows, given everything that a draw's rows share.
+
+        `refill(eta)` draws the observed pseudo-observations of `cells` given eta (n, S), and fills
+        `lower` and `upper` if the model `refines`; the alternation must leave the rows' exact
+        conditional invariant.
+        `score(eta, rows)` returns log p(observed cells of row | eta), of a run of m rows under
+        each of C given eta (C, S), as (m, C): for a good start.
+        """
+
+    def load(self, arrays: Mapping[str, Array], cells: Cells, config: Any) -> Any:
+        """Return the state that `save` was given: what follows is the same, bit for bit.
+
+        Raises ValueError, with a phrase that says why, when the arrays are no state of this table.
+        """
+
+
+class ValueModel(LatentModel, Protocol):
+    """A model that sees the values of cells; the log likelihood, if it has one, is its to trace."""
+
+    def start(self, values: Values, config: Any, streams: Streams, chain: int) -> Any:
+        """Return the state that chain number `chain` begins with."""
+
+    def step(self, state: Any, values: Values, streams: Streams, adapt: bool) -> Progress:
+        """Make one sweep or one iteration, in place; a sampler may tune itself when `adapt`."""
+
+    def fold_in(self, draw: Any, values: Values, sweeps: int, rng: np.random.Generator) -> Any:
+        """Return a snapshot of new rows, given everything that a draw's rows share.
+
+        A sampler makes up to `sweeps` inner sweeps, which leave the rows' exact conditional
+        invariant; an ascent has no use for them.
+        """
+
+    def load(self, arrays: Mapping[str, Array], values: Values, config: Any) -> Any:
+        """Return the state that `save` was given: what follows is the same, bit for bit.
+
+        Raises ValueError, with a phrase that says why, when the arrays are no state of this table.
+        """
+
+
+def sees_values(model: LatentModel) -> TypeGuard[ValueModel]:
+    """Return whether a model sees values."""
+    return model.sees == "values"
+
+
+def gaussian(model: LatentModel) -> GaussianModel:
+    """Return a model that sees Gaussian cells as such; TypeError when it does not."""
+    if model.sees != "gaussian":
+        raise TypeError(f"the model '{model.name}' sees values")
+    return model  # type: ignore[return-value]
+
+
+def take(
+    arrays: Mapping[str, Array], name: str, dtype: type, shape: tuple[int | None, ...]
+) -> Array:
+    """Return a named array that must have this type and shape (None: any length), finite.
+
+    Raises
+    ------
+    ValueError
+        It is missing or another, with a phrase that says so.
+    """
+    array = arrays.get(name)
+    if array is None:
+        raise ValueError(f"'{name}' is missing")
+    array = np.asarray(array)
+    fits = array.ndim == len(shape) and all(
+        want in (None, size) for want, size in zip(shape, array.shape, strict=True)
+    )
+    if array.dtype != dtype or not fits:
+        requested = " x ".join("any" if size is None else str(size) for size in shape) or "one"
+        found = " x ".join(str(size) for size in array.shape) or "one"
+        raise ValueError(
+            f"'{name}' is {found} of {array.dtype}, expected {requested} of {np.dtype(dtype)}"
+        )
+    if array.dtype == np.float64 and not np.isfinite(array).all():
+        raise ValueError(f"'{name}' has values that are not finite numbers")
+    return array
