@@ -18,7 +18,7 @@ from clgp_tables import (
 from glfm_cli.latent.clgp import Clgp, ClgpConfig, ClgpDraw, ObservedTable
 from glfm_cli.latent.clgp.draws import spread_normals
 from glfm_cli.latent.clgp.parameters import Places
-from glfm_cli.latent.latent import Sizes
+from glfm_cli.latent.model import Sizes
 from glfm_cli.streams import Streams
 
 MODEL = Clgp()

@@ -33,7 +33,7 @@ model.py        all of it behind one class
 
 from __future__ import annotations
 
-from glfm_cli.latent.clgp.ascent import AscentStep, ClgpState
+from glfm_cli.latent.clgp.ascent import ClgpState
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
 from glfm_cli.latent.clgp.model import Clgp
@@ -41,7 +41,6 @@ from glfm_cli.latent.clgp.relevance import relevances
 from glfm_cli.latent.clgp.table import ColumnKind, ObservedTable, Slots
 
 __all__ = [
-    "AscentStep",
     "Clgp",
     "ClgpConfig",
     "ClgpDraw",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glfm_cli.latent.latent import Array
+from glfm_cli.arrays import Array
 
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.99, 1e-8
 RAMP = 10  # iterations in which the rate rises

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.adam import Moments, rate_at
 from glfm_cli.latent.clgp.blocks import RowBlock, cut
 from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate, gradient
@@ -22,7 +22,7 @@ from glfm_cli.latent.clgp.features import Inducing
 from glfm_cli.latent.clgp.parameters import LEAST_NOISE, MOST_LOG, Places, Shared
 from glfm_cli.latent.clgp.table import ObservedTable
 from glfm_cli.latent.clgp.weights import renew_basis, update_weights
-from glfm_cli.latent.latent import Array
+from glfm_cli.latent.model import Progress
 from glfm_cli.streams import ROWS, START, Streams
 
 ASCENDED = ("Z", "log_ell", "log_rho", "log_a", "b", "log_noise", "steps")  # by Adam
@@ -31,13 +31,6 @@ CAREFUL, CAREFUL_STEP = 5, 0.5  # first iterations, in which q(e) goes half the 
 SOLVES, CAREFUL_SOLVES = 4, 10  # steps of conjugate gradients
 ROW_RATE = 0.1  # the largest rate of rows, where batches see each row seldom
 FORGET = 0.6  # power by which the steps of q(e) become smaller, where batches are looked at
-
-
-class AscentStep(NamedTuple):
-    """What an iteration tells: the bound it found, before it moved, and whether it was the last."""
-
-    bound: float
-    done: bool
 
 
 @dataclass
@@ -88,8 +81,8 @@ def begun(config: ClgpConfig, shared: Shared, places: Places) -> ClgpState:
 
 def step(
     state: ClgpState, table: ObservedTable, streams: Streams, pool: ThreadPoolExecutor | None
-) -> AscentStep:
-    """Make one iteration, in place.
+) -> Progress:
+    """Make one iteration, in place, and tell the bound it found, before it moved.
 
     n = T rows of the table or batch: O(n (4 M^2 + 4 P^2 + 40 P S)) flops, and the cells twice;
     memory of O(n (M + P + S)).
@@ -127,7 +120,7 @@ def step(
         values[rows] += moments.ascend(getattr(of_rows, name), rate * faster, times, rows)
     places.log_sd[rows] = np.clip(places.log_sd[rows], -MOST_LOG, 0.0)
     state.bounds.append(bound)
-    return AscentStep(bound, state.iteration >= state.n_iterations)
+    return Progress(bound, state.iteration >= state.n_iterations)
 
 
 def penalty_at(iteration: int, n_iterations: int, config: ClgpConfig) -> float:

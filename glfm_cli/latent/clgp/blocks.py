@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.likelihoods import needs_normals
 from glfm_cli.latent.clgp.table import ObservedTable
-from glfm_cli.latent.latent import Array
 
 BLOCK = 512  # rows
 

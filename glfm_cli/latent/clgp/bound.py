@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.blocks import RowBlock, each, total
 from glfm_cli.latent.clgp.features import Features, Inducing
 from glfm_cli.latent.clgp.likelihoods import Expected, expected
 from glfm_cli.latent.clgp.parameters import Places, Shared
 from glfm_cli.latent.clgp.table import Slots
-from glfm_cli.latent.latent import Array
 
 LEAST_VARIANCE = 1e-12
 

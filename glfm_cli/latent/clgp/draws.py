@@ -10,11 +10,12 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.bound import moments
 from glfm_cli.latent.clgp.features import Features, Inducing
 from glfm_cli.latent.clgp.parameters import Places, Shared
 from glfm_cli.latent.clgp.table import KINDS, ColumnKind, Slots
-from glfm_cli.latent.latent import Array, EtaLaw, take
+from glfm_cli.latent.model import EtaLaw, take
 
 CANDIDATES = 16  # places of a row in its law
 PART = 1 << 20  # doubles of features at a time

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.clgp.parameters import Shared
-from glfm_cli.latent.latent import Array
 
 JITTER = 1e-6
 LEAST_REST = 1e-10  # of r

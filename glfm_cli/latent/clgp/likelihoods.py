@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli._kernels import _clgp
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.parameters import Shared
 from glfm_cli.latent.clgp.table import Slots
-from glfm_cli.latent.latent import Array
 
 
 def _rule(n: int) -> tuple[Array, Array]:

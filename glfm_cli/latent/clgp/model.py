@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from glfm_cli.latent.clgp.ascent import AscentStep, ClgpState, begun, step
+from glfm_cli.arrays import Array
+from glfm_cli.latent.clgp.ascent import ClgpState, begun, step
 from glfm_cli.latent.clgp.blocks import RowBlock, cut
 from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate
 from glfm_cli.latent.clgp.config import ClgpConfig
@@ -18,7 +19,7 @@ from glfm_cli.latent.clgp.parameters import Places, Shared
 from glfm_cli.latent.clgp.relevance import LEAST_RELEVANCE, relevances
 from glfm_cli.latent.clgp.starts import first_places, first_shared
 from glfm_cli.latent.clgp.table import ObservedTable
-from glfm_cli.latent.latent import Array, Sizes, take
+from glfm_cli.latent.model import Progress, Sizes, take
 from glfm_cli.streams import DRAWS, START, Streams
 
 COMPARISONS = 20  # samples of the bound that restarts are compared by
@@ -37,12 +38,12 @@ class Clgp:
     takes_weights = False
 
     def start(
-        self, table: ObservedTable, config: ClgpConfig, streams: Streams, restart: int = 0
+        self, table: ObservedTable, config: ClgpConfig, streams: Streams, chain: int = 0
     ) -> ClgpState:
-        """Return the state that a restart begins with; the first, 0, starts unshaken."""
+        """Return the state that a chain, a restart, begins with; the first, 0, starts unshaken."""
         rng = streams.get(START)
         Q = config.n_dimensions(len(table.kinds))
-        places = first_places(table, Q, restart, rng)
+        places = first_places(table, Q, chain, rng)
         return begun(config, first_shared(table, places, config, rng), places)
 
     def step(
@@ -51,7 +52,7 @@ class Clgp:
         table: ObservedTable,
         streams: Streams,
         pool: ThreadPoolExecutor | None = None,
-    ) -> AscentStep:
+    ) -> Progress:
         """Make one iteration, in place; the pool works on blocks of rows, and changes no bit.
 
         Raises

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.adam import Moments, rate_at
 from glfm_cli.latent.clgp.blocks import RowBlock, cut, each
 from glfm_cli.latent.clgp.bound import EvaluatedBlock, backward, moments, place, row_penalties
@@ -18,7 +19,6 @@ from glfm_cli.latent.clgp.likelihoods import expected
 from glfm_cli.latent.clgp.parameters import MOST_LOG, Places
 from glfm_cli.latent.clgp.starts import FIRST_SD
 from glfm_cli.latent.clgp.table import ObservedTable
-from glfm_cli.latent.latent import Array
 from glfm_cli.streams import FOLD, Streams
 
 SCORED = 128  # rows of the fit that are tried as starts

@@ -8,8 +8,9 @@ from typing import Self
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.table import Slots
-from glfm_cli.latent.latent import Array, take
+from glfm_cli.latent.model import take
 
 LEAST_NOISE = 1e-4  # variance, on a scale on which columns have variance 1
 MOST_LOG = 50.0  # of the magnitude of logarithms that are read back

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.features import Inducing, rbf
 from glfm_cli.latent.clgp.parameters import Places, Shared
-from glfm_cli.latent.latent import Array
 
 LEAST_RELEVANCE = 0.01  # of a dimension that is in use
 

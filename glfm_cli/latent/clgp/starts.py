@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.parameters import Places, Shared
 from glfm_cli.latent.clgp.table import ObservedTable, Slots
-from glfm_cli.latent.latent import Array
 
 ROUNDS = 25  # of completion
 SHRINK = 0.5  # of the Q-th singular value, taken off each

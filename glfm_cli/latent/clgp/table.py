@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from glfm_cli.latent.latent import Array
+from glfm_cli.arrays import Array
 
 Kind = Literal["number", "ordered", "levels"]
 KINDS: tuple[Kind, ...] = ("number", "ordered", "levels")

@@ -22,11 +22,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.blocks import each
 from glfm_cli.latent.clgp.bound import EvaluatedBlock
 from glfm_cli.latent.clgp.parameters import Shared
 from glfm_cli.latent.clgp.table import Slots
-from glfm_cli.latent.latent import Array
 
 HALVINGS = 4
 ROUNDING = 1e-9  # of a column's part of the bound
