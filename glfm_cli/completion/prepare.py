@@ -17,6 +17,7 @@ from glfm_cli.errors import UsageError
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.capabilities import Scheduled
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Schema, read_schema
@@ -62,7 +63,10 @@ def prepare(
     if data is None:
         data = encode(table, as_schema(types), file=file)
     if chains is None:
-        plan = dataclasses.replace(plan, chains=chains_for(data))
+        plan = dataclasses.replace(plan, chains=chains_for(data, latent))
+    if isinstance(latent, Scheduled):
+        steps = latent.n_steps(configs["model"], data.columns[0].x.size)
+        plan = dataclasses.replace(plan, thin=steps)
     links_config = configs["links"]
     if "first_threshold_fixed" not in (settings or {}):  # without a bias it must be free
         bias = getattr(configs["model"], "bias", False)
@@ -73,12 +77,14 @@ def prepare(
     return problem, data, plan
 
 
-def chains_for(data: Data) -> int:
+def chains_for(data: Data, model: LatentModel) -> int:
     """Return how many chains complete a table when nobody says.
 
     Chains find different features, and estimates average over them. The error of a table averages
     over its cells besides; a small one has few, and its chains are cheap.
     """
+    if isinstance(model, Scheduled):
+        return model.n_restarts
     cells = sum(int(encoded.observed.sum()) for encoded in data.columns)
     return MORE_CHAINS if cells <= FEW_CELLS else CHAINS
 

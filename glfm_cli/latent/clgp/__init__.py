@@ -26,9 +26,11 @@ blocks.py       blocks of rows and their normals
 bound.py        the bound and its gradient
 weights.py      the update of q(e);  adam.py   steps of all else;  ascent.py   an iteration of both
 starts.py       where an ascent starts
-draws.py        samples of what rows share, and the law of latent numbers under them
+draws.py        what is kept of a restart, and samples of what rows share
 new_rows.py     where new rows lie;  relevance.py   which dimensions count
-model.py        all of it behind one class
+engine.py       all of it behind one class
+laws.py         the law of cells
+columns.py      from a table's columns to what the model sees;  model.py    what a driver calls
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from __future__ import annotations
 from glfm_cli.latent.clgp.ascent import ClgpState
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
+from glfm_cli.latent.clgp.engine import ClgpEngine
 from glfm_cli.latent.clgp.model import Clgp
 from glfm_cli.latent.clgp.relevance import relevances
 from glfm_cli.latent.clgp.table import ColumnKind, ObservedTable, Slots
@@ -44,6 +47,7 @@ __all__ = [
     "Clgp",
     "ClgpConfig",
     "ClgpDraw",
+    "ClgpEngine",
     "ClgpState",
     "ColumnKind",
     "ObservedTable",

@@ -58,13 +58,23 @@ class ClgpState:
     @property
     def n_batches(self) -> int:
         """In how many batches a pass takes the table."""
-        return max(1, -(-self.order.size // self.config.batch))
+        return n_batches(self.config, self.order.size)
 
     @property
     def n_iterations(self) -> int:
         """After how many iterations the ascent is done."""
-        passes = self.config.passes * self.n_batches if self.n_batches > 1 else 0
-        return max(self.config.iterations, passes)
+        return n_iterations(self.config, self.order.size)
+
+
+def n_batches(config: ClgpConfig, n_rows: int) -> int:
+    """Return in how many batches a pass takes a table."""
+    return max(1, -(-n_rows // config.batch))
+
+
+def n_iterations(config: ClgpConfig, n_rows: int) -> int:
+    """Return after how many iterations the ascent of a table is done."""
+    batches = n_batches(config, n_rows)
+    return max(config.iterations, config.passes * batches if batches > 1 else 0)
 
 
 def begun(config: ClgpConfig, shared: Shared, places: Places) -> ClgpState:
@@ -120,7 +130,7 @@ def step(
         values[rows] += moments.ascend(getattr(of_rows, name), rate * faster, times, rows)
     places.log_sd[rows] = np.clip(places.log_sd[rows], -MOST_LOG, 0.0)
     state.bounds.append(bound)
-    return Progress(bound, state.iteration >= state.n_iterations)
+    return Progress(bound, state.iteration >= state.n_iterations, noisy=True)
 
 
 def penalty_at(iteration: int, n_iterations: int, config: ClgpConfig) -> float:

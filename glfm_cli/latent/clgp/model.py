@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.clgp.ascent import ClgpState, begun, step
-from glfm_cli.latent.clgp.blocks import RowBlock, cut
-from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate
+from glfm_cli.latent.capabilities import Round
+from glfm_cli.latent.clgp.ascent import ClgpState, n_iterations
+from glfm_cli.latent.clgp.blocks import BLOCK
+from glfm_cli.latent.clgp.columns import kinds_of, observed_table
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
-from glfm_cli.latent.clgp.features import Inducing
+from glfm_cli.latent.clgp.engine import ClgpEngine
+from glfm_cli.latent.clgp.laws import ClgpLaw
 from glfm_cli.latent.clgp.new_rows import fold_in
-from glfm_cli.latent.clgp.parameters import Places, Shared
-from glfm_cli.latent.clgp.relevance import LEAST_RELEVANCE, relevances
-from glfm_cli.latent.clgp.starts import first_places, first_shared
 from glfm_cli.latent.clgp.table import ObservedTable
-from glfm_cli.latent.model import Progress, Sizes, take
-from glfm_cli.streams import DRAWS, START, Streams
+from glfm_cli.latent.model import Pairs, Progress, Rows, Sizes, Values
+from glfm_cli.streams import Streams
 
-COMPARISONS = 20  # samples of the bound that restarts are compared by
-QUARTER = 4  # the last of so many parts of an ascent should rise no more
-RISE = 2.0  # standard errors
+ENGINE = ClgpEngine()
+
+
+@dataclass
+class ClgpChain:
+    """A restart's state, with the table as it sees it."""
+
+    ascent: ClgpState
+    table: ObservedTable
 
 
 class Clgp:
@@ -36,106 +44,105 @@ class Clgp:
     kind = "ascent"
     layouts = frozenset({"dense"})
     takes_weights = False
+    n_restarts = 5
 
     def start(
-        self, table: ObservedTable, config: ClgpConfig, streams: Streams, chain: int = 0
-    ) -> ClgpState:
+        self, values: Values, config: ClgpConfig, streams: Streams, chain: int
+    ) -> ClgpChain:
         """Return the state that a chain, a restart, begins with; the first, 0, starts unshaken."""
-        rng = streams.get(START)
-        Q = config.n_dimensions(len(table.kinds))
-        places = first_places(table, Q, chain, rng)
-        return begun(config, first_shared(table, places, config, rng), places)
+        table = _table_of(values)
+        state = ClgpChain(ENGINE.start(table, config, streams, chain), table)
+        _update_params(state, values)
+        return state
 
-    def step(
-        self,
-        state: ClgpState,
-        table: ObservedTable,
-        streams: Streams,
-        pool: ThreadPoolExecutor | None = None,
-    ) -> Progress:
-        """Make one iteration, in place; the pool works on blocks of rows, and changes no bit.
+    def step(self, state: ClgpChain, values: Values, streams: Streams, adapt: bool) -> Progress:
+        """Make one iteration, in place.
 
         Raises
         ------
         NumericalError
             The kernel of the inducing points lost its rank.
         """
-        return step(state, table, streams, pool)
+        with _pool(values, state.table) as pool:
+            progress = ENGINE.step(state.ascent, state.table, streams, pool)
+        _update_params(state, values)
+        return progress
 
-    def bound(
-        self, state: ClgpState, table: ObservedTable, pool: ThreadPoolExecutor | None = None
-    ) -> float:
-        """Return the bound under normals that are common to all restarts, so that these compare.
+    def draw(self, state: ClgpChain) -> ClgpDraw:
+        """Return a snapshot of q."""
+        return ENGINE.draw(state.ascent, state.table)
 
-        Block by block: memory of O(block), whatever the table's length.
-        """
-        config, Q = state.config, state.places.m.shape[1]
-        inducing = Inducing.of(state.shared)
-        total = bound_of_shared(state.shared, table.slots)
-        for number, rows in enumerate(cut(np.arange(table.n_rows))):
-            rng = Streams(0, number).get(START)  # no run's seed: as nodes of a rule of integration
-            block = RowBlock.drawn(table, rows, COMPARISONS, config.category_samples, Q, rng)
-            evaluated = evaluate([block], state.places, state.shared, table.slots, inducing, pool)
-            total += bound_of_rows(evaluated, state.places)
-        return total
+    def cells_law(self, draw: ClgpDraw, rows: Rows) -> ClgpLaw:
+        """Return the law of the cells of some rows, weights and places integrated."""
+        assert not isinstance(rows, Pairs)
+        return draw.law(rows)
 
-    def draw(self, state: ClgpState, table: ObservedTable, streams: Streams) -> ClgpDraw:
-        """Return one sample of the weights, with all else as it is."""
-        return ClgpDraw.of(table.kinds, state.shared, state.places, streams.get(DRAWS))
+    def joint(self, draw: ClgpDraw, rows: Rows, rng: np.random.Generator) -> ClgpLaw:
+        """Return a law given latent numbers, under a draw that `sample_shared` made."""
+        assert not isinstance(rows, Pairs)
+        return draw.joint(rows, rng)
 
-    fold_in = staticmethod(fold_in)
+    def sample_shared(self, draw: ClgpDraw, rng: np.random.Generator) -> ClgpDraw:
+        """Return a draw with a sample of the weights."""
+        return draw.sampled(rng)
 
-    def trace(self, state: ClgpState) -> dict[str, float]:
-        """Return the last bound, and how many dimensions have a part in what columns are."""
-        used = np.sum(relevances(state.shared, state.places) >= LEAST_RELEVANCE)
-        bound = state.bounds[-1] if state.bounds else -np.inf
-        return {"bound": bound, "dimensions_used": float(used)}
+    def fold_in(
+        self, draw: ClgpDraw, values: Values, sweeps: int, rng: np.random.Generator
+    ) -> ClgpDraw:
+        """Return the draw with new rows, each where its bound is largest."""
+        problem = values.problem
+        table = observed_table(problem.links, problem.xs, values.params, draw.kinds)
+        streams = Streams(int(rng.integers(2**63)), 0)
+        with _pool(values, table) as pool:
+            return fold_in(draw, problem.config, table, streams, pool)
 
-    def converged(self, state: ClgpState) -> bool:
-        """Return whether the bound rose in the last quarter by no more than its noise."""
-        last = np.array(state.bounds[-max(len(state.bounds) // QUARTER, 4) :])
-        if last.size < 4:
-            return False
-        half = last.size // 2
-        earlier, later = last[:half], last[half:]
-        error = np.sqrt(earlier.var() / earlier.size + later.var() / later.size)
-        return bool(later.mean() - earlier.mean() <= RISE * error)
+    # Restarts ----------------------------------------------------------------------------------
 
-    def warnings(self, state: ClgpState) -> list[str]:
+    def n_steps(self, config: ClgpConfig, n_rows: int) -> int:
+        """Return the number of iterations."""
+        return n_iterations(config, n_rows)
+
+    def rounds(self, config: ClgpConfig, restarts: int) -> Sequence[Round]:
+        """Return a single round: the way to the prior's penalty is one that cannot be cut short."""
+        return [Round(np.iinfo(np.int64).max)]
+
+    def group(self, config: ClgpConfig, restart: int, restarts: int) -> int:
+        """Return 0: there is one group."""
+        return 0
+
+    def enter(self, state: ClgpChain, best_alone: bool) -> bool:
+        """Return False: there is no second round."""
+        return False
+
+    def score(self, state: ClgpChain, values: Values, bound: float) -> float:
+        """Return the bound under normals that all restarts share."""
+        with _pool(values, state.table) as pool:
+            return ENGINE.bound(state.ascent, state.table, pool)
+
+    def weights(
+        self, config: ClgpConfig, scores: Mapping[int, float], values: Values
+    ) -> list[float]:
+        """Return equal weights."""
+        return [1.0 / len(scores)] * len(scores)
+
+    # Told and kept -----------------------------------------------------------------------------
+
+    def trace(self, state: ClgpChain) -> dict[str, float]:
+        """Return how many dimensions have a part in what columns are."""
+        return ENGINE.trace(state.ascent)
+
+    def warnings(self, state: ClgpChain) -> list[str]:
         """Return what a user should know of a finished restart."""
-        if not self.converged(state):
-            return ["the bound was still rising; raise --set iterations=N"]
-        return []
+        return ENGINE.warnings(state.ascent)
 
-    def save(self, state: ClgpState) -> dict[str, Array]:
+    def save(self, state: ClgpChain) -> dict[str, Array]:
         """Return everything that the next iteration depends on, besides table and streams."""
-        arrays = state.shared.arrays() | {"m": state.places.m, "log_sd": state.places.log_sd}
-        for name, moments in (state.moments | state.row_moments).items():
-            arrays[f"{name}_first"], arrays[f"{name}_second"] = moments.first, moments.second
-        return arrays | {"order": state.order, "bounds": np.array(state.bounds, dtype=np.float64)}
+        return ENGINE.save(state.ascent)
 
-    def load(
-        self, arrays: Mapping[str, Array], table: ObservedTable, config: ClgpConfig
-    ) -> ClgpState:
+    def load(self, arrays: Mapping[str, Array], values: Values, config: ClgpConfig) -> ClgpChain:
         """Return the state that `save` was given; ValueError when it is none of this table."""
-        N = table.n_rows
-        shared = Shared.taken(arrays, table.slots, certain=False).copy()
-        wanted = config.n_dimensions(len(table.kinds)), config.n_inducing(N)
-        if shared.Z.shape[::-1] != wanted or bool(shared.n_linear) != (config.kernel != "rbf"):
-            raise ValueError("'Z' is not of the settings' dimensions, inducing points and kernel")
-        places = Places.taken(arrays, N, wanted[0])
-        state = begun(config, shared, Places(places.m.copy(), places.log_sd.copy()))
-        for name, moments in (state.moments | state.row_moments).items():
-            for part in ("first", "second"):
-                kept = getattr(moments, part)
-                kept[...] = take(arrays, f"{name}_{part}", np.float64, kept.shape)
-            if np.any(moments.second < 0.0):
-                raise ValueError(f"'{name}_second' has a negative number")
-        state.order = take(arrays, "order", np.int64, (N,)).copy()
-        if not np.array_equal(np.sort(state.order), np.arange(N)):
-            raise ValueError("'order' is no order of the rows")
-        state.bounds = [float(bound) for bound in take(arrays, "bounds", np.float64, (None,))]
-        return state
+        table = _table_of(values)
+        return ClgpChain(ENGINE.load(arrays, table, config), table)
 
     def pack(self, draw: ClgpDraw) -> dict[str, Array]:
         """Return a draw as named arrays."""
@@ -144,3 +151,27 @@ class Clgp:
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> ClgpDraw:
         """Return the draw that `pack` was given, on the same memory."""
         return ClgpDraw.unpack(arrays, sizes.rows, sizes.latent, sizes.columns)
+
+
+def _table_of(values: Values) -> ObservedTable:
+    problem: Any = values.problem
+    kinds = kinds_of(problem.links, problem.xs)
+    return observed_table(problem.links, problem.xs, values.params, kinds)
+
+
+def _update_params(state: ClgpChain, values: Values) -> None:
+    """Let the observations have the thresholds, in place."""
+    slots = state.table.slots
+    for d, kind in enumerate(slots.kinds):
+        if kind.n_thresholds:
+            values.params[d]["thresholds"][:] = state.ascent.shared.thresholds(slots, d)
+
+
+@contextmanager
+def _pool(values: Values, table: ObservedTable) -> Iterator[ThreadPoolExecutor | None]:
+    """Lend a pool of the chain's threads, None where there is nothing to share out."""
+    if values.threads == 1 or table.n_rows <= BLOCK:
+        yield None
+        return
+    with ThreadPoolExecutor(values.threads) as pool:
+        yield pool

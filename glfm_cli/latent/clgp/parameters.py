@@ -59,14 +59,13 @@ class Shared:
         return type(self)(**{name: value.copy() for name, value in self.arrays().items()})
 
     @classmethod
-    def taken(cls, arrays: Mapping[str, Array], slots: Slots, certain: bool) -> Self:
+    def taken(cls, arrays: Mapping[str, Array], slots: Slots) -> Self:
         """Return the parameters among named arrays, checked; ValueError says what is wrong."""
         S, D = slots.n_latent, len(slots.kinds)
         Z = take(arrays, "Z", np.float64, (None, None))
         M, Q = Z.shape
         mu = take(arrays, "mu", np.float64, (None, S))
         P = mu.shape[0]
-        R = 0 if certain else P
         if Q < 1 or P not in (M, M + Q) or P == 0:
             raise ValueError("'mu' does not fit 'Z'")
         found = cls(
@@ -78,15 +77,15 @@ class Shared:
             log_noise=take(arrays, "log_noise", np.float64, (D,)),
             steps=take(arrays, "steps", np.float64, (slots.n_thresholds,)),
             mu=mu,
-            log_c=np.zeros((S, 0)) if certain else take(arrays, "log_c", np.float64, (S, R)),
-            V=np.zeros((P, 0)) if certain else take(arrays, "V", np.float64, (P, R)),
+            log_c=take(arrays, "log_c", np.float64, (S, P)),
+            V=take(arrays, "V", np.float64, (P, P)),
         )
         for name in ("log_ell", "log_rho", "log_a", "log_noise", "log_c", "steps"):
             if np.any(np.abs(getattr(found, name)) > MOST_LOG):
                 raise ValueError(f"'{name}' has a number beyond -{MOST_LOG:g} to {MOST_LOG:g}")
         if np.any(found.log_noise < np.log(LEAST_NOISE)):
             raise ValueError("'log_noise' has a number below its floor")
-        if R and np.abs(found.V.T @ found.V - np.eye(P)).max() > 1e-6:
+        if np.abs(found.V.T @ found.V - np.eye(P)).max() > 1e-6:
             raise ValueError("'V' is not orthogonal")
         return found
 

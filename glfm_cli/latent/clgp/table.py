@@ -24,10 +24,20 @@ KINDS: tuple[Kind, ...] = ("number", "ordered", "levels")
 
 
 class ColumnKind(NamedTuple):
-    """A column as the model sees it; n_levels (R >= 1) of `ordered` and `levels` columns."""
+    """A column as the model sees it; n_levels (R >= 1) of `ordered` and `levels` columns.
+
+    reference : of `levels`, the level whose code here is 0; the levels before it move up by one
+    """
 
     kind: Kind
     n_levels: int = 0
+    reference: int = 0
+
+    @property
+    def codes(self) -> Array:
+        """The code here (R,) of every level."""
+        codes = np.arange(self.n_levels)
+        return np.where(codes == self.reference, 0, codes + (codes < self.reference))
 
     @property
     def n_latent(self) -> int:
