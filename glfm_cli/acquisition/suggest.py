@@ -193,6 +193,12 @@ def _job(
     costs: tuple[pa.Table | None, str | None],
     file: str | None,
 ) -> Job:
+    if problem.model.kind == "ascent":
+        raise UsageError(
+            f"cells are chosen by how far draws disagree, and the model '{problem.model.name}' "
+            "keeps none",
+            hint="Take --model glfm, bsvd or mixture.",
+        )
     wish.check_columns([encoded.column.name for encoded in data.columns])
     cells = TableCells.of(data, ids, wish.columns)
     return _checked(Job(problem, plan, cells, None, wish, data.notes), costs, file)

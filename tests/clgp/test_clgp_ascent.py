@@ -20,8 +20,8 @@ from clgp_tables import (
 
 from glfm_cli.errors import NumericalError, UsageError
 from glfm_cli.latent.clgp import (
-    Clgp,
     ClgpConfig,
+    ClgpEngine,
     ClgpState,
     ColumnKind,
     ObservedTable,
@@ -36,7 +36,7 @@ from glfm_cli.latent.clgp.parameters import LEAST_NOISE
 from glfm_cli.latent.clgp.starts import components, first_places, scores
 from glfm_cli.streams import Streams
 
-MODEL = Clgp()
+MODEL = ClgpEngine()
 SMALL = ClgpConfig(dimensions=2, inducing=5, iterations=12)
 BATCHES = ClgpConfig(dimensions=2, inducing=5, iterations=12, batch=16, passes=4)
 
@@ -81,14 +81,14 @@ def test_a_saved_ascent_goes_on_bit_for_bit(seed: int, config: ClgpConfig) -> No
 def test_the_number_of_threads_changes_no_byte(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_rows, "ITERATIONS", 3)
     table = mixed_table(np.random.default_rng(seed), 1200)
-    alone, streams = ascended(table, SMALL, seed, 3)
+    alone, _ = ascended(table, SMALL, seed, 3)
     for threads in (1, 2):
         with ThreadPoolExecutor(threads) as pool:
             together, _ = ascended(table, SMALL, seed, 3, pool)
             assert bytes_of(together) == bytes_of(alone)
             assert MODEL.bound(together, table, pool) == MODEL.bound(alone, table)
     new = mixed_table(np.random.default_rng(seed + 1), 520)
-    draw = MODEL.draw(alone, table, streams)
+    draw = MODEL.draw(alone, table)
     with ThreadPoolExecutor(2) as pool:
         first = MODEL.fold_in(draw, SMALL, new, Streams(seed, 1))
         second = MODEL.fold_in(draw, SMALL, new, Streams(seed, 1), pool)
@@ -250,8 +250,8 @@ def test_a_curve_is_followed_where_the_linear_kernel_is_not(seed: int) -> None:
     errors = {}
     for kernel in ("both", "linear"):
         config = ClgpConfig(dimensions=2, inducing=20, iterations=120, kernel=kernel)
-        state, streams = ascended(table, config, seed, 120)
-        mean = MODEL.draw(state, table, streams).law(slice(None)).mean.mean(axis=1)
+        state, _ = ascended(table, config, seed, 120)
+        mean = MODEL.draw(state, table).law(slice(None)).mean.mean(axis=1)
         errors[kernel] = np.sqrt(np.mean((mean - y)[hidden] ** 2))
     assert errors["both"] < 0.7 * errors["linear"]
 
@@ -385,9 +385,9 @@ def test_tables_of_any_shape_ascend(seed: int, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(seed)
     table = number_table(rng.normal(size=shape))
     config = ClgpConfig(iterations=3)
-    state, streams = ascended(table, config, seed, 3)
+    state, _ = ascended(table, config, seed, 3)
     assert np.isfinite(state.bounds).all()
-    assert MODEL.draw(state, table, streams).law(slice(None)).mean.shape == (shape[0], 16, shape[1])
+    assert MODEL.draw(state, table).law(slice(None)).mean.shape == (shape[0], 16, shape[1])
 
 
 def test_columns_that_say_nothing_do_no_harm(seed: int) -> None:
@@ -397,9 +397,9 @@ def test_columns_that_say_nothing_do_no_harm(seed: int) -> None:
     table = ObservedTable(
         (*kinds, ColumnKind("number")), np.vstack([lower, lower[2:]]), np.vstack([lower, lower[2:]])
     )
-    state, streams = ascended(table, SMALL, seed, 5)
+    state, _ = ascended(table, SMALL, seed, 5)
     assert np.isfinite(state.bounds).all()
-    assert MODEL.draw(state, table, streams).law(slice(None)).mean.shape == (20, 16, 3)
+    assert MODEL.draw(state, table).law(slice(None)).mean.shape == (20, 16, 3)
 
 
 def test_gradients_reach_what_they_are_for(seed: int) -> None:

@@ -83,14 +83,19 @@ class ModelMethod:
         self, table: pa.Table, schema: Schema, data: Data, *, seed: int
     ) -> tuple[Problem, Plan]:
         """Return what is sampled, and for how long."""
+        sampling = self.sampling
+        lasting = (sampling.warmup, sampling.draws, sampling.thin)
+        if MODELS[self.model].kind == "ascent":  # they are for the samplers beside it
+            lasting = (WARMUP, DRAWS, THIN)
+        warmup, draws, thin = lasting
         problem, _, plan = prepare(
             table,
             schema,
             model=self.model,
-            chains=self.sampling.chains,
-            warmup=self.sampling.warmup,
-            draws=self.sampling.draws,
-            thin=self.sampling.thin,
+            chains=sampling.chains,
+            warmup=warmup,
+            draws=draws,
+            thin=thin,
             seed=seed,
             settings=self.settings,
             data=data,

@@ -12,9 +12,9 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.bound import moments
 from glfm_cli.latent.clgp.features import Features, Inducing
+from glfm_cli.latent.clgp.laws import ClgpLaw, spread_normals
 from glfm_cli.latent.clgp.parameters import Places, Shared
 from glfm_cli.latent.clgp.table import KINDS, ColumnKind, Slots
-from glfm_cli.latent.clgp.laws import ClgpLaw, spread_normals
 from glfm_cli.latent.model import take
 
 CANDIDATES = 16  # places of a row in its law

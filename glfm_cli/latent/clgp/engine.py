@@ -79,9 +79,9 @@ class ClgpEngine:
     fold_in = staticmethod(fold_in)
 
     def trace(self, state: ClgpState) -> dict[str, float]:
-        """Return how many dimensions have a part in what columns are."""
+        """Return how many dimensions have a part in what columns are, and `converged`."""
         used = np.sum(relevances(state.shared, state.places) >= LEAST_RELEVANCE)
-        return {"dimensions_used": float(used)}
+        return {"dimensions_used": float(used), "converged": float(self.converged(state))}
 
     def converged(self, state: ClgpState) -> bool:
         """Return whether the bound rose in the last quarter by no more than its noise."""
@@ -96,7 +96,7 @@ class ClgpEngine:
     def warnings(self, state: ClgpState) -> list[str]:
         """Return what a user should know of a finished restart."""
         if not self.converged(state):
-            return ["the bound was still rising; raise --set iterations=N"]
+            return ["the bound of a restart was still rising; raise --set iterations=N"]
         return []
 
     def save(self, state: ClgpState) -> dict[str, Array]:

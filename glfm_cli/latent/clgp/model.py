@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.capabilities import Round
@@ -21,7 +22,7 @@ from glfm_cli.latent.clgp.engine import ClgpEngine
 from glfm_cli.latent.clgp.laws import ClgpLaw
 from glfm_cli.latent.clgp.new_rows import fold_in
 from glfm_cli.latent.clgp.table import ObservedTable
-from glfm_cli.latent.model import Pairs, Progress, Rows, Sizes, Values
+from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values
 from glfm_cli.streams import Streams
 
 ENGINE = ClgpEngine()
@@ -40,15 +41,13 @@ class Clgp:
 
     name = "clgp"
     Config = ClgpConfig
-    sees = "values"
-    kind = "ascent"
+    sees: Sees = "values"
+    kind: Kind = "ascent"
     layouts = frozenset({"dense"})
     takes_weights = False
     n_restarts = 5
 
-    def start(
-        self, values: Values, config: ClgpConfig, streams: Streams, chain: int
-    ) -> ClgpChain:
+    def start(self, values: Values, config: ClgpConfig, streams: Streams, chain: int) -> ClgpChain:
         """Return the state that a chain, a restart, begins with; the first, 0, starts unshaken."""
         table = _table_of(values)
         state = ClgpChain(ENGINE.start(table, config, streams, chain), table)
@@ -122,8 +121,10 @@ class Clgp:
     def weights(
         self, config: ClgpConfig, scores: Mapping[int, float], values: Values
     ) -> list[float]:
-        """Return equal weights."""
-        return [1.0 / len(scores)] * len(scores)
+        """Return the softmax of bounds a row: restarts that were cut short hardly count."""
+        n_rows = max(values.problem.n_rows, 1)
+        weights: list[float] = softmax(np.array(list(scores.values())) / n_rows).tolist()
+        return weights
 
     # Told and kept -----------------------------------------------------------------------------
 
