@@ -18,7 +18,7 @@ from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.inference.sampling import Run
-from glfm_cli.schema import ColumnType
+from glfm_cli.io.frames import table_like
 
 PROBABILITIES = pa.schema(
     {"row": pa.int64(), "column": pa.string(), "level": pa.string(), "probability": pa.float64()}
@@ -63,6 +63,7 @@ class Completion:
     interval: float
     seed: int
     ids: pa.Table  # the id columns, untouched
+    given: Any = None  # the data that were completed, of whichever kind
 
     @property
     def n_completed(self) -> int:
@@ -77,6 +78,12 @@ class Completion:
     def to_table(self) -> pa.Table:
         """Return the completed table."""
         return self.table
+
+    @property
+    def output(self) -> Any:
+        """The completed data, of the kind that was given: a pandas frame for a pandas frame."""
+        filled = {part.encoded.column.name for part in self.columns if part.estimate.size}
+        return table_like(self.table, self.given, filled)
 
     def multiple(self, versions: int) -> Multiple:
         """Return several completed versions of the table, for multiple imputation.
@@ -107,7 +114,7 @@ class Completion:
         rows, column = part.marginal.rows, part.encoded.column
         numeric = part.marginal.probabilities is None
         spread = part.marginal
-        categorical = column.type is ColumnType.CATEGORICAL
+        categorical = column.nominal
         blank = pa.nulls(rows.size, pa.string())
         arrays = [
             pa.array(rows + 1, pa.int64()),

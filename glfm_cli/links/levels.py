@@ -72,6 +72,10 @@ class LevelLink:
             return law.sample(rng)
         return self.sample_levels(law.pick(rng), params, rng)
 
+    def latent_levels(self) -> tuple[int | None, ...]:
+        """Return None: the latent column is of all levels."""
+        return (None,)
+
     def weights(self, x: Array) -> None:
         """Return None: all weights are 1."""
 
