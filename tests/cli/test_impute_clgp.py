@@ -35,7 +35,7 @@ def test_a_table_of_all_types_is_completed_with_intervals(
     cells = tmp_path / "cells.csv"
     said = here("impute", *given, "--cells", cells)
     assert said.status == 0, said.stderr
-    for cell in csv.DictReader(cells.open()):
+    for cell in csv.DictReader(io.StringIO(cells.read_text())):
         if cell["type"] in ("categorical", "ordinal"):
             assert 0.0 < float(cell["probability"]) <= 1.0
         if cell["type"] in ("real", "positive", "count"):

@@ -23,7 +23,7 @@ def kinds_of(links: Sequence[Link], xs: Sequence[Array]) -> tuple[ColumnKind, ..
     Raises
     ------
     SchemaError
-        A column's cells are known to the model neither as numbers nor as levels.
+        There is link noise.
     """
     return tuple(_kind_of(link, x) for link, x in zip(links, xs, strict=True))
 
@@ -56,12 +56,6 @@ def _kind_of(link: Link, x: Array) -> ColumnKind:
             return ColumnKind("ordered", n_levels)
         codes = x[~np.isnan(x)].astype(np.intp)
         return ColumnKind("levels", n_levels, int(np.argmax(np.bincount(codes, minlength=1))))
-    if link.weights(x) is not None:
-        raise SchemaError(
-            "a column of hits among trials is not available in the model 'clgp'",
-            column=link.name,
-            hint="Take --model bsvd.",
-        )
     if getattr(link, "noise", 0.0) > 0.0:
         raise SchemaError(
             "--set link_noise is not available in the model 'clgp': its columns have noise",
