@@ -41,7 +41,8 @@ def complete_with_fit(
     table = read_table(source)
     file = "standard input" if source == "-" else source
     data = fitted.encode(table, unseen=asked.unseen, file=file)
-    check_multiple(asked.files.multiple, asked.estimate, fitted.posterior.n_draws)
+    n_draws = fitted.posterior.n_draws if fitted.posterior.weights is None else None
+    check_multiple(asked.files.multiple, asked.estimate, n_draws)
     asked.files.check(table, data)
     if asked.plot is not None:
         from glfm_cli.plots import check_figure

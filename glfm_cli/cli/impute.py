@@ -200,7 +200,9 @@ def run(
     table = read_table(data)
     file = "standard input" if data == "-" else data
     session = plan_session(table, schema, requested, keeping, file=file)
-    check_multiple(multiple, chosen, session.plan.chains * session.plan.draws)
+    sampled = session.problem.model.kind == "gibbs"
+    n_draws = session.plan.chains * session.plan.draws if sampled else None
+    check_multiple(multiple, chosen, n_draws)
     files.check(table, session.data)
     if plot is not None:
         from glfm_cli.plots import check_figure

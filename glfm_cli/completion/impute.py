@@ -19,11 +19,10 @@ from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.session import SamplingOptions, SaveOptions, plan_session
 from glfm_cli.encoding import Data, decode
 from glfm_cli.errors import UsageError
+from glfm_cli.inference import chains
 from glfm_cli.inference.cell_traces import trace_cells
-from glfm_cli.inference.chain import Problem, start_chain
-from glfm_cli.inference.diagnostics import diagnose
+from glfm_cli.inference.chain import Problem, spans_of
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.inference.posterior import gates
 from glfm_cli.inference.predictive import draw_jointly, nothing, predict
 from glfm_cli.inference.sampling import Observer, Plan, Run
 from glfm_cli.io import read_table
@@ -198,7 +197,7 @@ def complete(
         posterior=posterior,
         run=run,
         traces=traces,
-        diagnostics=diagnose(traces, [name for name in traces if gates(name)]),
+        diagnostics=posterior.diagnose(traces),
         interval=interval,
         seed=seed,
         ids=table.select(list(data.ids)),
@@ -244,7 +243,7 @@ def check_with_fit(fitted: bool, said: Mapping[str, object], unseen: str) -> Non
             )
 
 
-def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> None:
+def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None) -> None:
     """Raise UsageError when several versions of a table cannot be drawn as asked.
 
     Parameters
@@ -253,8 +252,8 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> No
         How many; None asks for nothing.
     estimate : Estimate
         What fills the gaps of a single table.
-    n_draws : int
-        Draws that the run will keep, over all chains.
+    n_draws : int, optional
+        Draws that the run will keep, over all chains; None of an ascent, which keeps laws.
     """
     if versions is None:
         return
@@ -263,7 +262,7 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int) -> No
             f"--multiple fills gaps with joint draws, --estimate {estimate} with something else",
             hint="Leave out --estimate, or take --multiple away.",
         )
-    if versions > n_draws:
+    if n_draws is not None and versions > n_draws:
         raise UsageError(
             f"--multiple {versions} needs a draw for each table, but {n_draws} will be kept",
             hint="Raise --draws or --chains.",
@@ -276,14 +275,14 @@ def estimate_cost(problem: Problem, data: Data, plan: Plan, threads: int) -> dic
     The time is that of a few sweeps of one chain, measured now; early sweeps have few features,
     so that it errs on the low side. The memory is counted from the sizes of state and draws.
     """
-    chain = start_chain(problem, Streams(plan.seed, 0))
+    chain = chains.start(problem, plan.seed, 0)
     began = time.monotonic()
     sweeps = 0
     while sweeps < 5 or (time.monotonic() - began < 1.0 and sweeps < plan.sweeps):
         chain.sweep(adapt=True)
         sweeps += 1
     per_sweep = (time.monotonic() - began) / sweeps
-    n_rows, n_latent = chain.cells.y.shape
+    n_rows, n_latent = problem.n_rows, spans_of(problem.links)[-1][1]
     state = n_rows * (16 * n_latent + len(problem.links))
     draw = problem.model.pack(problem.model.draw(chain.state))
     kept = plan.chains * plan.draws * sum(array.nbytes for array in draw.values())

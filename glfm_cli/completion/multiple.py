@@ -106,9 +106,19 @@ def choose_multiple(
     if versions < 1:
         raise UsageError("--multiple", value=versions, expected="a whole number from 1")
     check_names(table)
+    if posterior.weights is not None:  # what is drawn from each restart of an ascent is its law
+        places = _by_weight(posterior.weights, versions)
+        return Multiple(table, data, posterior, seed, places, ())
     chosen = spread([len(chain) for chain in posterior.chains], versions)
     warnings = _too_short(posterior, diagnostics, versions)
     return Multiple(table, data, posterior, seed, tuple(chosen), warnings)
+
+
+def _by_weight(weights: Sequence[float], n: int) -> tuple[tuple[int, int], ...]:
+    """Return n places (chain, draw) in proportion to the weights of chains of one draw."""
+    ends = np.cumsum(weights)
+    at = np.searchsorted(ends / ends[-1], (np.arange(n) + 0.5) / n)
+    return tuple((int(chain), 0) for chain in at)
 
 
 def check_names(table: pa.Table) -> None:

@@ -54,6 +54,8 @@ def prepare(
     plan = Plan(CHAINS if chains is None else chains, warmup, draws, thin, seed)
     check_plan(plan)
     latent = _model(model)
+    if latent.kind == "ascent":
+        plan = _of_ascent(plan, model)
     configs = apply_settings(
         {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
     )
@@ -79,6 +81,18 @@ def chains_for(data: Data) -> int:
     """
     cells = sum(int(encoded.observed.sum()) for encoded in data.columns)
     return MORE_CHAINS if cells <= FEW_CELLS else CHAINS
+
+
+def _of_ascent(plan: Plan, model: str) -> Plan:
+    """Return the plan of an ascent, when nothing was said that it has no use for."""
+    if (plan.warmup, plan.draws, plan.thin) == (WARMUP, DRAWS, THIN):
+        return Plan.of_ascent(plan.chains, plan.seed)
+    if (plan.warmup, plan.draws) == (0, 1):
+        return plan
+    raise UsageError(
+        f"--warmup, --draws and --thin say how long to sample, and '{model}' is fitted otherwise",
+        hint="Leave them out; --chains says how many restarts there are.",
+    )
 
 
 def check_plan(plan: Plan) -> None:

@@ -329,8 +329,9 @@ def header_to_go_on_with(
 def _extended(header: Header, requested: SamplingOptions, folder: Path) -> Plan:
     """Return the plan of a saved run with the draws that are wanted now."""
     fixed = {"model": header.model, **asdict(header.plan)}
+    free = ("draws", "settings") if header.latent.kind == "gibbs" else ("settings",)
     for name, value in vars(requested).items():
-        if name in ("draws", "settings") or value is None or value == fixed[name]:
+        if name in free or value is None or value == fixed[name]:
             continue
         raise UsageError(
             f"--{name}",

@@ -13,8 +13,7 @@ from glfm_cli.diagnosis.check import REPLICATES, check_columns
 from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.inference.cell_traces import trace_cells
-from glfm_cli.inference.diagnostics import diagnose
-from glfm_cli.inference.posterior import Posterior, gates
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.store import Fit, load_fit
 from glfm_cli.streams import CELLS, CHECKS, Streams
@@ -75,7 +74,7 @@ def diagnose_fit(
         n_rows=fit.n_rows,
         chains=len(posterior.chains),
         draws=posterior.n_draws,
-        diagnostics=diagnose(traces, [name for name in traces if gates(name)]),
+        diagnostics=posterior.diagnose(traces),
         traces=traces,
         labels={name: _label(name, fit) for name in traces},
         checks=checks,

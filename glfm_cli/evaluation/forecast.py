@@ -11,9 +11,9 @@ from statistics import median
 from glfm_cli.evaluation.jobs import Bench, Job
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import hide
-from glfm_cli.inference.chain import start_chain
+from glfm_cli.inference import chains
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.streams import Streams
 
 _TRIAL_SECONDS = 0.5  # of sweeps that are timed for each model
 _LEAST_SWEEPS = 5
@@ -68,7 +68,7 @@ def _time_model(bench: Bench, method: ModelMethod, rate: float) -> float:
     problem, plan = method.prepare(
         bench.table, bench.schema, method.seen(task.data), seed=bench.seed
     )
-    chain = start_chain(problem, Streams(plan.seed, 0))
+    chain = chains.start(problem, plan.seed, 0)
     began = time.monotonic()
     sweeps = 0
     while sweeps < _LEAST_SWEEPS or time.monotonic() - began < _TRIAL_SECONDS:
@@ -82,7 +82,7 @@ def _time_model(bench: Bench, method: ModelMethod, rate: float) -> float:
     n_tried = min(n_draws, _TRIAL_DRAWS)
     draws = (chain.keep(),) * n_tried
     began = time.monotonic()
-    method.answer(Posterior(problem.model, problem.links, chain.spans, (draws,)), task)
+    method.answer(Posterior(problem.model, problem.links, spans_of(problem.links), (draws,)), task)
     scoring = (time.monotonic() - began) * n_draws / n_tried
     sampling = per_sweep * plan.sweeps * turns
     limit = method.sampling.time_limit

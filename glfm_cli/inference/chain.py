@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Draw
-from glfm_cli.latent.model import Cells, Entries, LatentModel, take
+from glfm_cli.latent.model import Cells, Entries, GaussianModel, LatentModel, gaussian, take
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.constants import check_params
 from glfm_cli.links.link import Link, LinkConfig, Params
@@ -64,9 +64,14 @@ class Chain:
     spans: tuple[tuple[int, int], ...]  # per column, its first pseudo-column and one past its last
     done: int = 0  # sweeps made
 
+    @property
+    def model(self) -> GaussianModel:
+        """Return the model."""
+        return gaussian(self.problem.model)
+
     def sweep(self, adapt: bool) -> None:
         """Make one transition of everything; links may tune their proposals when `adapt`."""
-        model = self.problem.model
+        model = self.model
         for d, link in enumerate(self.problem.links):
             self.cells.scale_group[d] = link.scale_group(self.params[d])
         model.update(self.state, self.cells, self.streams)
@@ -84,9 +89,7 @@ class Chain:
         Everything else (eta, scale groups, the models' work space) is filled before it is read.
         """
         arrays = {"sweep": np.array(self.done, dtype=np.int64), "y": self.cells.y}
-        arrays |= {
-            f"latent.{name}": value for name, value in self.problem.model.save(self.state).items()
-        }
+        arrays |= {f"latent.{name}": value for name, value in self.model.save(self.state).items()}
         arrays |= params_out(self.params)
         return arrays | {f"random.{name}": value for name, value in self.streams.save().items()}
 
@@ -101,7 +104,7 @@ class Chain:
             link.update_params(x, eta, self.params[d], rng, adapt)
         for start in range(0, self.problem.n_rows, BLOCK):
             rows = slice(start, start + BLOCK)
-            if self.problem.model.refines:
+            if self.model.refines:
                 self._refine(rows)
             self._augment(rows)
 
@@ -113,11 +116,11 @@ class Chain:
                 rng, part = self.streams.get(column_step(d)), x[rows]
                 at = slice(part.size), slice(*self.spans[d])
                 link.bound(part, self.params[d], y[rows], rng, cells.lower[at], cells.upper[at])
-        self.problem.model.refine(self.state, cells, self.eta, self.streams, rows)
+        self.model.refine(self.state, cells, self.eta, self.streams, rows)
 
     def _augment(self, rows: slice) -> None:
         """Draw the observed y of a block of rows, given eta."""
-        noise = self.problem.model.noise(self.state)
+        noise = self.model.noise(self.state)
         for d, link, x, y in self._columns():
             if not link.known:
                 rng, eta = self.streams.get(column_step(d)), self.eta_of(d)[rows]
@@ -136,7 +139,7 @@ class Chain:
 
     def keep(self) -> Draw:
         """Return the current state as a draw, with its log likelihood traced."""
-        model, state = self.problem.model, self.state
+        model, state = self.model, self.state
         trace = {"log_likelihood": self.log_likelihood(), **model.trace(state)}
         noise = model.noise(state)
         for d, link in enumerate(self.problem.links):
@@ -148,7 +151,7 @@ class Chain:
     def log_likelihood(self) -> float:
         """Return the sum over observed cells of log p(x | Z, B, noise, thresholds)."""
         total = 0.0
-        model = self.problem.model
+        model = self.model
         model.fill_eta(self.state, self.eta)
         for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
             eta = self.eta_of(d)
@@ -200,7 +203,7 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
     n_latent = [link.n_latent for link in links]
     column = np.repeat(np.arange(len(links)), n_latent).astype(np.int32)
     shape = (problem.n_rows, column.size)
-    bounded = (min(block, shape[0]), shape[1]) if problem.model.refines else (0, 0)
+    bounded = (min(block, shape[0]), shape[1]) if gaussian(problem.model).refines else (0, 0)
     return Cells(
         y=np.zeros(shape),
         observed=np.ascontiguousarray(~np.isnan(np.column_stack(problem.xs))).astype(np.uint8),
@@ -255,7 +258,7 @@ def load_chain(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) 
     words = inner(arrays, "random.")
     if words.keys() != {"key", "streams"}:
         raise ValueError("the random state is missing")
-    state = problem.model.load(inner(arrays, "latent."), cells, problem.config)
+    state = gaussian(problem.model).load(inner(arrays, "latent."), cells, problem.config)
     spans, eta = spans_of(problem.links), np.zeros_like(cells.y)
     return Chain(problem, Streams.load(words), cells, params, state, eta, spans, done=sweep)
 
@@ -271,5 +274,5 @@ def start_chain(problem: Problem, streams: Streams, threads: int = 1) -> Chain:
         start, end = spans[d]
         p, y[:, start:end] = link.start(x, streams.get(column_step(d)))
         params.append(p)
-    state = problem.model.start(cells, problem.config, streams)
+    state = gaussian(problem.model).start(cells, problem.config, streams)
     return Chain(problem, streams, cells, tuple(params), state, np.zeros_like(y), spans)

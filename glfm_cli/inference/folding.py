@@ -17,7 +17,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem, empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.latent.model import Cells
+from glfm_cli.latent.model import Cells, Values, gaussian, sees_values
 from glfm_cli.links.link import of_levels
 from glfm_cli.streams import FOLD, Streams
 
@@ -53,10 +53,13 @@ def fold_in(
     KeyboardInterrupt
         At Ctrl-C.
     """
-    starts = _starting_points(problem)
     stop = threading.Event()
+    values = sees_values(problem.model)
+    starts = [] if values else _starting_points(problem)
 
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
+        if values:
+            return lambda: _fold_values(posterior, problem, index, seed, sweeps, stop)
         return lambda: _fold_chain(posterior, problem, index, starts, seed, sweeps, stop)
 
     jobs = [job(index) for index in range(len(posterior.chains))]
@@ -72,6 +75,26 @@ def _starting_points(problem: Problem) -> list[Array]:
     return [link.start(x, rng)[1] for link, x in zip(problem.links, problem.xs, strict=True)]
 
 
+def _fold_values(
+    posterior: Posterior,
+    problem: Problem,
+    index: int,
+    seed: int,
+    sweeps: int,
+    stop: threading.Event,
+) -> tuple[Draw, ...]:
+    model, streams = problem.model, Streams(seed, index)
+    assert sees_values(model)
+    drawn = []
+    for number, draw in enumerate(posterior.chains[index]):
+        if stop.is_set():
+            break
+        values = Values(problem, draw.params)
+        latent = model.fold_in(draw.latent, values, sweeps, streams.get(FOLD, number))
+        drawn.append(replace(draw, latent=latent))
+    return tuple(drawn)
+
+
 def _fold_chain(
     posterior: Posterior,
     problem: Problem,
@@ -81,7 +104,7 @@ def _fold_chain(
     sweeps: int,
     stop: threading.Event,
 ) -> tuple[Draw, ...]:
-    model, streams = posterior.model, Streams(seed, index)
+    model, streams = gaussian(posterior.model), Streams(seed, index)
     cells = empty_cells(problem, block=problem.n_rows)
     drawn = []
     for number, draw in enumerate(posterior.chains[index]):
@@ -102,6 +125,7 @@ def _refill_under(
 ) -> Callable[[Array], None]:
     """Return what draws the observed y of `cells` under one draw given eta, and bounds them."""
     noise = posterior.model.draw_noise(draw.latent)
+    refines = gaussian(posterior.model).refines
     params = [dict(p) for p in draw.params]  # augmenting leaves notes of a sweep in them
 
     def refill(eta: Array) -> None:
@@ -114,7 +138,7 @@ def _refill_under(
                 continue
             mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
             link.augment(x, mean, float(noise[d]), params[d], rng, y)
-            if posterior.model.refines:
+            if refines:
                 lower, upper = cells.lower[:, start:end], cells.upper[:, start:end]
                 link.bound(x, params[d], y, rng, lower, upper)
 

@@ -60,7 +60,8 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
         counts, and columns where one value is common, have none. O(ROWS) cells a column, each
         under every draw.
     """
-    if not problem.link_config.recalibrate or posterior.n_draws < FEWEST_DRAWS:
+    few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
+    if few or not problem.link_config.recalibrate:
         return posterior
     n_rows = problem.n_rows
     rows = np.arange(n_rows)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.inference.diagnostics import Diagnostics, diagnose
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links.link import Link, Params
@@ -37,6 +38,8 @@ class Posterior:
     spans : per column, its first pseudo-column and one past its last
     chains : per chain, its draws in order; chains may differ in length after an interruption
     recalibration : how forecasts that pool the draws are corrected; None leaves them as they are
+    weights : per chain, the weight of its draws together, adding up to 1: those of restarts of an
+        ascent, the best first; None where every draw counts the same
     """
 
     model: LatentModel
@@ -44,6 +47,28 @@ class Posterior:
     spans: tuple[tuple[int, int], ...]
     chains: tuple[tuple[Draw, ...], ...]
     recalibration: Recalibration | None = None
+    weights: tuple[float, ...] | None = None
+
+    @classmethod
+    def of_restarts(
+        cls,
+        model: LatentModel,
+        links: tuple[Link, ...],
+        spans: tuple[tuple[int, int], ...],
+        chains: Sequence[tuple[Draw, ...]],
+    ) -> Posterior:
+        """Return that of an ascent, whose draws trace `weight` and `score`, the best first.
+
+        Raises
+        ------
+        ValueError
+            The weights do not add up to 1.
+        """
+        chains = sorted(chains, key=lambda chain: -chain[0].trace["score"])
+        weights = tuple(chain[0].trace["weight"] for chain in chains)
+        if min(weights) < 0.0 or abs(sum(weights) - 1.0) > 1e-9:
+            raise ValueError("the weights of its draws do not add up to 1")
+        return cls(model, links, spans, tuple(chains), weights=weights)
 
     @property
     def n_draws(self) -> int:
@@ -57,6 +82,28 @@ class Posterior:
             keep = np.linspace(0, len(every) - 1, at_most).round().astype(int)
             every = [every[i] for i in keep]
         yield from every
+
+    def shares(self) -> Array:
+        """Return the weight of every draw, chain by chain, where 1 is that of an average one."""
+        if self.weights is None:
+            return np.ones(self.n_draws)
+        each = [np.full(len(c), w / len(c)) for c, w in zip(self.chains, self.weights, strict=True)]
+        return self.n_draws * np.concatenate(each)
+
+    def choose(self, rng: np.random.Generator) -> Draw:
+        """Return one draw at random, by the weights."""
+        every = list(self.draws())
+        if self.weights is None:
+            return every[int(rng.integers(len(every)))]
+        return every[int(rng.choice(len(every), p=self.shares() / len(every)))]
+
+    def diagnose(self, traces: Mapping[str, Array]) -> Diagnostics:
+        """Return whether the run has converged: by traces (chain, draw), or an ascent's bound."""
+        if self.weights is None:
+            return diagnose(traces, [name for name in traces if gates(name)])
+        found = replace(diagnose(traces, []), n_chains=len(self.chains))
+        best = self.chains[0][0].trace
+        return replace(found, bound_converged=bool(best.get("converged", 0.0)))
 
     def traces(self) -> dict[str, Array]:
         """Return every traced scalar as (chain, draw), cut to the shortest chain from its end."""

@@ -113,12 +113,13 @@ def log_scores(
         The values, or level codes, at those cells.
     """
     scores = {d: np.full(rows.size, -np.inf) for d, rows in cells.items()}
+    shares = posterior.shares()
     pools = {d: _Pool(posterior, d, truth[d]) for d in cells if _is_corrected(posterior, d)}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
         here = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
-        for draw in posterior.draws():
+        for draw, share in zip(posterior.draws(), shares, strict=True):
             law = posterior.model.eta_law(draw.latent, block)
             noise = posterior.model.draw_noise(draw.latent)
             for d, inside in here.items():
@@ -127,10 +128,10 @@ def log_scores(
                     eta, var = component(posterior, d, law, index, c, float(noise[d]))
                     x = truth[d][inside]
                     log_p = posterior.links[d].log_density(x, eta, var, draw.params[d])
-                    log_p = log_p + np.log(law.weight[index, c])
+                    log_p = log_p + np.log(share * law.weight[index, c])
                     scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
                     if d in pools:
-                        weight = law.weight[index, c]
+                        weight = share * law.weight[index, c]
                         pools[d].add(inside, weight, eta, var, draw.params[d])
     logs = {d: score - np.log(posterior.n_draws) for d, score in scores.items()}
     return {d: pools[d].corrected(log_p) if d in pools else log_p for d, log_p in logs.items()}
@@ -155,8 +156,7 @@ def draw_jointly(
         The one to take.
     """
     if draw is None:
-        draws = list(posterior.draws())
-        draw = draws[int(rng.integers(len(draws)))]
+        draw = posterior.choose(rng)
     noise = posterior.model.draw_noise(draw.latent)
     drawn: dict[int, list[Array]] = {d: [] for d in cells}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
@@ -330,13 +330,14 @@ def _predict_block(
     n_draws = posterior.n_draws
     n_kept = min(n_draws, QUANTILE_DRAWS) if at and numeric_quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
+    shares = posterior.shares()
     for t, draw in enumerate(posterior.draws()):
         law = posterior.model.eta_law(draw.latent, block)
         noise = posterior.model.draw_noise(draw.latent)
         for d, rows in cells.items():
             index = rows - block.start
             for c in range(law.weight.shape[1]):
-                weight = law.weight[index, c]
+                weight = shares[t] * law.weight[index, c]
                 eta, var = component(posterior, d, law, index, c, float(noise[d]))
                 if d in levels:
                     levels[d].add(weight, eta, var, draw.params[d])

@@ -1,19 +1,25 @@
-"""What a latent model is: the law of eta behind weighted Gaussian cells.
+"""What a latent model is: the law of the latent numbers behind a table's cells.
 
-A latent model knows nothing of column types, files or commands. It sees pseudo-observations
-(`Cells`), and answers with the law of their means (`EtaLaw`).
+A latent model knows nothing of column types, files or commands. It says what it sees: Gaussian
+pseudo-observations (`Cells`), which the driver draws with the links, or the values themselves
+(`Values`); and what one step of it is: a sweep of a Gibbs sampler, or an iteration of an ascent,
+which raises a bound. It answers with the law of eta (`EtaLaw`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.links.link import Params
 from glfm_cli.streams import Streams
+
+Sees = Literal["gaussian", "values"]
+Kind = Literal["gibbs", "ascent"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,33 @@ class Cells:
         return int(np.searchsorted(self.column, d)), int(np.searchsorted(self.column, d, "right"))
 
 
+@dataclass
+class Values:
+    """Everything that a latent model which sees values is given of a table.
+
+    problem : the `Problem`: observations, their columns `xs`, layout, weights and configuration
+    params : per column the observation's parameters; the model may change them in place
+    tolerance : times which the model's tolerance an ascent may end with, see `Round`
+    threads : that one chain may use; nothing drawn depends on it
+    """
+
+    problem: Any
+    params: tuple[Params, ...]
+    tolerance: float = 1.0
+    threads: int = 1
+
+
+class Progress(NamedTuple):
+    """What a step has reached.
+
+    bound : of an ascent, the bound after it; None where it has none that is new
+    done : whether an ascent has converged
+    """
+
+    bound: float | None = None
+    done: bool = False
+
+
 class EtaLaw(NamedTuple):
     """The law of eta of some rows under one draw: a normal mixture of C components.
 
@@ -92,10 +125,9 @@ class Sizes(NamedTuple):
 
 
 class LatentModel(Protocol):
-    """A model of eta, driven by glfm_cli.inference.sampling.
+    """What every latent model has; `glfm_cli.inference.sampling` drives it.
 
-    `update` draws everything that integrates weights, missing pseudo-observations and noise, the
-    weights last; then the links refill observed cells; then `finish` draws hyperparameters.
+    Every model is a `GaussianModel` or a `ValueModel`, as `sees` says.
     """
 
     @property
@@ -107,12 +139,61 @@ class LatentModel(Protocol):
         """Return the frozen configuration class; each field with default and meaning."""
 
     @property
-    def accepts(self) -> frozenset[str]:
-        """Return which cells the model takes, of {"dense", "sparse", "weights"}."""
+    def sees(self) -> Sees:
+        """Return whether it sees Gaussian pseudo-observations, or the values of cells."""
 
     @property
-    def inference(self) -> str:
-        """Return "gibbs" or "variational"."""
+    def kind(self) -> Kind:
+        """Return whether a step is a sweep of a sampler, or an iteration of an ascent."""
+
+    @property
+    def layouts(self) -> frozenset[str]:
+        """Return the layouts of cells that it takes, of {"dense", "sparse"}."""
+
+    @property
+    def takes_weights(self) -> bool:
+        """Return whether cells may have weights."""
+
+    def trace(self, state: Any) -> dict[str, float]:
+        """Return label-invariant scalars that describe the state."""
+
+    def draw(self, state: Any) -> Any:
+        """Return a snapshot that later updates leave alone."""
+
+    def draw_noise(self, draw: Any) -> Array:
+        """Return the noise variances (D,) of a snapshot."""
+
+    def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
+        """Return the law of eta of a run of rows under one draw."""
+
+    def sample_eta(self, draw: Any, rows: slice | Array, rng: np.random.Generator) -> Array:
+        """Return one draw (n, S) of eta, joint within a row."""
+
+    def warnings(self, state: Any) -> list[str]:
+        """Return what a user should know of a finished chain."""
+
+    def save(self, state: Any) -> dict[str, Array]:
+        """Return everything that the next step depends on, besides `Cells.y`, as named arrays.
+
+        The arrays may share memory with the state; they are uint8, int32, int64, uint64 or float64.
+        """
+
+    def pack(self, draw: Any) -> dict[str, Array]:
+        """Return a snapshot as named arrays, of the kinds that `save` may use."""
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> Any:
+        """Return the snapshot that `pack` was given; it may share the arrays' memory.
+
+        Raises ValueError, with a phrase that says why, when the arrays are no such snapshot.
+        """
+
+
+class GaussianModel(LatentModel, Protocol):
+    """A model of eta behind weighted Gaussian cells, seen through links.
+
+    `update` draws everything that integrates weights, missing pseudo-observations and noise, the
+    weights last; then the links refill observed cells; then `finish` draws hyperparameters.
+    """
 
     @property
     def refines(self) -> bool:
@@ -146,21 +227,6 @@ class LatentModel(Protocol):
     def finish(self, state: Any, streams: Streams) -> None:
         """Draw the hyperparameters, in place."""
 
-    def trace(self, state: Any) -> dict[str, float]:
-        """Return label-invariant scalars that describe the state."""
-
-    def draw(self, state: Any) -> Any:
-        """Return a snapshot that later updates leave alone."""
-
-    def draw_noise(self, draw: Any) -> Array:
-        """Return the noise variances (D,) of a snapshot."""
-
-    def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
-        """Return the law of eta of a run of rows under one draw."""
-
-    def sample_eta(self, draw: Any, rows: slice | Array, rng: np.random.Generator) -> Array:
-        """Return one draw (n, S) of eta, joint within a row."""
-
     def fold_in(
         self,
         draw: Any,
@@ -180,29 +246,46 @@ class LatentModel(Protocol):
         each of C given eta (C, S), as (m, C): for a good start.
         """
 
-    def warnings(self, state: Any) -> list[str]:
-        """Return what a user should know of a finished chain."""
-
-    def save(self, state: Any) -> dict[str, Array]:
-        """Return everything that the next update depends on, besides `Cells.y`, as named arrays.
-
-        The arrays may share memory with the state; they are uint8, int32, int64, uint64 or float64.
-        """
-
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: Any) -> Any:
         """Return the state that `save` was given: what follows is the same, bit for bit.
 
         Raises ValueError, with a phrase that says why, when the arrays are no state of this table.
         """
 
-    def pack(self, draw: Any) -> dict[str, Array]:
-        """Return a snapshot as named arrays, of the kinds that `save` may use."""
 
-    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> Any:
-        """Return the snapshot that `pack` was given; it may share the arrays' memory.
+class ValueModel(LatentModel, Protocol):
+    """A model that sees the values of cells; the log likelihood, if it has one, is its to trace."""
 
-        Raises ValueError, with a phrase that says why, when the arrays are no such snapshot.
+    def start(self, values: Values, config: Any, streams: Streams, chain: int) -> Any:
+        """Return the state that chain number `chain` begins with."""
+
+    def step(self, state: Any, values: Values, streams: Streams, adapt: bool) -> Progress:
+        """Make one sweep or one iteration, in place; a sampler may tune itself when `adapt`."""
+
+    def fold_in(self, draw: Any, values: Values, sweeps: int, rng: np.random.Generator) -> Any:
+        """Return a snapshot of new rows, given everything that a draw's rows share.
+
+        A sampler makes up to `sweeps` inner sweeps, which leave the rows' exact conditional
+        invariant; an ascent has no use for them.
         """
+
+    def load(self, arrays: Mapping[str, Array], values: Values, config: Any) -> Any:
+        """Return the state that `save` was given: what follows is the same, bit for bit.
+
+        Raises ValueError, with a phrase that says why, when the arrays are no state of this table.
+        """
+
+
+def sees_values(model: LatentModel) -> TypeGuard[ValueModel]:
+    """Return whether a model sees values."""
+    return model.sees == "values"
+
+
+def gaussian(model: LatentModel) -> GaussianModel:
+    """Return a model that sees Gaussian cells as such; TypeError when it does not."""
+    if model.sees != "gaussian":
+        raise TypeError(f"the model '{model.name}' sees values")
+    return model  # type: ignore[return-value]
 
 
 def take(

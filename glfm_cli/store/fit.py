@@ -11,7 +11,7 @@ from typing import Any
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import spans_of
-from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links.link import Link, LinkConfig
@@ -148,18 +148,35 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         header=header,
         columns=columns,
         links=links,
-        posterior=Posterior(header.latent, links, spans_of(links), kept, header.recalibration),
+        posterior=_posterior(header, links, kept, folder),
         data=read_data(folder, header, columns) if header.has_data and not header.matrix else None,
         matrix=None
         if header.matrix is None
         else read_matrix(folder, header.matrix, header.n_rows, header.has_data),
         extents=extents,
-        notes=_notes(header.plan, extents),
+        notes=_notes(header, extents),
     )
 
 
-def _notes(plan: Plan, extents: Sequence[Extent]) -> tuple[str, ...]:
-    notes = []
+def _posterior(
+    header: Header, links: tuple[Link, ...], chains: tuple[tuple[Draw, ...], ...], folder: Path
+) -> Posterior:
+    if header.latent.kind == "gibbs":
+        return Posterior(header.latent, links, spans_of(links), chains, header.recalibration)
+    try:
+        return Posterior.of_restarts(header.latent, links, spans_of(links), chains)
+    except (ValueError, KeyError) as error:
+        raise StoreError(
+            f"cannot be used: {error}",
+            file=str(folder),
+            hint=f"Go on with `glfm impute ... --resume {folder}`.",
+        ) from None
+
+
+def _notes(header: Header, extents: Sequence[Extent]) -> tuple[str, ...]:
+    plan, notes = header.plan, []
+    if header.latent.kind == "ascent":
+        return ()
     kept = sum(extent.draws > 0 for extent in extents)
     if kept < len(extents):
         notes.append(f"only {kept} of {len(extents)} chains kept draws; only they count")

@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import StoreError
-from glfm_cli.inference.chain import Chain, check_all_params, inner, spans_of
+from glfm_cli.inference.chain import check_all_params, inner, spans_of
+from glfm_cli.inference.chains import AnyChain
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import LatentModel, Sizes, take
 from glfm_cli.links.link import Link, Params
@@ -135,7 +136,7 @@ class Names:
         twice = len({one[:2] for one in params}) < len(params) or len(set(trace)) < len(trace)
         if not sound or twice or not all(isinstance(name, str) for name in trace):
             raise wrong
-        if "log_likelihood" not in trace:
+        if "log_likelihood" not in trace and "bound" not in trace:
             raise ValueError("it does not trace the log likelihood")
         return cls(params, trace)
 
@@ -245,7 +246,7 @@ class FolderLog:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def check(self, load: Callable[[Mapping[str, Array]], Chain]) -> Extent:
+    def check(self, load: Callable[[Mapping[str, Array]], AnyChain]) -> Extent:
         """Return how far the chain has come; raise StoreError unless it can be gone on with."""
         found = read_state(self._folder, self._index)
         if found is None:
@@ -258,8 +259,8 @@ class FolderLog:
         return extent
 
     def _load(
-        self, load: Callable[[Mapping[str, Array]], Chain], arrays: Mapping[str, Array]
-    ) -> Chain:
+        self, load: Callable[[Mapping[str, Array]], AnyChain], arrays: Mapping[str, Array]
+    ) -> AnyChain:
         try:
             if not np.array_equal(arrays.get("random.key", np.empty(0)), self._key):
                 raise ValueError("its random state is not that of this seed and chain")
@@ -267,7 +268,7 @@ class FolderLog:
         except ValueError as error:
             raise broken(self._folder, state_name(self._index), error) from None
 
-    def resume(self, load: Callable[[Mapping[str, Array]], Chain]) -> Chain | None:
+    def resume(self, load: Callable[[Mapping[str, Array]], AnyChain]) -> AnyChain | None:
         """Return the chain saved last, after cutting off what the stream has beyond it."""
         name = draws_name(self._index)
         found = read_state(self._folder, self._index)
@@ -321,6 +322,14 @@ class FolderLog:
         now = time.monotonic()
         pause = max(self._every, (now - began) / SHARE) if self._every else 0.0
         self._next = now + pause
+
+    def forget(self, arrays: Mapping[str, Array]) -> None:
+        """Save the state as one that no draw leads to, then cut all draws off."""
+        self._extent, self._schema = Extent(), None
+        self.save(arrays)
+        with writing(self._folder / draws_name(self._index)):
+            os.ftruncate(self._descriptor, 0)
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
 
     def draws(self) -> tuple[Draw, ...]:
         """Return every draw; their arrays stay on disk."""

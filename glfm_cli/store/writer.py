@@ -15,7 +15,8 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import OutputError, StoreError
-from glfm_cli.inference.chain import Problem, load_chain
+from glfm_cli.inference import chains
+from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.links.constants import constants_of
@@ -145,7 +146,7 @@ class Store:
         StoreError
             A state or a stream of draws is broken, or not of this problem and seed.
         """
-        load = partial(load_chain, problem)
+        load = partial(chains.load, problem)
         return tuple(self.chain(i).check(load) for i in range(self.header.plan.chains))
 
     def plan_for(self, plan: Plan) -> None:

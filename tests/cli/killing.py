@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from glfm_cli.cli import app
@@ -17,7 +19,9 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["glfm_cli.cli.impute", "glfm_cli.completion", "killing"])
 
 
-def _run(arguments: list[str], folder: str, said: str) -> None:
+def _run(arguments: list[str], folder: str, said: str, toys: tuple[str, ...]) -> None:
+    for toy in toys:
+        importlib.import_module(toy).register()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     with open(said, "w", encoding="utf-8") as stderr:
@@ -26,11 +30,14 @@ def _run(arguments: list[str], folder: str, said: str) -> None:
 
 
 class Command:
-    """A command line in a process of its own, started at once."""
+    """A command line in a process of its own, started at once.
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    toys : modules whose `register` is called first
+    """
+
+    def __init__(self, folder: Path, *arguments: str, toys: tuple[str, ...] = ()) -> None:
         self._said = folder / "stderr.txt"
-        target = (list(arguments), str(folder), str(self._said))
+        target = (list(arguments), str(folder), str(self._said), toys)
         self._process = _FORKS.Process(target=_run, args=target, daemon=True)
         self._process.start()
 
@@ -58,8 +65,12 @@ class Command:
 
     def wait_for(self, path: Path, seconds: float = 60) -> None:
         """Wait until a file is there."""
+        self.wait_until(path.exists, seconds)
+
+    def wait_until(self, happened: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until something has happened while the process runs."""
         deadline = time.monotonic() + seconds
-        while not path.exists():
+        while not happened():
             assert time.monotonic() < deadline, self.stderr
             assert self._process.exitcode is None, self.stderr
             time.sleep(0.002)

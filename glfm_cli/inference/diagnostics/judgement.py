@@ -103,11 +103,14 @@ class Diagnostics:
     quantities : tuple of QuantityDiagnostics
     n_chains, n_draws : int
         Chains, and the draws of each that were compared.
+    bound_converged : bool or None
+        Of an ascent, whether the bound of its best restart had stopped rising, which alone decides.
     """
 
     quantities: tuple[QuantityDiagnostics, ...]
     n_chains: int
     n_draws: int
+    bound_converged: bool | None = None
 
     def __getitem__(self, name: str) -> QuantityDiagnostics:
         for quantity in self.quantities:
@@ -129,6 +132,8 @@ class Diagnostics:
         `gating(name)` replaces the choice made in `diagnose`. False when none is watched:
         nothing was shown.
         """
+        if self.bound_converged is not None:
+            return self.bound_converged
         watched = self._watched(gating)
         return bool(watched) and all(q.converged(rhat, ess) for q in watched)
 
@@ -138,6 +143,13 @@ class Diagnostics:
 
     def summary(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> str:
         """Return one or two sentences for the user: converged or not, and by what."""
+        if self.bound_converged is not None:
+            best = f"the bound of the best of {self.n_chains} restarts"
+            return (
+                f"Converged: {best} had stopped rising."
+                if self.bound_converged
+                else f"Not converged: {best} was still rising."
+            )
         watched = self._watched(None)
         worst = self.worst(rhat, ess)
         if worst is None:

@@ -60,7 +60,7 @@ from glfm_cli.latent.bsvd.row_noise import (
     MOST,
     draw_noise_of_rows,
 )
-from glfm_cli.latent.model import Cells, EtaLaw, Sizes, take
+from glfm_cli.latent.model import Cells, EtaLaw, Kind, Sees, Sizes, take
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
 COMPONENTS = 10  # that a chain of a table starts with
@@ -72,8 +72,10 @@ class Bsvd:
 
     name = "bsvd"
     Config = BsvdConfig
-    accepts = frozenset({"dense", "sparse", "weights"})
-    inference = "gibbs"
+    sees: Sees = "gaussian"
+    kind: Kind = "gibbs"
+    layouts = frozenset({"dense", "sparse"})
+    takes_weights = True
     refines = False
 
     def start(self, cells: Cells, config: BsvdConfig, streams: Streams) -> BsvdState:

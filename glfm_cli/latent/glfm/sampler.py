@@ -41,7 +41,7 @@ from glfm_cli.latent.glfm.state import (
     GlfmState,
     with_work_space,
 )
-from glfm_cli.latent.model import Cells, EtaLaw, Sizes, take
+from glfm_cli.latent.model import Cells, EtaLaw, Kind, Sees, Sizes, take
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
 CANDIDATES = 256  # fitted rows whose bits a new row may start with
@@ -54,8 +54,10 @@ class Glfm:
 
     name = "glfm"
     Config = GlfmConfig
-    accepts = frozenset({"dense"})
-    inference = "gibbs"
+    sees: Sees = "gaussian"
+    kind: Kind = "gibbs"
+    layouts = frozenset({"dense"})
+    takes_weights = False
     refines = True
 
     def start(self, cells: Cells, config: GlfmConfig, streams: Streams) -> GlfmState:

@@ -22,7 +22,7 @@ import numpy as np
 from glfm_cli._kernels._mixture import fill_law, place_rows
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.model import Cells, EtaLaw, Sizes, take
+from glfm_cli.latent.model import Cells, EtaLaw, Kind, Sees, Sizes, take
 from glfm_cli.settings import require
 from glfm_cli.streams import HYPER, ROWS, START, WEIGHTS, Streams
 
@@ -116,8 +116,10 @@ class Mixture:
 
     name = "mixture"
     Config = MixtureConfig
-    accepts = frozenset({"dense"})
-    inference = "gibbs"
+    sees: Sees = "gaussian"
+    kind: Kind = "gibbs"
+    layouts = frozenset({"dense"})
+    takes_weights = False
     refines = False
 
     def start(self, cells: Cells, config: MixtureConfig, streams: Streams) -> MixtureState:
