@@ -11,7 +11,8 @@ import typer
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console
 from glfm_cli.cli.progress import FitProgress
-from glfm_cli.cli.report import counted, ending
+from glfm_cli.cli.report import ending
+from glfm_cli.errors import counted
 
 if TYPE_CHECKING:
     from glfm_cli.classification import Classification
