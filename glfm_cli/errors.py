@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class GlfmError(Exception):
     """An error of the user's making, or one that the user can mend.
@@ -73,6 +75,26 @@ class TableError(GlfmError):
 
 class OutputError(GlfmError):
     """A result cannot be written where it was asked for."""
+
+
+class WriteError(OutputError):
+    """The system failed while a result was written: a full disk, a broken device."""
+
+    exit_status = 1
+
+
+def write_error(
+    error: OSError, problem: str, *, file: str | None = None, hint: str | None = None
+) -> OutputError:
+    """Return what the system's refusal to write is: the user's to mend, or a failure (status 1)."""
+    kind = OutputError if error.errno in _MENDABLE else WriteError
+    return kind(problem, file=file, hint=hint)
+
+
+_MENDABLE = {
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),
+}
 
 
 class NumericalError(GlfmError):

@@ -478,8 +478,9 @@ def test_folders_without_permission_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_said() -> None:
-    with pytest.raises(OutputError, match="the disk is full"):
+    with pytest.raises(OutputError, match="the disk is full") as caught:
         write_table(pa.table({"a": ["x" * 100_000]}), "/dev/full", format="csv")
+    assert caught.value.exit_status == 1
 
 
 def test_devices_are_written_not_replaced() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from glfm_cli import GlfmError, impute_matrix
+from glfm_cli import GlfmError, impute
 from glfm_cli.completion.matrix import missingness
 from glfm_cli.completion.matrix.missingness import missingness_features
 from glfm_cli.completion.matrix.pairs import unobserved

@@ -43,7 +43,7 @@ from glfm_cli.latent.model import take
 from glfm_cli.links.constants import constants_of, link_from
 from glfm_cli.links.link import LinkConfig, of_numbers
 from glfm_cli.schema import Column, ColumnType, Role, Schema
-from glfm_cli.store import check_folder, check_free, versions
+from glfm_cli.store import check_folder, new_folder, versions
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import HEADER, TYPES, map_file, read_small, replace_file
 
@@ -77,9 +77,6 @@ def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
     OutputError
         The folder is there already, or cannot be written.
     """
-    path = Path(folder)
-    check_free(path)
-    path.mkdir()
     numbers = to_stream(_numbers_out(trained))
     types = trained.schema.to_yaml().encode()
     used = set(trained.classifier.columns)
@@ -97,10 +94,11 @@ def save_trained(trained: Trained, folder: str | os.PathLike[str]) -> None:
         "types_sha256": hashlib.sha256(types).hexdigest(),
         "numbers_sha256": hashlib.sha256(numbers).hexdigest(),
     }  # fmt: skip
-    replace_file(path, TYPES, [types])
-    replace_file(path, NUMBERS, [numbers])
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    replace_file(path, HEADER, [text.encode()])
+    with new_folder(Path(folder)) as path:
+        replace_file(path, TYPES, [types])
+        replace_file(path, NUMBERS, [numbers])
+        replace_file(path, HEADER, [text.encode()])
 
 
 def load_trained(folder: str | os.PathLike[str]) -> Trained:

@@ -21,6 +21,7 @@ from typer.main import get_command
 from glfm_cli import __version__
 from glfm_cli.cli import classify, diagnose, evaluate, explore, impute, suggest, types
 from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.cli.signals import run_until_signalled
 from glfm_cli.errors import GlfmError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -140,4 +141,4 @@ def main() -> None:
         # Names and levels may hold any letter, whatever the terminal's own encoding.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.exit(run(sys.argv[1:], Console()))
+    sys.exit(run_until_signalled(partial(run, sys.argv[1:], Console())))

@@ -147,7 +147,7 @@ def run(
     from glfm_cli.classification import Predictions, classify, classify_rows
     from glfm_cli.cli.classify_files import TaskFiles
     from glfm_cli.cli.outputs import check_outputs
-    from glfm_cli.completion.new_rows import check_unseen
+    from glfm_cli.completion.requests import check_unseen
     from glfm_cli.errors import UsageError
     from glfm_cli.io import check_target, check_writable, write_table
     from glfm_cli.settings import parse_assignments

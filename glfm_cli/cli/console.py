@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TextIO
@@ -65,6 +66,7 @@ class Console:
         self.error(error.message(), error.hint)
 
     def _say(self, text: str) -> None:
-        # One write: other processes that write to the same terminal cannot come between.
-        self.stderr.write(" ".join(text.split()) + "\n")
-        self.stderr.flush()
+        with suppress(OSError, ValueError):  # nobody listens any more: the work goes on
+            # One write: other processes that write to the same terminal cannot come between.
+            self.stderr.write(" ".join(text.split()) + "\n")
+            self.stderr.flush()

@@ -22,8 +22,8 @@ Estimate = Annotated[
     typer.Option(
         "--estimate",
         metavar="auto|mean|median|mode|draw",
-        help="What fills a missing cell. auto: the mean (real, positive), the rounded mean (count), the "
-        "median (ordinal), the mode (categorical). draw: one joint draw of all.",
+        help="What fills a missing cell. auto: the mean (real, positive), the rounded mean "
+        "(count), the median (ordinal), the mode (categorical). draw: one joint draw of all.",
     ),
 ]
 Cells = Annotated[
@@ -115,8 +115,8 @@ def run(
     )
     dry_run = ctx.params["dry_run"]
     on_stdout = ["--json"] * as_json + ["the table"] * (output is None)
-    outputs = {name: Path(path) for name, path in files.by_option().items()}
-    outputs |= {"--output": output, "--record": record}
+    outputs: dict[str, Path | None] = {name: Path(path) for name, path in files.by_option().items()}
+    outputs |= {"--output": output, "--record": record, "--save": ctx.params["save"]}
     check_outputs(options.inputs_of(ctx), outputs, [] if dry_run else on_stdout)
     if plot is not None:
         from glfm_cli.plots import check_figure

@@ -351,7 +351,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
 
 
 def inputs_of(ctx: typer.Context) -> dict[str, str | Path | None]:
-    """Return the files that a command reads, by what they are; those that were not given as None."""
+    """Return the files that a command reads, by what they are; None where one was not given."""
     names = {"data": "the table itself", "types": "the types file"}
     names |= {n: f"--{n.replace('_', '-')}" for n in ("pairs", "cost", *list(FEATURES)[:4])}
     return {what: ctx.params[name] for name, what in names.items() if name in ctx.params}

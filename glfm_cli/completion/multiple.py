@@ -107,11 +107,11 @@ def choose_multiple(
         raise UsageError("--multiple", value=versions, expected="a whole number from 1")
     check_names(table)
     if posterior.weights is not None:  # what is drawn from each restart of an ascent is its law
-        places = _by_weight(posterior.weights, versions)
-        return Multiple(table, data, posterior, seed, places, ())
-    chosen = spread([len(chain) for chain in posterior.chains], versions)
+        chosen = _by_weight(posterior.weights, versions)
+        return Multiple(table, data, posterior, seed, chosen, ())
+    places = spread([len(chain) for chain in posterior.chains], versions)
     warnings = _too_short(posterior, diagnostics, versions)
-    return Multiple(table, data, posterior, seed, tuple(chosen), warnings)
+    return Multiple(table, data, posterior, seed, tuple(places), warnings)
 
 
 def _by_weight(weights: Sequence[float], n: int) -> tuple[tuple[int, int], ...]:

@@ -56,7 +56,7 @@ class Fitted:
         """Return that of a loaded fit."""
         return cls(
             schema=fit.schema,
-            columns=learnt(fit.columns, fit.levels, fit.links),
+            columns=() if fit.matrix else learnt(fit.columns, fit.levels, fit.links),
             posterior=fit.posterior,
             config=fit.config,
             link_config=fit.link_config,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -11,21 +12,20 @@ import numpy as np
 from glfm_cli.completion import (
     Completion,
     Fitted,
-    SamplingOptions,
-    SaveOptions,
     as_schema,
-    check_request,
+    check_estimate,
     complete,
     plan_session,
 )
 from glfm_cli.completion.estimates import Estimate
-from glfm_cli.completion.impute import INTERVAL
-from glfm_cli.completion.new_rows import Unseen
+from glfm_cli.completion.requests import INTERVAL, Unseen
+from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import frame_like, is_frame, table_of
+from glfm_cli.options import Sampling, Saving
 from glfm_cli.schema import Schema
 
 Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
@@ -92,15 +92,14 @@ class GlfmImputer(WithParameters):
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Sample the model of a table; `y` is not used."""
-        check_request(self.estimate, INTERVAL, self.threads, None)
+        check_estimate(self.estimate, INTERVAL)
         table = table_of(X)
         schema = guess_schema(table).schema if self.types is None else as_schema(self.types)
-        requested = SamplingOptions(
-            self.model, self.chains, self.warmup, self.draws, self.thin, self.seed, self.settings
-        )
-        session = plan_session(table, schema, requested, SaveOptions())
+        options = {field.name: getattr(self, field.name, None) for field in fields(Sampling)}
+        session = plan_session(table, schema, Sampling(**options), Saving())
         workers = self._workers()
-        run = session.sample(threads=workers)
+        run = session.sample()
+        assert isinstance(session.data, Data)
         seed = session.plan.seed
         self._fitted = Fitted.of_run(schema, session.data, session.problem, run.posterior, seed)
         self.completion_ = complete(
@@ -127,6 +126,7 @@ class GlfmImputer(WithParameters):
             raise UsageError("this GlfmImputer is not fitted yet", hint="Call `fit` first.")
         table, fitted = table_of(X), self._fitted
         data = fitted.encode(table, unseen=self.unseen)
+        assert isinstance(data, Data)
         workers = self._workers()
         run = fitted.run(data, seed=fitted.seed, threads=workers)
         done = complete(run, data, table, seed=fitted.seed, estimate=self.estimate, threads=workers)

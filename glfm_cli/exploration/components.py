@@ -28,7 +28,8 @@ from glfm_cli.links.link import Link, of_numbers
 def describe_components(run: Run, job: Job, request: Request) -> MatrixExploration:
     """Return what the draws of a run say of the structure of a table, or of a matrix."""
     posterior, draws, data = run.posterior, model_parts(run.posterior), job.data
-    direction, notes = None, ()
+    direction = None
+    notes: tuple[str, ...] = ()
     covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     if isinstance(data, Data):
         columns, direction = _latent_columns(data.columns, posterior.links)

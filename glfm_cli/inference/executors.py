@@ -130,7 +130,7 @@ def run_in_processes(
             for i, item in enumerate(items):
                 on_result(i, function(context, item))
         return
-    thread_pool = [Worker(function, context) for _ in range(min(workers, len(items)))]
+    crew = [Worker(function, context) for _ in range(min(workers, len(items)))]
     waiting = list(enumerate(items))[::-1]
     answers: queue.SimpleQueue[tuple[int, Result | BaseException]] = queue.SimpleQueue()
 
@@ -146,9 +146,7 @@ def run_in_processes(
                 answers.put((i, error))
                 return
 
-    threads = [
-        threading.Thread(target=keep_busy, args=(worker,), daemon=True) for worker in thread_pool
-    ]
+    threads = [threading.Thread(target=keep_busy, args=(worker,), daemon=True) for worker in crew]
     try:
         for thread in threads:
             thread.start()
@@ -159,7 +157,7 @@ def run_in_processes(
             on_result(i, answer)
     finally:
         waiting.clear()
-        for worker in thread_pool:
+        for worker in crew:
             worker.end()
         for thread in threads:
             thread.join()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from glfm_cli.errors import OutputError, TableError
+from glfm_cli.errors import OutputError, TableError, write_error
 
 PathLike = str | os.PathLike[str]
 
@@ -90,8 +90,8 @@ def atomic_write(path: PathLike, mode: str = "wb", encoding: str = "utf-8") -> I
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(
-            _reason(error, writing=True), file=str(path), hint=_hint(error)
+        raise write_error(
+            error, _reason(error, writing=True), file=str(path), hint=_hint(error)
         ) from error
 
 
@@ -104,8 +104,8 @@ def check_writable(path: PathLike) -> None:
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             probe.unlink()
     except OSError as error:
-        raise OutputError(
-            _reason(error, writing=True), file=str(path), hint=_hint(error)
+        raise write_error(
+            error, _reason(error, writing=True), file=str(path), hint=_hint(error)
         ) from error
 
 
@@ -157,8 +157,8 @@ def write_stdout(blocks: Iterator[bytes]) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(
-            _reason(error, writing=True), file="standard output", hint=_hint(error)
+        raise write_error(
+            error, _reason(error, writing=True), file="standard output", hint=_hint(error)
         ) from error
 
 

@@ -14,6 +14,7 @@ a `Fit`; a run writes through a `Store`. docs/saving.md describes the files.
 
 from __future__ import annotations
 
+from glfm_cli.store.drafts import check_free, new_folder
 from glfm_cli.store.fit import Fit, load_fit
 from glfm_cli.store.folder import check_folder
 from glfm_cli.store.header import (
@@ -34,7 +35,7 @@ from glfm_cli.store.matrix import (
     hash_of_matrix,
     matrix_arrays,
 )
-from glfm_cli.store.writer import Store, check_free, discard
+from glfm_cli.store.writer import Store, discard
 
 __all__ = [
     "EVERY",
@@ -56,6 +57,7 @@ __all__ = [
     "hash_of_types",
     "load_fit",
     "matrix_arrays",
+    "new_folder",
     "read_header",
     "versions",
 ]

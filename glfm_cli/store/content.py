@@ -76,7 +76,10 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
                 np.unpackbits(take(arrays, f"{d}.{name}", np.uint8, packed), count=n_rows) == 1
                 for name in ("observed", "wanted")
             )
-            x = np.where(observed, take(arrays, f"{d}.x", np.float64, (n_rows,)), np.nan)
+            x = take(arrays, f"{d}.x", np.float64, (n_rows,))
+            if modelled.levels:
+                _check_codes(x, len(modelled.levels), column.name)
+            x = np.where(observed, x, np.nan)
             for array in (x, observed, requested):
                 array.setflags(write=False)
             part = EncodedColumn(column, modelled.index, x, observed, requested, modelled.levels)
@@ -90,3 +93,9 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
             file=str(folder / DATA),
         )
     return data
+
+
+def _check_codes(x: Array, n_levels: int, name: str) -> None:
+    """Raise ValueError unless these are codes of levels, which index arrays later."""
+    if np.any((x < 0) | (x >= n_levels) | (x != np.floor(x))):
+        raise ValueError(f"column '{name}' has a code that is no level's")

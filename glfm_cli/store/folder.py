@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from glfm_cli.errors import OutputError, StoreError
+from glfm_cli.errors import StoreError, write_error
 
 HEADER, TYPES, LINKS, DATA, LOCK = "run.json", "types.yaml", "links.arrow", "data.arrow", "lock"
 MATRIX = "matrix.arrow"
 _KNOWN = re.compile(
-    r"(run\.json|types\.yaml|(links|data|matrix)\.arrow|lock|chain-\d+\.\w+\.arrow)"
+    r"(run\.json|types\.yaml|(links|data|matrix|fit)\.arrow|lock|chain-\d+\.\w+\.arrow)"
 )
 _TEMPORARY = re.compile(r"\.[\w.-]+\.[0-9a-f]{12}\.tmp")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -160,7 +160,8 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         hint = "Free some space, or write to another disk." if error.errno == errno.ENOSPC else None
         reason = error.strerror or str(error)
-        raise OutputError(f"cannot be written: {reason}", file=str(path), hint=hint) from error
+        problem = f"cannot be written: {reason}"
+        raise write_error(error, problem, file=str(path), hint=hint) from error
 
 
 def clear_temporaries(folder: Path) -> None:

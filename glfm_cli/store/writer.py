@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -12,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+import glfm_cli.inference.chains as chains
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
-from glfm_cli.errors import OutputError, StoreError
-from glfm_cli.inference import chains
+from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
@@ -23,6 +22,7 @@ from glfm_cli.links.constants import constants_of
 from glfm_cli.links.link import Link
 from glfm_cli.store.arrays import to_stream
 from glfm_cli.store.content import data_out, links_out, read_links
+from glfm_cli.store.drafts import new_folder
 from glfm_cli.store.folder import (
     DATA,
     HEADER,
@@ -73,24 +73,16 @@ class Store:
             Something of that name exists, or it cannot be written.
         """
         folder = Path(path)
-        check_free(folder)
-        draft = folder.with_name(f".{folder.name[:100]}.{secrets.token_hex(6)}.tmp")
-        with writing(folder):
-            draft.mkdir()
-            try:
-                content = links_out(links)
-                header = replace(header, links_hash=hashlib.sha256(content).hexdigest())
-                replace_file(draft, LINKS, [content])
-                replace_file(draft, TYPES, [header.schema.to_yaml().encode()])
-                if data is not None:
-                    replace_file(draft, DATA, [data_out(data)])
-                for name, arrays in (more or {}).items():
-                    replace_file(draft, name, [to_stream(arrays)])
-                replace_file(draft, HEADER, [header.to_json().encode()])
-                os.rename(draft, folder)
-            except BaseException:
-                remove_folder(draft)
-                raise
+        with new_folder(folder) as draft:
+            content = links_out(links)
+            header = replace(header, links_hash=hashlib.sha256(content).hexdigest())
+            replace_file(draft, LINKS, [content])
+            replace_file(draft, TYPES, [header.schema.to_yaml().encode()])
+            if data is not None:
+                replace_file(draft, DATA, [data_out(data)])
+            for name, arrays in (more or {}).items():
+                replace_file(draft, name, [to_stream(arrays)])
+            replace_file(draft, HEADER, [header.to_json().encode()])
         return cls(folder, header, links, every)
 
     @classmethod
@@ -165,20 +157,6 @@ class Store:
         self.close()
         with writing(self.folder):
             remove_folder(self.folder)
-
-
-def check_free(folder: Path) -> None:
-    """Raise OutputError when a new folder cannot have this name."""
-    if os.path.lexists(folder):
-        raise OutputError(
-            "is already there, and a saved fit is never written over",
-            file=str(folder),
-            hint=f"Go on with it by --resume {folder}, or choose another name.",
-        )
-    if not folder.parent.is_dir():
-        raise OutputError(
-            "cannot be written: the folder it shall stand in does not exist", file=str(folder)
-        )
 
 
 def discard(folder: Path) -> None:

@@ -5,39 +5,54 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from glfm_cli.cli import app
 from glfm_cli.cli.console import Console
+from glfm_cli.cli.signals import run_until_signalled
 
 # One server with everything imported, from which each process is forked within milliseconds.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["glfm_cli.cli.impute", "glfm_cli.completion", "killing"])
 
 
-def _run(arguments: list[str], folder: str, said: str, toys: tuple[str, ...]) -> None:
+def _run(
+    arguments: list[str], folder: str, said: str, largest: int | None, toys: tuple[str, ...]
+) -> None:
     for toy in toys:
         importlib.import_module(toy).register()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
+    if largest is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     with open(said, "w", encoding="utf-8") as stderr:
-        status = app.run(arguments, Console(sys.stdout, stderr))
+        console = Console(sys.stdout, stderr)
+        status = run_until_signalled(partial(app.run, arguments, console))
     os._exit(status)
 
 
 class Command:
     """A command line in a process of its own, started at once.
 
+    largest : bytes that a file may have, as where the disk is full
     toys : modules whose `register` is called first
     """
 
-    def __init__(self, folder: Path, *arguments: str, toys: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        largest: int | None = None,
+        toys: tuple[str, ...] = (),
+    ) -> None:
         self._said = folder / "stderr.txt"
-        target = (list(arguments), str(folder), str(self._said), toys)
+        target = (list(arguments), str(folder), str(self._said), largest, toys)
         self._process = _FORKS.Process(target=_run, args=target, daemon=True)
         self._process.start()
 

@@ -90,6 +90,7 @@ def test_too_short_a_run_for_so_many_tables_is_warned_of(run: Run) -> None:
         (["--traces-to", "traces.csv"], "a name ending in .nc"),
         (["--draws-to", "-"], "both go to standard output"),
         (["-o", "d.csv", "--draws-to", "d.csv"], "name the same file"),
+        (["-o", "d.glfm", "--save", "d.glfm"], "name the same file"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_the_work(

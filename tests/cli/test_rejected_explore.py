@@ -50,9 +50,8 @@ def test_a_bad_option_is_rejected(desk: Any, explored: Run, options: str) -> Non
 def test_triplets_have_no_features(desk: Any) -> None:
     desk.put("table.csv", "who,what,stars\na,x,1\nb,x,2\na,y,3\n")
     types = {"who": "row", "what": "column", "stars": {"role": "value", "type": "real"}}
-    with pytest.raises(UsageError, match="triplets") as error:
-        explore("table.csv", {"columns": types})
-    assert error.value.hint == "`explore_matrix` explores triplets."
+    with pytest.raises(UsageError, match="features"):
+        explore("table.csv", {"columns": types}, surprising=2)
 
 
 # Folders -------------------------------------------------------------------------------------

@@ -142,6 +142,46 @@ def test_runs_killed_once_at_any_moment_give_the_same_bytes(
 # Interrupted ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_ends_as_ctrl_c_does(
+    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, how: signal.Signals
+) -> None:
+    command = Command(tmp_path, *table, *PLAN, *OUTPUTS, "--save", SAVED)
+    command.wait_for(tmp_path / SAVED)
+    assert command.stop(0.1, how) == 128 + how
+    assert "the work so far is kept in fit.glfm" in command.stderr
+    assert Command(tmp_path, *go_on(table)).end() == 0
+    assert outputs(tmp_path) == straight
+
+
+def test_a_disk_that_fills_up_fails_and_keeps_the_work(
+    table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path
+) -> None:
+    begin = (*table, *PLAN, *OUTPUTS, "--save", SAVED, "--checkpoint", "0")
+    command = Command(tmp_path, *begin, largest=30_000)
+    assert command.end() == 1
+    (error,) = [line for line in command.stderr.splitlines() if line.startswith("Error")]
+    assert error.startswith("Error: fit.glfm/chain-")
+    assert "cannot be written" in error
+    assert not (tmp_path / "out.csv").exists()
+    assert "the work so far is kept in fit.glfm" in command.stderr
+    assert Command(tmp_path, *go_on(table)).end() == 0
+    assert outputs(tmp_path) == straight
+
+
+def test_what_a_killed_run_left_half_made_is_removed(
+    table: tuple[str, ...], tmp_path: Path
+) -> None:
+    old, new = tmp_path / ".a.glfm.0123456789ab.tmp", tmp_path / ".b.glfm.0123456789ab.tmp"
+    for draft in (old, new):
+        draft.mkdir()
+        (draft / "links.arrow").write_bytes(b"half")
+    os.utime(old, (1e9, 1e9))
+    assert Command(tmp_path, *table, *PLAN, *OUTPUTS, "--save", SAVED).end() == 0
+    assert not old.exists()
+    assert new.exists()
+
+
 @pytest.mark.parametrize("kept", [SAVED, PARTIAL])
 @pytest.mark.parametrize("moment", [0.0, 0.1, 0.3])
 def test_ctrl_c_completes_the_table_and_the_run_goes_on_from_there(
@@ -232,7 +272,7 @@ def test_python_keeps_and_goes_on_like_the_command(
     desk_run: Here, table: tuple[str, ...], straight: dict[str, bytes]
 ) -> None:
     plan = {"chains": 3, "warmup": 30, "seed": 5}
-    impute(table[1], table[3], **plan, draws=10, save="fit.glfm", no_data=True)  # type: ignore[arg-type]
+    impute(table[1], table[3], **plan, draws=10, save="fit.glfm", with_data=False)  # type: ignore[arg-type]
     completion = impute(table[1], resume="fit.glfm", draws=20)
     fit = load_fit("fit.glfm")
     assert fit.data is None

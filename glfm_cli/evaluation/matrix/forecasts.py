@@ -16,6 +16,7 @@ from glfm_cli.encoding import Triplets
 from glfm_cli.evaluation.matrix.holdouts import HoldOut
 from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.sampling import Run
+from glfm_cli.latent.capabilities import has_size
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.schema import ColumnType
 
@@ -68,13 +69,15 @@ def of_model(task: MatrixTask, run: Run, test: Triplets) -> Forecasts:
         assert found.probabilities is not None
         mean = found.probabilities @ values
         median = values[np.argmax(np.cumsum(found.probabilities, axis=1) >= 0.5, axis=1)]
+    model = posterior.model
+    size = float(np.mean(posterior.traces()[model.size])) if has_size(model) else float("nan")
     which = np.arange(truth.size)
     log_p = log_scores(seen_at(posterior, pairs), {0: which}, {0: truth})[0]
-    return Forecasts(mean, median, log_p, float(np.mean(posterior.traces()["rank"])))
+    return Forecasts(mean, median, log_p, size)
 
 
 def of_means(unit: str) -> Callable[[HoldOut], Forecasts]:
-    """Return the baseline that foretells a cell by the mean of its row, its column, or all cells.
+    """Return the baseline that predicts a cell by the mean of its row, its column, or all cells.
 
     Means of rows and columns are shrunken to that of all cells; so are shares of levels and rates.
     """

@@ -18,13 +18,14 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
-from glfm_cli.evaluation.methods.models import ModelMethod, Sampling
+from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import AT, Prediction, Task
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.link import Params
 from glfm_cli.links.real import RealLink
+from glfm_cli.options import Sampling
 from glfm_cli.schema import ColumnType, Transform
 
 DISCRETE = (ColumnType.COUNT, ColumnType.CATEGORICAL, ColumnType.ORDINAL)

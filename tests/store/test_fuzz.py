@@ -1,0 +1,247 @@
+"""Saved fits damaged at random: each is one clear error or a sound fit, never a crash.
+
+A child process with a bounded memory loads every damaged copy and completes a table with it: a
+crash ends the child, and the test with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import shutil
+import warnings
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute, impute_matrix, load_fit
+from glfm_cli.errors import GlfmError
+from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
+
+MEMORY = 1 << 30  # bytes that a damaged fit may take beyond what the process has
+TYPES = {"columns": {"a": "real", "n": "count", "city": "categorical", "k": "ordinal"}}
+TABLE = {
+    "a": [None if i % 5 == 0 else i / 7 for i in range(20)],
+    "n": [None if i % 7 == 1 else i % 4 for i in range(20)],
+    "city": [None if i % 6 == 2 else "xyz"[i % 3] for i in range(20)],
+    "k": [i % 3 for i in range(20)],
+}
+ROLES = {"who": {"role": "row"}, "what": {"role": "column"}}
+MATRICES: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
+    "real": ({"y": {"role": "value", "type": "real"}}, {"y": [(i * i) % 7 / 2 for i in range(18)]}),
+    "ordinal": ({"y": {"role": "value", "type": "ordinal"}}, {"y": [i % 3 for i in range(18)]}),
+    "binomial": (
+        {"y": {"role": "value", "type": "binomial", "trials": "n"}, "n": "ignore"},
+        {"y": [i % 4 for i in range(18)], "n": [4 + i % 3 for i in range(18)]},
+    ),
+}
+WHO = {
+    "who": [f"r{i // 3}" for i in range(18)],
+    "what": [f"c{(i + i // 3) % 5}" for i in range(18)],
+}
+
+
+def make(kind: str, folder: Path) -> Callable[[], None]:
+    """Save a fit of a kind and return what uses it."""
+    if kind in MATRICES:
+        types, values = MATRICES[kind]
+        table = pa.table({**WHO, **values})
+        schema = {"columns": {**ROLES, **types}}
+        impute_matrix(table, schema, chains=1, warmup=2, draws=2, save=folder)
+
+        def use() -> None:
+            impute_matrix(table, fit=folder)
+            impute_matrix(table, resume=folder, draws=3)
+
+        return use
+    table = pa.table(TABLE)
+    impute(table, TYPES, model=kind, chains=1, warmup=2, draws=2, save=folder)
+
+    def use_table() -> None:
+        impute(table, fit=folder)
+        impute(table, resume=folder, draws=3)
+
+    return use_table
+
+
+# ------------------------------------------------------------------------------ damage
+
+
+def damage(folder: Path, rng: np.random.Generator) -> str:
+    """Change something in a folder, and return what."""
+    names = sorted(path.name for path in folder.iterdir() if path.stat().st_size)
+    way, name = rng.choice(["flip", "cut", "swap", "value", "value", "value"]), rng.choice(names)
+    path, content = folder / name, bytearray((folder / name).read_bytes())
+    if way == "flip":
+        for at in rng.integers(len(content), size=rng.integers(1, 4)):
+            content[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+    elif way == "cut":
+        path.write_bytes(content[: rng.integers(len(content))])
+    elif way == "swap":
+        name = f"{name} and {(other := rng.choice(names))}"
+        path.write_bytes((folder / other).read_bytes())
+        (folder / other).write_bytes(content)
+    else:
+        return f"value {change_value(folder, rng)}"
+    return f"{way} {name}"
+
+
+def change_value(folder: Path, rng: np.random.Generator) -> str:
+    """Change a number of a file and everything that vouches for it: sums and hashes."""
+    names = [*sorted(path.name for path in folder.glob("*.arrow")), "run.json"]
+    name = str(rng.choice(names))
+    header = json.loads((folder / "run.json").read_text())
+    if name == "run.json":
+        where = _change_json(header, rng)
+        (folder / name).write_text(json.dumps(header))
+        return f"{name} {where}"
+    buffer = pa.py_buffer((folder / name).read_bytes())
+    if not name.endswith("draws.arrow"):
+        arrays = {key: value.copy() for key, value in read_one(buffer).items()}
+        where = _change_array(arrays, rng)
+        (folder / name).write_bytes(to_stream(arrays))
+    else:
+        note, draws = read_note(buffer), [dict(one) for one in read_batches(buffer)]
+        which = int(rng.integers(len(draws)))
+        arrays = {key: value.copy() for key, value in draws[which].items()}
+        where = _change_array(arrays, rng)
+        draws[which] = arrays
+        batches = [to_batch(one) for one in draws]
+        schema = batches[0].schema.with_metadata({"names": note})
+        sink = pa.BufferOutputStream()
+        try:
+            with pa.ipc.new_stream(sink, schema) as stream:
+                for batch in batches:
+                    stream.write_batch(batch)
+        except (pa.ArrowException, ValueError):
+            return f"{name} {where} (no stream)"
+        (folder / name).write_bytes(sink.getvalue())
+    _seal(folder, header)
+    return f"{name} {where}"
+
+
+def _seal(folder: Path, header: dict[str, Any]) -> None:
+    """Make checksums and hashes right again."""
+    for state in folder.glob("chain-*.state.arrow"):
+        draws = folder / state.name.replace("state", "draws")
+        arrays = {k: v.copy() for k, v in read_one(pa.py_buffer(state.read_bytes())).items()}
+        if draws.exists() and "log.bytes" in arrays:
+            content = draws.read_bytes()
+            arrays["log.bytes"] = np.array(len(content), dtype=np.int64)
+            arrays["log.checksum"] = np.array(zlib.crc32(content), dtype=np.int64)
+            state.write_bytes(to_stream(arrays))
+    text = json.dumps(header)
+    for key, value in _strings(header):
+        for name in ("links.arrow", "matrix.arrow"):
+            path = folder / name
+            if path.exists() and key in ("links_sha256", "sha256"):
+                text = text.replace(value, hashlib.sha256(path.read_bytes()).hexdigest())
+    (folder / "run.json").write_text(text)
+
+
+def _strings(content: Any, key: str = "") -> list[tuple[str, str]]:
+    if isinstance(content, dict):
+        return [pair for name, value in content.items() for pair in _strings(value, name)]
+    return [(key, content)] if isinstance(content, str) else []
+
+
+def _change_array(arrays: dict[str, Any], rng: np.random.Generator) -> str:
+    name = str(rng.choice(sorted(arrays)))
+    array = arrays[name]
+    if rng.random() < 0.2:
+        arrays[name] = np.ravel(array)[: max(array.size // 2, 0)].copy()
+        return f"{name} halved"
+    if array.size == 0:
+        return f"{name} is empty"
+    at = int(rng.integers(array.size))
+    if array.dtype.kind == "f":
+        value = rng.choice([np.nan, np.inf, -1.0, 0.0, 1e300, -1e300, 0.5, 1e9])
+    else:
+        info = np.iinfo(array.dtype)
+        value = rng.choice(np.array([info.max, info.min, 0, 1, 2**7 - 1], dtype=array.dtype))
+    np.reshape(array, -1)[at] = value
+    return f"{name}[{at}] = {value}"
+
+
+def _change_json(content: Any, rng: np.random.Generator) -> str:
+    key = rng.integers(len(content)) if isinstance(content, list) else rng.choice(sorted(content))
+    key = int(key) if isinstance(content, list) else str(key)
+    value = content[key]
+    if isinstance(value, (dict, list)) and value:
+        return f"{key}.{_change_json(value, rng)}"
+    odd: list[Any] = [None, -1, 0, 10**12, 1.5, "", "x", [], {}, True, [[]], "1e999"]
+    content[key] = odd[int(rng.integers(len(odd)))]
+    return f"{key} = {content[key]!r}"
+
+
+# ------------------------------------------------------------------------------- the child
+
+
+def use_damaged(kind: str, root: Path, seed: int, n: int, out: Path) -> None:
+    """Damage `n` copies of a fit, use each, and write a line for each."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sound, copy = root / "sound.glfm", root / "fit.glfm"
+    use = make(kind, copy)
+    shutil.copytree(copy, sound)
+    use()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    rng = np.random.default_rng(seed)
+    with out.open("w") as lines:
+        for _ in range(n):
+            shutil.rmtree(copy)
+            shutil.copytree(sound, copy)
+            what = damage(copy, rng)
+            lines.write(f"{what}\t")
+            lines.flush()
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    load_fit(copy)
+                    use()
+                answer = "used"
+            except GlfmError as error:
+                answer = "error" if "\n" not in str(error) else f"lines {error}"
+            except Exception as error:
+                answer = f"{type(error).__name__} {error}"
+            lines.write(answer.replace("\n", " ") + "\n")
+            lines.flush()
+
+
+def outcomes(kind: str, root: Path, seed: int, n: int) -> list[list[str]]:
+    out = root / "out.txt"
+    context = multiprocessing.get_context("spawn")
+    child = context.Process(target=use_damaged, args=(kind, root, seed, n, out))
+    child.start()
+    child.join()
+    lines = [line.split("\t") for line in out.read_text().splitlines()]
+    assert child.exitcode == 0, f"{lines[-1]} ended the process with {child.exitcode}"
+    return lines
+
+
+KINDS = ["glfm", "bsvd", "mixture", *MATRICES]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_fit_is_an_error_or_sound(kind: str, tmp_path: Path, seed: int) -> None:
+    lines = outcomes(kind, tmp_path, seed, 60)
+    assert [line for line in lines if line[1] not in ("used", "error")] == []
+    assert sum(line[1] == "error" for line in lines) > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_thousand_damaged_fits_are_errors_or_sound(
+    kind: str, tmp_path: Path, seed: int
+) -> None:
+    lines = outcomes(kind, tmp_path, seed, 2000)
+    assert [line for line in lines if line[1] not in ("used", "error")] == []
