@@ -14,6 +14,8 @@ from glfm_cli.errors import GlfmError, SchemaError, TableError
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Column, ColumnType, Transform
 
+pytestmark = pytest.mark.kernels
+
 REAL, POSITIVE, COUNT = ColumnType.REAL, ColumnType.POSITIVE, ColumnType.COUNT
 CATEGORICAL, ORDINAL = ColumnType.CATEGORICAL, ColumnType.ORDINAL
 TRANSFORMS = [*Transform, None]

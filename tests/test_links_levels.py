@@ -15,6 +15,8 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Column, ColumnType
 
+pytestmark = pytest.mark.kernels
+
 CATEGORICAL, ORDINAL = ColumnType.CATEGORICAL, ColumnType.ORDINAL
 
 

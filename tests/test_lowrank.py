@@ -27,6 +27,8 @@ from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
 
+pytestmark = pytest.mark.kernels
+
 
 def cells_of(y: Array, observed: Array, weight: Array | None = None) -> Cells:
     """Return a table of known pseudo-observations with a noise variance for each column."""

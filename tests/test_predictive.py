@@ -21,6 +21,8 @@ from glfm_cli.latent.model import EtaLaw
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Column, ColumnType
 
+pytestmark = pytest.mark.kernels
+
 AT = (0.025, 0.5, 0.975)
 
 

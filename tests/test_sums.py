@@ -9,6 +9,8 @@ from scipy.stats import ks_2samp, truncnorm
 from glfm_cli.links.binomial import MANY, BinomialLink
 from glfm_cli.links.sums import Density, Envelope, draw_sums
 
+pytestmark = pytest.mark.kernels
+
 CASES = [
     (150, 300, 0.0),
     (3, 300, -2.0),

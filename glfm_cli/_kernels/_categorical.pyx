@@ -35,6 +35,7 @@ cdef extern from "_normal.h" nogil:
 cdef enum:
     TOGETHER = 256  # cells that are drawn together
     FEW = 4         # levels up to which their free draws are made together
+    HALF_FEW = 2    # a word of random bits makes two normals
 
 import numpy as np
 
@@ -157,7 +158,7 @@ cdef struct Batch:
     int row[TOGETHER]
     double level[TOGETHER]
     double e[FEW * TOGETHER]   # (R, TOGETHER) means, of few levels
-    uint64_t words[FEW * TOGETHER / 2 + 8]
+    uint64_t words[HALF_FEW * TOGETHER + 8]
     double u[FEW * TOGETHER + 16]
     double won[TOGETHER]
     double a[TOGETHER]

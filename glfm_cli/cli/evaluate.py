@@ -189,6 +189,9 @@ def run(
     errors and paired differences over repeats.
     """
     from glfm_cli.cli.evaluate_watch import Watch
+    from glfm_cli.completion import as_schema
+    from glfm_cli.encoding import is_triplets
+    from glfm_cli.errors import UsageError
     from glfm_cli.evaluation import Design, evaluate
 
     console = options.console_of(ctx)
@@ -206,6 +209,10 @@ def run(
     for name, parse in (("methods", listed), ("rates", parse_rates)):
         if name in written:
             written[name] = parse(written[name])
+    schema = as_schema(types)
+    for option in ("--plot", "--html"):
+        if outputs[option] is not None and is_triplets(schema):
+            raise UsageError(f"{option} is about tables, and the types file describes triplets")
     design = Design(
         **written,
         programs=parse_programs(program or []),
@@ -218,7 +225,7 @@ def run(
     with Watch(console) as watch:
         evaluation = evaluate(
             data[0],
-            types,
+            schema,
             sampling=options.sampling_of(ctx),
             matrix=options.matrix_of(ctx),
             design=design,

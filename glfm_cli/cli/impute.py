@@ -151,6 +151,6 @@ def run(
             finish=None if plot is None else draw,
             **asked,
         )
-    if as_json:
-        console.result(json.dumps(completion.to_dict(), allow_nan=False) + "\n")
-    return report(console, completion, strict=ctx.params["strict"])
+        if as_json:
+            console.result(json.dumps(completion.to_dict(), allow_nan=False) + "\n")
+        return report(console, completion, strict=ctx.params["strict"])

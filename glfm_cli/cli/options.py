@@ -328,7 +328,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
     from glfm_cli.errors import UsageError
 
     found = ctx.params
-    known = found.get("fit") is not None or found.get("resume") is not None
+    known = bool(found.get("fit") or found.get("resume"))
     features: dict[str, tuple[str, str | None] | None] = {}
     for side in ("row", "column"):
         path, types = found[f"{side}_features"], found[f"{side}_types"]

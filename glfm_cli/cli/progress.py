@@ -43,6 +43,7 @@ class Progress(Shown):
 
     def __init__(self, console: Console, task: str) -> None:
         self._console, self._what, self._lock, self._done = console, task, threading.Lock(), 0
+        self._left: tuple[Path, bool] | None = None
 
     def __enter__(self) -> Self:
         return self  # the line is shown from the first sweep on
@@ -50,6 +51,13 @@ class Progress(Shown):
     def __exit__(self, *_: object) -> None:
         if hasattr(self, "_bar"):
             self._bar.stop()
+        if self._left is None:
+            return
+        folder, complete = self._left
+        if complete:
+            self._console.note(f"The fit is kept in {folder}.")
+        else:
+            self._console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")
 
     def begun(self, session: Session) -> None:
         """Say what the user should know, and show the line."""
@@ -100,11 +108,8 @@ class Progress(Shown):
             self._console.note(f"Interrupted; {self._what} the draws so far.")
 
     def left(self, folder: Path, complete: bool) -> None:
-        """Say where the run is kept."""
-        if complete:
-            self._console.note(f"The fit is kept in {folder}.")
-        else:
-            self._console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")
+        """Take note of where the run is kept, which is said last."""
+        self._left = folder, complete
 
 
 class FitProgress(Shown):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -163,6 +163,7 @@ class Completion:
             "rows": self.data.n_rows,
             "columns": self.table.num_columns,
             "cells_completed": self.n_completed,
+            "not_completed": [asdict(one) for one in self.data.not_completed],
             "model": self.posterior.model.name,
             "chains": len(self.posterior.chains),
             "draws": self.posterior.n_draws,

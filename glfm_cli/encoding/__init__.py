@@ -7,7 +7,7 @@ cell as it was.
 
 from __future__ import annotations
 
-from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.encoding.data import Data, EncodedColumn, NotCompleted
 from glfm_cli.encoding.decode import blank, cell_texts, decode
 from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
@@ -24,6 +24,7 @@ __all__ = [
     "EncodedColumn",
     "Ids",
     "LearntColumn",
+    "NotCompleted",
     "Triplets",
     "blank",
     "cell_texts",

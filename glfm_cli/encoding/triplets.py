@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.levels import distinct_texts, encode_known_levels, encode_levels
 from glfm_cli.encoding.new_rows import LearntColumn
-from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column, text_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
@@ -146,6 +146,7 @@ def encode_triplets(
         np.ones(found.size, dtype=bool),
         np.zeros(found.size, dtype=bool),
         levels,
+        style=style_of(sources[Role.VALUE], ~np.isnan(x)),
     )
     kept = order[first]
     return Triplets(

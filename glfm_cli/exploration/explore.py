@@ -91,6 +91,8 @@ def explore(
     if job.of_components:
         files.check_components()
     if job.session is None:
+        record = {} if files.record is None else {"record": files.record}
+        Sampling().check_none(record)
         assert job.run is not None
         return _finished(job.run, job, request, files, finish)
     with Kept(job.session, observer) as kept:

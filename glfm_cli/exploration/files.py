@@ -56,7 +56,7 @@ class ExplorationFiles:
         for name, path in named.items():
             if path is not None:
                 raise UsageError(
-                    f"{name} does not go with an exploration of components",
+                    f"{name} is about binary features, which the low-rank model has none of",
                     hint="Leave it out, or explore with --model glfm.",
                 )
 

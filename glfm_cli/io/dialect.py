@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from glfm_cli.io.numerals import PLAIN, Numerals
+
 METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
 
@@ -98,6 +100,16 @@ def is_text_table(table: pa.Table) -> bool:
     return METADATA_KEY in (table.schema.metadata or {})
 
 
-def mark_written_type(field: pa.Field, type_name: str) -> pa.Field:
-    """Return a text field marked to become a number when written to Parquet or Arrow."""
-    return field.with_metadata({**(field.metadata or {}), WRITTEN_TYPE_KEY: type_name.encode()})
+def mark_written_type(field: pa.Field, type_name: str, numerals: Numerals = PLAIN) -> pa.Field:
+    """Return a text field marked to become numbers when written to a file of typed columns.
+
+    `numerals` is how the texts write them.
+    """
+    mark = json.dumps([type_name, asdict(numerals)]).encode()
+    return field.with_metadata({**(field.metadata or {}), WRITTEN_TYPE_KEY: mark})
+
+
+def written_type(mark: bytes) -> tuple[pa.DataType, Numerals]:
+    """Return the type that marked texts become, and how they write their numbers."""
+    type_name, numerals = json.loads(mark)
+    return pa.type_for_alias(type_name), Numerals(**numerals)

@@ -19,11 +19,11 @@ from glfm_cli.io.csv_read import read_csv
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
     METADATA_KEY,
-    NUMBER,
     WRITTEN_TYPE_KEY,
     Dialect,
     dialect_of,
     is_text_table,
+    written_type,
 )
 from glfm_cli.io.files import (
     STANDARD,
@@ -249,9 +249,8 @@ def _typed(table: pa.Table) -> pa.Table:
             values = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, text.type), text)
         else:
             # What is no number here is a code for a missing value.
-            number = pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$")
-            numbers = pc.if_else(number, trimmed, pa.scalar(None, text.type)).cast(pa.float64())
-            values = numbers.cast(pa.type_for_alias(requested.decode()))
+            kind, numerals = written_type(requested)
+            values = numerals.read(trimmed).plain.cast(pa.float64()).cast(kind)
         table = table.set_column(i, pa.field(field.name, values.type, metadata=metadata), values)
     metadata = dict(table.schema.metadata or {})
     metadata.pop(METADATA_KEY, None)

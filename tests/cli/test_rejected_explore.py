@@ -89,10 +89,10 @@ def test_a_fit_of_a_model_without_features_is_not_gone_on_with(
 ) -> None:
     done = here(
         "impute", "table.csv", "--types", "types.yaml", *SHORT,
-        "--model", "bsvd", "-o", "x.csv", "--save", "low.glfm",
+        "--model", "mixture", "-o", "x.csv", "--save", "low.glfm",
     )  # fmt: skip
     assert done.status == 0, done.stderr
-    error = "the model 'bsvd' has no features to explore"
+    error = "the model 'mixture' has no features to explore"
     desk.check_rejected(error, here, "explore", "table.csv", "--resume", "low.glfm")
 
 

@@ -11,7 +11,7 @@ would leave x open up to a shift).
 What an interval promises is coverage on average over matrices that the prior gives; that is the
 first design. Components whose size stands out from the noise are covered whatever the prior says
 of their number: the second. Of faint ones the prior says that most are not there, and a matrix
-that always has two of them is covered less often: the third, whose share is stated in docs/bsvd.md.
+that always has two of them is covered less often: the third (see docs/measured/bsvd.md).
 
 `python -m pytest -m slow -rP tests/statistical/test_matrix_coverage.py` shows the shares.
 """

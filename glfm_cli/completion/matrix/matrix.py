@@ -231,6 +231,11 @@ class MatrixCompletion:
         return self.run.posterior
 
     @property
+    def data(self) -> MatrixTask:
+        """The matrix."""
+        return self.task
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
         return self.run.warnings
