@@ -59,8 +59,9 @@ def impute(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or a file that `read_table` reads.
+    table : table, data frame, matrix or path
+        The table, of pyarrow, pandas, polars, DuckDB or NumPy, or a file that `read_table` reads;
+        `Completion.output` is completed data of the same kind.
     types : Schema, mapping or path
         What the columns mean: a schema, the content of a types file, or its path. Roles row,
         column and value make a matrix. Not needed with `resume` or `fit`.
@@ -107,11 +108,12 @@ def impute(
 class Imputation:
     """A completion that is ready to be made, everything checked.
 
-    source : the table that is to be completed
+    given, source : what is to be completed, and as a table
     task : the run that is to be made, or the fit whose draws are taken
     data : the encoded table, or the matrix;  pairs : those of a matrix that are requested
     """
 
+    given: Any
     source: pa.Table
     task: Session | Fitted
     data: Data | MatrixTask
@@ -161,6 +163,7 @@ class Imputation:
                 intervals=self.files.needs_intervals,
                 threads=self.threads,
             )
+            found = dataclasses.replace(found, given=self.given)
         else:
             assert self.pairs is not None
             found = MatrixCompletion.of(self.data, run, self.interval)
@@ -222,7 +225,7 @@ def plan_imputation(
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
     threads = sampling.threads or available_threads()
-    return Imputation(source, task, data, pairs, files, chosen, interval, seed, threads)
+    return Imputation(table, source, task, data, pairs, files, chosen, interval, seed, threads)
 
 
 def requested_pairs(task: MatrixTask, matrix: MatrixOptions) -> WhichPairs:

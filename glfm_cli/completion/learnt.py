@@ -9,8 +9,8 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import TableError
-from glfm_cli.links.link import Link, of_numbers
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.links import Link
+from glfm_cli.schema import Column
 
 _FARTHEST = 1e100  # on the latent scale; nothing there can be told apart
 
@@ -20,22 +20,9 @@ def learnt(
 ) -> tuple[LearntColumn, ...]:
     """Return what is known of columns from a fit."""
     return tuple(
-        LearntColumn(column, known, sample_of(column, link))
+        LearntColumn(column, known, link.typical())
         for column, known, link in zip(columns, levels, links, strict=True)
     )
-
-
-def sample_of(column: Column, link: Link) -> Array:
-    """Return values about as large and as far apart as those that a link was calibrated on."""
-    if link.discrete:
-        return np.empty(0)
-    value = of_numbers(link).value
-    values = value(np.array([-2.0, 0.0, 2.0]))  # y has mean 0 and variance 1, or nearly
-    if column.type is not ColumnType.POSITIVE:
-        return values
-    # A 0 says that the column has zeros: of the least y, and of no other by accident.
-    least = value(np.array([-_FARTHEST]))
-    return np.append(values[values > 0.0], least if least[0] == 0.0 else [])
 
 
 def check_reach(links: Sequence[Link], xs: Sequence[Array], file: str | None) -> None:

@@ -23,7 +23,7 @@ from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import SWEEPS, fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.options import MatrixOptions
 from glfm_cli.schema import Schema
 from glfm_cli.store import Fit, hash_of_data

@@ -17,10 +17,11 @@ from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
 from glfm_cli.io.files import file_label
+from glfm_cli.io.frames import table_of
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import SuitsColumns
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
@@ -28,7 +29,7 @@ from glfm_cli.settings import apply_settings
 MORE_CHAINS = 16
 FEW_CELLS = 40_000  # observed, up to which there are more chains
 
-TableLike: TypeAlias = pa.Table | str | os.PathLike[str]
+TableLike: TypeAlias = Any  # a table, a data frame, a matrix of numbers, or a path
 Types: TypeAlias = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
 
@@ -152,7 +153,7 @@ def as_schema(types: Types) -> Schema:
 
 
 def as_table(table: TableLike) -> tuple[pa.Table, str | None]:
-    """Return a table that may be given by its path, and its name in messages."""
-    if isinstance(table, pa.Table):
-        return table, None
-    return read_table(table), file_label(table)
+    """Return a table that may be given as other data or by its path; its name in messages."""
+    if isinstance(table, str | os.PathLike):
+        return read_table(table), file_label(table)
+    return table_of(table), None

@@ -18,6 +18,7 @@ from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.inference.sampling import Run
+from glfm_cli.io.frames import table_like
 from glfm_cli.schema import ColumnType
 
 PROBABILITIES = pa.schema(
@@ -65,6 +66,7 @@ class Completion:
     seed: int
     ids: pa.Table  # the id columns, untouched
     versions: Multiple | None = None
+    given: Any = None  # the data that were completed, of whichever kind
 
     @property
     def n_completed(self) -> int:
@@ -85,6 +87,12 @@ class Completion:
     def to_table(self) -> pa.Table:
         """Return the completed table."""
         return self.table
+
+    @property
+    def output(self) -> Any:
+        """The completed data, of the kind that was given: a pandas frame for a pandas frame."""
+        filled = {part.encoded.column.name for part in self.columns if part.estimate.size}
+        return table_like(self.table, self.given, filled)
 
     def multiple(self, versions: int) -> Multiple:
         """Return several completed versions of the table, for multiple imputation.

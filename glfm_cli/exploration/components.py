@@ -21,8 +21,8 @@ from glfm_cli.exploration.lowrank import (
 from glfm_cli.exploration.matrix_result import MatrixExploration
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Run
+from glfm_cli.links import Link, of_numbers
 from glfm_cli.links.categorical import CategoricalLink
-from glfm_cli.links.link import Link, of_numbers
 
 
 def describe_components(run: Run, job: Job, request: Request) -> MatrixExploration:

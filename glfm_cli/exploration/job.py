@@ -23,7 +23,7 @@ from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Plan, Run
 from glfm_cli.latent.capabilities import Components
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.links.link import Link
+from glfm_cli.links import Link
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
 from glfm_cli.schema import Schema
 from glfm_cli.store import load_fit

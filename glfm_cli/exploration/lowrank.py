@@ -24,7 +24,7 @@ from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Components, Parts
-from glfm_cli.latent.model import LatentModel
+from glfm_cli.latent.model import LatentModel, gaussian
 
 MOST_VECTORS = 600  # of all draws together, from which the mean matrix is decomposed
 TAIL = (0.025, 0.975)
@@ -222,7 +222,7 @@ def explained(posterior: Posterior, draws: Sequence[Parts]) -> list[tuple[float,
         of_x = (
             np.zeros(n_columns) if cov is None else np.einsum("jk,kl,jl->j", part.sV, cov, part.sV)
         )
-        noise = posterior.model.draw_noise(draw.latent)[owner.astype(np.intp)]
+        noise = gaussian(posterior.model).noise(draw.latent)[owner.astype(np.intp)]
         shares.append(of_x / (of_x + noise))
     every = np.array(shares)
     lower, upper = np.quantile(every, TAIL, axis=0)
