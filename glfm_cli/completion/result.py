@@ -19,7 +19,6 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io.frames import table_like
-from glfm_cli.schema import ColumnType
 
 PROBABILITIES = pa.schema(
     {"row": pa.int64(), "column": pa.string(), "level": pa.string(), "probability": pa.float64()}
@@ -123,7 +122,7 @@ class Completion:
         rows, column = part.marginal.rows, part.encoded.column
         numeric = part.marginal.probabilities is None
         spread = part.marginal
-        categorical = column.type is ColumnType.CATEGORICAL
+        categorical = column.nominal
         blank = pa.nulls(rows.size, pa.string())
         arrays = [
             pa.array(rows + 1, pa.int64()),

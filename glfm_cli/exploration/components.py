@@ -21,8 +21,8 @@ from glfm_cli.exploration.lowrank import (
 from glfm_cli.exploration.matrix_result import MatrixExploration
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Run
-from glfm_cli.links import Link, of_numbers
-from glfm_cli.links.categorical import CategoricalLink
+from glfm_cli.links import Link
+from glfm_cli.links.law import normal
 
 
 def describe_components(run: Run, job: Job, request: Request) -> MatrixExploration:
@@ -70,18 +70,13 @@ def _latent_columns(
     levels: list[str | None] = []
     direction: list[float] = []
     for encoded, link in zip(columns, links, strict=True):
-        if isinstance(link, CategoricalLink):
-            own: list[str | None] = [""] * link.n_latent
-            for code, slot in enumerate(link.slot):
-                if slot >= 0:
-                    own[slot] = encoded.levels[code]
-        else:
-            own = [None]
+        codes = link.latent_levels()
+        own = [None if code is None else encoded.levels[code] for code in codes]
         names += [encoded.column.name] * len(own)
         levels += own
         up = 1.0
         if not link.discrete:
-            low, high = of_numbers(link).value(np.array([-1.0, 1.0]))
+            low, high = link.expected(normal(np.array([-1.0, 1.0]), 1.0), {})
             up = -1.0 if high < low else 1.0
         direction += [up] * len(own)
     table = {"column": pa.array(names, pa.string()), "level": pa.array(levels, pa.string())}

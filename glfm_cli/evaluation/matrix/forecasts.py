@@ -16,7 +16,6 @@ from glfm_cli.evaluation.matrix.holdouts import HoldOut
 from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.sampling import Run
 from glfm_cli.latent.capabilities import has_size
-from glfm_cli.schema import ColumnType
 
 PULL = 5.0  # cells, or for hits `TRIALS` trials, that the overall mean counts in a unit's own
 TRIALS = 30.0
@@ -105,7 +104,7 @@ def of_means(unit: str) -> Callable[[HoldOut], Forecasts]:
             )[where]
             with np.errstate(divide="ignore"):
                 log_p = np.log(shares[np.arange(mean.size), test.value.x.astype(np.intp)])
-            if train.value.column.type is ColumnType.ORDINAL:
+            if train.value.column.ordinal:
                 at = np.argmax(np.cumsum(shares, axis=1) >= 0.5 - 1e-12, axis=1)
                 median = level_numbers(train.value.levels)[at]
         return Forecasts(mean, median, log_p)
