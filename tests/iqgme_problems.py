@@ -14,12 +14,23 @@ from glfm_cli.latent.iqgme.rows import Half
 Array = np.ndarray[Any, Any]
 
 
+def climbed(start: Any, data: Any, form: Any, config: Any, iterations: int) -> None:
+    """Let a start go on until so many iterations are made in all, or it has converged."""
+    while not start.converged and len(start.bounds) < iterations:
+        start.step(data, form, config)
+
+
 class Patience:
     """Says to stop when it has been asked more than so many times."""
 
     def __init__(self, times: int) -> None:
         self.times = times
         self.asked = 0
+
+    reason = None
+
+    def now(self) -> bool:
+        return self()
 
     def __call__(self) -> bool:
         self.asked += 1
