@@ -200,7 +200,7 @@ def test_rows_without_gaps_are_seen_alike_whatever_stands_beside_them(seed: int)
         x, log_rho = np.empty((q.H, len(rows.x), 3)), np.empty((q.H, len(rows.x)))
         for block in rows.blocks:
             done = complete_block(rows, block, q, Terms.of(q), local)
-            assert (done.gaps is None) == (rows is whole)
+            assert (done.missing is None) == (rows is whole)
             x[:, block.rows], log_rho[:, block.rows] = done.x, done.log_rho
         found.append((x[:, :30], log_rho[:, :30], local.t[:, :30]))
     for one, other in zip(*found, strict=True):

@@ -153,9 +153,9 @@ def test_a_time_limit_leaves_shared_experts(classify: Any, desk: Any) -> None:
 def test_weights_that_do_not_fit_are_not_read(
     classify: Any, desk: Any, here: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "NAMES", ("shared",))  # keeps one weight of two
+    monkeypatch.setattr(saved, "NAMES", ("partial",))  # keeps one weight of two
     assert classify("--save", "odd.glfm").status == 0
-    error = "odd.glfm: cannot be used: 'pooling.weights' does not fit"
+    error = "odd.glfm: cannot be used: 'weights' does not fit"
     desk.check_rejected(error, here, "classify", "new.csv", "--fit", "odd.glfm")
 
 
