@@ -5,7 +5,7 @@
 For every NAME.csv(.gz) with NAME.types.yaml in FOLDER (`sample_data` by default): a fifth of the
 rows is held out and 30 % of its observed cells are hidden. They are completed twice: by a fit of
 all rows together, and by a fit of the other rows alone into which the held-out ones are folded.
-Printed for each table is the error of the hidden cells, as in docs/accuracy.md: root mean square
+Printed for each table is the error of the hidden cells, as in docs/measured: root mean square
 error over the column's range, share of wrong labels, rank distance over the levels less one; mean
 over columns. Beside it the error of the column's mean, median or mode, and seconds of processor
 time: of both fits, and of folding in.

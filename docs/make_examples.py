@@ -1,7 +1,7 @@
 """Run every example of the documentation, and paste what it prints and draws back into it.
 
-    python docs/make_examples.py            # README.md and all of docs/, from anywhere
-    python docs/make_examples.py README.md  # one document
+    python docs/make_examples.py                       # README.md and all of docs/, from anywhere
+    python docs/make_examples.py docs/guides/impute.md  # one document
 
 In a document, blocks fenced as `sh`, `python` and `r` are examples. They run from top to bottom in
 one folder with `sample_data/` in it, the Python blocks in one namespace, an R block in a process of
@@ -30,21 +30,6 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 IMAGES = REPOSITORY / "docs" / "images"
-DOCUMENTS = (
-    "README.md",
-    "docs/bsvd.md",
-    "docs/classify.md",
-    "docs/evaluate.md",
-    "docs/explore.md",
-    "docs/impute.md",
-    "docs/new_rows.md",
-    "docs/pooling.md",
-    "docs/python.md",
-    "docs/saving.md",
-    "docs/diagnose.md",
-    "docs/suggest.md",
-)
-
 NOT_RUN = ("git", "pip", "python", "python3", "source", "cd", "ruff", "mypy", ".ci/run")
 
 _BLOCK = re.compile(
@@ -63,11 +48,16 @@ class Block:
     span: tuple[int, int]  # of the body, in the document
 
     @property
-    def runs(self) -> bool:
-        """True for an example that is run."""
+    def is_example(self) -> bool:
+        """True for a block that is to be run."""
         if self.language == "sh":
             return not self.body.split()[0].startswith(NOT_RUN)
-        return self.language == "python" or (self.language == "r" and has_mice())
+        return self.language in ("python", "r")
+
+    @property
+    def runs(self) -> bool:
+        """True for an example that can be run here."""
+        return self.is_example and (self.language != "r" or has_mice())
 
 
 @functools.cache
@@ -154,6 +144,16 @@ class Workplace:
         return printed.getvalue()
 
 
+def documents() -> list[str]:
+    """Return the documents with examples, by their path in the repository."""
+    paths = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+    return [
+        path.relative_to(REPOSITORY).as_posix()
+        for path in paths
+        if any(block.is_example for block in blocks(path.read_text(encoding="utf-8")))
+    ]
+
+
 @contextlib.contextmanager
 def workplace() -> Iterator[Workplace]:
     """Make a workplace in a temporary folder."""
@@ -180,7 +180,7 @@ def refreshed(document: str, place: Workplace) -> str:
 def main(names: list[str]) -> None:
     """Refresh the named documents, or all."""
     sys.path.insert(0, str(REPOSITORY))
-    for name in names or DOCUMENTS:
+    for name in names or documents():
         path = REPOSITORY / name
         before = path.read_text(encoding="utf-8")
         with workplace() as place:

@@ -56,7 +56,7 @@ HOMES = {
     "yaml": {"schema"},
     "matplotlib": {"plots"},
     "threadpoolctl": {"inference"},
-    "pyarrow": {"io", "guess", "encoding", "store", *TASKS},
+    "pyarrow": {"io", "guess", "encoding", "store", "estimators", *TASKS},
     "xarray": {"completion"},
     "sklearn": {"classification", "evaluation", "estimators"},
 }

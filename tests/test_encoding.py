@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from glfm_cli.encoding import Data, EncodedColumn, decode, encode, flag_columns
 from glfm_cli.errors import GlfmError, NumericalError, SchemaError, TableError, UsageError
 from glfm_cli.io import read_table, write_table
-from glfm_cli.io.csv_read import read_csv
+from glfm_cli.io.csv_read import read
 from glfm_cli.schema import Schema, read_schema
 
 NAN = math.nan
@@ -27,7 +27,7 @@ NAN = math.nan
 def csv(*cells: str) -> pa.Table:
     """Return a CSV table of one column `v`."""
     quoted = ['"' + cell.replace('"', '""') + '"' for cell in cells]
-    return read_csv("\n".join(["v", *quoted, ""]).encode(), "tsv", "t.csv")
+    return read("\n".join(["v", *quoted, ""]).encode(), "tsv", "t.csv", {})
 
 
 def schema(said: Any, **others: Any) -> Schema:
@@ -76,18 +76,19 @@ def test_numbers_are_read_exactly(numbers: list[float]) -> None:
         ("inf", "missing:"),
         ("-Infinity", "missing:"),
         ("1e400", "scale the column"),
-        ("1,5", "decimal points"),
-        ("1.234,5", "decimal points"),
+        ("1,5", '`decimal: ","`'),
+        ("1.234,5", '`thousands: "."`'),
         ("1,234,567", "thousands"),
         ("1,234.5", "thousands"),
-        ("1,234", "separates thousands"),
+        ("1,234", '`thousands: ","`, or `decimal: ","`'),
         ("1 234", "thousands"),
         ("12%", "percent"),
-        ("$12.50", "currency"),
+        ("$12.50", "`unit: $`"),
+        ("148 cm", "unit"),
         ("2020-01-31", "Dates"),
         ("12:30", "Dates"),
         ("0x1F", "missing:"),
-        ("1_000", "thousands"),
+        ("1_000", "missing:"),
         ("1e", "missing:"),
         ("--1", "missing:"),
         ("1 2", "missing:"),
@@ -438,7 +439,7 @@ def test_fills_that_break_the_contract_are_refused(fills: dict[str, Any]) -> Non
 
 
 def test_csv_numbers_become_numbers_in_parquet(tmp_path: Path) -> None:
-    table = read_csv(b"id,v,n,g\n01,1.5,3,a\n,,NA,\n3,-9,4,b\n", "csv", "t.csv")
+    table = read(b"id,v,n,g\n01,1.5,3,a\n,,NA,\n3,-9,4,b\n", "csv", "t.csv", {})
     said = Schema.from_dict(
         {
             "columns": {

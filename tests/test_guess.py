@@ -110,9 +110,11 @@ def codes(column: Column) -> set[str]:
         ("t", repeat("2024-01-31T12:30:00Z", "2024-02-01 09:00", "2024-03-01"), "ignore", None),
         ("note", [f"remark {i} on this" for i in range(ROWS)], "ignore", None),
         ("note", repeat(*[f"remark {i} on this" for i in range(150)]), "ignore", None),
-        ("x", [f"{i}%" for i in range(ROWS)], "ignore", None),
-        ("x", [f"1,{i:03d}" for i in range(ROWS)], "ignore", None),
-        ("x", [f"${i}.50" for i in range(ROWS)], "ignore", None),
+        ("x", repeat("5%", "10%"), "categorical", ("5%", "10%")),
+        ("x", repeat("1 star", "2 star", "3 star"), "ordinal", ("1 star", "2 star", "3 star")),
+        ("x", repeat("1a", "2a", "3a"), "categorical", ("1a", "2a", "3a")),
+        ("x", repeat("5 pm", "7 pm", "9 pm"), "categorical", ("5 pm", "7 pm", "9 pm")),
+        ("x", repeat("1.2.3", "1.2.4", "1.10"), "categorical", ("1.10", "1.2.3", "1.2.4")),
     ],
 )
 def test_column_is_guessed(
@@ -120,6 +122,82 @@ def test_column_is_guessed(
 ) -> None:
     column, reason = guessed(name, cells)
     assert (str(column.type or column.role), column.levels) == (kind, levels), reason
+
+
+# Numbers as written --------------------------------------------------------------------------
+
+
+def written(column: Column) -> dict[str, object]:
+    """Return what the guess says of how the numbers are written."""
+    said = {key: getattr(column, key) for key in ("decimal", "thousands", "unit", "percent")}
+    return {key: value for key, value in said.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "expected", "reason"),
+    [
+        ([f"{i},5" for i in range(ROWS)], "positive", {"decimal": ","}, "decimal commas"),
+        (
+            [f"{i}.041,3" for i in range(1, ROWS)],
+            "positive",
+            {"decimal": ",", "thousands": "."},
+            "points between thousands",
+        ),
+        (
+            [f"1,{i:03d}" for i in range(0, 3 * ROWS, 3)],
+            "count",
+            {"thousands": ","},
+            "commas between thousands",
+        ),
+        (
+            [f"1 {i:03d},25" for i in range(ROWS)],
+            "positive",
+            {"decimal": ",", "thousands": " "},
+            "",
+        ),
+        ([f"1\u202f{i:03d}.5" for i in range(ROWS)], "positive", {"thousands": " "}, "spaces"),
+        ([f"-1\u2019{i:03d}.5" for i in range(ROWS)], "real", {"thousands": "'"}, "apostrophes"),
+        ([f"12,34,{i:03d}.5" for i in range(ROWS)], "positive", {"thousands": ","}, "commas"),
+        ([f"{i}%" for i in range(ROWS)], "count", {"percent": True}, "in percent"),
+        ([f"{i},5 %" for i in range(ROWS)], "positive", {"decimal": ",", "percent": True}, ""),
+        ([f"${i}.50" for i in range(ROWS)], "positive", {"unit": "$"}, "in $"),
+        ([f"-{i}.50 \u20ac" for i in range(ROWS)], "real", {"unit": "\u20ac"}, ""),
+        ([f"{140 + i // 2} cm" for i in range(ROWS)], "count", {"unit": "cm"}, "in cm"),
+        ([f"{i}.5mg/dL" for i in range(ROWS)], "positive", {"unit": "mg/dL"}, ""),
+        ([f"{i},5E-03" for i in range(1, ROWS)], "positive", {"decimal": ","}, ""),
+        (
+            [*(f"{i},5" for i in range(ROWS)), "NA", "", "k.A."],
+            "positive",
+            {"decimal": ","},
+            "k.A.",
+        ),
+    ],
+)
+def test_numbers_are_recognised_as_they_are_written(
+    cells: list[str], kind: str, expected: dict[str, object], reason: str
+) -> None:
+    column, why = guessed("x", cells)
+    assert (str(column.type), written(column)) == (kind, expected)
+    assert reason in why
+
+
+@pytest.mark.parametrize(
+    "odd", ["1.234.567,5", "7,5", "7.5 kg", "7.5%"], ids=["points", "comma", "unit", "percent"]
+)
+def test_numbers_written_in_several_ways_are_left_out_with_the_reason(odd: str) -> None:
+    column, why = guessed("x", [*(f"{i}.5" for i in range(ROWS)), odd])
+    assert column.role == "ignore"
+    assert why == f"ignored: numbers written in several ways, such as 0.5 and {odd}; " + (
+        "write them alike to model them"
+    )
+
+
+def test_other_columns_tell_what_a_point_before_three_digits_is() -> None:
+    thousands = [f"{i % 9 + 1}.{i:03d}" for i in range(ROWS)]
+    german = pa.table({"x": thousands, "y": [f"{i},5" for i in range(ROWS)]})
+    english = pa.table({"x": thousands, "y": [f"{i}.5" for i in range(ROWS)]})
+    assert written(guess_schema(german).schema.columns[0]) == {"decimal": ",", "thousands": "."}
+    assert written(guess_schema(english).schema.columns[0]) == {}
 
 
 def test_thinning_frequencies_tell_a_count_from_a_scale() -> None:

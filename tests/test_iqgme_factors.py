@@ -23,6 +23,8 @@ from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import factors_for
 from glfm_cli.latent.iqgme.tasks import begin_tasks
 
+pytestmark = pytest.mark.kernels
+
 CONFIG = IqgmeConfig(experts=4, factors=3, iterations=25, short=25, tolerance=1e-14)
 # Moves to fewer experts, too.
 MOVING = replace(CONFIG, experts=6, iterations=60, short=60, tolerance=1e-4)

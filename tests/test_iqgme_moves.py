@@ -16,6 +16,8 @@ from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.prior import forms_for, what_forms
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks
 
+pytestmark = pytest.mark.kernels
+
 CONFIG = IqgmeConfig(experts=16)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from glfm_cli import explore
+from glfm_cli import evaluate, explore
 from glfm_cli.report import page as parts
-from glfm_cli.report import write_exploration
+from glfm_cli.report import write_evaluation, write_exploration
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 NEEDS_BROWSER = pytest.mark.skipif(BROWSER is None, reason="needs Debian's chromium")
@@ -134,3 +134,16 @@ def test_a_browser_shows_and_sorts_the_page(page: Path, tmp_path: Path, width: i
     assert seen["up"] == sorted(seen["up"])
     assert seen["down"] == sorted(seen["up"], reverse=True)
     assert seen["aria"] == "descending"
+
+
+def test_the_page_of_an_evaluation_is_one_file(sample_data: Path, tmp_path: Path) -> None:
+    done = evaluate(
+        sample_data / "messy.csv", sample_data / "messy.types.yaml", methods=["mean", "draw"],
+        rates=[0.3], repeats=2, jobs=1,
+    )  # fmt: skip
+    write_evaluation(done, tmp_path / "page.html", name="messy")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert text.count("<img ") == 1
+    assert text.count('src="data:image/svg+xml;base64,') == 1
+    assert "http://" not in text
+    assert "https://" not in text

@@ -442,7 +442,7 @@ def test_no_text_gives_anything_but_a_schema_or_an_error(text: str) -> None:
 
 
 def test_every_example_in_the_documentation_loads(repository: Path) -> None:
-    text = (repository / "docs" / "types.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "guides" / "types.md").read_text(encoding="utf-8")
     examples = re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     assert len(examples) >= 5
     assert all(Schema.from_yaml(example).columns for example in examples)
@@ -450,5 +450,5 @@ def test_every_example_in_the_documentation_loads(repository: Path) -> None:
 
 @pytest.mark.parametrize("kind", [ColumnType, Role, Transform])
 def test_every_word_of_the_format_is_documented(repository: Path, kind: type[StrEnum]) -> None:
-    text = (repository / "docs" / "types.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "guides" / "types.md").read_text(encoding="utf-8")
     assert [word for word in kind if f"`{word}`" not in text] == []

@@ -1,4 +1,4 @@
-"""The benchmarks of speed run, and docs/speed.md shows how."""
+"""The benchmarks of speed run, and docs/measured/speed.md shows how."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = "rows columns latent features sweep s fill s ratio ns bytes"
 def test_every_command_of_the_page_is_understood(
     name: str, least: int, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (repository / "docs" / "speed.md").read_text(encoding="utf-8")
+    text = (repository / "docs" / "measured" / "speed.md").read_text(encoding="utf-8")
     found = re.findall(rf"^    python benchmarks/{name}.py(.*)$", text, flags=re.MULTILINE)
     assert len(found) >= least
     monkeypatch.syspath_prepend(repository / "benchmarks")  # as when it is run

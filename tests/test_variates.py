@@ -13,6 +13,8 @@ from glfm_cli._kernels._categorical import standard_normals
 from glfm_cli._kernels._links import normal_cdf
 from glfm_cli._kernels._variates import fill_truncated_normal, quantiles_between
 
+pytestmark = pytest.mark.kernels
+
 REGIMES = [
     (-np.inf, np.inf),
     (-1.0, 1.0),

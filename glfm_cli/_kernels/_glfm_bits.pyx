@@ -255,13 +255,18 @@ cdef void load_cells(
 cdef void fill_prior(double* prior, int64_t count, int64_t n_rows, bint shared) noexcept nogil:
     """Set prior[bit] to the log odds of a feature for a row that has (1) or has not (0) it.
 
-    They are -inf when no other row has it.
+    They are -inf when no other row has it, and inf for a row that lacks what all rows have.
     """
     cdef int64_t others
     cdef int bit
     for bit in range(2):
         others = count - bit if shared else count
-        prior[bit] = log(<double> others / (n_rows - others)) if others > 0 else -INFINITY
+        if others <= 0:
+            prior[bit] = -INFINITY
+        elif others == n_rows:  # no such row
+            prior[bit] = INFINITY
+        else:
+            prior[bit] = log(<double> others / (n_rows - others))
 
 
 cdef bint update_row(

@@ -17,7 +17,7 @@ from glfm_cli.encoding import EncodedColumn, LearntColumn
 from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.run import Plan
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import check_folder, hash_of_types

@@ -20,7 +20,7 @@ from glfm_cli.completion import as_schema
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.run import Plan, Stop
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import hash_of_data, versions

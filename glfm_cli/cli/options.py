@@ -20,7 +20,7 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="The table: CSV or TSV (also .gz), Parquet or Arrow; - reads standard input.",
+        help="The table: CSV, Excel, SPSS, Parquet and others, by suffix; - reads standard input.",
     ),
 ]
 Output = Annotated[

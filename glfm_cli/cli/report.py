@@ -11,6 +11,9 @@ from glfm_cli.cli.console import Console, ExitStatus
 if TYPE_CHECKING:
     from glfm_cli.completion import Completion
     from glfm_cli.completion import Multiple as Versions
+    from glfm_cli.encoding import NotCompleted
+
+MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 
 
 def report(
@@ -34,8 +37,20 @@ def report(
         draws=completion.posterior.n_draws,
         note=f"{counted(completion.n_completed, 'cell')} completed in "
         f"{counted(completion.data.n_rows, 'row')}, {completion.run.seconds:.1f} s. {said}",
+        rest=_not_completed(completion.data.not_completed),
         unconverged=None if completion.diagnostics.converged() or not strict else said,
     )
+
+
+def _not_completed(parts: Sequence[NotCompleted]) -> str | None:
+    """Return the line that names what was not completed, and why."""
+    if not parts:
+        return None
+    named = [f"{one.cells} in '{one.column}' ({one.why})" for one in parts[:MOST_NAMED]]
+    total = counted(sum(one.cells for one in parts), "cell")
+    if more := parts[MOST_NAMED:]:
+        named.append(f"{sum(one.cells for one in more)} in {counted(len(more), 'more column')}")
+    return f"{total} not completed: {', '.join(named)}."
 
 
 def ending(
@@ -46,6 +61,7 @@ def ending(
     draws: int | None,
     unconverged: str | None,
     note: str | None = None,
+    rest: str | None = None,
 ) -> ExitStatus:
     """Say what the user should know of a fit that has ended, and return the exit status.
 
@@ -61,6 +77,8 @@ def ending(
         What has not converged, where the user asked for a status that says so.
     note : str, optional
         What was done.
+    rest : str, optional
+        What was not done, and why.
     """
     for text in warnings:
         console.warn(text)
@@ -69,8 +87,9 @@ def ending(
         if draws is not None:
             what, used = "sampling", f"; the answer uses {counted(draws, 'draw')}"
         console.warn(f"{what} ended early ({stopped}){used}")
-    if note is not None:
-        console.note(note)
+    for done in (note, rest):
+        if done is not None:
+            console.note(done)
     if stopped == "interrupted":
         return ExitStatus.INTERRUPTED
     if unconverged is not None:

@@ -26,6 +26,7 @@ from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.predictive import draw_jointly, nothing, predict
 from glfm_cli.inference.sampling import Observer, Plan, Run
 from glfm_cli.io import read_table
+from glfm_cli.io.frames import table_of
 from glfm_cli.schema import Schema
 from glfm_cli.store import EVERY, Fit, load_fit
 from glfm_cli.streams import CELLS, Streams
@@ -34,7 +35,7 @@ INTERVAL = 0.95
 
 
 def impute(
-    table: pa.Table | str | os.PathLike[str],
+    table: Any,
     types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     *,
     model: str | None = None,
@@ -60,8 +61,9 @@ def impute(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or a file that `read_table` reads.
+    table : table, data frame, matrix or path
+        The table, of pyarrow, pandas, polars, DuckDB or NumPy, or a file that `read_table` reads;
+        `Completion.output` is completed data of the same kind.
     types : Schema, mapping or path
         What the columns mean: a schema, the content of a types file, or its path. Not needed
         with `resume` or `fit`.
@@ -114,7 +116,8 @@ def impute(
         The table, the types or an option are wrong; the error says where and what to do.
     """
     check_request(estimate, interval, threads, time_limit)
-    file = None if isinstance(table, pa.Table) else str(table)
+    given, file = table, str(table) if isinstance(table, str | os.PathLike) else None
+    table = read_table(table) if file is not None else table_of(table)
     workers = threads or available_threads()
     said: dict[str, object] = {"types": types, "model": model}
     said |= {"chains": chains, "warmup": warmup, "draws": draws}
@@ -122,13 +125,13 @@ def impute(
     check_with_fit(fit is not None, {**said, "resume": resume}, unseen)
     if fit is not None:
         fitted = Fitted.of_fit(fit if isinstance(fit, Fit) else load_fit(fit))
-        table = table if isinstance(table, pa.Table) else read_table(table)
         seed = fitted.seed if seed is None else seed
         data = fitted.encode(table, unseen=unseen, file=file)
         run = fitted.run(data, seed=seed, threads=workers)
-        return complete(
+        done = complete(
             run, data, table, seed=seed, estimate=estimate, interval=interval, threads=workers
         )
+        return dataclasses.replace(done, given=given)
     keeping = SaveOptions(
         None if save is None else Path(save),
         None if resume is None else Path(resume),
@@ -137,13 +140,13 @@ def impute(
     )
     requested = SamplingOptions(model, chains, warmup, draws, thin, seed, settings)
     schema = None if types is None else as_schema(types)
-    table = table if isinstance(table, pa.Table) else read_table(table)
     session = plan_session(table, schema, requested, keeping, file=file).begun()
     run = session.sample(threads=workers, time_limit=time_limit, observer=observer)
     seed = session.plan.seed
-    return complete(
+    done = complete(
         run, session.data, table, seed=seed, estimate=estimate, interval=interval, threads=workers
     )
+    return dataclasses.replace(done, given=given)
 
 
 def complete(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.inference.sampling import Run
+from glfm_cli.io.frames import table_like
 from glfm_cli.schema import ColumnType
 
 PROBABILITIES = pa.schema(
@@ -63,6 +64,7 @@ class Completion:
     interval: float
     seed: int
     ids: pa.Table  # the id columns, untouched
+    given: Any = None  # the data that were completed, of whichever kind
 
     @property
     def n_completed(self) -> int:
@@ -77,6 +79,12 @@ class Completion:
     def to_table(self) -> pa.Table:
         """Return the completed table."""
         return self.table
+
+    @property
+    def output(self) -> Any:
+        """The completed data, of the kind that was given: a pandas frame for a pandas frame."""
+        filled = {part.encoded.column.name for part in self.columns if part.estimate.size}
+        return table_like(self.table, self.given, filled)
 
     def multiple(self, versions: int) -> Multiple:
         """Return several completed versions of the table, for multiple imputation.
@@ -154,6 +162,7 @@ class Completion:
             "rows": self.data.n_rows,
             "columns": self.table.num_columns,
             "cells_completed": self.n_completed,
+            "not_completed": [asdict(one) for one in self.data.not_completed],
             "model": self.posterior.model.name,
             "chains": len(self.posterior.chains),
             "draws": self.posterior.n_draws,

@@ -7,7 +7,7 @@ cell as it was.
 
 from __future__ import annotations
 
-from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.encoding.data import Data, EncodedColumn, NotCompleted
 from glfm_cli.encoding.decode import blank, cell_texts, decode
 from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
@@ -15,6 +15,7 @@ from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
 from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import open_column, text_of
+from glfm_cli.encoding.trials import is_trials, pack_trials, successes_of, trials_of
 from glfm_cli.encoding.triplets import Ids, Triplets, encode_ids, encode_triplets, is_triplets
 from glfm_cli.encoding.values import number_texts
 
@@ -24,6 +25,7 @@ __all__ = [
     "EncodedColumn",
     "Ids",
     "LearntColumn",
+    "NotCompleted",
     "Triplets",
     "blank",
     "cell_texts",
@@ -34,8 +36,12 @@ __all__ = [
     "encode_rows",
     "encode_triplets",
     "flag_columns",
+    "is_trials",
     "is_triplets",
     "number_texts",
     "open_column",
+    "pack_trials",
+    "successes_of",
     "text_of",
+    "trials_of",
 ]

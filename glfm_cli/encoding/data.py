@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.schema import Column
 
 Mask = NDArray[np.bool_]
@@ -34,6 +35,8 @@ class EncodedColumn:
     sample : (m,) float64, optional
         Values that show the column's size, spread and zeros where its own cells are not to be
         asked: those of the fit that new rows are completed with.
+    style : NumberStyle, optional
+        How its numbers are written, where the types file says something of it.
     """
 
     column: Column
@@ -43,11 +46,21 @@ class EncodedColumn:
     requested: Array
     levels: tuple[str, ...] = ()
     sample: Array | None = None
+    style: NumberStyle | None = None
 
     @property
     def typical(self) -> Array:
         """Values of the column as it was when the model learnt it."""
         return self.x[self.observed] if self.sample is None else self.sample
+
+
+@dataclass(frozen=True)
+class NotCompleted:
+    """Cells of one column that hold no value the model knows, and are not completed."""
+
+    column: str
+    cells: int
+    why: str
 
 
 @dataclass(frozen=True)
@@ -64,9 +77,12 @@ class Data:
         What the user should be warned of, one line each.
     ids : tuple of str
         Names of the columns of role id.
+    not_completed : tuple of NotCompleted
+        Cells without a value that stay as they are.
     """
 
     n_rows: int
     columns: tuple[EncodedColumn, ...]
     notes: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    not_completed: tuple[NotCompleted, ...] = ()

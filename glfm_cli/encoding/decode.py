@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.levels import distinct_texts, level_key, level_value
+from glfm_cli.encoding.numeric import numerals_of
 from glfm_cli.encoding.source import (
     is_null,
     is_text_type,
@@ -88,7 +89,7 @@ def _field(table: pa.Table, encoded: EncodedColumn) -> pa.Field:
     field = table.schema.field(encoded.index)
     if is_text_table(table) and encoded.column.type in NUMERIC:
         kind = "int64" if encoded.column.type is ColumnType.COUNT else "double"
-        field = mark_written_type(field, kind)
+        field = mark_written_type(field, kind, numerals_of(encoded.column))
     return field
 
 

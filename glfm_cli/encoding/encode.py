@@ -9,10 +9,12 @@ import pyarrow as pa
 
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.levels import encode_levels
+from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
-from glfm_cli.encoding.numeric import encode_numbers, is_numeric
+from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io import notes_of
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
 
 # A split is for `evaluate` alone; completing passes it through like an id.
@@ -53,8 +55,10 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
             encoded.append(_encode_column(source, index))
             notes += column_notes(encoded[-1])
     notes += table_notes(encoded, table.num_rows)
+    notes += notes_of(table)
     ids = tuple(column.name for column in columns if column.role is Role.ID)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids)
+    rest = not_completed(table, columns, encoded)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest)
 
 
 def _encode_column(source: Source, index: int) -> EncodedColumn:
@@ -77,7 +81,8 @@ def _encode_column(source: Source, index: int) -> EncodedColumn:
     requested = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
     for array in (x, observed, requested):
         array.setflags(write=False)
-    return EncodedColumn(column, index, x, observed, requested, levels)
+    style = None if levels else style_of(source, observed)
+    return EncodedColumn(column, index, x, observed, requested, levels, style=style)
 
 
 def _with_type(source: Source) -> Source:

@@ -58,7 +58,7 @@ def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:
 
 def encode_known_levels(
     source: Source, levels: tuple[str, ...], *, unseen_is_missing: bool
-) -> tuple[Array, Mask, list[str]]:
+) -> tuple[Array, Mask, dict[str, int]]:
     """Return the codes of levels that a fit has learnt, and the cells to be left as they are.
 
     Returns
@@ -67,8 +67,8 @@ def encode_known_levels(
         Code of the level; NaN at a gap, and at an unseen level if that is taken as one.
     left : (n_rows,) bool
         Missing by a code with `impute: false`, or an unseen level: it is no gap to be filled.
-    unseen : list of str
-        Levels that the fit does not know.
+    unseen : dict of str to int
+        Levels that the fit does not know, and how many cells hold each.
 
     Raises
     ------
@@ -90,7 +90,8 @@ def encode_known_levels(
     seen = {str(t) for t, gone, new in zip(texts, missing, unknown, strict=True) if not gone | new}
     _check_castable(source, levels, place, seen)
     code = _codes(texts, np.logical_or(missing, unknown).tolist(), place)
-    new_levels = [str(text) for text, new in zip(texts, unknown, strict=True) if new]
+    cells = np.bincount(of_row, minlength=len(texts)).tolist()
+    new_levels = {str(texts[i]): cells[i] for i in np.flatnonzero(unknown)}
     return code[of_row], (left | unknown)[of_row], new_levels
 
 

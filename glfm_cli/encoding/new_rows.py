@@ -12,10 +12,12 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.levels import encode_known_levels
+from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import table_notes
-from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io import notes_of
 from glfm_cli.schema import NUMERIC, Column, Role, Schema
 
 
@@ -68,17 +70,20 @@ def encode_rows(
     _check_complete(table, learnt, file)
     columns = _resolve(table.column_names, schema, learnt)
     place = {name: index for index, name in enumerate(table.column_names)}
-    encoded, notes = [], []
+    encoded, notes, unknown_cells = [], [], {}
     for known in learnt:
         index = place[known.column.name]
         source = open_column(table, index, known.column, file)
         column, unseen = _encode_column(source, index, known, unseen_is_missing)
         encoded.append(column)
         if unseen:
-            notes.append(_unseen_note(column, unseen))
+            notes.append(_unseen_note(column, list(unseen)))
+            unknown_cells[column.column.name] = sum(unseen.values())
     notes += table_notes(encoded, table.num_rows)
+    notes += notes_of(table)
     ids = tuple(column.name for column in columns if column.role is Role.ID)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids)
+    rest = not_completed(table, columns, encoded, unknown_cells)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest)
 
 
 def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:
@@ -132,9 +137,9 @@ def _matches(pattern: str, name: str) -> bool:
 
 def _encode_column(
     source: Source, index: int, known: LearntColumn, unseen_is_missing: bool
-) -> tuple[EncodedColumn, list[str]]:
+) -> tuple[EncodedColumn, dict[str, int]]:
     column = known.column
-    unseen: list[str] = []
+    unseen: dict[str, int] = {}
     if pa.types.is_null(source.values.type):
         raise source.schema_error(
             "every cell is null, and the column has no type that could hold a value",
@@ -152,7 +157,11 @@ def _encode_column(
     requested = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
     for array in (x, observed, requested):
         array.setflags(write=False)
-    return EncodedColumn(column, index, x, observed, requested, known.levels, known.sample), unseen
+    style = None if known.levels else style_of(source, observed)
+    encoded = EncodedColumn(
+        column, index, x, observed, requested, known.levels, known.sample, style
+    )
+    return encoded, unseen
 
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:

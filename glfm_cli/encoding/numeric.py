@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Mask
+from glfm_cli.encoding.number_style import NumberStyle, learn_style
 from glfm_cli.encoding.source import Source, is_null, to_mask
 from glfm_cli.encoding.support import MAX_EXACT, check_support
 from glfm_cli.io.dialect import NUMBER
+from glfm_cli.io.numerals import PLAIN, Numerals
+from glfm_cli.schema import Column
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 
@@ -43,14 +46,15 @@ def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array,
         blank = is_null(trimmed) | to_mask(pc.equal(trimmed, ""))
         hits = [to_mask(pc.equal(trimmed, code.text.strip())) for code in source.column.missing]
         gone = np.logical_or.reduce([blank, *hits])
-        x = _parse(source, trimmed, gone)
+        numerals = numerals_of(source.column)
+        x = _parse(source, trimmed, gone, numerals)
     else:
         x = _typed_numbers(source)
         blank = np.isnan(x)
         hits = [blank if not code.text.strip() else blank & False for code in source.column.missing]
     left = np.zeros(x.size, dtype=bool)
     for code, hit in zip(source.column.missing, hits, strict=True):
-        value = code_value(code.text, dtype)
+        value = code_value(code.text, dtype, source.column)
         hit = hit if value is None else hit | (x == value)
         x[hit] = np.nan
         if not code.impute:
@@ -71,8 +75,30 @@ def stored_dtype(kind: pa.DataType) -> np.dtype:
     return np.dtype(np.float64)
 
 
-def code_value(text: str, dtype: np.dtype) -> float | None:
+def numerals_of(column: Column) -> Numerals:
+    """Return how the types file says that a column writes its numbers."""
+    return Numerals(
+        column.decimal or ".", column.thousands or "", column.percent, column.unit or ""
+    )
+
+
+def style_of(source: Source, observed: Mask) -> NumberStyle | None:
+    """Return how the observed cells of a column are written; None where 7 digits will do."""
+    numerals = numerals_of(source.column)
+    if not source.is_text or numerals == PLAIN:
+        return None
+    seen = pc.unique(pc.utf8_trim_whitespace(source.values.filter(pa.array(observed))))
+    style = learn_style(numerals, seen.to_pylist())
+    # A unit that stands beside no number is a note for figures.
+    plain = numerals.decimal == "." and not numerals.thousands
+    return None if plain and not style.before and not style.behind else style
+
+
+def code_value(text: str, dtype: np.dtype, column: Column) -> float | None:
     """Return the number that a missing code is, at a column's precision; None if it is none."""
+    numerals = numerals_of(column)
+    if numerals != PLAIN:
+        text = numerals.read(pa.array([text.strip()])).plain[0].as_py() or text
     if _NUMBER.fullmatch(text.strip()) is None:
         return None
     value = float(text)
@@ -93,10 +119,12 @@ def is_numeric(source: Source) -> bool:
     return bool(np.all(gone | to_mask(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"))))
 
 
-def _parse(source: Source, trimmed: pa.Array, gone: Mask) -> Array:
+def _parse(source: Source, trimmed: pa.Array, gone: Mask, numerals: Numerals) -> Array:
     """Return the numbers that texts are, NaN at the cells in `gone`."""
     null = pa.scalar(None, trimmed.type)
     present = pc.if_else(pa.array(gone), null, trimmed)
+    if numerals != PLAIN:
+        return _parse_written(source, present, gone, numerals)
     try:
         x = np.array(present.cast(pa.float64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid:
@@ -111,6 +139,46 @@ def _parse(source: Source, trimmed: pa.Array, gone: Mask) -> Array:
             raise source.cell_error(bad, "a number below 1.8e308 in size", hint)
         raise source.cell_error(bad, "a number", _number_hint(text))
     return x
+
+
+def _parse_written(source: Source, present: pa.Array, gone: Mask, numerals: Numerals) -> Array:
+    """Return the numbers that texts in a form of their own are, NaN at the cells in `gone`."""
+    reading = numerals.read(present)
+    marked, read = to_mask(reading.marked), to_mask(pc.is_valid(reading.marked))
+    # Beside most numbers or beside none: 148 among many `148 cm` may be anything.
+    usual = 2 * int(marked.sum()) > int(read.sum())
+    wrong = ~gone & (~read | (marked != usual))
+    if wrong.any() and numerals == Numerals(unit=numerals.unit) and not usual:
+        text = present[int(np.argmax(wrong))].as_py()
+        raise source.cell_error(wrong, "a number", _number_hint(text))
+    if wrong.any():
+        good = ~gone & ~wrong
+        like = present[int(np.argmax(good))].as_py() if good.any() else None
+        raise _other_style(source, wrong, like, numerals)
+    x = np.array(reading.plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    if not np.isfinite(x[~gone]).all():
+        hint = "List it under `missing:` if it stands for a gap, or scale the column."
+        raise source.cell_error(~gone & ~np.isfinite(x), "a number below 1.8e308 in size", hint)
+    return x
+
+
+def _other_style(source: Source, wrong: Mask, like: str | None, numerals: Numerals) -> Exception:
+    """Return the error for cells that are not written as the others, or as the types file says."""
+    rows = np.flatnonzero(wrong) + 1
+    keys = [f'`decimal: "{numerals.decimal}"`'] if numerals.decimal != "." else []
+    keys += [f'`thousands: "{numerals.thousands}"`'] if numerals.thousands else []
+    keys += ["`percent: true`"] if numerals.percent else []
+    keys += [f"`unit: {numerals.unit}`"] if numerals.unit else []
+    expected = f"a number written like {like}" if like else "a number"
+    if rows.size > 1:
+        more = ", ..." if rows.size > 5 else ""
+        expected += f" ({rows.size} cells are not: rows {', '.join(map(str, rows[:5]))}{more})"
+    return source.cell_error(
+        wrong,
+        expected,
+        f"Write all cells of the column alike; the types file says {' and '.join(keys)}. "
+        "A text that stands for a gap is listed under `missing:`.",
+    )
 
 
 def _typed_numbers(source: Source) -> Array:
@@ -163,20 +231,26 @@ def _missing_hint(text: str) -> str:
     return f'If it stands for a gap, add "{shown}" to the column\'s `missing:` in the types file.'
 
 
+# How a text that is no plain number is perhaps written, and what says so.
+_WRITTEN = (
+    (r"[+-]?\d+(\.\d+)?\s*%", "`percent: true`"),
+    (r"[+-]?\d+,\d+\s*%", '`decimal: ","` and `percent: true`'),
+    (r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d*)?|[+-]?\d{1,3}(,\d{3})+\.\d*", '`thousands: ","`'),
+    (r"[+-]?\d{1,3},\d{3}", '`thousands: ","`, or `decimal: ","`'),
+    (r"[+-]?\d{1,3}(\.\d{3})+,\d*", '`decimal: ","` and `thousands: "."`'),
+    (r"[+-]?\d*,\d+([eE][+-]?\d+)?", '`decimal: ","`'),
+    (r"[+-]?\d{1,3}([ \u00a0\u202f]\d{3})+(\.\d*)?", '`thousands: " "`'),
+    (r"[+-]?\d{1,3}(['\u2019]\d{3})+(\.\d*)?", '`thousands: "\'"`'),
+    (r"\$\s*\d+(\.\d+)?", "`unit: $`"),
+    (r"[+-]?\d+(\.\d+)?(?:\s*\u20ac|\s?[a-zA-Z]{2,3}|\s[a-zA-Z]+)", "its unit, as `unit: cm`,"),
+)
+
+
 def _number_hint(text: str) -> str:
     """Return the next step for a text that is no number."""
-    if re.fullmatch(r"[+-]?\d+([.,]\d+)?\s*%", text):
-        return "Remove the percent sign from the whole column."
-    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d*)?|[+-]?\d{1,3}(,\d{3})+\.\d*", text):
-        return "Remove the thousands separators from the column."
-    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})", text):
-        return "A comma is not read: remove it if it separates thousands, or write a decimal point."
-    if re.fullmatch(r"[+-]?\d*,\d+([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d*", text):
-        return "Write the column with decimal points; decimal commas are not read."
-    if re.fullmatch(r"[+-]?\d{1,3}([ '\u2019\u00a0\u202f_]\d{3})+([.,]\d*)?", text):
-        return "Remove the thousands separators from the column."
-    if re.fullmatch(r"[$\u20ac\u00a3\u00a5]\s*[\d.,]+|[\d.,]+\s*[$\u20ac\u00a3\u00a5]", text):
-        return "Remove the currency sign from the whole column."
+    for pattern, keys in _WRITTEN:
+        if re.fullmatch(pattern, text):
+            return f"If the whole column is written so, add {keys} to it in the types file."
     if re.match(r"\d{1,4}[-/.:]\d{1,2}([-/.:]\d|$)", text):
         return "Dates and times are not modelled: set `role: ignore`, or turn them into numbers."
     return f"{_missing_hint(text)} If the column holds names, give it type categorical."

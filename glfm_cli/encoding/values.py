@@ -15,6 +15,7 @@ from glfm_cli.encoding.support import MAX_EXACT, Interval, support
 from glfm_cli.schema import ColumnType
 
 DIGITS = 7  # of a completed real number in text: more would pretend to a precision it has not
+MOST_DIGITS = 25  # of a number with as many decimals as its column: no double has more of use
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -22,17 +23,26 @@ def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
     """Return completed numbers as text, inside the column's support.
 
     Counts are integers. Other numbers have 7 significant digits, more where the observed values
-    differ by little compared with their size (years, dates as day numbers).
+    differ by little compared with their size (years, dates as day numbers); in a column with a
+    style of its own, as many decimals as the observed ones.
     """
     allowed = _allowed(encoded, _DOUBLE)
+    style = encoded.style
     if encoded.column.type is ColumnType.COUNT:
         limit = int(MAX_EXACT)
-        return [str(k) for k in _whole_numbers(encoded, fill, allowed, (-limit, limit))]
+        whole = _whole_numbers(encoded, fill, allowed, (-limit, limit))
+        return [str(k) if style is None else style.write(Decimal(k)) for k in whole]
+    if style is not None and style.places is not None and not style.exponent:
+        steps = _fixed_points(encoded, fill, allowed, style.places, 10**MOST_DIGITS)
+        return [style.write(_scaled(k, style.places)) for k in steps]
     digits = _digits(encoded)
     rounded = np.array([float(f"{value:.{digits - 1}e}") for value in fill])
     outside = ~allowed.contains(rounded)
     rounded[outside] = allowed.clamp(fill[outside], _DOUBLE)
-    return [_positional(value) for value in _off_codes(encoded, rounded, _DOUBLE)]
+    values = _off_codes(encoded, rounded, _DOUBLE)
+    if style is not None:
+        return [style.write(Decimal(repr(float(value)))) for value in values]
+    return [_positional(value) for value in values]
 
 
 def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.Array:
@@ -70,18 +80,26 @@ def _decimals(
     encoded: EncodedColumn, fill: Array, allowed: Interval, kind: pa.DataType
 ) -> pa.Array:
     """Return the decimal of a type's scale nearest each value, inside support and type."""
-    step = Decimal(1).scaleb(-kind.scale)
-    largest = 10**kind.precision - 1
+    steps = _fixed_points(encoded, fill, allowed, kind.scale, 10**kind.precision - 1)
+    return pa.array([_scaled(k, kind.scale) for k in steps], kind)
+
+
+def _fixed_points(
+    encoded: EncodedColumn, fill: Array, allowed: Interval, scale: int, largest: int
+) -> list[int]:
+    """Return the multiple of 10^-scale nearest each value, inside support and size."""
+    step = Decimal(1).scaleb(-scale)
     least, most = _reach(allowed, step, (-largest, largest))
     nearest = [
         min(max(int((Decimal(value) / step).to_integral_value()), least), most)
         for value in fill.tolist()
     ]
-    steps = _beside_codes(encoded, nearest, fill, step, (least, most))
-    # Built from digits: arithmetic would round numbers of more than 28 of them.
-    return pa.array(
-        [Decimal((k < 0, tuple(map(int, str(abs(k)))), -kind.scale)) for k in steps], kind
-    )
+    return _beside_codes(encoded, nearest, fill, step, (least, most))
+
+
+def _scaled(k: int, scale: int) -> Decimal:
+    """Return k * 10^-scale; built from digits, for arithmetic would round more than 28 of them."""
+    return Decimal((k < 0, tuple(map(int, str(abs(k)))), -scale))
 
 
 def _reach(allowed: Interval, step: Decimal, limits: tuple[int, int]) -> tuple[int, int]:
@@ -99,11 +117,8 @@ def _beside_codes(
 
     A completed cell that reads as a code would be a gap again.
     """
-    taken = {
-        Decimal(code.text.strip()) / step
-        for code in encoded.column.missing
-        if code_value(code.text, _DOUBLE) is not None
-    }
+    codes = (code_value(code.text, _DOUBLE, encoded.column) for code in encoded.column.missing)
+    taken = {Decimal(repr(code)) / step for code in codes if code is not None}
     for i, k in enumerate(steps):
         if k in taken:
             around = range(k - len(taken), k + len(taken) + 1)
@@ -116,7 +131,7 @@ def _beside_codes(
 def _off_codes(encoded: EncodedColumn, values: Array, dtype: np.dtype) -> Array:
     """Return the values, moved by one unit in the last place where one equals a missing code."""
     for code in encoded.column.missing:
-        number = code_value(code.text, dtype)
+        number = code_value(code.text, dtype, encoded.column)
         if number is not None:
             # Towards an observed value, which lies inside the support and is no code.
             towards = dtype.type(np.max(encoded.typical))

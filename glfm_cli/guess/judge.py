@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 import glfm_cli.guess.codes as codes
 from glfm_cli.guess.numbers import judge_numbers
+from glfm_cli.guess.numerals import MAX_STRAY, NUMBER_SHARE, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.guess.words import DATE, judge_words
-from glfm_cli.schema import Column, ColumnType, MissingCode
+from glfm_cli.io.numerals import PLAIN
+from glfm_cli.schema import NUMERIC, Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
-MAX_STRAY = 5  # texts among numbers that are left as they are
-STRAY_SHARE = 0.1  # of the cells
 LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -56,9 +56,13 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value")
     words = codes.gap_words(column)
     gaps = _Gaps().blank(column).add(column, words, "taken for missing")
-    rest = column.keep(~words)
+    said = codes.declared(column) & ~words
+    gaps = gaps.add(column, said, "missing, as the file says")
+    rest = column.keep(~(words | said))
     if rest.n_distinct == 0:
         return ignore(name, "holds no value, only codes for missing ones")
+    if rest.mixture is not None:
+        return ignore(name, f"{rest.mixture}; write them alike to model them")
     rest, gaps, is_numeric = _part_numbers(rest, gaps)
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
@@ -70,11 +74,20 @@ def judge(column: Profile) -> Verdict:
         )
     else:
         verdict = judge_numbers(rest) if is_numeric else judge_words(rest)
-    guessed = verdict.column
+    guessed = replace(verdict.column, label=column.declared.label)
     if not guessed.modelled:
         return verdict
-    reason = "; ".join((verdict.reason, *gaps.notes))
-    return Verdict(replace(guessed, missing=gaps.codes), reason)
+    reason, written = verdict.reason, rest.written
+    if guessed.type in NUMERIC and written != PLAIN:
+        reason += f"; {in_words(written)}"
+        guessed = replace(
+            guessed,
+            decimal=None if written.decimal == "." else written.decimal,
+            thousands=written.thousands or None,
+            percent=written.percent,
+            unit=written.unit or None,
+        )
+    return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
 
 
 def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
@@ -103,7 +116,7 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     others = ~(numbers | doubtful | unasked)
     share = column.counts[others].sum() / column.n_observed
     numeric = numbers.sum() >= 3 or not others.any()
-    if numeric and others.sum() <= MAX_STRAY and share <= STRAY_SHARE:
+    if numeric and others.sum() <= MAX_STRAY and share <= 1 - NUMBER_SHARE:
         gaps = gaps.add(column, doubtful, "taken for missing")
         gaps = gaps.add(column, unasked, "left as it is", impute=False)
         gaps = gaps.add(column, others, "among numbers, left as it is", impute=False)

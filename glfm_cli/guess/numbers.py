@@ -49,7 +49,7 @@ def _unfit(column: Profile) -> Verdict | None:
 
 def _id(column: Profile) -> Verdict | None:
     x = column.numbers
-    if names.is_year(column.name):
+    if names.is_year(column.name) or column.written.mark:  # nobody numbers rows in percent
         return None
     if column.all_different and column.n_rows >= 3 and np.all(np.diff(x) == 1):
         return Verdict(Column(column.name, role=Role.ID), "numbers the rows")

@@ -7,7 +7,7 @@ value a whole number? which text looks like a gap?) is a question about those.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from glfm_cli.io.declared import NOTHING_DECLARED, Declared
 from glfm_cli.io.dialect import NUMBER
+from glfm_cli.io.numerals import PLAIN, Numerals
 
 # As levels, 11 and 11.0 are one, and so are `a` and ` a `.
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
@@ -56,6 +58,15 @@ class Profile:
         Cells that hold nothing but spaces; they count as empty.
     order : tuple of str, optional
         The levels of an ordered dictionary, from low to high.
+    raw, raw_counts : pyarrow.StringArray, (n_raw,) int64
+        The distinct texts of a column of text without the spaces around them, not tidied else,
+        and how many cells hold each.
+    written : Numerals
+        How the numbers are written.
+    mixture : str, optional
+        Why the numbers cannot be read, though they are some.
+    declared : Declared
+        What the file says of the column.
     """
 
     name: str
@@ -66,6 +77,11 @@ class Profile:
     numbers: NDArray[np.float64]
     n_blank: int = 0
     order: tuple[str, ...] | None = None
+    raw: pa.StringArray = field(default_factory=lambda: pa.array([], pa.string()))
+    raw_counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    written: Numerals = PLAIN
+    mixture: str | None = None
+    declared: Declared = NOTHING_DECLARED
 
     @property
     def n_distinct(self) -> int:
@@ -127,9 +143,11 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
         counts, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Profile(name, kind, len(column), pa.array([], pa.string()), counts, numbers)
     if kind is Kind.TEXT:
-        texts, counts, n_blank = _distinct_texts(column)
+        raw, raw_counts, n_blank = _distinct_texts(column)
+        texts, counts = _merged(tidy(raw), raw_counts)
         numbers = _parse_numbers(texts)
-        return Profile(name, kind, len(column), texts, counts, numbers, n_blank, order)
+        n_rows = len(column)
+        return Profile(name, kind, n_rows, texts, counts, numbers, n_blank, order, raw, raw_counts)
     values, counts = _distinct(column)
     if kind is Kind.BOOLEAN:
         texts, numbers = values.cast(pa.string()), np.full(len(values), np.nan)
@@ -162,14 +180,19 @@ def _distinct(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int64]]:
 
 
 def _distinct_texts(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int64], int]:
-    """Return the distinct tidy texts of a column, their counts, and how many cells are blank."""
+    """Return the distinct texts without spaces around them, their counts, and the blank cells."""
     values, counts = _distinct(column.cast(pa.string()))
-    tidied = tidy(values)
-    blank = _to_numpy(pc.equal(tidied, ""))
+    bare = pc.utf8_trim(values, characters=_SPACES)
+    blank = _to_numpy(pc.equal(bare, ""))
     n_blank = int(counts[blank & _to_numpy(pc.not_equal(values, ""))].sum())
-    encoded = tidied.filter(pa.array(~blank)).dictionary_encode()
-    merged = np.bincount(encoded.indices.to_numpy(), counts[~blank], len(encoded.dictionary))
-    return encoded.dictionary, merged.astype(np.int64), n_blank
+    return *_merged(bare.filter(pa.array(~blank)), counts[~blank]), n_blank
+
+
+def _merged(texts: pa.Array, counts: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return texts without repetitions, and the sums of their counts."""
+    encoded = texts.dictionary_encode()
+    merged = np.bincount(encoded.indices.to_numpy(), counts, len(encoded.dictionary))
+    return encoded.dictionary, merged.astype(np.int64)
 
 
 def tidy(texts: pa.Array) -> pa.Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import glfm_cli.guess.names as names
 import glfm_cli.guess.scales as scales
 from glfm_cli.guess.profile import Profile
@@ -22,13 +20,6 @@ _DAY = (
 )
 DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
 
-# Numbers in a dress that only a person can tell: 1,234 may be 1234 or 1.234.
-_DRESSED = (
-    (r"^\s*[+-]?\d*\.?\d+\s*%\s*$", "numbers with a percent sign"),
-    (r"^\s*[+-]?[$€£]\s*\d[\d.,]*\s*$", "amounts with a currency sign"),
-    (r"^\s*[+-]?\d[\d.,]*\s*[$€£]\s*$", "amounts with a currency sign"),
-    (r"^\s*[+-]?\d+(?:[.,]\d+)*\s*$", "numbers with commas"),
-)
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
 
@@ -45,12 +36,6 @@ def judge_words(column: Profile) -> Verdict:
             Column(name, role=Role.ID),
             f"the name is an id's; {column.n_distinct} different values, some in several rows",
         )
-    dress = _dress(column)
-    if dress is not None:
-        example = column.texts[0].as_py()
-        return ignore(
-            name, f"{dress}, such as {example}; write them as plain numbers to model them"
-        )
     if column.n_distinct == column.n_observed:
         return ignore(name, "text that is different in every row")
     if problem := many_levels(column):
@@ -61,19 +46,6 @@ def judge_words(column: Profile) -> Verdict:
 def _is_repeated_id(column: Profile) -> bool:
     many = column.n_distinct > MAX_LEVELS // 2
     return many and names.is_id(column.name) and bool(column.matches(_CODE_LIKE).all())
-
-
-def _dress(column: Profile) -> str | None:
-    """Return in what form a column writes its numbers, None when it holds no such numbers."""
-    numbers = column.is_number
-    if numbers.all():
-        return None  # with leading zeros, hence codes
-    for pattern, what in _DRESSED:
-        dressed = column.matches(pattern)
-        # Plain numbers among them ("5" beside "1,234") are normal.
-        if np.all(dressed | numbers) and column.n_distinct > 2:
-            return what
-    return None
 
 
 def _levels(column: Profile) -> Verdict:

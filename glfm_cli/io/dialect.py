@@ -18,10 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from glfm_cli.io.numerals import PLAIN, Numerals
+
 METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
 
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_ENCODINGS = {
+    "cp1252": "Windows-1252",
+    "latin-1": "Latin-1",
+    "utf-16-le": "UTF-16",
+    "utf-16-be": "UTF-16",
+}
 MAX_EXCEPTIONS = 256  # a column that breaks every rule more often is written by its best rule
 
 
@@ -46,6 +54,7 @@ class Dialect:
     header: Quoting = field(default_factory=Quoting)
     new_columns: Quoting = field(default_factory=Quoting)  # those added after reading
     columns: Mapping[str, Quoting] = field(default_factory=dict)
+    preamble: str = ""  # above the header
 
 
 def rule_mask(rule: str, text: pa.Array, delimiter: str) -> pa.Array:
@@ -86,6 +95,22 @@ def _quoting(values: Mapping[str, Any]) -> Quoting:
     return Quoting(values["rule"], tuple(values["exceptions"]))
 
 
+def notes_of(table: pa.Table) -> tuple[str, ...]:
+    """Return what a user should know of how a text file was read, one line each."""
+    dialect = dialect_of(table)
+    if dialect is None:
+        return ()
+    said = []
+    name = _ENCODINGS.get(dialect.encoding)
+    if name is not None and not dialect.bom:
+        said.append(f"the file is not UTF-8: it was read as {name}, and is written so")
+    lines = len(dialect.preamble.splitlines())
+    if lines and not dialect.preamble.lower().lstrip('"').startswith("sep="):
+        above = "the line" if lines == 1 else f"the {lines} lines"
+        said.append(f"{above} above the header stand for no rows, and are written back")
+    return tuple(said)
+
+
 def with_dialect(table: pa.Table, dialect: Dialect) -> pa.Table:
     """Return the table with the dialect in its metadata."""
     metadata = dict(table.schema.metadata or {})
@@ -98,6 +123,16 @@ def is_text_table(table: pa.Table) -> bool:
     return METADATA_KEY in (table.schema.metadata or {})
 
 
-def mark_written_type(field: pa.Field, type_name: str) -> pa.Field:
-    """Return a text field marked to become a number when written to Parquet or Arrow."""
-    return field.with_metadata({**(field.metadata or {}), WRITTEN_TYPE_KEY: type_name.encode()})
+def mark_written_type(field: pa.Field, type_name: str, numerals: Numerals = PLAIN) -> pa.Field:
+    """Return a text field marked to become numbers when written to a file of typed columns.
+
+    `numerals` is how the texts write them.
+    """
+    mark = json.dumps([type_name, asdict(numerals)]).encode()
+    return field.with_metadata({**(field.metadata or {}), WRITTEN_TYPE_KEY: mark})
+
+
+def written_type(mark: bytes) -> tuple[pa.DataType, Numerals]:
+    """Return the type that marked texts become, and how they write their numbers."""
+    type_name, numerals = json.loads(mark)
+    return pa.type_for_alias(type_name), Numerals(**numerals)

@@ -73,7 +73,10 @@ class Column:
     bounds: tuple[float | None, float | None] = (None, None)
     missing: tuple[MissingCode, ...] = ()  # besides the empty cell, null and NaN
     trials: str | None = None  # binomial: the column that holds the number of trials
-    unit: str | None = None
+    decimal: str | None = None  # None: a point
+    thousands: str | None = None  # None: digits stand together
+    percent: bool = False  # a percent sign stands beside every number
+    unit: str | None = None  # may stand beside every number
     label: str | None = None
 
     @property

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from glfm_cli.errors import SchemaError
-from glfm_cli.schema.columns import (
-    LEVELLED,
-    NUMERIC,
-    Column,
-    ColumnType,
-    MissingCode,
-    Role,
-    Transform,
-)
+from glfm_cli.schema.checks import check_column
+from glfm_cli.schema.columns import Column, ColumnType, MissingCode, Role, Transform
+from glfm_cli.schema.phrases import did_you_mean, listed
 from glfm_cli.schema.text import describe
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -32,35 +25,20 @@ _KEYS = (
     "bounds",
     "missing",
     "trials",
+    "decimal",
+    "thousands",
+    "percent",
     "unit",
     "label",
 )
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
+_DECIMALS = (".", ",")
+_THOUSANDS = (".", ",", " ", "'")
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
-_LEAST = {Transform.LOG: 0.0, Transform.LOG1P: -1.0, Transform.SQRT: 0.0}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
 _TYPES = ", ".join(ColumnType)
 _ROLES = ", ".join(Role)
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return names as `a, b or c`."""
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
-
-
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of `known` that `name` was probably meant to be."""
-    folded = {item.casefold(): item for item in known}
-    found = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return the hint that offers the closest known name, if one is close."""
-    near = closest(name, known)
-    return None if near is None else f"Did you mean '{near}'?"
 
 
 class ColumnParser:
@@ -125,10 +103,13 @@ class ColumnParser:
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
             trials=self.text(said, "trials"),
+            decimal=self.separator(said, "decimal", _DECIMALS),
+            thousands=self.separator(said, "thousands", _THOUSANDS),
+            percent=self.switch(said, "percent"),
             unit=self.text(said, "unit"),
             label=self.text(said, "label"),
         )
-        self.check(column)
+        check_column(column, self.error)
         return column
 
     def long_form(self, word: str) -> dict[str, str]:
@@ -187,6 +168,23 @@ class ColumnParser:
         if value is None or (isinstance(value, str) and value):
             return value
         raise self.error(f"`{key}`", value=describe(value), expected="text")
+
+    def separator(self, said: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | None:
+        value = said.get(key)
+        if value is None or value in known:
+            return value
+        raise self.error(
+            f"`{key}`",
+            value=describe(value),
+            expected=listed(f'"{one}"' for one in known),
+            hint=f'Write the character between quotes, for example `{key}: "{known[1]}"`.',
+        )
+
+    def switch(self, said: Mapping[str, Any], key: str) -> bool:
+        value = said.get(key, "false")
+        if isinstance(value, str) and value.lower() in _SWITCH:
+            return _SWITCH[value.lower()]
+        raise self.error(f"`{key}`", value=describe(value), expected="true or false")
 
     def number(self, key: str, value: Any) -> float:
         if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
@@ -291,73 +289,3 @@ class ColumnParser:
                 expected="true or false",
             )
         return MissingCode(text, _SWITCH[impute.lower()])
-
-    def check(self, column: Column) -> None:
-        """Raise SchemaError when the parts of a column contradict one another."""
-        self.check_belongs(column)
-        if column.type is ColumnType.BINOMIAL and column.trials is None:
-            raise self.error(
-                "a binomial column needs `trials`",
-                expected="the name of the column that holds the number of trials",
-                hint="For example {type: binomial, trials: at_bats}.",
-            )
-        if column.trials is not None and column.trials == self.name:
-            raise self.error("`trials` names the column itself", expected="another column")
-        codes = {code.text for code in column.missing}
-        for level in column.levels or ():
-            if level in codes:
-                raise self.error(
-                    f"'{level}' is both a level and a missing code",
-                    hint=f"Take it out of `levels`, or give '{self.name}' its own `missing` list.",
-                )
-        self.check_support(column)
-
-    def check_belongs(self, column: Column) -> None:
-        """Raise SchemaError for a key that this type of column has no use for."""
-        kind = column.type
-        has_bounds = column.bounds != (None, None)
-        for key, present, kinds in (
-            ("levels", column.levels is not None, LEVELLED),
-            ("transform", column.transform is not None, NUMERIC),
-            ("reflect", column.reflect is not None, NUMERIC),
-            ("bounds", has_bounds, NUMERIC),
-            ("trials", column.trials is not None, frozenset({ColumnType.BINOMIAL})),
-        ):
-            if present and kind not in kinds:
-                owners = listed(item for item in ColumnType if item in kinds)
-                raise self.error(
-                    f"`{key}` does not go with "
-                    + ("a column without a type" if kind is None else f"type {kind}"),
-                    expected=f"type {owners}",
-                )
-        if column.reflect is not None and column.transform in (
-            None,
-            Transform.NONE,
-            Transform.RANK,
-        ):
-            raise self.error(
-                "`reflect` needs a transform to act on",
-                expected="transform log, log1p, logit or sqrt",
-                hint=f"`transform: log` with `reflect: {column.reflect:g}` "
-                f"sees a value x as log({column.reflect:g} - x).",
-            )
-
-    def check_support(self, column: Column) -> None:
-        """Raise SchemaError when bounds leave no value that type and transform can hold."""
-        lower, upper = column.bounds
-        if column.reflect is not None:
-            flipped = (upper, lower)
-            lower, upper = (None if b is None else column.reflect - b for b in flipped)
-        why = f"`transform: {column.transform}`"
-        if column.transform in _LEAST:
-            least = _LEAST[column.transform]
-        elif column.type in (ColumnType.POSITIVE, ColumnType.COUNT):
-            why, least = f"type {column.type}", 0.0
-        else:
-            return
-        if (lower is not None and lower < least) or (upper is not None and upper <= least):
-            limits = ", ".join("null" if b is None else f"{b:g}" for b in column.bounds)
-            expected = f"limits from {least:g} up"
-            if column.reflect is not None:
-                expected += f" after `reflect: {column.reflect:g}`"
-            raise self.error(f"`bounds` do not fit {why}", value=f"[{limits}]", expected=expected)

@@ -15,7 +15,8 @@ from typing import Any
 import glfm_cli.schema.text as yaml_text
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.columns import Column, ColumnType, MissingCode, Role
-from glfm_cli.schema.parse import ColumnParser, did_you_mean, listed
+from glfm_cli.schema.parse import ColumnParser
+from glfm_cli.schema.phrases import did_you_mean, listed
 
 VERSION = "1"
 REST = "*"  # what the entry `rest:` is a pattern for
@@ -124,9 +125,11 @@ class Schema:
             said["bounds"] = list(column.bounds)
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "unit", "label"):
+        for key in ("trials", "decimal", "thousands", "unit", "label"):
             if (value := getattr(column, key)) is not None:
                 said[key] = value
+        if column.percent:
+            said["percent"] = True
         # A word alone says a type or a role.
         return next(iter(said.values())) if set(said) in ({"type"}, {"role"}) else said
 

@@ -9,7 +9,7 @@
     chain-N.state.arrow   the chain's last state with its random state, replaced as a whole
 
 Nothing is pickled, and a folder from elsewhere is checked before it is trusted. `load_fit` gives
-a `Fit`; a run writes through a `Store`. docs/saving.md describes the files.
+a `Fit`; a run writes through a `Store`. docs/reference/folder.md describes the files.
 """
 
 from __future__ import annotations

@@ -230,16 +230,16 @@ def keys_of(value: Any) -> Iterator[str]:
             yield from keys_of(inner)
 
 
-def test_the_document_explains_every_option_key_and_column(
-    explored: Callable[..., Any], here: Callable[..., Any], repository: Path
+def test_the_reference_explains_every_key_and_column(
+    explored: Callable[..., Any], repository: Path
 ) -> None:
-    document = (repository / "docs/explore.md").read_text(encoding="utf-8")
+    folder = repository / "docs" / "reference"
+    document = "".join((folder / f"{name}.md").read_text("utf-8") for name in ("tables", "json"))
     said = explored("--json", "-o", "out", *["--surprising", "2", "--similar", "2", "--dependence"])
     names = set(keys_of(json.loads(said.stdout)))
     for path in Path("out").glob("*.csv"):
         assert f"`{path.stem}`" in document
         names |= set(pc.read_csv(path).column_names)
-    names |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", here("explore", "--help").stdout))
     assert [
         name
         for name in sorted(names - {"id"})

@@ -253,6 +253,7 @@ def test_json_is_one_object_on_standard_output(run: Here) -> None:
         "rows",
         "columns",
         "cells_completed",
+        "not_completed",
         "model",
         "chains",
         "draws",

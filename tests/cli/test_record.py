@@ -78,8 +78,8 @@ def keys_of(value: Any) -> Iterator[str]:
 
 
 def test_every_key_is_documented(record: dict[str, Any], repository: Path) -> None:
-    document = (repository / "docs" / "impute.md").read_text(encoding="utf-8")
-    section = document.partition("\n## Record")[2].partition("\n## ")[0]
+    document = (repository / "docs" / "reference" / "tables.md").read_text(encoding="utf-8")
+    section = document.partition("\n## `glfm impute --record`")[2].partition("\n## ")[0]
     assert [key for key in keys_of(record) if f"`{key}`" not in section] == []
 
 

@@ -12,6 +12,8 @@ from scipy.special import log_ndtr
 
 from glfm_cli._kernels import _glfm_bits
 
+pytestmark = pytest.mark.kernels
+
 Array = NDArray[np.float64]
 
 N, S, K = 3, 5, 3  # rows, pseudo-columns, columns of Z with the bias

@@ -11,6 +11,8 @@ from glfm_cli.inference.chain import Chain, Problem, load_chain, start_chain
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.streams import Streams
 
+pytestmark = pytest.mark.kernels
+
 TYPES = {
     "columns": {
         "a": "real",

@@ -41,7 +41,7 @@ from glfm_cli.latent.iqgme.packing import (
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior, forms_for
 from glfm_cli.latent.iqgme.rows import Rows
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, omega_for, told_by_labels
-from glfm_cli.latent.model import EtaLaw, Kind, Progress, Sees, Sizes, Values, take
+from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Values, take
 from glfm_cli.streams import START, Streams
 
 
@@ -116,16 +116,12 @@ class ExpertsModel:
     layouts = frozenset({"dense"})
     takes_weights = False
 
-    def draw_noise(self, draw: Any) -> Array:
-        """Return nothing: of columns, what looks at features knows."""
-        return np.empty(0)
-
-    def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
+    def cells_law(self, draw: Any, rows: Any) -> Any:
         """Raise: labels and features have laws of their own, see `label_law`."""
         raise TypeError("the laws of labels and features are those of `label_law`")
 
-    def sample_eta(self, draw: Any, rows: slice | Array, rng: np.random.Generator) -> Array:
-        """Raise, as `eta_law` does."""
+    def joint(self, draw: Any, rows: Any, rng: np.random.Generator) -> Any:
+        """Raise, as `cells_law` does."""
         raise TypeError("the laws of labels and features are those of `label_law`")
 
     def fold_in(self, draw: Any, values: Values, sweeps: int, rng: np.random.Generator) -> Any:

@@ -1,0 +1,74 @@
+"""Which cells of a table without a value stay as they are when it is completed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glfm_cli.encoding.data import EncodedColumn, Mask, NotCompleted
+from glfm_cli.encoding.numeric import code_value, stored_dtype
+from glfm_cli.encoding.source import Source, is_null, open_column, to_mask
+from glfm_cli.schema import Column, Role
+
+UNSEEN = "levels that the fit has not seen"
+
+
+def not_completed(
+    table: pa.Table,
+    columns: Sequence[Column],
+    encoded: Sequence[EncodedColumn],
+    unseen: Mapping[str, int] | None = None,
+) -> tuple[NotCompleted, ...]:
+    """Return what is not completed, in the order of the table's columns.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    columns : sequence of Column
+        What each of its columns is.
+    encoded : sequence of EncodedColumn
+        Those that are modelled.
+    unseen : mapping of str to int, optional
+        How many cells of a column hold a level that the fit does not know.
+    """
+    modelled = {one.index: one for one in encoded}
+    found = []
+    for index, column in enumerate(columns):
+        if index not in modelled:
+            gaps = missing_cells(open_column(table, index, column, None))
+            found.append(NotCompleted(column.name, int(gaps.sum()), f"role {column.role}"))
+            continue
+        one = modelled[index]
+        new = (unseen or {}).get(column.name, 0)
+        left = int((~one.observed & ~one.requested).sum()) - new
+        found += [NotCompleted(column.name, left, _why(one.column))]
+        found += [NotCompleted(column.name, new, UNSEEN)]
+    return tuple(one for one in found if one.cells)
+
+
+def missing_cells(source: Source) -> Mask:
+    """Return which cells of a column, modelled or not, are empty or hold a missing code."""
+    values, codes = source.values, source.column.missing
+    gone = is_null(values)
+    if source.is_text:
+        trimmed = pc.utf8_trim_whitespace(values)
+        known = pa.array(["", *(code.text.strip() for code in codes)], trimmed.type)
+        return gone | to_mask(pc.is_in(trimmed, known))
+    if pa.types.is_floating(values.type):
+        gone |= np.isnan(values.to_numpy(zero_copy_only=False).astype(float))
+    if pa.types.is_floating(values.type) or pa.types.is_integer(values.type):
+        dtype = stored_dtype(values.type)
+        for code in codes:
+            if (number := code_value(code.text, dtype, source.column)) is not None:
+                gone |= values.to_numpy(zero_copy_only=False).astype(float) == number
+    return gone
+
+
+def _why(column: Column) -> str:
+    if column.role is Role.PREDICTOR:
+        return "role predictor"
+    kept = [code.text or "empty" for code in column.missing if not code.impute]
+    return f"impute: false for {', '.join(kept)}"

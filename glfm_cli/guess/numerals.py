@@ -1,0 +1,159 @@
+"""Recognise how the columns of a table write their numbers: `3.041,30`, `8,6%`, `148 cm`, `$5`.
+
+A cell is parted into digits and what stands beside them (percent sign, currency, unit). Then the
+decimal mark and the thousands separator are those that read most cells. Where both `1,234` and
+`1.234` could be either, the other columns of the table decide, then the delimiter of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.guess import codes
+from glfm_cli.guess.names import words
+from glfm_cli.guess.profile import Kind, Profile
+from glfm_cli.io.numerals import MINUS, PLAIN, SPACES, Numerals
+
+SAMPLE = 5000  # distinct texts that are looked at one by one
+NUMBER_SHARE = 0.9  # of the cells, where a few texts stand among the numbers
+MAX_STRAY = 5  # such texts
+
+_CURRENCIES = frozenset("$€£¥₹₩₽₺₪฿") | words("R$ US$ USD EUR GBP CHF JPY INR kr Kč zł Fr. Rs Rs.")
+_UNITS = words(
+    """m mm cm dm km µm μm nm in ft yd mi kg g mg µg μg ng t lb lbs oz l L ml mL dl dL µl μl
+    s ms min h hr hrs d kcal cal kJ J W kW kWh V mV A mA Hz kHz MHz GHz Pa hPa kPa bar mbar mmHg
+    °C °F ° K mol mmol µmol μmol mmol/l mmol/L µmol/l µmol/L mg/dl mg/dL g/dl g/dL g/l g/L mg/l mg/L
+    ng/ml ng/mL U/l U/L IU/l IU/L km/h m/s mph bpm m² m2 m³ m3 km² km2 ha ppm dB kg/m² kg/m2 px
+    KB MB GB TB years Jahre ans años"""
+)
+_NO_UNITS = words("am pm a.m. p.m. uhr st nd rd th o'clock bc ad") | {"a", "b"}
+_AROUND = "|".join(sorted(map(re.escape, _CURRENCIES), key=len, reverse=True))
+_SIGN = f"[+{MINUS}]?"
+_CELL = re.compile(
+    rf"{_SIGN}[{SPACES}]*(?P<before>(?:{_AROUND})?)[{SPACES}]*{_SIGN}[{SPACES}]*"
+    rf"(?P<body>[.,]?\d(?:[\d.,'’{SPACES}]*\d)?[.,]?(?:[eE][+-]?\d+)?)"
+    rf"(?P<gap>[{SPACES}]*)(?P<behind>(?:%|°?[^\W\d_][^\d,;:|()]{{0,14}}|°|{_AROUND})?)"
+)
+_POINT = (Numerals(), Numerals(".", ","), Numerals(".", " "), Numerals(".", "'"))
+_COMMA = (Numerals(","), Numerals(",", "."), Numerals(",", " "), Numerals(",", "'"))
+_BETWEEN = {",": "commas", ".": "points", " ": "spaces", "'": "apostrophes"}
+
+
+class _Parts(NamedTuple):
+    """A cell with a number in it: the digits, and the mark beside them, empty for none."""
+
+    text: str
+    body: str
+    mark: str
+    cells: int
+
+
+def recognise(columns: Sequence[Profile], delimiter: str | None) -> list[Profile]:
+    """Return the columns of a table, those of numbers in a form of their own read as numbers.
+
+    Parameters
+    ----------
+    columns : sequence of Profile
+    delimiter : str, optional
+        Of the file, if it was one of text.
+    """
+    parts = [_parted(column) for column in columns]
+    votes = Counter(vote for one in parts if one and (vote := _vote(one)) is not None)
+    comma = votes[","] > votes["."] or (not votes and delimiter == ";")
+    return [
+        column if not one else _read(column, one, comma=comma)
+        for column, one in zip(columns, parts, strict=True)
+    ]
+
+
+def in_words(numerals: Numerals) -> str:
+    """Return how numbers are written, for the reason of a guess."""
+    said = ["decimal commas"] if numerals.decimal == "," else []
+    if numerals.thousands:
+        said.append(f"{_BETWEEN[numerals.thousands]} between thousands")
+    if numerals.mark:
+        said.append("in percent" if numerals.percent else f"in {numerals.unit}")
+    return ", ".join(said)
+
+
+def _parted(column: Profile) -> list[_Parts]:
+    """Return the numbers of a column of text; none if it holds mostly something else."""
+    if column.kind is not Kind.TEXT or column.order is not None or not len(column.raw):
+        return []
+    gaps = codes.GAP_WORDS | codes.DOUBTFUL_WORDS | codes.NO_QUESTION_WORDS
+    found: list[_Parts] = []
+    others = other_cells = cells = 0
+    for text, count in zip(column.raw[:SAMPLE].to_pylist(), column.raw_counts, strict=False):
+        if text.lower() in gaps:
+            continue
+        cells += int(count)
+        part = _part(text, int(count))
+        if part is None:
+            others, other_cells = others + 1, other_cells + int(count)
+        else:
+            found.append(part)
+    few = others <= MAX_STRAY and other_cells <= (1 - NUMBER_SHARE) * cells
+    return found if few and (len(found) >= 3 or not others) else []
+
+
+def _part(text: str, count: int) -> _Parts | None:
+    match = _CELL.fullmatch(text)
+    if match is None or (match["before"] and match["behind"]):
+        return None
+    behind, spaced = match["behind"].strip(), bool(match["gap"])
+    known = behind == "%" or behind in _CURRENCIES or behind in _UNITS
+    if behind and not known and (not spaced or behind.casefold() in _NO_UNITS):
+        return None
+    return _Parts(text, match["body"], match["before"] or behind, count)
+
+
+def _vote(parts: list[_Parts]) -> str | None:
+    """Return the decimal mark that a column must have, None where it may be either or neither."""
+    point, comma = (max(_hits(parts, form) for form in forms) for forms in (_POINT, _COMMA))
+    if point == comma:
+        return None
+    return "." if point > comma else ","
+
+
+def _hits(parts: list[_Parts], form: Numerals) -> int:
+    pattern = re.compile(form.digits)
+    return sum(bool(pattern.fullmatch(part.body)) for part in parts)
+
+
+def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
+    """Return a column with its numbers read, or with the word on why they cannot be."""
+    forms: Sequence[Numerals] = (*_COMMA, *_POINT) if comma else (*_POINT, *_COMMA)
+    if all(part.body.isdecimal() for part in parts):
+        forms = _POINT  # nothing shows another decimal mark
+    form = max(forms, key=lambda one: _hits(parts, one))
+    pattern = re.compile(form.digits)
+    good = [part for part in parts if pattern.fullmatch(part.body)]
+    marks = Counter[str]()
+    for part in good:
+        marks[part.mark] += part.cells
+    if not marks:
+        return column
+    mark = marks.most_common(1)[0][0]
+    odd = next((p for p in parts if not pattern.fullmatch(p.body) or p.mark != mark), None)
+    if odd is not None:
+        like = next(part.text for part in good if part.mark == mark)
+        known = all(not m or m == "%" or m in _UNITS | _CURRENCIES for m in marks)
+        in_some_form = all(any(re.fullmatch(f.digits, p.body) for f in forms) for p in parts)
+        several = f"numbers written in several ways, such as {like} and {odd.text}"
+        return replace(column, mixture=several) if known and in_some_form else column
+    form = replace(form, percent=mark == "%", unit="" if mark == "%" else mark)
+    if form == PLAIN:
+        return column
+    plain = form.read(column.raw).plain
+    numbers = np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    numbers[~np.isfinite(numbers)] = np.nan
+    return replace(
+        column, texts=column.raw, counts=column.raw_counts, numbers=numbers, written=form
+    )

@@ -1,0 +1,89 @@
+"""Numbers as people write them: decimal comma, thousands separators, percent sign, unit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SPACES = " \u00a0\u2009\u202f"
+# What is meant by a separator, and all the characters that are printed for it.
+SEPARATORS = {",": ",", ".": ".", " ": SPACES, "'": "'\u2019"}
+MINUS = "\u2212-"  # the hyphen last: inside brackets it would be a range
+
+
+class Reading(NamedTuple):
+    """What texts are, read as numbers of one form.
+
+    plain : the number in digits, point and exponent; null where the text is none of this form
+    marked : whether the percent sign or unit stands beside it; null where it is no number
+    """
+
+    plain: pa.Array
+    marked: pa.Array
+
+
+@dataclass(frozen=True)
+class Numerals:
+    """How the numbers of a column are written.
+
+    Parameters
+    ----------
+    decimal : "." or ","
+        Between the whole part and the fraction.
+    thousands : str
+        Between groups of digits, a key of `SEPARATORS`, or empty; groups may be left out.
+    percent : bool
+        Whether a percent sign stands beside every number.
+    unit : str
+        What stands beside every number, before or behind it, such as `cm` or a currency sign.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    percent: bool = False
+    unit: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Return what may stand beside a number."""
+        return "%" if self.percent else self.unit
+
+    @property
+    def digits(self) -> str:
+        """Return the regular expression of a number without sign and mark (RE2 and Python)."""
+        point = re.escape(self.decimal)
+        whole = r"\d+"
+        if self.thousands:
+            gap = f"[{SEPARATORS[self.thousands]}]"
+            # Groups of three, or of two but for the last, as in India.
+            whole = (
+                rf"(?:[1-9]\d{{0,2}}(?:{gap}\d{{3}})+|[1-9]\d?(?:{gap}\d{{2}})+{gap}\d{{3}}|\d+)"
+            )
+        return rf"(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
+
+    def read(self, texts: pa.Array) -> Reading:
+        """Return what texts without spaces around them are as numbers of this form."""
+        sign, space = f"[+{MINUS}]?", f"[{SPACES}]*"
+        bare = pc.match_substring_regex(texts, f"^{sign}{space}{self.digits}$")
+        marked = pc.if_else(bare, False, pa.scalar(None, pa.bool_()))
+        if self.mark:
+            mark = re.escape(self.mark)
+            before = f"(?:{sign}{space}{mark}{space}|{mark}{space}{sign}){self.digits}"
+            behind = f"{sign}{space}{self.digits}{space}{mark}"
+            found = pc.match_substring_regex(texts, f"^(?:{before}|{behind})$")
+            marked = pc.if_else(found, True, marked)
+            texts = pc.if_else(found, pc.replace_substring(texts, self.mark, ""), texts)
+        plain = pc.if_else(pc.is_valid(marked), texts, pa.scalar(None, texts.type))
+        skipped = SPACES + SEPARATORS.get(self.thousands, "")
+        plain = pc.replace_substring_regex(plain, f"[{skipped}]", "")
+        if self.decimal != ".":
+            plain = pc.replace_substring(plain, self.decimal, ".")
+        plain = pc.replace_substring_regex(plain, r"^\+", "")
+        return Reading(pc.replace_substring(plain, MINUS[0], "-"), marked)
+
+
+PLAIN = Numerals()

@@ -1,0 +1,107 @@
+"""Whether the parts of a column, as a types file gives them, go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from glfm_cli.errors import SchemaError
+from glfm_cli.schema.columns import LEVELLED, NUMERIC, Column, ColumnType, Transform
+from glfm_cli.schema.phrases import listed
+
+Refusal = Callable[..., SchemaError]  # makes the error that names file and column
+
+_LEAST = {Transform.LOG: 0.0, Transform.LOG1P: -1.0, Transform.SQRT: 0.0}
+
+
+def check_column(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when the parts of a column contradict one another."""
+    _check_belongs(column, error)
+    if column.type is ColumnType.BINOMIAL and column.trials is None:
+        raise error(
+            "a binomial column needs `trials`",
+            expected="the name of the column that holds the number of trials",
+            hint="For example {type: binomial, trials: at_bats}.",
+        )
+    if column.trials is not None and column.trials == column.name:
+        raise error("`trials` names the column itself", expected="another column")
+    _check_numerals(column, error)
+    codes = {code.text for code in column.missing}
+    for level in column.levels or ():
+        if level in codes:
+            raise error(
+                f"'{level}' is both a level and a missing code",
+                hint=f"Take it out of `levels`, or give '{column.name}' its own `missing` list.",
+            )
+    _check_support(column, error)
+
+
+def _check_numerals(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when no number could be written as the column says."""
+    if column.thousands is not None and column.thousands == (column.decimal or "."):
+        other = "," if column.thousands == "." else "."
+        raise error(
+            "`decimal` and `thousands` are the same character",
+            value=f'"{column.thousands}"',
+            hint=f'Write `decimal: "{other}"` beside `thousands: "{column.thousands}"`.',
+        )
+    if column.percent and column.unit is not None:
+        raise error(
+            "`percent` and `unit` are both given",
+            expected="one of them",
+            hint="Percentages have the percent sign as their unit: leave out `unit`.",
+        )
+
+
+def _check_belongs(column: Column, error: Refusal) -> None:
+    """Raise SchemaError for a key that this type of column has no use for."""
+    kind = column.type
+    has_bounds = column.bounds != (None, None)
+    for key, present, kinds in (
+        ("levels", column.levels is not None, LEVELLED),
+        ("transform", column.transform is not None, NUMERIC),
+        ("reflect", column.reflect is not None, NUMERIC),
+        ("bounds", has_bounds, NUMERIC),
+        ("decimal", column.decimal is not None, NUMERIC),
+        ("thousands", column.thousands is not None, NUMERIC),
+        ("percent", column.percent, NUMERIC),
+        ("trials", column.trials is not None, frozenset({ColumnType.BINOMIAL})),
+    ):
+        if present and kind not in kinds:
+            owners = listed(item for item in ColumnType if item in kinds)
+            raise error(
+                f"`{key}` does not go with "
+                + ("a column without a type" if kind is None else f"type {kind}"),
+                expected=f"type {owners}",
+            )
+    if column.reflect is not None and column.transform in (
+        None,
+        Transform.NONE,
+        Transform.RANK,
+    ):
+        raise error(
+            "`reflect` needs a transform to act on",
+            expected="transform log, log1p, logit or sqrt",
+            hint=f"`transform: log` with `reflect: {column.reflect:g}` "
+            f"sees a value x as log({column.reflect:g} - x).",
+        )
+
+
+def _check_support(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when bounds leave no value that type and transform can hold."""
+    lower, upper = column.bounds
+    if column.reflect is not None:
+        flipped = (upper, lower)
+        lower, upper = (None if b is None else column.reflect - b for b in flipped)
+    why = f"`transform: {column.transform}`"
+    if column.transform in _LEAST:
+        least = _LEAST[column.transform]
+    elif column.type in (ColumnType.POSITIVE, ColumnType.COUNT):
+        why, least = f"type {column.type}", 0.0
+    else:
+        return
+    if (lower is not None and lower < least) or (upper is not None and upper <= least):
+        limits = ", ".join("null" if b is None else f"{b:g}" for b in column.bounds)
+        expected = f"limits from {least:g} up"
+        if column.reflect is not None:
+            expected += f" after `reflect: {column.reflect:g}`"
+        raise error(f"`bounds` do not fit {why}", value=f"[{limits}]", expected=expected)

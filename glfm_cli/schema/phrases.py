@@ -1,0 +1,25 @@
+"""Phrases of messages: lists of names, and the name that was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as `a, b or c`."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of `known` that `name` was probably meant to be."""
+    folded = {item.casefold(): item for item in known}
+    found = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return the hint that offers the closest known name, if one is close."""
+    near = closest(name, known)
+    return None if near is None else f"Did you mean '{near}'?"

@@ -1,0 +1,134 @@
+"""Tables with numbers as people write them, guessed and completed without an edit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from glfm_cli.schema import read_schema
+
+SHORT = ("--chains", "1", "--warmup", "5", "--draws", "5", "--threads", "1")
+
+
+def german(rng: np.random.Generator, rows: int = 80) -> str:
+    """Return an export of a German spreadsheet, gaps in five columns."""
+    z = rng.normal(size=(rows, 5))
+    height = np.round(165 + 8 * z[:, 0])
+    income = np.round(3000 * np.exp(0.5 * z[:, 0] + 0.3 * z[:, 1]), 2)
+    fever, share = np.round(37 + 0.4 * z[:, 2], 1), np.round(9 + z[:, 2] + 0.2 * z[:, 3], 1)
+    columns = [
+        [f"{x:,.2f}".translate(str.maketrans(",.", ".,")) for x in income],
+        [f"{x:.1f}".replace(".", ",") for x in fever],
+        [f"{x:.1f}%".replace(".", ",") for x in share],
+        [f"{x:.0f} cm" for x in height],
+        [("m", "w")[int(x > 0)] for x in z[:, 4]],
+    ]
+    gap = rng.random((rows, 5)) < 0.15
+    lines = ["Nr;Einkommen;Temperatur;Quote;Größe;Geschlecht"]
+    for i in range(rows):
+        cells = ["" if gap[i, j] else column[i] for j, column in enumerate(columns)]
+        lines.append(f"{i + 1};" + ";".join(cells))
+    return "\r\n".join(lines) + "\r\n"
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text), delimiter=";"))
+
+
+@pytest.fixture
+def export(desk, here: Callable, seed: int) -> str:
+    """A German export on the desk, with the types file that `glfm types` wrote of it."""
+    text = german(np.random.default_rng(seed))
+    desk.put("table.csv", text)
+    assert here("types", "table.csv", "-o", "types.yaml").status == 0
+    return text
+
+
+def test_a_german_export_is_completed_in_its_own_style_without_an_edit(desk, export: str) -> None:
+    said, text = desk.complete()
+    assert said.lines("Warning") == []
+    before, after = rows_of(export), rows_of(text)
+    styles = [r"\d+", r"(\d{1,3}(\.\d{3})*),\d\d", r"\d+,\d", r"\d+,\d%", r"\d+ cm", "[mw]"]
+    assert len(after) == len(before)
+    for old, new in zip(before[1:], after[1:], strict=True):
+        assert [o or n for o, n in zip(old, new, strict=True)] == new
+        assert all(map(re.fullmatch, styles, new)), new
+
+
+def test_written_numbers_become_numbers_in_parquet(desk, export: str) -> None:
+    assert desk.impute("-o", "out.parquet").status == 0
+    table = pq.read_table("out.parquet")
+    assert [str(kind) for kind in table.schema.types[1:5]] == [
+        "double",
+        "double",
+        "double",
+        "int64",
+    ]
+    first = next(row for row in rows_of(export)[1:] if row[1])
+    number = float(first[1].replace(".", "").replace(",", "."))
+    assert table["Einkommen"][int(first[0]) - 1].as_py() == number
+
+
+def last_line(said) -> str:
+    return said.stdout.splitlines()[-1]
+
+
+def test_a_fit_completes_new_rows_in_their_style(desk, here: Callable, export: str) -> None:
+    assert desk.impute("--save", "fit.glfm", "-o", "out.csv").status == 0
+    header, *rows = export.splitlines()
+    desk.put("table.csv", "\r\n".join([header, *rows[:10], "99;;38,1;;170 cm;m"]) + "\r\n")
+    said = here("impute", "table.csv", "--fit", "fit.glfm", "-q")
+    assert re.fullmatch(r"99;(\d{1,3}(\.\d{3})*),\d\d;38,1;\d+,\d%;170 cm;m", last_line(said))
+
+
+@pytest.mark.parametrize(
+    ("column", "odd", "like"),
+    [("Einkommen", "3,041.30", "3.041,30"), ("Größe", "148", "150 cm"), ("Quote", "8.6%", "8,6%")],
+)
+def test_a_mixture_of_styles_names_the_first_rows(desk, column: str, odd: str, like: str) -> None:
+    place = ["Einkommen", "Größe", "Quote"].index(column)
+    usual = ["3.041,30", "150 cm", "8,6%"]
+    lines = [list(usual) for _ in range(12)]
+    for row in (4, 9):
+        lines[row][place] = odd
+    desk.put("table.csv", "Einkommen;Größe;Quote\n" + "\n".join(map(";".join, lines)) + "\n")
+    desk.put(
+        "types.yaml",
+        'columns:\n  Einkommen: {type: positive, decimal: ",", thousands: "."}\n'
+        '  Größe: {type: count, unit: cm}\n  Quote: {type: real, decimal: ",", percent: true}\n',
+    )
+    said = desk.check_rejected(
+        f"table.csv, column '{column}', row 5: found '{odd}', expected a number written like "
+        f"{like} (2 cells are not: rows 5, 10)",
+        desk.impute,
+    )
+    assert "Write all cells of the column alike" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("entry", "error"),
+    [
+        ('{type: real, decimal: ";"}', '`decimal`, found \';\', expected "." or ","'),
+        ('{type: real, thousands: "."}', "`decimal` and `thousands` are the same character"),
+        ("{type: real, percent: often}", "`percent`, found 'often', expected true or false"),
+        ("{type: real, percent: true, unit: m}", "`percent` and `unit` are both given"),
+        ('{type: categorical, decimal: ","}', "`decimal` does not go with type categorical"),
+    ],
+)
+def test_a_types_file_that_says_impossible_things_is_refused(desk, entry: str, error: str) -> None:
+    desk.put("table.csv", "x,y\n1,2\n2,3\n,1\n")
+    desk.put("types.yaml", f"columns:\n  x: {entry}\n  y: real\n")
+    desk.check_rejected(f"types.yaml, column 'x': {error}", desk.impute)
+
+
+def test_the_types_file_keeps_how_numbers_are_written(desk, export: str) -> None:
+    schema = read_schema("types.yaml")
+    assert schema == type(schema).from_yaml(schema.to_yaml())
+    income = next(column for column in schema.columns if column.name == "Einkommen")
+    assert (income.decimal, income.thousands) == (",", ".")

@@ -1,0 +1,106 @@
+"""Numbers as people write them: read exactly, and written again in the same style."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glfm_cli.encoding.number_style import learn_style
+from glfm_cli.io.numerals import PLAIN, Numerals
+
+GERMAN = Numerals(",", ".")
+
+
+@pytest.mark.parametrize(
+    ("form", "cell", "number"),
+    [
+        (GERMAN, "3.041,30", "3041.30"),
+        (GERMAN, "3041,3", "3041.3"),
+        (GERMAN, "-1.234.567", "-1234567"),
+        (GERMAN, "+,5", ",5".replace(",", ".")),
+        (GERMAN, "1,5E-03", "1.5E-03"),
+        (GERMAN, "\u22123,5", "-3.5"),
+        (GERMAN, "3,041.30", None),
+        (GERMAN, "30.41", None),
+        (GERMAN, "0.415", None),
+        (GERMAN, "3.04,1", None),
+        (Numerals(".", ","), "12,34,567.5", "1234567.5"),
+        (Numerals(".", " "), "12\u202f345", "12345"),
+        (Numerals(".", "'"), "12\u2019345.5", "12345.5"),
+        (Numerals(",", "", True), "8,6 %", "8.6"),
+        (Numerals(",", "", True), "8,6", "8.6"),
+        (Numerals(",", "", True), "8.6%", None),
+        (Numerals(unit="cm"), "148cm", "148"),
+        (Numerals(unit="cm"), "148 mm", None),
+        (Numerals(".", ",", unit="$"), "-$1,234.50", "-1234.50"),
+        (Numerals(".", ",", unit="$"), "$ -1,234.50", "-1234.50"),
+        (PLAIN, "1,5", None),
+        (PLAIN, "1e-5", "1e-5"),
+    ],
+)
+def test_a_cell_is_read_in_its_form_and_in_no_other(
+    form: Numerals, cell: str, number: str | None
+) -> None:
+    assert form.read(pa.array([cell])).plain.to_pylist() == [number]
+
+
+@pytest.mark.parametrize(
+    ("form", "cells", "number", "text"),
+    [
+        (GERMAN, ["3.041,30", "12,50"], "1234.5", "1.234,50"),
+        (GERMAN, ["3041,30", "12,50"], "1234.5", "1234,50"),
+        (GERMAN, ["3.041,3", "12,25"], "-1234.50", "-1.234,5"),
+        (Numerals(".", ","), ["12,34,567", "5"], "1234567", "12,34,567"),
+        (Numerals(".", " "), ["12\u202f345", "5"], "1234567", "1\u202f234\u202f567"),
+        (Numerals(",", "", True), ["8,6 %", "12,5 %"], "7.3", "7,3 %"),
+        (Numerals(unit="cm"), ["148 cm", "150 cm"], "99", "99 cm"),
+        (Numerals(unit="cm"), ["148", "150"], "99", "99"),
+        (Numerals(".", ",", unit="$"), ["-$5", "$1,200"], "-3400", "-$3,400"),
+        (Numerals(".", ",", unit="$"), ["$-5", "$1,200"], "-3400", "$-3,400"),
+        (Numerals(unit="EUR"), ["+5 EUR", "-3 EUR"], "4", "+4 EUR"),
+        (Numerals(","), ["1,50E-03", "2,25E+04"], "0.0123", "1,23E-02"),
+    ],
+)
+def test_a_number_is_written_as_those_of_its_column(
+    form: Numerals, cells: list[str], number: str, text: str
+) -> None:
+    assert learn_style(form, cells).write(Decimal(number)) == text
+
+
+FORMS = st.sampled_from(
+    [
+        *(Numerals(",", group) for group in ("", ".", " ", "'")),
+        *(Numerals(".", group) for group in ("", ",", " ", "'")),
+        Numerals(",", ".", True),
+        Numerals(".", ",", unit="$"),
+        Numerals(".", "", unit="mg/dL"),
+    ]
+)
+
+
+@given(
+    FORMS,
+    st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=9),
+    st.integers(0, 4),
+    st.sampled_from(["", " "]),
+    st.booleans(),
+)
+def test_what_is_written_in_a_style_reads_as_the_same_number(
+    form: Numerals, steps: list[int], places: int, space: str, before: bool
+) -> None:
+    numbers = [Decimal(k).scaleb(-places) for k in steps]
+    body = [f"{abs(x):,.{places}f}".translate(str.maketrans(",.", "\0\1")) for x in numbers]
+    body = [b.replace("\0", form.thousands).replace("\1", form.decimal) for b in body]
+    mark = (form.mark + space, "") if before else ("", space + form.mark)
+    mark = mark if form.mark else ("", "")
+    signs = ["-" if x < 0 else "" for x in numbers]
+    cells = [s + mark[0] + b + mark[1] for s, b in zip(signs, body, strict=True)]
+    style = learn_style(form, cells)
+    assert [style.write(x) for x in numbers] == cells
+    read = form.read(pa.array(cells)).plain.cast(pa.float64()).to_numpy()
+    assert np.array_equal(read, [float(x) for x in numbers])
