@@ -99,7 +99,7 @@ def _check_modelled(column: Column, file: str | None) -> None:
             column=column.name,
             hint="Set `role: ignore`, or give the column a type.",
         )
-    if column.modelled and column.type is ColumnType.BINOMIAL:
+    if column.modelled and column.binomial:
         raise SchemaError(
             "type binomial is not taken by any model that completes a table",
             file=file,
