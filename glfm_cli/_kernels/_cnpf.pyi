@@ -9,6 +9,23 @@ _Bytes = NDArray[np.uint8]
 PAD: int
 
 def work_size(K: int, F: int) -> int: ...
+def slopes_of_row(
+    w: _Floats,
+    n: _Floats,
+    S: _Floats,
+    loadings: _Floats,
+    products: _Floats,
+    prior: _Floats,
+    node: _Floats,
+    weight: _Floats,
+    diagonal: bool,
+    m: _Floats,
+    cov: _Floats,
+    gradient: _Floats,
+    bends: _Floats,
+    spreads: _Floats,
+    work: _Floats,
+) -> None: ...
 def visit_rows(
     start: int,
     end: int,

@@ -28,6 +28,35 @@ def work_size(int K, int F):
     return (24 + 2 * F) * K + 4 * (F * (F + 1) // 2) + 8 * F + 3 * F * F
 
 
+def slopes_of_row(
+    const double[::1] w, const double[::1] n, const double[::1] S,
+    const double[:, ::1] loadings, const double[:, ::1] products, const double[::1] prior,
+    const double[::1] node, const double[::1] weight, bint diagonal,
+    const double[::1] m, const double[::1] cov,
+    double[::1] gradient,            # out (F,)
+    double[::1] bends,               # out (J,)
+    double[::1] spreads,             # out (J,)
+    double[::1] work,
+):
+    """Fill the derivatives by which `visit_rows` moves q(v) of a row, for tests."""
+    cdef Sizes size
+    cdef Link link
+    cdef int K = <int> w.shape[0]
+    cdef double* mean = &work[0]
+    cdef double* var = mean + K
+    cdef double* log_r = mean + 2 * K
+    cdef double* rho = mean + 3 * K
+    size.K, size.F = K, <int> prior.shape[0]
+    size.J, size.diagonal = size.F * (size.F + 1) // 2, diagonal
+    link.Q = <int> node.shape[0]
+    link.node = &node[0] if link.Q else NULL
+    link.weight = &weight[0] if link.Q else NULL
+    project(&size, &m[0], &cov[0], &loadings[0, 0], &products[0, 0], mean + 4 * K, mean, var)
+    moments(&link, K, mean, var, log_r, rho)
+    fill_slopes(&size, &link, &w[0], &n[0], &S[0], &prior[0], &loadings[0, 0], &products[0, 0],
+                &m[0], mean, var, rho, &gradient[0], &bends[0], &spreads[0], mean + 4 * K)
+
+
 def visit_rows(
     Py_ssize_t start, Py_ssize_t end,
     const int64_t[::1] indptr, const int[::1] column, const int[::1] count,

@@ -126,33 +126,47 @@ cdef void unpack_pairs(int F, const double* pairs, const double* prior, double* 
         Q[i * F + i] += prior[i]
 
 
-cdef void curvatures(
+cdef void fill_slopes(
     const Sizes* size, const Link* link, const double* w, const double* n, const double* S,
+    const double* prior, const double* loadings, const double* products, const double* m,
     const double* mean, const double* var, const double* rho,
-    double* slope, double* spread, double* bend, double* scratch,
+    double* gradient, double* bends, double* spreads, double* work,
 ) noexcept nogil:
-    """Fill derivatives of w E log r - (w + n) log(rho + S) by the moments of lt_k . v.
+    """Fill derivatives of the objective of `step_gaussian`; work has 7 K.
 
-    slope : by the mean;  spread : minus twice that by the variance, at least 0
-    bend : minus the second by the mean (exp link), else `spread`
+    gradient : (F,) by m
+    spreads : (J,) sum_k c lt_k lt_k', c minus twice the slope by the variance: minus twice the
+        gradient by cov, without P and cov^-1
+    bends : (J,) minus the second derivatives by m, without P (exp link), else as `spreads` with the
+        c that are below 0 left out
     """
-    cdef int k, K = size.K
+    cdef int i, k, K = size.K
     cdef double q, b
-    if not link.Q:
+    cdef double* slope = work
+    cdef double* spread = slope + K
+    cdef double* bend = spread + K
+    cdef double* scratch = bend + K             # 4 K
+    if link.Q:
+        glfm_softplus_partials(
+            K, link.Q, link.node, link.weight, mean, var,
+            scratch, scratch + K, scratch + 2 * K, scratch + 3 * K)
         for k in range(K):
-            q = (w[k] + n[k]) * rho[k] / (rho[k] + S[k])
-            slope[k] = q - w[k]
+            b = (w[k] + n[k]) / (rho[k] + S[k])
+            slope[k] = w[k] * scratch[k] - b * scratch[2 * K + k]
+            q = -2.0 * (w[k] * scratch[K + k] - b * scratch[3 * K + k])
             spread[k] = q
-            bend[k] = q * S[k] / (rho[k] + S[k])
-        return
-    glfm_softplus_partials(
-        K, link.Q, link.node, link.weight, mean, var,
-        scratch, scratch + K, scratch + 2 * K, scratch + 3 * K)
-    for k in range(K):
-        b = (w[k] + n[k]) / (rho[k] + S[k])
-        slope[k] = w[k] * scratch[k] - b * scratch[2 * K + k]
-        q = -2.0 * (w[k] * scratch[K + k] - b * scratch[3 * K + k])
-        spread[k] = bend[k] = q if q > 0.0 else 0.0
+            bend[k] = q if q > 0.0 else 0.0
+    else:
+        for k in range(K):
+            b = rho[k] / (rho[k] + S[k])
+            spread[k] = (w[k] + n[k]) * b
+            slope[k] = spread[k] - w[k]
+            bend[k] = spread[k] * (1.0 - b)
+    glfm_dot_rows(size.F, K, loadings, slope, gradient)
+    for i in range(size.F):
+        gradient[i] -= prior[i] * m[i]
+    glfm_dot_rows(size.J, K, products, bend, bends)
+    glfm_dot_rows(size.J, K, products, spread, spreads)
 
 
 cdef bint step_gaussian(
@@ -169,16 +183,14 @@ cdef bint step_gaussian(
     """
     cdef int i, j, p, attempt, K = size.K, F = size.F, J = size.J
     cdef double old, new, lam, longest = 0.0, t
-    cdef double* slope = work
-    cdef double* spread = slope + K
-    cdef double* bend = spread + K
-    cdef double* new_mean = bend + K
+    cdef double* new_mean = work
     cdef double* new_var = new_mean + K
     cdef double* new_log = new_var + K
     cdef double* new_rho = new_log + K
-    cdef double* scratch = new_rho + K          # 4 K
-    cdef double* pairs = scratch + 4 * K        # J
-    cdef double* goal = pairs + J               # J
+    cdef double* scratch = new_rho + K          # 7 K
+    cdef double* pairs = scratch + 7 * K        # J
+    cdef double* bends = pairs + J              # J
+    cdef double* goal = bends + J               # J
     cdef double* try_cov = goal + J             # J
     cdef double* gradient = try_cov + J         # F
     cdef double* step = gradient + F            # F
@@ -186,13 +198,10 @@ cdef bint step_gaussian(
     cdef double* H = try_m + F                  # F F
     cdef double* L = H + F * F                  # F F
     old = glfm_rate_objective(K, w, n, log_r, rho, S) + gaussian_terms(size, prior, m, cov, L)
-    curvatures(size, link, w, n, S, mean, var, rho, slope, spread, bend, scratch)
+    fill_slopes(size, link, w, n, S, prior, loadings, products, m, mean, var, rho,
+                gradient, bends, pairs, scratch)
 
-    glfm_dot_rows(F, K, loadings, slope, gradient)
-    for i in range(F):
-        gradient[i] -= prior[i] * m[i]
-    glfm_dot_rows(J, K, products, bend, pairs)
-    unpack_pairs(F, pairs, prior, H)
+    unpack_pairs(F, bends, prior, H)
     if invert(F, H, L) == INFINITY:
         return False
     for i in range(F):
@@ -202,14 +211,18 @@ cdef bint step_gaussian(
         step[i] = t
         longest = max(longest, fabs(t))
 
-    glfm_dot_rows(J, K, products, spread, pairs)
+    # Of the softplus link a spread can be below 0: where that leaves no precision, its bends will.
     if size.diagonal:
         for i in range(F):
-            goal[i] = 1.0 / (prior[i] + pairs[i * (i + 3) // 2])
+            p = i * (i + 3) // 2
+            t = prior[i] + pairs[p]
+            goal[i] = 1.0 / (t if t > 0.0 else prior[i] + bends[p])
     else:
         unpack_pairs(F, pairs, prior, H)
         if invert(F, H, L) == INFINITY:
-            return False
+            unpack_pairs(F, bends, prior, H)
+            if invert(F, H, L) == INFINITY:
+                return False
         p = 0
         for i in range(F):
             for j in range(i + 1):

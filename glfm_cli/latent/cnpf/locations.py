@@ -18,6 +18,7 @@ from glfm_cli.latent.matrix import Each
 
 TRIES = 7
 ROUNDING = 1e-13
+TINY = 1e-100
 
 
 def sum_locations(rows: Rows, counts: Counts, tables: Tables, each: Each) -> tuple[Array, Array]:
@@ -88,7 +89,8 @@ def update_locations(
             accepted |= new >= old - ROUNDING * np.abs(old)
             if accepted.all():
                 break
-        shared.l = at
+        # A location that shrinks for ever would come to products that are denormal.
+        shared.l = np.where(np.abs(at) > TINY, at, 0.0)
     rows.rho, rows.x = rows.x, rows.rho
     return log_sum
 
