@@ -202,9 +202,7 @@ def slope(config: CnpfConfig, q: Q, rate: float, name: str, direction: Array, si
     return (at(size) - at(-size)) / (2 * size)
 
 
-def after_visit(
-    config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts
-) -> tuple[Tables, Q]:
+def after_visit(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts) -> tuple[Tables, Q]:
     """Visit the rows once in one thread; return the tables and q."""
     from glfm_cli.latent.cnpf.rows import visit_rows
     from glfm_cli.latent.matrix import team

@@ -1,0 +1,400 @@
+"""Fits of the Poisson factorization: what they must not depend on, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cnpf_reference import MODELS, begin, counts_of, problem
+from numpy.typing import NDArray
+
+from glfm_cli.errors import GlfmError
+from glfm_cli.latent.cnpf import Cnpf, CnpfConfig, CnpfDraw, CnpfState, Counts
+from glfm_cli.latent.cnpf import counts as counts_module
+from glfm_cli.latent.cnpf.ascent import run_pass
+from glfm_cli.latent.cnpf.locations import evaluate_locations
+from glfm_cli.latent.cnpf.masks import hide_columns
+from glfm_cli.latent.cnpf.merges import alike, shares
+from glfm_cli.latent.cnpf.prediction import (
+    choose_tau,
+    perplexity,
+    rates,
+    sample_rates,
+    unigram_of,
+)
+from glfm_cli.latent.cnpf.rows import Rows, sum_rates, visit_rows
+from glfm_cli.latent.cnpf.stochastic import Averages, run_minibatch
+from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
+from glfm_cli.latent.cnpf.weights import fixed_point, sum_rises
+from glfm_cli.latent.latent import Sizes
+from glfm_cli.latent.matrix import team
+from glfm_cli.streams import Streams
+
+Array = NDArray[np.float64]
+MODEL = Cnpf()
+
+
+def fit(
+    counts: Counts, config: CnpfConfig, steps: int, seed: int = 3
+) -> tuple[CnpfState, Streams, list[float | None]]:
+    streams = Streams(seed, 0)
+    state = MODEL.start(counts, config, streams)
+    bounds = [MODEL.step(state, counts, streams).bound for _ in range(steps)]
+    return state, streams, bounds
+
+
+def arrays_equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    same = one.keys() == other.keys()
+    return same and all(one[name].tobytes() == other[name].tobytes() for name in one)
+
+
+def planted(
+    rng: np.random.Generator, n_rows: int, n_columns: int, components: int, size: float
+) -> tuple[Array, Array, Array]:
+    """Return counts of components in two groups that exclude each other, their columns and signs."""
+    a = rng.gamma(0.1, 1.0, (n_columns, components)) + 1e-6
+    a /= a.sum(axis=0)
+    sign = np.where(np.arange(components) < components // 2, 1.0, -1.0)
+    d = rng.standard_normal((n_rows, 1))
+    x = rng.gamma(0.5, 1.0, (n_rows, components)) * np.exp(1.5 * d * sign)
+    x *= size / x.sum(axis=1, keepdims=True)
+    return rng.poisson(x @ a.T), a, sign
+
+
+# What nothing may depend on ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_permuted_rows_and_columns_give_permuted_results(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.poisson(rng.gamma(0.5, 3.0, (30, 12)))
+    lost = rng.random(y.shape) < 0.1
+    of_rows, of_columns = rng.permutation(30), rng.permutation(12)
+    settings = {"components": 4, "dimensions": 2, "free_pass": 2}
+    config = CnpfConfig(**(settings | MODELS[name]))  # type: ignore[arg-type]
+    plain = counts_of(y, lost)
+    moved = counts_of(y[of_rows][:, of_columns], lost[of_rows][:, of_columns])
+    shared, rows = begin(config, plain, seed)
+    other, its_rows = shared.copy(), rows.copy()
+    other.A = other.A[of_columns]
+    for part in ("n", "m", "cov", "g"):
+        whole = getattr(its_rows, part)
+        setattr(its_rows, part, whole[of_rows] if whole.size else whole)
+    with team(1) as each:
+        for p in range(12):
+            bounds = (
+                run_pass(config, shared, rows, plain, each, p),
+                run_pass(config, other, its_rows, moved, each, p),
+            )
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-9)
+    np.testing.assert_allclose(shared.A[of_columns], other.A, rtol=1e-6)
+    np.testing.assert_allclose(rows.n[of_rows], its_rows.n, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(shared.w, other.w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_number_of_threads_changes_no_byte(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts_module, "BLOCK", 600)
+    y, _, _ = planted(np.random.default_rng(seed), 90, 40, 4, 30.0)
+    lost = np.random.default_rng(seed).random(y.shape) < 0.05
+    config = CnpfConfig(components=6, dimensions=2, free_pass=1, **MODELS[name])  # type: ignore[arg-type]
+    found = []
+    for threads in (1, 2, 3):
+        counts = counts_of(y, lost, threads)
+        assert len(counts.rows.cuts) > 5
+        state, _, bounds = fit(counts, config, 5)
+        found.append((MODEL.save(state), MODEL.pack(MODEL.draw(state, counts)), bounds))
+    assert all(arrays_equal(found[0][i], other[i]) for other in found[1:] for i in (0, 1))
+    assert found[0][2] == found[1][2] == found[2][2]
+
+
+@pytest.mark.parametrize("minibatch", [None, 20])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_saved_fit_goes_on_bit_for_bit(name: str, minibatch: int | None, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, _, _ = planted(rng, 90, 40, 4, 30.0)
+    counts = counts_of(y, rng.random(y.shape) < 0.05)
+    settings = {"components": 6, "dimensions": 2, "free_pass": 1, "minibatch": minibatch}
+    settings["merge_every"] = 3
+    config = CnpfConfig(**(settings | MODELS[name]))  # type: ignore[arg-type]
+    whole, _, bounds = fit(counts, config, 7)
+    state, streams, first = fit(counts, config, 3)
+    for _ in range(4):
+        kept = {name: array.copy() for name, array in MODEL.save(state).items()}
+        streams = Streams.load(streams.save())
+        state = MODEL.load(kept, counts, config)
+        first.append(MODEL.step(state, counts, streams).bound)
+    assert first == bounds
+    assert arrays_equal(MODEL.save(state), MODEL.save(whole))
+    draws = [MODEL.pack(MODEL.draw(one, counts)) for one in (state, whole)]
+    assert arrays_equal(*draws)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_minibatch_of_all_rows_with_step_one_is_a_pass(name: str, seed: int) -> None:
+    config, counts = problem(name, seed + 7, missing=True, components=4, dimensions=2)
+    shared, rows = begin(config, counts, seed)
+    with team(1) as each:
+        for p in range(40):
+            run_pass(config, shared, rows, counts, each, p)
+        other, its_rows = shared.copy(), rows.copy()
+        expected, expected_rows = shared.copy(), rows.copy()
+        run_minibatch(
+            *(config, other, Averages.of(config), counts, counts.shape[0], 1.0),
+            *(True, True, each, its_rows, 1),
+        )
+        run_pass(config, expected, expected_rows, counts, each, 40)
+        # Weights make one fixed-point step there, and Newton's here.
+        tables = tables_of(config, shared, counts, columns_of(config, counts))
+        visit_rows(rows, counts, tables, each, 1)
+        log_r = evaluate_locations(expected.l, rows, counts, tables, each, rows.x)[1]
+        rows.rho, rows.x = rows.x, rows.rho
+        K = sum_rises(rows, counts, shared.w, each)[1]
+        R = shared.c + (sum_rates(rows, counts, tables, tables.w, each)[0] - log_r)[:4]
+    np.testing.assert_allclose(other.A, expected.A, rtol=1e-12)
+    np.testing.assert_allclose(other.l, expected.l, rtol=1e-12)
+    np.testing.assert_allclose(other.w, fixed_point(K, R, config.concentration / 4), rtol=1e-10)
+    np.testing.assert_allclose(its_rows.n, expected_rows.n, rtol=1e-12)
+    weights = padded_means(config, other, its_rows, tables)
+    B = other.B if config.topics else shared.column_rate + weights.sum(axis=0)
+    np.testing.assert_allclose(other.B, B, rtol=1e-10)
+
+
+def padded_means(config: CnpfConfig, shared: Shared, rows: Rows, tables: object) -> Array:
+    from glfm_cli.latent.cnpf.rows import mean_x
+    from glfm_cli.latent.cnpf.tables import Tables, padded
+
+    assert isinstance(tables, Tables)
+    return mean_x(rows, tables, padded(shared.w))[:, : config.components]
+
+
+def test_minibatches_come_near_the_fit_of_all_rows(seed: int) -> None:
+    y, a, _ = planted(np.random.default_rng(seed), 1200, 50, 3, 60.0)
+    counts = counts_of(y)
+    settings = {"components": 6, "dimensions": 2, "merge_every": 0, "delay": 10.0}
+    config = CnpfConfig(**settings, minibatch=100)  # type: ignore[arg-type]
+    state, _, bounds = fit(counts, config, 12 * 12)
+    assert set(bounds) == {None}
+    draw = MODEL.draw(state, counts)
+    b = draw.mean_a / draw.mean_a.sum(axis=0)
+    cosine = (a / np.linalg.norm(a, axis=0)).T @ (b / np.linalg.norm(b, axis=0))
+    assert np.all(cosine.max(axis=1) > 0.9)
+    assert perplexity(draw, counts, unigram_of(counts)) < 0.8 * unigram_perplexity(counts)
+
+
+def unigram_perplexity(counts: Counts) -> float:
+    share = unigram_of(counts)
+    return float(
+        np.exp(-(counts.count * np.log(share[counts.rows.index])).sum() / counts.count.sum())
+    )
+
+
+# What a fit finds ----------------------------------------------------------------------------
+
+
+def test_planted_components_and_the_signs_of_their_correlations_are_found(seed: int) -> None:
+    y, a, sign = planted(np.random.default_rng(seed), 400, 80, 4, 80.0)
+    counts = counts_of(y)
+    config = CnpfConfig(components=10, dimensions=4, passes=60)
+    streams = Streams(seed, 0)
+    state = MODEL.start(counts, config, streams)
+    while not MODEL.step(state, counts, streams).done:
+        pass
+    draw = MODEL.draw(state, counts)
+    assert state.rows is not None
+    order = np.argsort(-shares(state.rows, 10))[:4]
+    b = draw.mean_a[:, order] / np.linalg.norm(draw.mean_a[:, order], axis=0)
+    cosine = (a / np.linalg.norm(a, axis=0)).T @ b
+    match = cosine.argmax(axis=1)
+    assert sorted(match) == [0, 1, 2, 3]
+    assert cosine.max(axis=1).min() > 0.9
+    rho = draw.correlations()[np.ix_(order[match], order[match])]
+    apart = ~np.eye(4, dtype=bool)
+    assert np.all(np.sign(rho)[apart] == np.sign(np.outer(sign, sign))[apart])
+
+
+def test_components_alike_become_one(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 300, 60, 2, 60.0)
+    counts = counts_of(y)
+    config = CnpfConfig(components=8, dimensions=2, merge_every=0, passes=1000)
+    merging = replace(config, merge_every=12)
+    plain, _, _ = fit(counts, config, 36)
+    joined, _, bounds = fit(counts, merging, 36)
+    assert plain.rows is not None
+    assert alike(config, plain.shared, plain.rows, counts)
+    assert joined.rows is not None
+    live = [int((shares(rows, 8) > 0.01).sum()) for rows in (plain.rows, joined.rows)]
+    assert live[1] < live[0]
+    assert joined.bounds[-1] > plain.bounds[-1]
+    found = np.array(bounds, dtype=float)
+    assert np.all(np.diff(found) > -1e-8 * np.abs(found[1:]))
+
+
+@pytest.mark.parametrize("name", ["exp", "softplus", "diln"])
+def test_new_rows_are_predicted_better_than_by_the_unigram(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, _, _ = planted(rng, 500, 60, 4, 60.0)
+    train = counts_of(y[:400])
+    config = CnpfConfig(components=6, dimensions=2, **MODELS[name])  # type: ignore[arg-type]
+    state, _, _ = fit(train, config, 30)
+    draw = MODEL.draw(state, train)
+    seen, held_out = hide_columns(counts_of(y[400:]), rng.random((100, 60)) < 0.5)
+    best, found = choose_tau(draw, seen, held_out, config)
+    assert found[best.tau] == min(found.values())
+    share = unigram_of(train)
+    flat = float(
+        np.exp(-(held_out.count @ np.log(share[held_out.rows.index])) / held_out.count.sum())
+    )
+    folded = MODEL.fold_in(best, seen, config)
+    assert perplexity(folded, held_out, share) < 0.95 * flat
+    assert perplexity(folded, held_out, share, mix=1.0) == pytest.approx(flat)
+
+
+def test_missing_pairs_say_nothing_and_zeros_do(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 200, 30, 3, 60.0)
+    column = int(y[150:].sum(axis=0).argmax())
+    lost = np.zeros(y.shape, dtype=bool)
+    lost[:, column] = np.arange(200) < 150
+    lost[0, :20] = True
+    config = CnpfConfig(components=5, dimensions=2)
+    means = []
+    for counts in (counts_of(y, lost), counts_of(np.where(lost, 0, y))):
+        state, _, _ = fit(counts, config, 25)
+        draw = MODEL.draw(state, counts)
+        means.append(rates(draw, np.arange(200), np.full(200, column)).mean.mean())
+    assert means[0] == pytest.approx(y[150:, column].mean(), rel=0.4)
+    assert means[1] < 0.5 * means[0]
+
+
+def test_rows_and_columns_without_counts_are_kept(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 50, 20, 2, 20.0)
+    y[3] = 0
+    y[:, 4] = 0
+    counts = counts_of(y)
+    state, _, _ = fit(counts, CnpfConfig(components=4, dimensions=2), 25)
+    draw = MODEL.draw(state, counts)
+    cells = rates(draw, np.array([3, 7]), np.array([2, 4]))
+    assert np.all(cells.mean > 0.0)
+    assert np.all(cells.mean < 0.5)
+
+
+def test_moments_of_rates_are_those_of_their_draws(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 30, 10, 2, 20.0)
+    counts = counts_of(y)
+    state, _, _ = fit(counts, CnpfConfig(components=3, dimensions=2), 15)
+    draw = MODEL.draw(state, counts)
+    row, column = np.array([0, 0, 7]), np.array([1, 3, 1])
+    found = rates(draw, row, column)
+    drawn = sample_rates(draw, row, column, 4_000, np.random.default_rng(seed))
+    error = np.sqrt(found.var / 4_000)
+    assert np.all(np.abs(drawn.mean(axis=0) - found.mean) < 5 * error)
+    np.testing.assert_allclose(drawn.var(axis=0), found.var, rtol=0.2)
+
+
+# Snapshots and bad input ---------------------------------------------------------------------
+
+
+def test_a_snapshot_comes_back_and_predicts_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, _, _ = planted(rng, 40, 15, 2, 20.0)
+    counts = counts_of(y, rng.random(y.shape) < 0.1)
+    config = CnpfConfig(components=3, dimensions=2)
+    state, _, _ = fit(counts, config, 15)
+    draw = replace(MODEL.draw(state, counts), tau=4.0)
+    again = MODEL.unpack(MODEL.pack(draw), Sizes(40, 15, 15), config)
+    row, column = np.divmod(np.arange(600), 15)
+    np.testing.assert_array_equal(rates(again, row, column).mean, rates(draw, row, column).mean)
+    new = counts_of(y[:5])
+    folded = [MODEL.fold_in(one, new, config) for one in (draw, again)]
+    np.testing.assert_array_equal(folded[0].shape, folded[1].shape)
+
+
+BROKEN: dict[str, tuple[str, Array]] = {
+    "another shape": ("A", np.ones((2, 3))),
+    "below 0": ("w", np.array([1.0, -1.0, 1.0])),
+    "not finite": ("B", np.array([1.0, np.nan, 1.0])),
+    "another type": ("rate", np.ones((40, 3), dtype=np.float32)),  # type: ignore[dict-item]
+    "tau": ("tau", np.array(-1.0)),
+    "own": ("own", np.array([3, 3])),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_snapshot_is_refused(what: str, seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 40, 15, 2, 20.0)
+    counts = counts_of(y)
+    config = CnpfConfig(components=3, dimensions=2)
+    state, _, _ = fit(counts, config, 2)
+    name, array = BROKEN[what]
+    arrays = MODEL.pack(MODEL.draw(state, counts)) | {name: array}
+    with pytest.raises(ValueError, match=name):
+        CnpfDraw.unpack(arrays, Sizes(40, 15, 15), config)
+
+
+@pytest.mark.parametrize("minibatch", [None, 10])
+def test_a_broken_state_is_refused(minibatch: int | None, seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 40, 15, 2, 20.0)
+    counts = counts_of(y)
+    config = CnpfConfig(components=3, dimensions=2, minibatch=minibatch)
+    state, _, _ = fit(counts, config, 2)
+    whole = MODEL.save(state)
+    for name in whole:
+        with pytest.raises(ValueError, match=name):
+            MODEL.load({key: whole[key] for key in whole if key != name}, counts, config)
+    worse = {"steps": np.array(-1), "bounds": np.zeros(99), "c": np.array(0.0)}
+    worse |= {"order": np.zeros(40, np.int64)} if minibatch else {"n": -whole["n"]}
+    for name, array in worse.items():
+        with pytest.raises(ValueError, match=name):
+            MODEL.load(whole | {name: array}, counts, config)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "count", "missing", "text"),
+    [
+        ([0, 1], [0, 1], [1, -2], None, "pair (2, 2), found -2, expected a whole number"),
+        ([0], [1], [1.5], None, "pair (1, 2), found 1.5, expected a whole number"),
+        ([0, 0], [1, 1], [1, 2], None, "pair (1, 2), expected one count for every pair"),
+        ([0, 5], [1, 1], [1, 2], None, "pair (6, 2), expected a pair within 3 x 2"),
+        ([0], [1], [3], ([0], [1]), "pair (1, 2), expected a missing pair to have no count"),
+        ([0], [1], [3], ([2, 2], [1, 1]), "pair (3, 2), expected a missing pair only once"),
+    ],
+)
+def test_pairs_that_are_wrong_are_named(
+    row: list[int],
+    column: list[int],
+    count: list[float],
+    missing: tuple[list[int], list[int]] | None,
+    text: str,
+) -> None:
+    lost = None if missing is None else (np.array(missing[0]), np.array(missing[1]))
+    with pytest.raises(GlfmError) as raised:
+        Counts.of(np.array(row), np.array(column), np.array(count), (3, 2), lost)
+    assert text in str(raised.value)
+
+
+def test_a_count_of_zero_is_an_absent_pair() -> None:
+    counts = Counts.of(np.array([0, 1]), np.array([0, 1]), np.array([0, 2]), (2, 2))
+    assert counts.count.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"components": 0}, {"location_variance": 1.0}, {"column_shape": 0.001}, {"forgetting": 0.5}],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(GlfmError, match="--set"):
+        CnpfConfig(**settings)  # type: ignore[arg-type]
+
+
+def test_small_weights_and_shapes_stay_within_the_range_of_numbers(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 40, 15, 2, 200.0)
+    counts = counts_of(y)
+    config = CnpfConfig(components=40, dimensions=3, column_shape=0.01, initial_weight=1e-6)
+    state, _, bounds = fit(counts, config, 30)
+    assert np.all(np.isfinite(np.array(bounds, dtype=float)))
+    assert state.rows is not None
+    np.testing.assert_allclose(state.rows.n.sum(axis=1), counts.row_totals, rtol=1e-10)
