@@ -15,6 +15,7 @@ from cnpf_reference import (
     full_bound,
     full_covariance,
     problem,
+    rates_of,
     slope,
 )
 from scipy.integrate import quad
@@ -26,7 +27,12 @@ from glfm_cli.latent.cnpf.ascent import run_pass
 from glfm_cli.latent.cnpf.bound import bound_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
-from glfm_cli.latent.cnpf.locations import evaluate_locations, sum_locations
+from glfm_cli.latent.cnpf.locations import (
+    evaluate_locations,
+    newton_step,
+    sum_locations,
+    update_locations,
+)
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, exposures, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.tables import Shared, tables_of
 from glfm_cli.latent.cnpf.weights import sum_rises
@@ -176,6 +182,36 @@ def test_the_objective_of_locations_is_the_bound_but_for_a_constant(name: str, s
         ]
     bounds = [full_bound(config, replace(q, l=at), shared.column_rate) for at in (q.l, moved)]
     assert values[1] - values[0] == pytest.approx(bounds[1] - bounds[0], rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["exp", "softplus", "diln"])
+def test_locations_raise_the_bound_and_rates_follow_them(name: str, seed: int) -> None:
+    config, counts = problem(name, seed + 2, missing=True, components=3, dimensions=2)
+    shared, rows, _ = run(config, counts, 6, seed)
+    shared.l[:] += 0.5
+    tables, q = after_visit(config, shared, rows, counts)
+    before = full_bound(config, q, shared.column_rate)
+    with team(1) as each:
+        log_sum = update_locations(shared, rows, counts, tables, each)
+    moved = replace(q, l=shared.l)
+    log_r, rho = rates_of(config, moved)
+    assert full_bound(config, moved, shared.column_rate) > before
+    np.testing.assert_allclose(rows.rho[:, :3], rho, rtol=1e-8)
+    np.testing.assert_allclose(log_sum[:3], log_r.sum(axis=0), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["exp", "softplus", "diln"])
+def test_locations_take_the_whole_step_where_their_prior_is_narrow(name: str, seed: int) -> None:
+    settings = {"components": 3, "dimensions": 2, "location_variance": 0.001}
+    config, counts = problem(name, seed + 2, **settings)
+    shared, rows, _ = run(config, counts, 2, seed)
+    rows.m[:] += 0.5
+    shared.l[:] = 0.0
+    tables, _ = after_visit(config, shared, rows, counts)
+    with team(1) as each:
+        step = newton_step(shared.l, *sum_locations(rows, counts, tables, each), 0.001)
+        update_locations(shared, rows, counts, tables, each)
+    np.testing.assert_allclose(shared.l, step, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", MODELS)
