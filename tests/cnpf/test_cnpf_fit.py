@@ -27,7 +27,7 @@ from glfm_cli.latent.cnpf.prediction import (
 from glfm_cli.latent.cnpf.rows import Rows, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.stochastic import Averages, run_minibatch
 from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
-from glfm_cli.latent.cnpf.weights import fixed_point, sum_rises
+from glfm_cli.latent.cnpf.weights import sum_rises
 from glfm_cli.latent.latent import Sizes
 from glfm_cli.latent.matrix import team
 from glfm_cli.streams import Streams
@@ -157,7 +157,7 @@ def test_a_minibatch_of_all_rows_with_step_one_is_a_pass(name: str, seed: int) -
         R = shared.c + (sum_rates(rows, counts, tables, tables.w, each)[0] - log_r)[:4]
     np.testing.assert_allclose(other.A, expected.A, rtol=1e-12)
     np.testing.assert_allclose(other.l, expected.l, rtol=1e-12)
-    np.testing.assert_allclose(other.w, fixed_point(K, R, config.concentration / 4), rtol=1e-10)
+    np.testing.assert_allclose(other.w, (config.concentration / 4 + K) / R, rtol=1e-10)
     np.testing.assert_allclose(its_rows.n, expected_rows.n, rtol=1e-12)
     weights = padded_means(config, other, its_rows, tables)
     B = other.B if config.topics else shared.column_rate + weights.sum(axis=0)
