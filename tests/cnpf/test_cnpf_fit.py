@@ -172,6 +172,54 @@ def padded_means(config: CnpfConfig, shared: Shared, rows: Rows, tables: object)
     return mean_x(rows, tables, padded(shared.w))[:, : config.components]
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_half_the_rows_stand_for_their_doubles(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.poisson(rng.gamma(0.5, 3.0, (20, 12)))
+    lost = rng.random(y.shape) < 0.1
+    settings = {"components": 4, "dimensions": 2}
+    config = CnpfConfig(**(settings | MODELS[name]))  # type: ignore[arg-type]
+    half, whole = counts_of(y, lost), counts_of(np.tile(y, (2, 1)), np.tile(lost, (2, 1)))
+    start, _ = begin(config, whole, seed)
+    start.l[:] *= 3.0
+    found = []
+    for counts in (half, whole):
+        shared, averages = start.copy(), Averages.of(config)
+        with team(1) as each:
+            for t in range(3):
+                run_minibatch(config, shared, averages, counts, 40, 0.5, t == 0, True, each)
+        found.append((shared, averages))
+    for part in ("w", "c", "l", "A", "B", "own_B"):
+        values = [getattr(shared, part) for shared, _ in found]
+        np.testing.assert_allclose(*values, rtol=1e-8, err_msg=part)
+    for part in ("K", "R", "hessian"):
+        values = [getattr(averages, part) for _, averages in found]
+        np.testing.assert_allclose(*values, rtol=1e-8, err_msg=part)
+
+
+def test_steps_go_part_of_the_way(seed: int) -> None:
+    config, counts = problem("exp", seed, missing=True, components=4, dimensions=2)
+    start, _ = begin(config, counts, seed)
+    before = Averages(np.full(4, 2.0), np.full(4, 30.0), np.ones((4, 2, 2)))
+    found = []
+    for rate, first in ((1.0, True), (0.25, False)):
+        shared = start.copy()
+        averages = Averages(before.K.copy(), before.R.copy(), before.hessian.copy())
+        with team(1) as each:
+            args = (config, shared, averages, counts, counts.shape[0], rate, first, True, each)
+            run_minibatch(*args)
+        found.append((shared, averages))
+    (whole, all_of), (part, some_of) = found
+    np.testing.assert_allclose(part.A, start.A + 0.25 * (whole.A - start.A), rtol=1e-12)
+    for name in ("K", "hessian"):
+        old, new = getattr(before, name), getattr(all_of, name)
+        np.testing.assert_allclose(getattr(some_of, name), old + 0.25 * (new - old), rtol=1e-12)
+    np.testing.assert_allclose(
+        part.w, (config.concentration / 4 + some_of.K) / (start.c + some_of.R), rtol=1e-12
+    )
+    assert np.all(np.abs(some_of.R - before.R) < 0.5 * np.abs(all_of.R - before.R) + 1.0)
+
+
 def test_minibatches_come_near_the_fit_of_all_rows(seed: int) -> None:
     y, a, _ = planted(np.random.default_rng(seed), 1200, 50, 3, 60.0)
     counts = counts_of(y)
