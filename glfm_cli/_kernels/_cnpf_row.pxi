@@ -116,6 +116,33 @@ cdef double gaussian_terms(
     return 0.5 * total
 
 
+cdef bint solve(int F, const double* Q, double* L, const double* b, double* x) noexcept nogil:
+    """Fill x = Q^-1 b; False where Q is not positive definite. L (F, F) is scratch."""
+    cdef int i, j, k
+    cdef double t
+    for i in range(F):
+        for j in range(i + 1):
+            t = Q[i * F + j]
+            for k in range(j):
+                t -= L[i * F + k] * L[j * F + k]
+            if i > j:
+                L[i * F + j] = t * L[j * F + j]
+            elif t > 0.0:
+                L[i * F + i] = 1.0 / sqrt(t)  # the diagonal holds inverses
+            else:
+                return False
+        t = b[i]
+        for k in range(i):
+            t -= L[i * F + k] * x[k]
+        x[i] = t * L[i * F + i]
+    for i in range(F - 1, -1, -1):
+        t = x[i]
+        for k in range(i + 1, F):
+            t -= L[k * F + i] * x[k]
+        x[i] = t * L[i * F + i]
+    return True
+
+
 cdef void unpack_pairs(int F, const double* pairs, const double* prior, double* Q) noexcept nogil:
     """Fill the lower triangle of Q (F, F) with pairs (J,) and add the prior's diagonal."""
     cdef int i, j, p = 0
@@ -202,14 +229,10 @@ cdef bint step_gaussian(
                 gradient, bends, pairs, scratch)
 
     unpack_pairs(F, bends, prior, H)
-    if invert(F, H, L) == INFINITY:
+    if not solve(F, H, L, gradient, step):
         return False
     for i in range(F):
-        t = 0.0
-        for j in range(F):
-            t += H[i * F + j] * gradient[j]
-        step[i] = t
-        longest = max(longest, fabs(t))
+        longest = max(longest, fabs(step[i]))
 
     # Of the softplus link a spread can be below 0: where that leaves no precision, its bends will.
     if size.diagonal:
