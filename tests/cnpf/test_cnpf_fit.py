@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from cnpf_fits import MODEL, Array, arrays_equal, fit, planted
 from cnpf_reference import MODELS, begin, counts_of, problem
-from numpy.typing import NDArray
 
-from glfm_cli.errors import GlfmError
-from glfm_cli.latent.cnpf import Cnpf, CnpfConfig, CnpfDraw, CnpfState, Counts
+from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf import counts as counts_module
 from glfm_cli.latent.cnpf.ascent import run_pass
 from glfm_cli.latent.cnpf.locations import evaluate_locations
 from glfm_cli.latent.cnpf.masks import hide_columns
-from glfm_cli.latent.cnpf.merges import alike, merge_components, shares
+from glfm_cli.latent.cnpf.merges import alike, join, merge_components, shares
 from glfm_cli.latent.cnpf.prediction import (
     choose_tau,
     perplexity,
@@ -24,44 +20,12 @@ from glfm_cli.latent.cnpf.prediction import (
     sample_rates,
     unigram_of,
 )
-from glfm_cli.latent.cnpf.rows import Rows, sum_rates, visit_rows
+from glfm_cli.latent.cnpf.rows import Rows, mean_x, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.stochastic import Averages, run_minibatch
-from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
+from glfm_cli.latent.cnpf.tables import Shared, Tables, columns_of, padded, tables_of
 from glfm_cli.latent.cnpf.weights import sum_rises
-from glfm_cli.latent.latent import Sizes
 from glfm_cli.latent.matrix import team
 from glfm_cli.streams import Streams
-
-Array = NDArray[np.float64]
-MODEL = Cnpf()
-
-
-def fit(
-    counts: Counts, config: CnpfConfig, steps: int, seed: int = 3
-) -> tuple[CnpfState, Streams, list[float | None]]:
-    streams = Streams(seed, 0)
-    state = MODEL.start(counts, config, streams)
-    bounds = [MODEL.step(state, counts, streams).bound for _ in range(steps)]
-    return state, streams, bounds
-
-
-def arrays_equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
-    same = one.keys() == other.keys()
-    return same and all(one[name].tobytes() == other[name].tobytes() for name in one)
-
-
-def planted(
-    rng: np.random.Generator, n_rows: int, n_columns: int, components: int, size: float
-) -> tuple[Array, Array, Array]:
-    """Return counts of components in two groups that exclude each other; columns and signs."""
-    a = rng.gamma(0.1, 1.0, (n_columns, components)) + 1e-6
-    a /= a.sum(axis=0)
-    sign = np.where(np.arange(components) < components // 2, 1.0, -1.0)
-    d = rng.standard_normal((n_rows, 1))
-    x = rng.gamma(0.5, 1.0, (n_rows, components)) * np.exp(1.5 * d * sign)
-    x *= size / x.sum(axis=1, keepdims=True)
-    return rng.poisson(x @ a.T), a, sign
-
 
 # What nothing may depend on ------------------------------------------------------------------
 
@@ -164,11 +128,7 @@ def test_a_minibatch_of_all_rows_with_step_one_is_a_pass(name: str, seed: int) -
     np.testing.assert_allclose(other.B, B, rtol=1e-10)
 
 
-def padded_means(config: CnpfConfig, shared: Shared, rows: Rows, tables: object) -> Array:
-    from glfm_cli.latent.cnpf.rows import mean_x
-    from glfm_cli.latent.cnpf.tables import Tables, padded
-
-    assert isinstance(tables, Tables)
+def padded_means(config: CnpfConfig, shared: Shared, rows: Rows, tables: Tables) -> Array:
     return mean_x(rows, tables, padded(shared.w))[:, : config.components]
 
 
@@ -297,6 +257,27 @@ def test_the_bound_never_falls_where_components_are_merged(seed: int) -> None:
     assert np.all(np.diff(bounds) > -1e-8 * np.abs(bounds[1:]))
 
 
+def test_joining_two_components_loses_no_count(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 40, 15, 2, 20.0)
+    lost = np.random.default_rng(seed).random(y.shape) < 0.05
+    config = CnpfConfig(components=4, dimensions=2)
+    state, _, _ = fit(counts_of(y, lost), config, 15)
+    before, rows = state.shared.copy(), state.rows
+    assert rows is not None
+    n, shape = rows.n.copy(), config.column_shape
+    join(config, state.shared, rows, 1, 3)
+    np.testing.assert_allclose(rows.n[:, 1], n[:, 1] + n[:, 3])
+    np.testing.assert_allclose(rows.n.sum(axis=1), n.sum(axis=1))
+    np.testing.assert_allclose(state.shared.A[:, 1] - shape, (before.A - shape)[:, [1, 3]].sum(1))
+    assert state.shared.w[1] == before.w[1] + before.w[3]
+    assert np.all(state.shared.A[:, 3] == shape)
+    part = n[:, [1, 3]].sum(axis=0) / n[:, [1, 3]].sum()
+    # Rows of mean composition expect as many counts as before.
+    exposure = (before.A / before.B).sum(axis=0)[[1, 3]] @ part
+    assert state.shared.A[:, 1].sum() / state.shared.B[1] == pytest.approx(exposure)
+    np.testing.assert_allclose(state.shared.l[1], part @ before.l[[1, 3]])
+
+
 @pytest.mark.parametrize("name", ["exp", "softplus", "diln"])
 def test_new_rows_are_predicted_better_than_by_the_unigram(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -359,108 +340,3 @@ def test_moments_of_rates_are_those_of_their_draws(seed: int) -> None:
     error = np.sqrt(found.var / 4_000)
     assert np.all(np.abs(drawn.mean(axis=0) - found.mean) < 5 * error)
     np.testing.assert_allclose(drawn.var(axis=0), found.var, rtol=0.2)
-
-
-# Snapshots and bad input ---------------------------------------------------------------------
-
-
-def test_a_snapshot_comes_back_and_predicts_the_same(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    y, _, _ = planted(rng, 40, 15, 2, 20.0)
-    counts = counts_of(y, rng.random(y.shape) < 0.1)
-    config = CnpfConfig(components=3, dimensions=2)
-    state, _, _ = fit(counts, config, 15)
-    draw = replace(MODEL.draw(state, counts), tau=4.0)
-    again = MODEL.unpack(MODEL.pack(draw), Sizes(40, 15, 15), config)
-    row, column = np.divmod(np.arange(600), 15)
-    np.testing.assert_array_equal(rates(again, row, column).mean, rates(draw, row, column).mean)
-    new = counts_of(y[:5])
-    folded = [MODEL.fold_in(one, new, config) for one in (draw, again)]
-    np.testing.assert_array_equal(folded[0].shape, folded[1].shape)
-
-
-BROKEN: dict[str, tuple[str, Array]] = {
-    "another shape": ("A", np.ones((2, 3))),
-    "below 0": ("w", np.array([1.0, -1.0, 1.0])),
-    "not finite": ("B", np.array([1.0, np.nan, 1.0])),
-    "another type": ("rate", np.ones((40, 3), dtype=np.float32)),  # type: ignore[dict-item]
-    "tau": ("tau", np.array(-1.0)),
-    "own": ("own", np.array([3, 3])),
-}
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_snapshot_is_refused(what: str, seed: int) -> None:
-    y, _, _ = planted(np.random.default_rng(seed), 40, 15, 2, 20.0)
-    counts = counts_of(y)
-    config = CnpfConfig(components=3, dimensions=2)
-    state, _, _ = fit(counts, config, 2)
-    name, array = BROKEN[what]
-    arrays = MODEL.pack(MODEL.draw(state, counts)) | {name: array}
-    with pytest.raises(ValueError, match=name):
-        CnpfDraw.unpack(arrays, Sizes(40, 15, 15), config)
-
-
-@pytest.mark.parametrize("minibatch", [None, 10])
-def test_a_broken_state_is_refused(minibatch: int | None, seed: int) -> None:
-    y, _, _ = planted(np.random.default_rng(seed), 40, 15, 2, 20.0)
-    counts = counts_of(y)
-    config = CnpfConfig(components=3, dimensions=2, minibatch=minibatch)
-    state, _, _ = fit(counts, config, 2)
-    whole = MODEL.save(state)
-    for name in whole:
-        with pytest.raises(ValueError, match=name):
-            MODEL.load({key: whole[key] for key in whole if key != name}, counts, config)
-    worse = {"steps": np.array(-1), "bounds": np.zeros(99), "c": np.array(0.0)}
-    worse |= {"order": np.zeros(40, np.int64)} if minibatch else {"n": -whole["n"]}
-    for name, array in worse.items():
-        with pytest.raises(ValueError, match=name):
-            MODEL.load(whole | {name: array}, counts, config)
-
-
-@pytest.mark.parametrize(
-    ("row", "column", "count", "missing", "text"),
-    [
-        ([0, 1], [0, 1], [1, -2], None, "pair (2, 2), found -2, expected a whole number"),
-        ([0], [1], [1.5], None, "pair (1, 2), found 1.5, expected a whole number"),
-        ([0, 0], [1, 1], [1, 2], None, "pair (1, 2), expected one count for every pair"),
-        ([0, 5], [1, 1], [1, 2], None, "pair (6, 2), expected a pair within 3 x 2"),
-        ([0], [1], [3], ([0], [1]), "pair (1, 2), expected a missing pair to have no count"),
-        ([0], [1], [3], ([2, 2], [1, 1]), "pair (3, 2), expected a missing pair only once"),
-    ],
-)
-def test_pairs_that_are_wrong_are_named(
-    row: list[int],
-    column: list[int],
-    count: list[float],
-    missing: tuple[list[int], list[int]] | None,
-    text: str,
-) -> None:
-    lost = None if missing is None else (np.array(missing[0]), np.array(missing[1]))
-    with pytest.raises(GlfmError) as raised:
-        Counts.of(np.array(row), np.array(column), np.array(count), (3, 2), lost)
-    assert text in str(raised.value)
-
-
-def test_a_count_of_zero_is_an_absent_pair() -> None:
-    counts = Counts.of(np.array([0, 1]), np.array([0, 1]), np.array([0, 2]), (2, 2))
-    assert counts.count.tolist() == [2]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"components": 0}, {"location_variance": 1.0}, {"column_shape": 0.001}, {"forgetting": 0.5}],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(GlfmError, match="--set"):
-        CnpfConfig(**settings)  # type: ignore[arg-type]
-
-
-def test_small_weights_and_shapes_stay_within_the_range_of_numbers(seed: int) -> None:
-    y, _, _ = planted(np.random.default_rng(seed), 40, 15, 2, 200.0)
-    counts = counts_of(y)
-    config = CnpfConfig(components=40, dimensions=3, column_shape=0.01, initial_weight=1e-6)
-    state, _, bounds = fit(counts, config, 30)
-    assert np.all(np.isfinite(np.array(bounds, dtype=float)))
-    assert state.rows is not None
-    np.testing.assert_allclose(state.rows.n.sum(axis=1), counts.row_totals, rtol=1e-10)

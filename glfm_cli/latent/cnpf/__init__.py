@@ -20,7 +20,7 @@ a Gaussian q of v in place of a point, in closed form under the exp link; rates 
 prior in q(x); columns start near the unigram and rows sparse, as flat starts end at the unigram;
 components alike are merged where that raises the bound.
 
-A pass costs O(T (cells + U D^2 + I)); memory: 24 bytes a cell, 32 T a row and 32 T a column.
+A pass costs O(T (cells + U D^2 + I)). Memory: 24 bytes a cell, 24 T + 4 F^2 a row, 40 T a column.
 """
 
 from __future__ import annotations
