@@ -163,8 +163,9 @@ def test_steps_go_part_of_the_way(seed: int) -> None:
     before = Averages(np.full(4, 2.0), np.full(4, 30.0), np.ones((4, 2, 2)))
     found = []
     for rate, first in ((1.0, True), (0.25, False)):
-        shared = start.copy()
-        averages = Averages(before.K.copy(), before.R.copy(), before.hessian.copy())
+        shared, averages = start.copy(), Averages.of(config)
+        if not first:
+            averages = Averages(before.K.copy(), before.R.copy(), before.hessian.copy())
         with team(1) as each:
             args = (config, shared, averages, counts, counts.shape[0], rate, first, True, each)
             run_minibatch(*args)
@@ -265,17 +266,18 @@ def test_joining_two_components_loses_no_count(seed: int) -> None:
     before, rows = state.shared.copy(), state.rows
     assert rows is not None
     n, shape = rows.n.copy(), config.column_shape
-    join(config, state.shared, rows, 1, 3)
-    np.testing.assert_allclose(rows.n[:, 1], n[:, 1] + n[:, 3])
+    j, k = np.argsort(-shares(rows, 4))[:2]
+    join(config, state.shared, rows, j, k)
+    np.testing.assert_allclose(rows.n[:, j], n[:, j] + n[:, k])
     np.testing.assert_allclose(rows.n.sum(axis=1), n.sum(axis=1))
-    np.testing.assert_allclose(state.shared.A[:, 1] - shape, (before.A - shape)[:, [1, 3]].sum(1))
-    assert state.shared.w[1] == before.w[1] + before.w[3]
-    assert np.all(state.shared.A[:, 3] == shape)
-    part = n[:, [1, 3]].sum(axis=0) / n[:, [1, 3]].sum()
+    np.testing.assert_allclose(state.shared.A[:, j] - shape, (before.A - shape)[:, [j, k]].sum(1))
+    assert state.shared.w[j] == before.w[j] + before.w[k]
+    assert np.all(state.shared.A[:, k] == shape)
+    part = n[:, [j, k]].sum(axis=0) / n[:, [j, k]].sum()
     # Rows of mean composition expect as many counts as before.
-    exposure = (before.A / before.B).sum(axis=0)[[1, 3]] @ part
-    assert state.shared.A[:, 1].sum() / state.shared.B[1] == pytest.approx(exposure)
-    np.testing.assert_allclose(state.shared.l[1], part @ before.l[[1, 3]])
+    exposure = (before.A / before.B).sum(axis=0)[[j, k]] @ part
+    assert state.shared.A[:, j].sum() / state.shared.B[j] == pytest.approx(exposure)
+    np.testing.assert_allclose(state.shared.l[j], part @ before.l[[j, k]])
 
 
 @pytest.mark.parametrize("name", ["exp", "softplus", "diln"])
