@@ -76,6 +76,22 @@ def test_the_bound_never_falls_in_many_problems(name: str, seed: int) -> None:
     assert all(never_falls(name, seed + 100 + i, missing=i % 3 == 0) for i in range(100))
 
 
+@pytest.mark.parametrize("name", ["exp", "softplus", "diln"])
+def test_the_bound_of_every_row_rises_from_far_away(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for i in range(8):
+        config, counts = problem(name, seed + i, dimensions=2, size_variance=20.0)
+        shared, rows = begin(config, counts, seed)
+        shared.l[:] = 2.0 * rng.standard_normal(shared.l.shape)
+        rows.m[:] = 4.0 * rng.standard_normal(rows.m.shape)
+        bounds = []
+        for _ in range(15):
+            after_visit(config, shared, rows, counts)
+            bounds.append(rows.bound.copy())
+        found = np.array(bounds)
+        assert np.all(np.diff(found, axis=0) >= -1e-9 * (1.0 + np.abs(found[1:])))
+
+
 def test_the_bound_never_falls_with_diagonal_covariances(seed: int) -> None:
     config, counts = problem("exp", seed, dimensions=16, components=6)
     bounds = np.array(run(config, counts, 30, seed)[2])
@@ -207,7 +223,8 @@ def test_locations_take_the_whole_step_where_their_prior_is_narrow(name: str, se
     shared, rows, _ = run(config, counts, 2, seed)
     shared.l[:] = 0.0
     tables, _ = after_visit(config, shared, rows, counts)
-    rows.m[:, :2] += 0.5  # which says nothing of the rates yet
+    # Which says nothing of the rates yet.
+    rows.m[:, :2] += np.random.default_rng(seed).standard_normal((counts.shape[0], 2))
     with team(1) as each:
         step = newton_step(shared.l, *sum_locations(rows, counts, tables, each), 0.001)
         update_locations(shared, rows, counts, tables, each)
