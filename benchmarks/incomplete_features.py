@@ -51,7 +51,7 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference.executors import available_threads, thread_pool
 from glfm_cli.io import read_table
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.plots.style import FAINT, PREDICTED, PUT_IN, TITLE, drawing, save
 from glfm_cli.schema import read_schema
 from glfm_cli.settings import apply_settings

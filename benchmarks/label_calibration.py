@@ -30,7 +30,7 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference.executors import available_threads, thread_pool
 from glfm_cli.io import read_table
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.plots.style import PREDICTED, PUT_IN, TEXT, TITLE, drawing, save
 from glfm_cli.schema import Column, ColumnType, Role, read_schema
 

@@ -30,7 +30,7 @@ from glfm_cli.inference.sampling import Problem
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries
-from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Column, ColumnType
 from glfm_cli.streams import Streams
 

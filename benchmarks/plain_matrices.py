@@ -19,10 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.completion.matrix import Pairs, plan_matrix
-from glfm_cli.completion.matrix.pairs import seen_at
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.predictive import log_scores
-from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.schema import Schema
 
 Array = np.ndarray
@@ -61,16 +59,15 @@ def scores(kind: str, rank: int, seed: int, settings: dict[str, str], chains: in
     i, j = np.nonzero(~seen)
     pairs = Pairs(*(ids.places([str(key) for key in keys]) for ids, keys in
                     ((task.rows, i), (task.columns, j))))  # fmt: skip
-    model, (link,) = posterior.model, posterior.links
-    assert isinstance(model, Bsvd)
+    (link,) = posterior.links
     means = np.array(
-        [model.eta_at(draw.latent, pairs.row, pairs.column) for draw in posterior.draws()]
+        [draw.latent.means_at(pairs.row, pairs.column) for draw in posterior.draws()]
     )
     truth = x[i, j]
     if kind == "real":
         truth = link.start(truth, rng)[1][:, 0]
     low, high = np.quantile(means, [0.025, 0.975], axis=0)
-    view = seen_at(posterior, pairs)
+    view = posterior.at(pairs)
     log_p = log_scores(view, {0: np.arange(i.size)}, {0: values[i, j]})[0]
     error = np.sqrt(np.mean((means.mean(axis=0) - truth) ** 2))
     return np.array([np.mean((low <= truth) & (truth <= high)), error, log_p.mean()])

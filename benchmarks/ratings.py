@@ -37,7 +37,6 @@ from matrix_speed import install
 from scipy import sparse
 
 from glfm_cli.completion.matrix import MatrixCompletion, Pairs, plan_matrix, predict_pairs
-from glfm_cli.completion.matrix.pairs import seen_at
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.predictive import log_scores
 from glfm_cli.schema import Schema
@@ -157,7 +156,7 @@ def lowrank(train: Ratings, test: Ratings, kind: str, options: dict) -> tuple[Ar
         numbers = np.array([float(level) for level in task.triplets.value.levels])
         mean = found.probabilities @ numbers
         truth = np.searchsorted(numbers, test.value).astype(float)
-    view = seen_at(completion.posterior, pairs)
+    view = completion.posterior.at(pairs)
     score = log_scores(view, {0: np.arange(mean.size)}, {0: truth})[0].mean()
     return mean, float(score), float(np.mean(completion.traces["rank"]))
 

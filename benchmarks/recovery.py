@@ -29,7 +29,7 @@ from glfm_cli.inference.sampling import Plan, Problem, sample
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries
-from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.margins import Smooth
 from glfm_cli.links.shapes import Identity
 from glfm_cli.schema import Column, ColumnType

@@ -37,7 +37,7 @@ from glfm_cli.classification.scores import auc
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Column, ColumnType, Role
 
 Array = np.ndarray

@@ -25,7 +25,6 @@ from scipy.special import log_ndtr, logsumexp
 from glfm_cli.completion.matrix import MatrixCompletion, plan_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 
@@ -62,11 +61,9 @@ def lowrank(completion: MatrixCompletion, test: pa.Table) -> Array:
     row = completion.task.rows.places(test["batter"].to_pylist())
     column = completion.task.columns.places(test["pitcher"].to_pylist())
     h, n = test["h"].to_numpy(), test["pa"].to_numpy()
-    model = completion.posterior.model
-    assert isinstance(model, Bsvd)
     logs = []
     for draw in completion.posterior.draws():
-        eta = model.eta_at(draw.latent, row, column)
+        eta = draw.latent.means_at(row, column)
         logs.append(h * log_ndtr(eta) + (n - h) * log_ndtr(-eta))
     return logsumexp(np.array(logs), axis=0) - np.log(len(logs))
 

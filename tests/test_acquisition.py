@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from glfm_cli.acquisition.greedy import Group, choose, gains, in_order
 from glfm_cli.arrays import Array
 from glfm_cli.completion import DEFAULTS, prepare
 from glfm_cli.inference.sampling import sample
+from glfm_cli.links import NormalMixture
 
 FEW = {"chains": 2, "warmup": 5, "draws": 8, "threads": 1}
 
@@ -158,15 +161,13 @@ def test_draws_of_cells_are_those_of_their_means_in_units_of_noise(model: str, s
     cells = TableCells.of(data, table.select(["id"]), None)
     assert cells.size == sum(table[name].null_count for name in "abc")
     draws = list(posterior.draws())
-    whole = np.array(
-        [posterior.model.eta_law(draw.latent, slice(None)).mean[:, 0, :] for draw in draws]
-    )
-    noise = np.mean([posterior.model.draw_noise(draw.latent) for draw in draws], axis=0)
+    laws = [posterior.cells_law(draw, slice(None)) for draw in draws]
+    noise = np.mean([posterior.model.noise(draw.latent) for draw in draws], axis=0)
     for group in cells.features(posterior, np.arange(cells.size)):
         for c, F in zip(group.index, group.F, strict=True):
             d = cells.column[c]
-            start, end = posterior.spans[d]
-            cov = np.atleast_2d(np.cov(whole[:, cells.row[c], start:end].T)) / noise[d]
+            own = np.array([law.column(d).means[cells.row[c], 0] for law in laws])
+            cov = np.atleast_2d(np.cov(own.T)) / noise[d]
             np.testing.assert_allclose(F @ F.T, cov, atol=1e-10)
     every = np.arange(cells.size)
     alone, most = gains_alone(cells, posterior)
@@ -336,13 +337,16 @@ def test_law_of_eta_with_several_components_counts_by_its_mean(seed: int) -> Non
     class Twice:
         """A model whose law of eta has two components of equal weight, apart by 2."""
 
-        draw_noise = staticmethod(posterior.model.draw_noise)
-
         @staticmethod
-        def eta_law(draw: object, rows: Array) -> object:
-            law = posterior.model.eta_law(draw, rows)
-            both = np.concatenate([law.mean - 1.0, law.mean + 1.0], axis=1)
-            return law._replace(weight=np.full(both.shape[:2], 0.5), mean=both)
+        def cells_law(draw: Any, rows: Array) -> Any:
+            of_rows = posterior.model.cells_law(draw, rows)
+
+            def column(d: int, at: Any) -> NormalMixture:
+                law = of_rows.column(d, at)
+                both = np.concatenate([law.means - 1.0, law.means + 1.0], axis=1)
+                return law._replace(weights=np.full((1, 2), 0.5), means=both)
+
+            return SimpleNamespace(column=column)
 
     doubled = cells.features(replace(posterior, model=Twice()), np.arange(5))
     for one, other in zip(plain, doubled, strict=True):

@@ -15,8 +15,7 @@ from glfm_cli.completion.estimates import MODE_GRID, point
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.predictive import Marginal
-from glfm_cli.links import make_link
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Column, ColumnType
 
 AT = np.array([0.025, 0.5, 0.975])

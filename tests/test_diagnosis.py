@@ -107,13 +107,10 @@ def test_p_values_of_columns_that_the_model_made_are_spread_out(fit: Fit) -> Non
     rng = np.random.default_rng(8)
     few = 0
     for draw in list(fit.posterior.draws(10)):
-        eta = fit.model.sample_eta(draw.latent, slice(0, N), rng)
-        noise = fit.model.draw_noise(draw.latent)
+        law = fit.posterior.joint(draw, slice(0, N), rng)
         columns = []
         for d, encoded in enumerate(fit.data.columns):
-            a, b = fit.posterior.spans[d]
-            part = eta[:, a] if b - a == 1 else eta[:, a:b]
-            x = fit.links[d].sample(part, float(noise[d]), draw.params[d], rng)
+            x = fit.links[d].sample(law.column(d), draw.params[d], rng)
             columns.append(dataclasses.replace(encoded, x=x, observed=np.ones(N, dtype=bool)))
         made = Data(N, tuple(columns))
         checks = check_columns(fit.posterior, made, rng, replicates=60)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding import pack_trials
 from glfm_cli.inference.chain import Chain, Problem, start_chain
 from glfm_cli.latent.bsvd.effects import move_intercepts, slice_draw
 from glfm_cli.latent.bsvd.matrix import thread_pool
@@ -21,7 +22,7 @@ def trials_of(rows: Array, seed: int) -> Chain:
     rng = np.random.default_rng(seed)
     row, column = (index.ravel() for index in np.indices((rows.size, 20)))
     hits = rng.binomial(30, rows[row]).astype(np.float64)
-    link, x = BinomialLink.calibrate("hits", hits, np.full(hits.size, 30.0))
+    link, x = BinomialLink("hits"), pack_trials(hits, np.full(hits.size, 30.0))
     entries = Entries(row.astype(np.int32), column.astype(np.int32), (rows.size, 20))
     config = BsvdConfig(max_components=2, initial_components=0)
     return start_chain(Problem(Bsvd(), config, (link,), (x,), entries=entries), Streams(seed, 0))

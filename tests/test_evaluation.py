@@ -21,7 +21,8 @@ from glfm_cli.evaluation.results import COMPLETED, FIT, Outcome, OutcomeId, Stor
 from glfm_cli.evaluation.scoring import Score
 from glfm_cli.evaluation.summary import best_of, paired, summarize
 from glfm_cli.io import read_table
-from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.links.law import normal
 from glfm_cli.schema import Schema
 
 SHORT: dict[str, Any] = {"chains": 1, "warmup": 4, "draws": 4, "thin": 1}
@@ -175,12 +176,12 @@ def test_probabilities_of_rounded_gaussians_are_those_of_scipy() -> None:
         low = np.where(x == first, -np.inf, x - 0.5)
         high = np.where(x == last, np.inf, x + 0.5)
         expected = np.log(law.cdf(high) - law.cdf(low))
-        np.testing.assert_allclose(link.log_density(x, eta, var, {}), expected, rtol=1e-9)
+        np.testing.assert_allclose(link.log_density(x, normal(eta, var), {}), expected, rtol=1e-9)
     levels = rounded(make_link(gaussian.columns[0], LinkConfig()), data.columns[0])
-    p = levels.probabilities(eta, var, {})
+    p = levels.probabilities(normal(eta, var), {})
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     np.testing.assert_allclose(np.log(p[np.arange(6), codes.astype(int)]),
-                               levels.log_density(codes, eta, var, {}))  # fmt: skip
+                               levels.log_density(codes, normal(eta, var), {}))  # fmt: skip
 
 
 # Going on ------------------------------------------------------------------------------------

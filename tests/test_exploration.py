@@ -224,8 +224,9 @@ def test_turning_features_leaves_eta_as_it_is(planted: tuple[Exploration, np.nda
     posterior = planted[0].posterior
     for chain, number_of, draw in list(numbered(posterior))[::5]:
         turned = explain(posterior, chain, number_of, bias=True)
-        law = posterior.model.eta_law(draw.latent, slice(None))
-        assert np.allclose(turned.eta, law.mean[:, 0, :])
+        law = posterior.cells_law(draw, slice(None))
+        for d, (start, end) in enumerate(posterior.spans):
+            assert np.allclose(turned.eta[:, start:end], law.column(d).means[:, 0])
         assert (turned.Z.mean(axis=0) <= 0.5).all()
         assert memberships(posterior, draw, slice(None), bias=True).shape[0] == N_ROWS
 

@@ -11,7 +11,7 @@ from glfm_cli.classification.scores import auc, calibration_error
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig, Rows
 from glfm_cli.latent.iqgme.fit import start_clusters
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Column, ColumnType, Role
 from tests.iqgme_problems import signs, three_gaussians
 

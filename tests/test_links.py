@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import GlfmError, SchemaError, TableError
 from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.links.law import normal
 from glfm_cli.schema import Column, ColumnType, Transform
 
 pytestmark = pytest.mark.kernels
@@ -63,7 +64,7 @@ def test_numeric_link_round_trip_and_support(kind: Any, transform: Any, bounds: 
     link.augment(x, eta, 0.7, params, rng, y)
     assert y[-1, 0] == 0.0
     np.testing.assert_allclose(link.value(y[:-1, 0]), x[:-1], rtol=1e-9, atol=1e-9)
-    drawn = link.sample(3.0 * eta, 2.0, params, rng)
+    drawn = link.sample(normal(3.0 * eta, 2.0), params, rng)
     low, high = link.latent_bounds
     assert np.all(drawn >= (0.0 if kind is not REAL else bounds[0] or -np.inf))
     assert np.all(drawn <= (bounds[1] or np.inf))
@@ -142,12 +143,12 @@ def test_log_density_integrates_to_one(kind: Any, transform: Any, seed: int) -> 
     at = at[at > (0.0 if kind is POSITIVE or transform is Transform.LOG else -np.inf)]
     middle = 0.5 * (at[1:] + at[:-1])
     eta, var = np.full(middle.size, -0.2), 0.6
-    density = np.exp(link.log_density(middle, eta, var, {}))
+    density = np.exp(link.log_density(middle, normal(eta, var), {}))
     if kind is POSITIVE:
         density = density * (middle >= link.smallest)
     total = density @ np.diff(at)
     if kind is POSITIVE:
-        total += np.exp(link.log_density(np.zeros(1), eta[:1], var, {})[0])
+        total += np.exp(link.log_density(np.zeros(1), normal(eta[:1], var), {})[0])
     assert total == pytest.approx(1.0, abs=2e-4)
 
 
@@ -155,14 +156,14 @@ def test_log_density_integrates_to_one(kind: Any, transform: Any, seed: int) -> 
 def test_count_probabilities_sum_to_one_and_fit_the_cdf(transform: Any, seed: int) -> None:
     link = link_of(sample_of(COUNT, seed), COUNT, transform=transform)
     c = np.arange(0.0, 4000.0)
-    p = np.exp(link.log_density(c, np.full(c.size, 0.4), 0.8, {}))
+    p = np.exp(link.log_density(c, normal(np.full(c.size, 0.4), 0.8), {}))
     assert p.sum() == pytest.approx(1.0, abs=1e-6)
     if transform not in (Transform.RANK, None):
         exact = [p.sum(), p @ link.standard(c), p @ link.standard(c) ** 2]
         got = np.ravel(link.standard_moments(np.array([0.4]), 0.8, {}))
         np.testing.assert_allclose(got, exact, rtol=1e-6, atol=1e-6)
     inner = (c >= link.lower) & (c < min(link.upper, 8.0))
-    got = link.cdf(c[inner] + 0.5, np.full(inner.sum(), 0.4), 0.8, {})
+    got = link.cdf(c[inner] + 0.5, normal(np.full(inner.sum(), 0.4), 0.8), {})
     np.testing.assert_allclose(got, np.cumsum(p)[inner], atol=1e-12)
 
 
@@ -170,11 +171,11 @@ def test_count_probabilities_sum_to_one_and_fit_the_cdf(transform: Any, seed: in
 def test_sample_follows_the_truncated_cdf(kind: Any, transform: Any, bounds: Any, seed: int):
     link = link_of(sample_of(kind, seed), kind, transform=transform, bounds=bounds)
     n, eta, var = 20_000, np.full(20_000, 1.0), np.full(20_000, 0.9)
-    x = link.sample(eta, var, {}, np.random.default_rng(seed))
+    x = link.sample(normal(eta, var), {}, np.random.default_rng(seed))
     low = ndtr((link.latent_bounds[0] - 1.0) / np.sqrt(0.9 + link.noise))
     mass = link.moments(eta[:1], 0.9, {})[0][0]
     for at in np.quantile(x, [0.1, 0.5, 0.9]):
-        p = np.clip(link.cdf(np.array([at]), eta[:1], 0.9, {})[0] - low, 0.0, mass) / mass
+        p = np.clip(link.cdf(np.array([at]), normal(eta[:1], 0.9), {})[0] - low, 0.0, mass) / mass
         # The nearest value from above: quantiles of draws are themselves draws.
         assert abs(np.mean(x <= at) - p) < 5.0 * np.sqrt(0.25 / n)
 
@@ -182,13 +183,13 @@ def test_sample_follows_the_truncated_cdf(kind: Any, transform: Any, bounds: Any
 def test_log_density_is_finite_in_far_tails() -> None:
     eta = np.array([1e3, -1e3, 1e5])
     for kind, x in ((COUNT, [0.0, 3.0, 7.0]), (POSITIVE, [0.0, 3.0, 7.0]), (REAL, [0.0, 3.0, 7.0])):
-        assert np.all(np.isfinite(link_of(x, kind).log_density(np.array(x), eta, 1.0, {})))
+        assert np.all(np.isfinite(link_of(x, kind).log_density(np.array(x), normal(eta, 1.0), {})))
     ordinal = link_of([0, 1, 2], ORDINAL, n_levels=3)
     params, _ = ordinal.start(np.arange(3.0), np.random.default_rng(0))
-    assert np.all(np.isfinite(ordinal.log_density(np.arange(3.0), eta, 1.0, params)))
+    assert np.all(np.isfinite(ordinal.log_density(np.arange(3.0), normal(eta, 1.0), params)))
     categorical = link_of([0, 1, 2], CATEGORICAL, n_levels=3)
     pairs = np.array([[1e3, -1e3], [-1e3, 1e3], [50.0, 1e3]])
-    assert np.all(np.isfinite(categorical.log_density(np.arange(3.0), pairs, 1.0, {})))
+    assert np.all(np.isfinite(categorical.log_density(np.arange(3.0), normal(pairs, 1.0), {})))
 
 
 def test_link_noise_is_drawn_from_its_conditional(seed: int) -> None:
@@ -255,7 +256,6 @@ def test_values_outside_the_domain_are_named(x: Any, kind: Any, more: Any) -> No
 
 def test_impossible_requests_are_refused() -> None:
     for attempt in (
-        lambda: link_of([1.0, 2.0], ColumnType.BINOMIAL),
         lambda: link_of([1.0, 2.0], COUNT, transform=Transform.LOGIT),
         lambda: LinkConfig(link="other"),
         lambda: LinkConfig(link_noise=-1.0),

@@ -13,6 +13,7 @@ from glfm_cli._kernels._links import sum_log_interval
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import NumericalError
 from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.links.law import normal
 from glfm_cli.schema import Column, ColumnType
 
 pytestmark = pytest.mark.kernels
@@ -50,14 +51,14 @@ def test_categorical_probabilities_agree_with_quadrature(n_levels: int, seed: in
     link = link_of([1.0, 1.0, 0.0], CATEGORICAL, n_levels)
     assert link.reference == 1
     eta = 2.0 * np.random.default_rng(seed).normal(size=(60, n_levels - 1))
-    p = link.probabilities(latent(eta), 1.0, {})
+    p = link.probabilities(normal(latent(eta), 1.0), {})
     expected = np.array([hermite(utilities(link, e)) for e in eta])
     np.testing.assert_allclose(p, expected, atol=1e-9)
     likely = expected > 1e-10
     np.testing.assert_allclose(p[likely], expected[likely], rtol=1e-5)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
     x = np.zeros(60)
-    log_p = link.log_density(x, latent(eta), 1.0, {})
+    log_p = link.log_density(x, normal(latent(eta), 1.0), {})
     seen = expected[:, 0] > 1e-10
     np.testing.assert_allclose(log_p[seen], np.log(expected[seen, 0]), atol=1e-5)
 
@@ -67,8 +68,8 @@ def test_categorical_probabilities_agree_with_quadrature(n_levels: int, seed: in
 def test_categorical_samples_have_the_stated_probabilities(n_levels: int, var: float, seed: int):
     link = link_of([0.0, 2.0, 1.0, 1.0], CATEGORICAL, n_levels + 1)
     eta = np.tile(np.linspace(-1.0, 1.5, n_levels), (40_000, 1))
-    x = link.sample(eta, var, {}, np.random.default_rng(seed))
-    p = link.probabilities(eta[:1], var, {})[0]
+    x = link.sample(normal(eta, var), {}, np.random.default_rng(seed))
+    p = link.probabilities(normal(eta[:1], var), {})[0]
     share = np.bincount(x.astype(int), minlength=p.size) / x.size
     assert np.all(np.abs(share - p) < 5.0 * np.sqrt(p * (1 - p) / x.size) + 1e-9)
 
@@ -80,7 +81,7 @@ def test_rare_levels_have_accurate_log_probabilities() -> None:
         others = log_ndtr(t - eta[1]) + log_ndtr(t)
         log_f = stats.norm.logpdf(t, eta[0]) + others
         expected = log_f.max() + np.log(np.exp(log_f - log_f.max()).sum() * (t[1] - t[0]))
-        got = link.log_density(np.zeros(1), np.array([eta]), 1.0, {})
+        got = link.log_density(np.zeros(1), normal(np.array([eta]), 1.0), {})
         np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
@@ -167,7 +168,7 @@ def test_categorical_draw_keeps_the_observed_order(seed: int) -> None:
     for row in range(5, 60):
         column = link.slot[int(x[row])]
         assert column < 0 or np.argmax(y[row]) == column
-    p = link.probabilities(eta, 1.0, params)
+    p = link.probabilities(normal(eta, 1.0), params)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
 
 
@@ -185,9 +186,9 @@ def test_single_level_needs_no_latent_column() -> None:
     params, y = link.start(x, rng)
     assert (link.n_latent, y.shape, link.known) == (0, (2, 0), True)
     link.augment(x, np.empty((2, 0)), 1.0, params, rng, y)
-    assert link.probabilities(np.empty((2, 0)), 1.0, params).tolist() == [[1.0], [1.0]]
-    assert link.log_density(x[:1], np.empty((1, 0)), 1.0, params).tolist() == [0.0]
-    assert link.sample(np.empty((2, 0)), 1.0, params, rng).tolist() == [0.0, 0.0]
+    assert link.probabilities(normal(np.empty((2, 0)), 1.0), params).tolist() == [[1.0], [1.0]]
+    assert link.log_density(x[:1], normal(np.empty((1, 0)), 1.0), params).tolist() == [0.0]
+    assert link.sample(normal(np.empty((2, 0)), 1.0), params, rng).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 3, 7])
@@ -207,15 +208,17 @@ def test_ordinal_link_stays_consistent(n_levels: int, fixed: bool, seed: int) ->
     assert not (fixed and n_levels > 1) or theta[0] == 0.0
     assert np.array_equal(np.searchsorted(theta, y[:-1, 0]), x[:-1])
     assert y[-1, 0] == 0.0
-    p = link.probabilities(eta, 1.0, params)
+    p = link.probabilities(normal(eta, 1.0), params)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
     by_row = np.log(p[np.arange(200), x[:-1].astype(int)])
-    np.testing.assert_allclose(link.log_density(x[:-1], eta[:-1], 1.0, params), by_row, atol=1e-9)
+    np.testing.assert_allclose(
+        link.log_density(x[:-1], normal(eta[:-1], 1.0), params), by_row, atol=1e-9
+    )
     cuts = np.concatenate([[-np.inf], theta, [np.inf]])
     assert sum_log_interval(x, eta, cuts) == pytest.approx(by_row.sum(), abs=1e-7)
-    drawn = link.sample(np.full(20_000, 0.3), 1.0, params, rng)
+    drawn = link.sample(normal(np.full(20_000, 0.3), 1.0), params, rng)
     share = np.bincount(drawn.astype(int), minlength=n_levels) / drawn.size
-    q = link.probabilities(np.array([0.3]), 1.0, params)[0]
+    q = link.probabilities(normal(np.array([0.3]), 1.0), params)[0]
     assert np.all(np.abs(share - q) < 5.0 * np.sqrt(q * (1 - q) / drawn.size) + 1e-9)
 
 

@@ -22,7 +22,6 @@ from glfm_cli.latent.bsvd.matrix import Matrix, thread_pool
 from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Cells, Entries
-from glfm_cli.links.constants import constants_of
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
@@ -312,7 +311,7 @@ def test_both_models_run_the_same_links(sample_data: Path) -> None:
     }
     for ours, theirs in zip(glfm.links, bsvd.links, strict=True):
         assert type(ours) is type(theirs)
-        kept, other = constants_of(ours), constants_of(theirs)
+        kept, other = ours.constants(), theirs.constants()
         assert kept.keys() == other.keys()
         assert all(np.array_equal(kept[name], other[name], equal_nan=True) for name in kept)
         for method in ("start", "update_params", "augment", "log_density", "sample"):

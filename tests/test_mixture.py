@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from glfm_cli._kernels._mixture import place_rows
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.chain import Problem, start_chain
-from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureDraw, _law
+from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureDraw
 from glfm_cli.latent.model import Sizes
 from glfm_cli.streams import Streams
 
@@ -73,10 +73,12 @@ def test_the_law_of_missing_eta_is_normal_given_the_others(seed: int) -> None:
     eta = rng.standard_normal((2, 3))
     seen = np.array([[1, 0, 1], [0, 0, 0]], dtype=np.uint8)
     z = np.array([1, 0], dtype=np.int32)
-    draw = MixtureDraw(
-        eta, z, seen, np.ones(3, np.uint8), np.log([0.5, 0.5]), mu, Sigma, np.ones(3)
-    )
-    mean, var = _law(draw, slice(None))
+    noise = np.array([0.5, 0.3, 0.2])
+    spans = ((0, 1), (1, 2), (2, 3))
+    draw = MixtureDraw(eta, z, seen, np.log([0.5, 0.5]), mu, Sigma, noise, spans)
+    law = Mixture().cells_law(draw, slice(None))
+    mean = np.column_stack([law.column(d).means[:, 0, 0] for d in range(3)])
+    var = np.column_stack([law.column(d).variances[:, 0, 0] - noise[d] for d in range(3)])
     o = [0, 2]
     gain = np.linalg.solve(Sigma[1][np.ix_(o, o)], Sigma[1][o, 1])
     assert mean[0] == pytest.approx(
@@ -109,12 +111,12 @@ def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:
     chain = chain_of(seed)
     model, draw = Mixture(), Mixture().draw(chain.state)
     N, S = draw.eta.shape
-    again = model.unpack(model.pack(draw), Sizes(N, S, 3))
+    again = model.unpack(model.pack(draw), Sizes(N, S, draw.spans))
     for name, value in vars(draw).items():
         assert np.array_equal(value, getattr(again, name)), name
     for name, wrong in (("noise", -draw.noise), ("z", draw.z + 9), ("Sigma", -draw.Sigma)):
         with pytest.raises(ValueError, match=name):
-            model.unpack({**model.pack(draw), name: wrong}, Sizes(N, S, 3))
+            model.unpack({**model.pack(draw), name: wrong}, Sizes(N, S, draw.spans))
 
 
 def test_settings_out_of_range_are_said() -> None:

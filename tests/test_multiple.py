@@ -109,12 +109,11 @@ def test_versions_come_from_the_draws_they_name(completion: Any) -> None:
     rows = np.flatnonzero(completion.data.columns[d].requested)
     versions = completion.multiple(12)
     assert sorted(versions.chosen) == [(c, t) for c in range(2) for t in range(6)]
-    start, end = posterior.spans[d]
     expected, hits, variance = 0.0, 0.0, 0.0
     for (c, t), table in zip(versions.chosen, versions.tables(), strict=True):
         draw = posterior.chains[c][t]
-        eta = posterior.model.eta_law(draw.latent, rows).mean[:, 0, start:end]
-        p = posterior.links[d].probabilities(eta, 1.0, draw.params[d])[:, 0]
+        law = posterior.cells_law(draw, rows).column(d)
+        p = posterior.links[d].probabilities(law, draw.params[d])[:, 0]
         level = completion.data.columns[d].levels[0]
         hits += sum(table["city"][int(row)].as_py() == level for row in rows)
         expected += p.sum()

@@ -18,7 +18,7 @@ from glfm_cli.classification.pooling import COMPLETE, NONE, PARTIAL, fold_of_lab
 from glfm_cli.classification.stacking import stacking_weights
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Column, ColumnType, Role
 
 Array = np.ndarray[Any, Any]

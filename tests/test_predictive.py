@@ -17,8 +17,8 @@ from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
-from glfm_cli.latent.model import EtaLaw
 from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.links.law import GivenLatent, NormalMixture, normal
 from glfm_cli.schema import Column, ColumnType
 
 pytestmark = pytest.mark.kernels
@@ -27,17 +27,29 @@ AT = (0.025, 0.5, 0.975)
 
 
 class Written:
-    """A latent model whose draws are the laws of eta themselves: (weight, mean, var, noise)."""
+    """A latent model whose draws are laws written down: (weight, mean, var of eta, noise)."""
 
-    def eta_law(self, draw: Any, rows: Any) -> EtaLaw:
-        weight, mean, var, _ = draw
-        return EtaLaw(weight[rows], mean[rows], None if var is None else var[rows])
+    def __init__(self, spans: Any) -> None:
+        self.spans = spans
 
-    def draw_noise(self, draw: Any) -> np.ndarray:
-        return draw[3]
+    def cells_law(self, draw: Any, rows: Any) -> WrittenLaw:
+        return WrittenLaw(self.spans, draw, rows)
 
-    def sample_eta(self, draw: Any, rows: Any, rng: np.random.Generator) -> np.ndarray:
-        return draw[1][rows][:, 0]
+    def joint(self, draw: Any, rows: Any, rng: np.random.Generator) -> GivenLatent:
+        return GivenLatent(draw[1][rows][:, 0], draw[3], self.spans)
+
+
+class WrittenLaw:
+    def __init__(self, spans: Any, draw: Any, rows: Any) -> None:
+        self.spans, self.draw, self.rows = spans, draw, rows
+
+    def column(self, d: int, at: Any = slice(None)) -> NormalMixture:
+        weight, mean, var, noise = self.draw
+        own = slice(*self.spans[d])
+        mean = mean[self.rows][at][..., own]
+        within = 0.0 if var is None else var[self.rows][at][..., own]
+        variances = np.broadcast_to(within + noise[d], mean.shape)
+        return NormalMixture(weight[self.rows][at], mean, variances)
 
 
 def link_of(kind: str, x: Any, n_levels: int = 0, noise: float = 0.0, **more: Any) -> Any:
@@ -56,7 +68,8 @@ def posterior_of(links: list[Any], draws: list[Any], chains: int = 1) -> Posteri
     made = [Draw(draw, params, {}) for draw in draws]
     each = len(made) // chains
     parts = tuple(tuple(made[c * each : (c + 1) * each]) for c in range(chains))
-    return Posterior(Written(), tuple(links), spans_of(links), parts)
+    spans = spans_of(links)
+    return Posterior(Written(spans), tuple(links), spans, parts)
 
 
 def random_draws(links: list[Any], n_rows: int, n_draws: int, seed: int, parts: int = 1) -> list:
@@ -168,7 +181,7 @@ def test_level_probabilities_are_averaged_over_draws(kind: str, n_levels: int, s
     for draw in posterior.draws():
         eta = draw.latent[1][[0, 3], 0]
         eta = eta[:, 0] if link.n_latent == 1 else eta
-        expected += link.probabilities(eta, 1.0, draw.params[0]) / 6
+        expected += link.probabilities(normal(eta, 1.0), draw.params[0]) / 6
     np.testing.assert_allclose(found.probabilities, expected, rtol=1e-9)
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
     if kind == "categorical":
@@ -244,7 +257,8 @@ def test_log_scores_average_densities_and_not_their_logarithms(parts: int, seed:
     for d, link in enumerate(links):
         for i, row in enumerate(rows):
             density = sum(
-                weight * np.exp(link.log_density(truth[[i]], np.array([eta]), var, params)[0])
+                weight
+                * np.exp(link.log_density(truth[[i]], normal(np.array([eta]), var), params)[0])
                 for weight, eta, var, params in components(posterior, d, row)
             )
             assert found[d][i] == pytest.approx(np.log(density), rel=1e-9)

@@ -29,7 +29,7 @@ from glfm_cli.inference.recalibration import (
     tilt_moments,
 )
 from glfm_cli.inference.sampling import sample
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema
 
 tilts = st.tuples(st.floats(-2, 2), st.floats(-2, 2)).map(np.array)

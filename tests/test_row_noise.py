@@ -16,6 +16,7 @@ from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.row_noise import LEAST, MOST, draw_row_precision, log_likelihood
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Sizes
+from glfm_cli.links.law import normal
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
@@ -95,12 +96,12 @@ def test_a_chain_and_its_draws_are_kept(seed: int) -> None:
     np.testing.assert_array_equal(chain.state.row_precision, again.state.row_precision)
     assert chain.state.variation == again.state.variation
     draw = Bsvd().draw(chain.state)
-    kept = BsvdDraw.unpack(draw.pack(), Sizes(SHAPE[0], SHAPE[1], 1))
+    kept = BsvdDraw.unpack(draw.pack(), Sizes(SHAPE[0], SHAPE[1], ((0, 1),)))
     np.testing.assert_array_equal(kept.row_precision, chain.state.row_precision)
     assert kept.variation == chain.state.variation
     broken = draw.pack() | {"variation": np.array(0.0)}
     with pytest.raises(ValueError, match="'variation' is not above 0"):
-        BsvdDraw.unpack(broken, Sizes(SHAPE[0], SHAPE[1], 1))
+        BsvdDraw.unpack(broken, Sizes(SHAPE[0], SHAPE[1], ((0, 1),)))
     broken = chain.save() | {"latent.variation": np.array(2.0 * MOST)}
     with pytest.raises(ValueError, match="'variation' is not from"):
         load_chain(chain.problem, broken)
@@ -113,7 +114,7 @@ def test_log_likelihood_is_that_of_every_row(seed: int) -> None:
     state, link = chain.state, chain.problem.links[0]
     row = np.nonzero(~np.isnan(cells))[0]
     var = state.noise[0] / state.row_precision[row]
-    expected = link.log_density(chain.problem.xs[0], state.x, var, {}).sum()
+    expected = link.log_density(chain.problem.xs[0], normal(state.x, var), {}).sum()
     assert chain.log_likelihood() == pytest.approx(expected, rel=1e-12)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glfm_cli.errors import GlfmError, UsageError
 from glfm_cli.latent import MODELS
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.settings import apply_settings, parse_assignments, require
 
 

@@ -13,9 +13,10 @@ from glfm_cli import GlfmError, impute_matrix
 from glfm_cli.completion.matrix import missingness
 from glfm_cli.completion.matrix.missingness import missingness_features
 from glfm_cli.completion.matrix.pairs import unobserved
-from glfm_cli.encoding import encode_triplets
+from glfm_cli.encoding import encode_triplets, pack_trials, successes_of
 from glfm_cli.latent.model import Entries
 from glfm_cli.links.binomial import BinomialLink
+from glfm_cli.links.law import normal
 from glfm_cli.schema import Schema
 
 RATINGS = Schema.from_dict(
@@ -73,7 +74,7 @@ def test_repeated_trials_are_summed_and_none_is_no_cell() -> None:
     table = pa.table({"u": [1, 1, 2], "i": [5, 5, 5], "h": [1, 2, 0], "n": [2, 4, 0]})
     found = encode_triplets(table, TRIALS)
     assert found.trials is not None
-    assert (found.value.x.tolist(), found.trials.tolist()) == ([3.0], [6.0])
+    assert (successes_of(found.value.x).tolist(), found.trials.tolist()) == ([3.0], [6.0])
     assert found.rows.keys == ("1", "2")
 
 
@@ -143,16 +144,16 @@ def test_hits_among_trials_have_the_binomial_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
     trials = rng.integers(1, 30, size=50).astype(float)
     hits = np.floor(rng.random(50) * (trials + 1))
-    link, x = BinomialLink.calibrate("h", hits, trials)
+    link, x = BinomialLink("h"), pack_trials(hits, trials)
     eta = rng.normal(size=50)
     expected = stats.binom.logpmf(hits, trials, stats.norm.cdf(eta))
-    np.testing.assert_allclose(link.log_density(x, eta, 1.0, {}), expected, rtol=1e-9)
-    assert np.array_equal(link.weight(x), trials)
+    np.testing.assert_allclose(link.log_density(x, normal(eta, 1.0), {}), expected, rtol=1e-9)
+    assert np.array_equal(link.weights(x), trials)
 
 
 def test_pseudo_observations_have_the_mean_of_their_trials(seed: int) -> None:
     n = 40_000
-    link, x = BinomialLink.calibrate("h", np.full(n, 2.0), np.full(n, 5.0))
+    link, x = BinomialLink("h"), pack_trials(np.full(n, 2.0), np.full(n, 5.0))
     y = np.zeros((n, 1))
     link.augment(x, np.full(n, 0.7), 1.0, {}, np.random.default_rng(seed), y)
     above = stats.truncnorm(-0.7, np.inf, loc=0.7)

@@ -454,23 +454,23 @@ cdef inline void probabilities_of_row(
 
 
 cdef inline void load_row(
-    const double[:, :] eta, double var, const Py_ssize_t[::1] slot, Py_ssize_t n,
+    const double[:, :] eta, const double[:, :] var, const Py_ssize_t[::1] slot, Py_ssize_t n,
     double[::1] e, double[::1] s
 ) noexcept nogil:
     """Fill the means and scales of all R utilities of row n."""
     cdef Py_ssize_t j
-    cdef double sd = sqrt(var)
     for j in range(slot.shape[0]):
         if slot[j] >= 0:
             e[j] = eta[n, slot[j]]
-            s[j] = sd
+            s[j] = sqrt(var[n, slot[j]])
         else:
             e[j] = 0.0
             s[j] = 1.0
 
 
 def fill_probabilities(
-    const double[:, :] eta, const double[:] var, const Py_ssize_t[::1] slot, double[:, ::1] out
+    const double[:, :] eta, const double[:, :] var, const Py_ssize_t[::1] slot,
+    double[:, ::1] out
 ):
     """Fill out with P(x = r) = integral of N(t; e_r, s_r^2) prod_{j != r} Phi((t - e_j)/s_j) dt.
 
@@ -480,8 +480,8 @@ def fill_probabilities(
     Parameters
     ----------
     eta : (n, R - 1) float64, in
-    var : (n,) float64, in
-        Variance of the utilities that have a latent column, >= 1; the reference level's is 1.
+    var : (n, R - 1) float64, in
+        Variances of the utilities that have a latent column, >= 1; the reference level's is 1.
     slot : (R,) intp, in
     out : (n, R) float64, out
         Rows sum to 1; NaN where eta is not finite.
@@ -491,7 +491,7 @@ def fill_probabilities(
     cdef double check
     with nogil:
         for n in range(out.shape[0]):
-            load_row(eta, var[n], slot, n, e, s)
+            load_row(eta, var, slot, n, e, s)
             check = 0.0
             for j in range(R):
                 check += e[j] * 0.0 + s[j] * 0.0
@@ -561,8 +561,8 @@ cdef inline double level_probability(
 
 
 def fill_log_probability(
-    const double[:] x, const double[:, :] eta, const double[:] var, const Py_ssize_t[::1] slot,
-    double[::1] out
+    const double[:] x, const double[:, :] eta, const double[:, :] var,
+    const Py_ssize_t[::1] slot, double[::1] out
 ):
     """Fill out with log P(x_n), accurate in the far tails. Arguments as `fill_probabilities`."""
     cdef Py_ssize_t n, T, R = slot.shape[0]
@@ -571,7 +571,7 @@ def fill_log_probability(
     with nogil:
         for n in range(x.shape[0]):
             T = <Py_ssize_t>x[n]
-            load_row(eta, var[n], slot, n, e, s)
+            load_row(eta, var, slot, n, e, s)
             p = level_probability(&e[0], &s[0], R, T)
             if p > SMALL:
                 out[n] = log(p)

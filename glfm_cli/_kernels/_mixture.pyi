@@ -34,9 +34,11 @@ def fill_law(
     Sigma: _Floats,
     nothing: _Floats,
     z: _Ints,
+    first: NDArray[np.intp],
     mean: _Floats,
-    var: _Floats,
+    cov: _Floats,
     L: _Floats,
+    B: _Floats,
     b: _Floats,
     at: NDArray[np.intp],
 ) -> int: ...

@@ -154,19 +154,22 @@ def fill_law(
     const double[:, :, ::1] Sigma,    # in (H, S, S)
     const double[::1] nothing,        # in (S,) zeros
     const int[::1] z,                 # in (N,)
+    const Py_ssize_t[::1] first,      # in (S,) the first column of the block that a column is of
     double[:, ::1] mean,              # out (N, S)
-    double[:, ::1] var,               # out (N, S)
+    double[:, :, ::1] cov,            # out (N, S, W): covariance with columns first[s], ..., s
     double[:, ::1] L,                 # scratch (S, S)
+    double[:, ::1] B,                 # scratch (S, S)
     double[::1] b,                    # scratch (S,)
     Py_ssize_t[::1] at,               # scratch (S,)
 ):
-    """Fill mean and variance of eta at unseen columns given z and eta at the seen ones.
+    """Fill mean, and covariance inside blocks, of eta at unseen columns given z and seen eta.
 
-    At seen columns they are eta itself and 0. O(|o|^3 / 3 + (S - |o|) |o|^2) a row. Returns the
-    first row for which a covariance is not positive definite, or -1.
+    A block is seen as a whole or not at all. At seen columns the mean is eta itself, the covariance
+    0. O(|o|^3 / 3 + (S - |o|) |o|^2) a row. Returns the first row for which a covariance is not
+    positive definite, or -1.
     """
-    cdef Py_ssize_t n, h, i, j, n_seen, S = eta.shape[1]
-    cdef double t, v
+    cdef Py_ssize_t n, h, i, j, k, n_seen, S = eta.shape[1]
+    cdef double t
     cdef Py_ssize_t bad = -1
     with nogil:
         for n in range(start, end):
@@ -174,7 +177,8 @@ def fill_law(
             n_seen = find_seen(n, seen, at)
             for i in range(S):
                 mean[n, i] = eta[n, i]
-                var[n, i] = 0.0
+                for k in range(first[i], i + 1):
+                    cov[n, i, k - first[i]] = 0.0
             if n_seen == S:
                 continue
             if factor(n_seen, &at[0], Sigma[h], nothing, L) == INFINITY:
@@ -186,13 +190,16 @@ def fill_law(
                 for j in range(n_seen):
                     b[j] = Sigma[h, i, at[j]]
                 forward(n_seen, L, b)
-                v = Sigma[h, i, i]
                 for j in range(n_seen):
-                    v -= b[j] * b[j]
+                    B[i, j] = b[j]
+                for k in range(first[i], i + 1):
+                    t = Sigma[h, i, k]
+                    for j in range(n_seen):
+                        t -= b[j] * B[k, j]
+                    cov[n, i, k - first[i]] = t if k < i or t > 0.0 else 0.0
                 backward(n_seen, L, b)
                 t = mu[h, i]
                 for j in range(n_seen):
                     t += b[j] * (eta[n, at[j]] - mu[h, at[j]])
                 mean[n, i] = t
-                var[n, i] = v if v > 0.0 else 0.0
     return bad

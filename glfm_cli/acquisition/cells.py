@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import xlogy
 
 from glfm_cli.acquisition.greedy import Group, gains
 from glfm_cli.arrays import Array
@@ -16,8 +15,6 @@ from glfm_cli.completion.matrix import Pairs, predict_pairs
 from glfm_cli.encoding import Data, Ids
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
-from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.links.binomial import BinomialLink
 
 MOST_DRAWS = 400  # evenly thinned; more would not make a covariance that is much better
 PART = 1 << 14  # cells whose draws are held at a time, when each is looked at by itself
@@ -71,23 +68,27 @@ class TableCells:
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of eta of some cells, one group for each number of latent columns."""
         rows, place = np.unique(self.row[index], return_inverse=True)
-        column = self.column[index]
-        spans = np.array(posterior.spans)
-        width = (spans[:, 1] - spans[:, 0])[column]
-        draws = thinned(posterior)
-        parts = [(np.flatnonzero(width == S), S) for S in np.unique(width)]
-        found = [np.empty((part.size, S, len(draws))) for part, S in parts]
-        for t, draw in enumerate(draws):
-            law = posterior.model.eta_law(draw.latent, rows)
-            # What varies within a draw is no doubt that a value would settle for other cells.
-            eta = np.einsum("nc,ncs->ns", law.weight, law.mean)
-            for (part, S), F in zip(parts, found, strict=True):
-                at = spans[column[part], 0][:, None] + np.arange(S)
-                F[:, :, t] = eta[place[part][:, None], at]
-        noise = mean_noise(posterior, draws)
+        column, draws = self.column[index], thinned(posterior)
+        requested = {int(d): np.flatnonzero(column == d) for d in np.unique(column)}
+        means: dict[int, list[Array]] = {d: [] for d in requested}
+        noise: dict[int, Array | float] = dict.fromkeys(requested, 0.0)
+        for draw in draws:
+            law = posterior.cells_law(draw, rows)
+            for d, part in requested.items():
+                mean, within = law.column(d, place[part]).moments()
+                means[d].append(mean)
+                noise[d] = noise[d] + within / len(draws)
+        # What varies within a draw is no doubt that a value would settle for other cells: noise.
+        features = {d: _scaled(means.pop(d), np.asarray(noise[d])) for d in requested}
+        groups: dict[int, list[int]] = {}
+        for d, F in features.items():
+            groups.setdefault(F.shape[1], []).append(d)
         return [
-            Group(index[part], _scaled(F, noise[column[part]]))
-            for (part, _), F in zip(parts, found, strict=True)
+            Group(
+                index[np.concatenate([requested[d] for d in alike])],
+                np.concatenate([features[d] for d in alike]),
+            )
+            for _, alike in sorted(groups.items())
         ]
 
     def most(self, posterior: Posterior, index: Array) -> Array:
@@ -95,10 +96,12 @@ class TableCells:
         out = np.full(index.size, np.inf)
         row, column = self.row[index], self.column[index]
         requested = {int(d): np.flatnonzero(column == d) for d in np.unique(column)}
-        requested = {d: part for d, part in requested.items() if posterior.links[d].discrete}
-        found = predict(posterior, {d: row[part] for d, part in requested.items()})
+        cells = {d: row[part] for d, part in requested.items()}
+        found = predict(posterior, cells, numeric_quantiles=False)
         for d, part in requested.items():
-            out[part] = _entropy(found[d].probabilities)
+            entropy = posterior.links[d].entropy(found[d].mean, found[d].probabilities)
+            if entropy is not None:
+                out[part] = entropy
         return out
 
     def describe(self, index: Array) -> dict[str, pa.Array]:
@@ -128,26 +131,17 @@ class PairCells:
 
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of x of some pairs."""
-        model = posterior.model
-        assert isinstance(model, Bsvd)
-        draws = thinned(posterior)
-        row, column = self.pairs.row[index], self.pairs.column[index]
-        F, noise = np.empty((index.size, 1, len(draws))), np.zeros(index.size)
-        for t, draw in enumerate(draws):
-            F[:, 0, t] = model.eta_at(draw.latent, row, column)
-            noise += draw.latent.noise_of_rows(row) / len(draws)
-        return [Group(index, _scaled(F, noise))]
+        at, draws = posterior.at(self.pairs), thinned(posterior)
+        found = [at.cells_law(draw, index).column(0).moments() for draw in draws]
+        noise = np.mean([within for _, within in found], axis=0)
+        return [Group(index, _scaled([mean for mean, _ in found], noise))]
 
     def most(self, posterior: Posterior, index: Array) -> Array:
         """Return the entropies of levels, or of one trial; infinity for numbers."""
         (link,) = posterior.links
-        if not (link.discrete or isinstance(link, BinomialLink)):
-            return np.full(index.size, np.inf)
-        pairs = Pairs(self.pairs.row[index], self.pairs.column[index])
-        found = predict_pairs(posterior, pairs, ())
-        if found.probabilities is None:
-            return _entropy(np.column_stack([found.mean, 1.0 - found.mean]))
-        return _entropy(found.probabilities)
+        found = predict_pairs(posterior, self.pairs.take(index), ())
+        entropy = link.entropy(found.mean, found.probabilities)
+        return np.full(index.size, np.inf) if entropy is None else entropy
 
     def describe(self, index: Array) -> dict[str, pa.Array]:
         """Return the ids of some pairs, as the table has them."""
@@ -174,21 +168,9 @@ def thinned(posterior: Posterior) -> list[Draw]:
     return list(posterior.draws(MOST_DRAWS))
 
 
-def mean_noise(posterior: Posterior, draws: Sequence[Draw]) -> Array:
-    """Return the mean over draws of the columns' noise variances (D,)."""
-    found: Array = np.mean([posterior.model.draw_noise(draw.latent) for draw in draws], axis=0)
-    return found
-
-
-def _entropy(p: Array | None) -> Array:
-    """Return the entropies (n,) of probabilities (n, R), in nats."""
-    assert p is not None
-    found: Array = -np.sum(xlogy(p, p), axis=1)
-    return found
-
-
-def _scaled(eta: Array, noise: Array) -> Array:
-    """Return eta (n, S, T) less its mean, so that F F' is its covariance in units of noise."""
+def _scaled(means: list[Array], noise: Array) -> Array:
+    """Return draws of means (n, s), less their mean and in units of noise (n, s), as (n, s, T)."""
+    eta = np.stack(means, axis=2)
     F = eta - eta.mean(axis=2, keepdims=True)
-    F /= np.sqrt(noise * max(eta.shape[2] - 1, 1))[:, None, None]
-    return F
+    F /= np.sqrt(noise * max(eta.shape[2] - 1, 1))[:, :, None]
+    return np.asarray(F)

@@ -15,7 +15,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.classification.features import calibrate, is_constant
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 
 NAMES = ("logistic, mean", "logistic, conditional mean")
 

@@ -37,7 +37,7 @@ from glfm_cli.latent.iqgme import (
     label_law,
     what_forms,
 )
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Role
 from glfm_cli.streams import START, Streams
 

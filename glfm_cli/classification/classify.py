@@ -30,7 +30,7 @@ from glfm_cli.inference.executors import available_threads, run_jobs, thread_poo
 from glfm_cli.inference.sampling import Stop
 from glfm_cli.io import read_table
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import check_free

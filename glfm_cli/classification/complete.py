@@ -24,9 +24,10 @@ from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.latent.iqgme import LabelLaw
-from glfm_cli.latent.model import EtaLaw
+from glfm_cli.latent.model import Spans
+from glfm_cli.links import Link, LinkConfig, NormalMixture, Params
 from glfm_cli.links.categorical import CategoricalLink
-from glfm_cli.links.link import Link, LinkConfig, Params
+from glfm_cli.links.law import ALL
 from glfm_cli.links.ordinal import OrdinalLink
 
 QUANTILES = (0.025, 0.5, 0.975)
@@ -76,22 +77,39 @@ def complete_features(
 
 @dataclass(frozen=True)
 class _Features:
-    """The law of the features as the one draw of a posterior."""
+    """The law of the features as the one draw of a posterior.
+
+    scale, shift : (P,) from the classifier's units to those of the links
+    noise : (D,) variances
+    """
 
     scale: Array
     shift: Array
     noise: Array
+    spans: Spans
     name: str = "iqgme"
 
-    def eta_law(self, law: LabelLaw, rows: slice) -> EtaLaw:
+    def cells_law(self, law: LabelLaw, rows: slice | Array) -> _FeaturesOfRows:
         """Return the mixture of some rows, numbers on the latent scale of their links."""
-        mean = np.swapaxes(law.x[:, rows], 0, 1) * self.scale + self.shift
-        var = np.swapaxes(law.x_var[:, rows], 0, 1) * self.scale**2
-        return EtaLaw(law.gate[:, rows].T, mean, var)
+        return _FeaturesOfRows(self, law, rows)
 
-    def draw_noise(self, law: LabelLaw) -> Array:
-        """Return the noise variances (D,)."""
-        return self.noise
+
+class _FeaturesOfRows:
+    def __init__(self, model: _Features, law: LabelLaw, rows: slice | Array) -> None:
+        self.model, self.law, self.rows = model, law, rows
+
+    def column(self, d: int, at: Array | slice = ALL) -> NormalMixture:
+        """Return the law of the cells of column `d`."""
+        model, own = self.model, slice(*self.model.spans[d])
+        mean, var = (
+            np.swapaxes(of_all[:, self.rows, own], 0, 1)[at]
+            for of_all in (self.law.x, self.law.x_var)
+        )
+        return NormalMixture(
+            self.law.gate[:, self.rows].T[at],
+            mean * model.scale[own] + model.shift[own],
+            var * model.scale[own] ** 2 + model.noise[d],
+        )
 
 
 def as_posterior(
@@ -119,9 +137,10 @@ def as_posterior(
         scale += [1.0] * feature.n_latent
         shift += [0.0] * feature.n_latent
     noise = np.array([0.0 if feature.known else 1.0 for feature in features])
-    model: Any = _Features(np.array(scale), np.array(shift), noise)
+    spans = spans_of(links)
+    model: Any = _Features(np.array(scale), np.array(shift), noise, spans)
     draw = Draw(law, tuple(params), {})
-    return Posterior(model, tuple(links), spans_of(links), ((draw,),))
+    return Posterior(model, tuple(links), spans, ((draw,),))
 
 
 def _only_level(encoded: EncodedColumn) -> int:

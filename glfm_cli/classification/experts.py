@@ -23,7 +23,7 @@ from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.latent.iqgme import Experts, FactorExperts, FittedDraws, LabelLaw, LowRank
-from glfm_cli.links.link import Link
+from glfm_cli.links import Link
 
 RANGE = (0.1, 0.5, 0.9)
 

@@ -19,7 +19,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import Between, Half, Largest, Rows, Truncation
 from glfm_cli.latent.iqgme.truncation import between_moments
-from glfm_cli.links.link import LinkConfig, NumericLink, make_link, of_numbers
+from glfm_cli.links import Link, LinkConfig, make_link
 
 FARTHEST = 20.0  # standard deviations; values beyond, and outside a transform's domain, are there
 SQRT_2 = 2.0**0.5
@@ -47,7 +47,7 @@ class Feature(Protocol):
 class Number:
     """A numeric column: its margin, standardised."""
 
-    link: NumericLink
+    link: Link
     mean: float
     sd: float
 
@@ -57,7 +57,7 @@ class Number:
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Number:
         """Return the feature of a column with at least two different values."""
-        link = of_numbers(make_link(encoded, config))
+        link = make_link(encoded, config)
         y = _latent(link, encoded.x[encoded.observed])
         y = np.clip(y, -FARTHEST, FARTHEST)
         return cls(link, float(y.mean()), float(y.std()) or 1.0)
@@ -72,7 +72,7 @@ class Number:
         raise TypeError("a number is known as it is")
 
 
-def _latent(link: NumericLink, x: Array) -> Array:
+def _latent(link: Link, x: Array) -> Array:
     """Return g(x), counts in the middle of their interval; (n,)."""
     return link.start(x, np.random.default_rng(0))[1][:, 0]
 

@@ -15,7 +15,7 @@ from glfm_cli.classification.features import take
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 
 MODEL = "iqgme"
 

@@ -40,8 +40,7 @@ from glfm_cli.latent.iqgme import (
     TaskDeviations,
 )
 from glfm_cli.latent.model import take
-from glfm_cli.links.constants import constants_of, link_from
-from glfm_cli.links.link import LinkConfig, of_numbers
+from glfm_cli.links import LinkConfig, link_from
 from glfm_cli.schema import Column, ColumnType, Role, Schema
 from glfm_cli.store import check_folder, new_folder, versions
 from glfm_cli.store.arrays import read_one, to_stream
@@ -189,7 +188,7 @@ def _fit_out(
 def _feature_out(feature: Feature) -> dict[str, Array]:
     if isinstance(feature, Number):
         scale = {"mean": np.array(feature.mean), "sd": np.array(feature.sd)}
-        return scale | {f"link.{k}": v for k, v in constants_of(feature.link).items()}
+        return scale | {f"link.{k}": v for k, v in feature.link.constants().items()}
     if isinstance(feature, Steps):
         return {"cuts": feature.cuts}
     assert isinstance(feature, Choice)
@@ -318,7 +317,7 @@ def _feature_in(known: LearntColumn, part: Mapping[str, Array]) -> Feature:
     column, n_levels = known.column, len(known.levels)
     if not n_levels:
         constants = _under(part, "link.")
-        link = of_numbers(link_from(column, 0, constants, LinkConfig()))
+        link = link_from(column, 0, constants, LinkConfig())
         mean, sd = (float(take(part, name, np.float64, ())) for name in ("mean", "sd"))
         if not sd > 0:
             raise ValueError(f"column '{column.name}': 'sd' is {sd:g}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.predictive import Marginal
-from glfm_cli.links.link import Link, NumericLink, of_levels, of_numbers
+from glfm_cli.links import Link, NumericObservation, of_levels, of_numbers
 
 Estimate = Literal["auto", "mean", "median", "mode", "draw"]
 
@@ -32,7 +32,7 @@ def point(link: Link, marginal: Marginal, estimate: Estimate) -> Array:
     return np.floor(marginal.mean + 0.5) if of_numbers(link).integral else marginal.mean
 
 
-def _numeric_mode(link: NumericLink, quantiles: Array) -> Array:
+def _numeric_mode(link: NumericObservation, quantiles: Array) -> Array:
     """Return the centre of the narrowest interval of 10 %, or an integer as probable as that."""
     width = quantiles[:, _MODE_SHARE:] / 2 - quantiles[:, :-_MODE_SHARE] / 2  # halved: no overflow
     first = np.argmin(width, axis=1)

@@ -22,8 +22,8 @@ from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import SWEEPS, fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
-from glfm_cli.links.link import Link, LinkConfig, of_numbers
-from glfm_cli.schema import Column, ColumnType, Schema
+from glfm_cli.links import Link, LinkConfig
+from glfm_cli.schema import Column, Schema
 from glfm_cli.store import Fit, hash_of_data
 
 Unseen = Literal["error", "missing"]
@@ -131,22 +131,9 @@ def _learnt(
     columns: Sequence[Column], levels: Sequence[tuple[str, ...]], links: Sequence[Link]
 ) -> tuple[LearntColumn, ...]:
     return tuple(
-        LearntColumn(column, known, sample_of(column, link))
+        LearntColumn(column, known, link.typical())
         for column, known, link in zip(columns, levels, links, strict=True)
     )
-
-
-def sample_of(column: Column, link: Link) -> Array:
-    """Return values about as large and as far apart as those that a link was calibrated on."""
-    if link.discrete:
-        return np.empty(0)
-    value = of_numbers(link).value
-    values = value(np.array([-2.0, 0.0, 2.0]))  # y has mean 0 and variance 1, or nearly
-    if column.type is not ColumnType.POSITIVE:
-        return values
-    # A 0 says that the column has zeros: of the least y, and of no other by accident.
-    least = value(np.array([-_FARTHEST]))
-    return np.append(values[values > 0.0], least if least[0] == 0.0 else [])
 
 
 def check_reach(links: Sequence[Link], xs: Sequence[Array], file: str | None) -> None:

@@ -18,7 +18,7 @@ from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.links.link import LinkConfig, make_link
+from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
 

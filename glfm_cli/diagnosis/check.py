@@ -23,7 +23,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import BLOCK_ROWS
-from glfm_cli.links.link import Link, NumericLink, of_levels, of_numbers
+from glfm_cli.links import Link, NumericObservation, of_levels, of_numbers
 
 REPLICATES = 100
 MISFIT = 0.01  # p-value below which a column is reported
@@ -119,18 +119,15 @@ def check_columns(
     draws = list(posterior.draws(replicates))
     for i in range(replicates):
         draw = draws[i * len(draws) // replicates]
-        noise = posterior.model.draw_noise(draw.latent)
         for counter in counts:
             counter.begin()
         for start in range(0, data.n_rows, BLOCK_ROWS):
             block = slice(start, min(start + BLOCK_ROWS, data.n_rows))
-            eta = posterior.model.sample_eta(draw.latent, block, rng)
-            for d, (link, (a, b)) in enumerate(zip(posterior.links, posterior.spans, strict=True)):
-                seen = data.columns[d].observed[block]
-                part = eta[seen, a] if link.n_latent == 1 else eta[seen, a:b]
-                if part.shape[0]:
-                    x = link.sample(part, float(noise[d]), draw.params[d], rng)
-                    counts[d].add(x)
+            law = posterior.joint(draw, block, rng)
+            for d, link in enumerate(posterior.links):
+                seen = np.flatnonzero(data.columns[d].observed[block])
+                if seen.size:
+                    counts[d].add(link.sample(law.column(d, seen), draw.params[d], rng))
     return tuple(counter.result() for counter in counts)
 
 
@@ -241,7 +238,7 @@ def _counter(link: Link, encoded: EncodedColumn) -> _Levels | _Numbers:
     return _Levels(link, encoded) if link.discrete else _Numbers(link, encoded)
 
 
-def _edges(x: Array, link: NumericLink) -> Array:
+def _edges(x: Array, link: NumericObservation) -> Array:
     """Return the limits of at most BINS bars over the observed range, whole numbers for counts."""
     low, high = float(x.min()), float(x.max())
     if link.integral:

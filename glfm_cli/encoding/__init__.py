@@ -15,6 +15,7 @@ from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
 from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import open_column, text_of
+from glfm_cli.encoding.trials import is_trials, pack_trials, successes_of, trials_of
 from glfm_cli.encoding.triplets import Ids, Triplets, encode_ids, encode_triplets, is_triplets
 from glfm_cli.encoding.values import number_texts
 
@@ -35,8 +36,12 @@ __all__ = [
     "encode_rows",
     "encode_triplets",
     "flag_columns",
+    "is_trials",
     "is_triplets",
     "number_texts",
     "open_column",
+    "pack_trials",
+    "successes_of",
     "text_of",
+    "trials_of",
 ]

@@ -14,10 +14,9 @@ from glfm_cli.encoding.levels import distinct_texts, encode_known_levels, encode
 from glfm_cli.encoding.new_rows import LearntColumn
 from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column, text_of
+from glfm_cli.encoding.trials import MOST_TRIALS, pack_trials, trials_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
-
-MOST_TRIALS = 1_000_000  # of a cell
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,7 @@ class Triplets:
 
     rows, columns : the ids of either side
     row, column : (m,) int32
-    value : what the values are, `x` (m,) those of the cells; hits of a binomial one
-    trials : (m,) float64 of a binomial value, else None
+    value : what the values are, `x` (m,) those of the cells; of a binomial one see trials.py
     """
 
     rows: Ids
@@ -69,7 +67,11 @@ class Triplets:
     row: Array
     column: Array
     value: EncodedColumn
-    trials: Array | None
+
+    @property
+    def trials(self) -> Array | None:
+        """The trials (m,) of a binomial value, else None."""
+        return None if self.value.column.trials is None else trials_of(self.value.x)
 
 
 def is_triplets(schema: Schema) -> bool:
@@ -137,8 +139,8 @@ def encode_triplets(
     group = np.cumsum(first) - 1
     found: Array = x[order][first].astype(np.float64)
     if trials is not None:
-        found = np.bincount(group, weights=x[order])
-        trials = np.bincount(group, weights=trials[order])
+        successes = np.bincount(group, weights=x[order])
+        found = pack_trials(successes, np.bincount(group, weights=trials[order]))
     value = EncodedColumn(
         columns[place[Role.VALUE]],
         place[Role.VALUE],
@@ -149,9 +151,7 @@ def encode_triplets(
         style=style_of(sources[Role.VALUE], ~np.isnan(x)),
     )
     kept = order[first]
-    return Triplets(
-        rows, ids, row[kept].astype(np.int32), column_of[kept].astype(np.int32), value, trials
-    )
+    return Triplets(rows, ids, row[kept].astype(np.int32), column_of[kept].astype(np.int32), value)
 
 
 def encode_ids(source: Source) -> tuple[Ids, Array]:

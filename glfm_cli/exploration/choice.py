@@ -96,14 +96,8 @@ def nearest(posterior: Posterior, n_rows: int, *, bias: bool) -> tuple[int, int]
 
 def hidden_log_density(posterior: Posterior, draw: Draw, hidden: Hidden) -> float:
     """Return the sum of log p(x | draw) over the hidden cells."""
-    model, total = posterior.model, 0.0
-    law = model.eta_law(draw.latent, slice(None))
-    noise = model.draw_noise(draw.latent)
+    total, law = 0.0, posterior.cells_law(draw, slice(None))
     for d, rows in hidden.rows.items():
-        start, end = posterior.spans[d]
-        eta = law.mean[rows, 0, start:end]
-        eta = eta[:, 0] if end - start == 1 else eta
-        link = posterior.links[d]
-        density = link.log_density(hidden.values[d], eta, float(noise[d]), draw.params[d])
-        total += float(np.sum(density))
+        own, link = law.column(d, rows), posterior.links[d]
+        total += float(np.sum(link.log_density(hidden.values[d], own, draw.params[d])))
     return total

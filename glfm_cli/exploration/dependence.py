@@ -53,10 +53,9 @@ def dependence(posterior: Posterior, scales: Sequence[Scale]) -> Dependence:
     for chain in posterior.chains:
         for t in thinned(len(chain), per_chain).tolist():
             draw = chain[t]
-            eta = posterior.model.eta_law(draw.latent, rows).mean[:, 0, :]
-            noise = posterior.model.draw_noise(draw.latent)
+            law = posterior.cells_law(draw, rows)
             mass = np.column_stack(
-                [s.masses(eta, float(noise[s.d]), draw.params[s.d]) for s in coarse]
+                [s.link.masses(s.at, law.column(s.d), draw.params[s.d]) for s in coarse]
             )
             joint += mass.T @ mass / rows.size
             n_draws += 1

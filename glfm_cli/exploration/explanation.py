@@ -20,8 +20,8 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.latent.model import LatentModel
-from glfm_cli.links.link import Params
+from glfm_cli.latent.model import LatentModel, gaussian
+from glfm_cli.links import Params
 
 
 @runtime_checkable
@@ -100,7 +100,7 @@ def explain(posterior: Posterior, chain: int, draw: int, *, bias: bool) -> Expla
         Z=Z[:, used],
         B=B[used],
         bias=base,
-        noise=posterior.model.draw_noise(kept.latent),
+        noise=gaussian(posterior.model).noise(kept.latent),
         params=kept.params,
         log_likelihood=kept.trace["log_likelihood"],
     )

@@ -31,8 +31,8 @@ from glfm_cli.inference.posterior import gates
 from glfm_cli.inference.sampling import Observer, Plan, Problem, Run, sample
 from glfm_cli.io import read_table
 from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.links import Link, of_numbers
 from glfm_cli.links.categorical import CategoricalLink
-from glfm_cli.links.link import Link, of_numbers
 from glfm_cli.schema import Schema
 from glfm_cli.store import load_fit
 

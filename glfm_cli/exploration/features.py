@@ -124,7 +124,7 @@ def _log_likelihood(eta: Array, rows: Array, shown: Explanation, scales: Sequenc
         x = scale.encoded.x[rows]
         seen = ~np.isnan(x)
         var, params = float(shown.noise[scale.d]), shown.params[scale.d]
-        density = scale.link.log_density(x[seen], scale.latent(eta[seen]), var, params)
+        density = scale.link.log_density(x[seen], scale.law(eta[seen], var), params)
         total[i] = np.sum(density)
     return total
 

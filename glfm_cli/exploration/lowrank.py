@@ -22,6 +22,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.bsvd.draw import Parts
 from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.model import gaussian
 
 MOST_VECTORS = 600  # of all draws together, from which the mean matrix is decomposed
 TAIL = (0.025, 0.975)
@@ -204,7 +205,7 @@ def explained(posterior: Posterior, draws: Sequence[Parts]) -> list[tuple[float,
         of_x = (
             np.zeros(n_columns) if cov is None else np.einsum("jk,kl,jl->j", part.sV, cov, part.sV)
         )
-        noise = posterior.model.draw_noise(draw.latent)[owner.astype(np.intp)]
+        noise = gaussian(posterior.model).noise(draw.latent)[owner.astype(np.intp)]
         shares.append(of_x / (of_x + noise))
     every = np.array(shares)
     lower, upper = np.quantile(every, TAIL, axis=0)

@@ -105,8 +105,7 @@ def _log_scores(
             rows = cells[scale.d]
             density = scale.link.log_density(
                 scale.encoded.x[rows],
-                scale.latent(eta[rows]),
-                float(one.noise[scale.d]),
+                scale.law(eta[rows], float(one.noise[scale.d])),
                 one.params[scale.d],
             )
             scores[scale.d] = np.logaddexp(scores[scale.d], density)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.links.link import Link, Params, of_levels, of_numbers
+from glfm_cli.links import Link, NormalMixture, Params, of_numbers
+from glfm_cli.links.law import normal
 
 N_BINS = 64
 
@@ -67,33 +67,21 @@ class Scale:
     @property
     def ordered(self) -> bool:
         """True when there is a higher and a lower."""
-        return not self.link.discrete or of_levels(self.link).ordered
+        return self.link.ordered
 
-    def latent(self, eta: Array) -> Array:
-        """Return the column's part of eta (n, S), as links take it."""
+    def law(self, eta: Array, var: float) -> NormalMixture:
+        """Return the law of the column's cells in rows of eta (n, S) with noise."""
         start, end = self.span
-        return eta[:, start] if end - start == 1 else eta[:, start:end]
+        return normal(eta[:, start:end], var)
 
     def masses(self, eta: Array, var: float, params: Params) -> Array:
-        """Return the mass (n, G) in every bin or level, of each row of eta (n, S)."""
-        own = self.latent(eta)
-        if self.discrete:
-            return of_levels(self.link).probabilities(own, var, params)
-        link = of_numbers(self.link)
-        sd = np.sqrt(var + link.noise)
-        below = ndtr((link.upper_end(self.at)[None, :] - own[:, None]) / sd)
-        ends = np.column_stack([np.zeros(own.size), below, np.ones(own.size)])
-        return np.diff(ends, axis=1)
+        """Return the mass (n, G) in every bin or level, of each row of eta (n, S) with noise."""
+        return self.link.masses(self.at, self.law(eta, var), params)
 
     def profile(self, eta: Array, var: float, params: Params) -> Profile:
         """Return the distribution averaged over rows of eta (n, S), n > 0."""
-        mass = self.masses(eta, var, params).mean(axis=0)
-        if self.discrete:
-            codes = np.arange(mass.size)
-            return Profile(float(mass @ codes) if self.ordered else np.nan, mass)
-        inside, first, _ = of_numbers(self.link).moments(self.latent(eta), var, params)
-        total = float(inside.sum())
-        return Profile(float(first.sum() / total) if total > 0 else np.nan, mass)
+        mean = self.link.pooled_mean(self.law(eta, var), params)
+        return Profile(mean, self.masses(eta, var, params).mean(axis=0))
 
     def baseline(self) -> Profile:
         """Return the distribution of the observed cells of the whole table."""

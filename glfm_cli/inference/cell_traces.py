@@ -8,9 +8,6 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import component
-from glfm_cli.latent.model import EtaLaw
-from glfm_cli.links.link import Params, of_levels, of_numbers
 
 TRACED_CELLS = 50
 
@@ -38,33 +35,12 @@ def trace_cells(
     out = np.empty((len(pairs), len(posterior.chains), length))
     for c, chain in enumerate(posterior.chains):
         for t, draw in enumerate(chain[len(chain) - length :]):
-            law = posterior.model.eta_law(draw.latent, rows)
-            noise = posterior.model.draw_noise(draw.latent)
+            law = posterior.cells_law(draw, rows)
             out[:, c, t] = np.concatenate(
                 [
-                    _mean(posterior, d, law, np.array(index), float(noise[d]), draw.params[d])
+                    posterior.links[d].expected(law.column(d, np.array(index)), draw.params[d])
                     for d, index in by_column.items()
                 ]
             )
     names = [(d, int(rows[i])) for d, index in by_column.items() for i in index]
     return {f"cell_{row + 1}_{d}": out[i] for i, (d, row) in enumerate(names)}
-
-
-def _mean(
-    posterior: Posterior, d: int, law: EtaLaw, index: Array, noise: float, params: Params
-) -> Array:
-    link = posterior.links[d]
-    total, mass = np.zeros(index.size), np.zeros(index.size)
-    for c in range(law.weight.shape[1]):
-        weight = law.weight[index, c]
-        eta, var = component(posterior, d, law, index, c, noise)
-        if link.discrete:
-            levels = of_levels(link)
-            p = levels.probabilities(eta, var, params)
-            total += weight * (p @ np.arange(p.shape[1]) if levels.ordered else p[:, 0])
-            mass += weight
-        else:
-            inside, first, _ = of_numbers(link).moments(eta, var, params)
-            total += weight * first
-            mass += weight * inside
-    return total / np.where(mass > 0, mass, 1.0)

@@ -17,9 +17,8 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import Cells, Entries, GaussianModel, LatentModel, gaussian, take
-from glfm_cli.links.binomial import BinomialLink
-from glfm_cli.links.constants import check_params
-from glfm_cli.links.link import Link, LinkConfig, Params
+from glfm_cli.links import Link, LinkConfig, Params
+from glfm_cli.links.law import normal
 from glfm_cli.streams import Streams, column_step
 
 BLOCK = 4096  # rows whose bits and y are drawn together
@@ -160,8 +159,8 @@ class Chain:
                 seen = self.cells.observed[part, d].astype(bool)
                 noise = model.noise_of(self.state, d, part)
                 var = noise if isinstance(noise, float) else noise[seen]
-                at = x[part][seen], eta[part][seen]
-                total += float(np.sum(link.log_density(*at, var, self.params[d])))
+                law = normal(eta[part][seen], var)
+                total += float(np.sum(link.log_density(x[part][seen], law, self.params[d])))
         return total
 
 
@@ -180,7 +179,7 @@ def check_all_params(links: Sequence[Link], params: Sequence[Params]) -> None:
     """Raise ValueError, naming the column, unless these can be the links' parameters."""
     for link, part in zip(links, params, strict=True):
         try:
-            check_params(link, part)
+            link.check_params(part)
         except ValueError as error:
             raise ValueError(f"column '{link.name}': {error}") from None
 
@@ -224,17 +223,18 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
 
 
 def _weights(problem: Problem) -> Array | None:
-    """Return the trials of binomial cells as weights (N, S), None where there are none."""
-    links = problem.links
-    if not any(isinstance(link, BinomialLink) for link in links):
+    """Return the weights (N, S) of the pseudo-observations, None where all are 1."""
+    found = [link.weights(x) for link, x in zip(problem.links, problem.xs, strict=True)]
+    if all(weight is None for weight in found):
         return None
-    parts = [
-        link.weight(x)[:, None]
-        if isinstance(link, BinomialLink)
-        else np.ones((x.size, link.n_latent))
-        for link, x in zip(links, problem.xs, strict=True)
-    ]
-    return np.concatenate(parts, axis=1)
+    ones = np.ones(problem.n_rows)
+    return np.column_stack(
+        [
+            ones if weight is None else weight
+            for link, weight in zip(problem.links, found, strict=True)
+            for _ in range(link.n_latent)
+        ]
+    )
 
 
 def load_chain(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) -> Chain:

@@ -18,7 +18,7 @@ from glfm_cli.inference.chain import Problem, empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.model import Cells, Values, gaussian, sees_values
-from glfm_cli.links.link import of_levels
+from glfm_cli.links import RowsLaw, of_levels
 from glfm_cli.streams import FOLD, Streams
 
 SWEEPS = 10  # inner ones, for each draw
@@ -124,8 +124,8 @@ def _refill_under(
     posterior: Posterior, problem: Problem, draw: Draw, cells: Cells, rng: np.random.Generator
 ) -> Callable[[Array], None]:
     """Return what draws the observed y of `cells` under one draw given eta, and bounds them."""
-    noise = posterior.model.draw_noise(draw.latent)
-    refines = gaussian(posterior.model).refines
+    model = gaussian(posterior.model)
+    noise, refines = model.noise(draw.latent), model.refines
     params = [dict(p) for p in draw.params]  # augmenting leaves notes of a sweep in them
 
     def refill(eta: Array) -> None:
@@ -145,28 +145,22 @@ def _refill_under(
     return refill
 
 
-def _score(posterior: Posterior, problem: Problem, draw: Draw, eta: Array, rows: slice) -> Array:
-    """Return log p(observed cells of row | eta) of m rows under each eta (C, S), as (m, C)."""
-    noise = posterior.model.draw_noise(draw.latent)
-    n_given = eta.shape[0]
-    total = np.zeros((rows.stop - rows.start, n_given))
+def _score(posterior: Posterior, problem: Problem, draw: Draw, law: RowsLaw, rows: slice) -> Array:
+    """Return log p(observed cells of row | law) of m rows under each of C laws, as (m, C)."""
+    n_laws = law.column(0).size
+    total = np.zeros((rows.stop - rows.start, n_laws))
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
         x = column[rows]
         seen = np.flatnonzero(~np.isnan(x))
         if link.n_latent == 0 or seen.size == 0:
             continue
-        start, end = posterior.spans[d]
-        mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
         values, which = np.unique(x[seen], return_inverse=True)
         if link.discrete:
-            p = of_levels(link).probabilities(mean, float(noise[d]), draw.params[d])
+            p = of_levels(link).probabilities(law.column(d), draw.params[d])
             log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
         else:
-            log_p = link.log_density(
-                np.repeat(values, n_given),
-                np.tile(mean, values.size),
-                float(noise[d]),
-                draw.params[d],
-            ).reshape(values.size, n_given)
+            each = law.column(d).take(np.tile(np.arange(n_laws), values.size))
+            log_p = link.log_density(np.repeat(values, n_laws), each, draw.params[d])
+            log_p = log_p.reshape(values.size, n_laws)
         total[seen] += log_p[which]
     return total

@@ -18,7 +18,6 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import Variance, below_and_within, component
 from glfm_cli.inference.recalibration import (
     LEAST,
     Recalibration,
@@ -27,13 +26,12 @@ from glfm_cli.inference.recalibration import (
     tilt_covariance,
     tilt_moments,
 )
-from glfm_cli.links.link import Link, NumericLink, Params, of_levels, of_numbers
+from glfm_cli.links import Link
 
 ROWS = 1500  # whose cells are forecast, drawn at random
 FEWEST_CELLS = 30  # of a column, from which anything is learnt
 FEWEST_DRAWS = 20.0  # that carry the weight, in the median over a column's cells
 LARGEST_WEIGHT = 1e6  # of a level's probability of 1, and of a density at its mode
-TIED = 0.6  # share of one value from which a column of numbers has no density to speak of
 EXPONENT_SD, TILT_SD = 0.3, 0.1  # of normal priors around no correction; the first of log a
 EXPONENT_RANGE = 1.0  # of log a
 # Prior probability that a column's numbers need no correction: forecasts by importance weights are
@@ -147,20 +145,6 @@ class _Column:
     index: Array
     x: Array
 
-    def forecast(self, eta: Array, var: Variance, params: Params) -> Array:
-        """Return what a draw forecasts (n, 2 or R), and last the bounded density of x."""
-        n = self.x.size
-        if self.link.discrete:
-            p = of_levels(self.link).probabilities(eta, var, params)
-            true = p[np.arange(n), self.x.astype(np.intp)]
-            return np.column_stack([p, np.maximum(true, 1.0 / LARGEST_WEIGHT)])
-        link = of_numbers(self.link)
-        var = np.asarray(var) + link.noise
-        square = (link.upper_end(self.x) - eta) ** 2 / var
-        density = np.exp(-np.minimum(0.5 * square, np.log(LARGEST_WEIGHT))) / np.sqrt(var)
-        below, within = below_and_within(link, self.x, eta, var - link.noise)
-        return np.column_stack([below, within, density])
-
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -210,15 +194,9 @@ def _columns(problem: Problem, rows: Array) -> dict[int, _Column]:
         x = column[rows]
         index = np.flatnonzero(~np.isnan(x))
         x = x[index]
-        if link.n_latent == 0 or x.size < FEWEST_CELLS:
-            continue
-        if link.discrete or _is_continuous(of_numbers(link), x):
+        if x.size >= FEWEST_CELLS and link.correctable(x):
             found[d] = _Column(link, index, x)
     return found
-
-
-def _is_continuous(link: NumericLink, x: Array) -> bool:
-    return not link.integral and np.unique(x, return_counts=True)[1].max() <= TIED * x.size
 
 
 def _over_draws(
@@ -226,16 +204,13 @@ def _over_draws(
 ) -> dict[int, LeftOut]:
     sums: dict[int, LeftOut] = {}
     for draw in draws:
-        law = posterior.model.eta_law(draw.latent, rows)
-        noise = posterior.model.draw_noise(draw.latent)
+        law = posterior.cells_law(draw, rows)
         for d, column in columns.items():
-            parts = []
-            for c in range(law.weight.shape[1]):
-                eta, var = component(posterior, d, law, column.index, c, float(noise[d]))
-                share = law.weight[column.index, c][:, None]
-                parts.append(share * column.forecast(eta, var, draw.params[d]))
-            forecast = sum(parts[1:], parts[0])
-            weight = 1.0 / forecast[:, -1]
-            new = LeftOut(column.index, weight, weight**2, weight[:, None] * forecast[:, :-1])
+            own = law.column(d, column.index)
+            forecast, density = column.link.forecast(
+                column.x, own, draw.params[d], LARGEST_WEIGHT
+            )
+            weight = 1.0 / density
+            new = LeftOut(column.index, weight, weight**2, weight[:, None] * forecast)
             sums[d] = sums[d] + new if d in sums else new
     return sums

@@ -11,8 +11,8 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.diagnostics import Diagnostics, diagnose
 from glfm_cli.inference.recalibration import Recalibration
-from glfm_cli.latent.model import LatentModel
-from glfm_cli.links.link import Link, Params
+from glfm_cli.latent.model import LatentModel, Pairs
+from glfm_cli.links import Link, Params, RowsLaw
 
 
 def gates(name: str) -> bool:
@@ -38,6 +38,7 @@ class Posterior:
     spans : per column, its first pseudo-column and one past its last
     chains : per chain, its draws in order; chains may differ in length after an interruption
     recalibration : how forecasts that pool the draws are corrected; None leaves them as they are
+    pairs : of a matrix, the cells that its rows stand for, one each; None for a table
     weights : per chain, the weight of its draws together, adding up to 1: those of restarts of an
         ascent, the best first; None where every draw counts the same
     """
@@ -47,6 +48,7 @@ class Posterior:
     spans: tuple[tuple[int, int], ...]
     chains: tuple[tuple[Draw, ...], ...]
     recalibration: Recalibration | None = None
+    pairs: Pairs | None = None
     weights: tuple[float, ...] | None = None
 
     @classmethod
@@ -82,6 +84,20 @@ class Posterior:
             keep = np.linspace(0, len(every) - 1, at_most).round().astype(int)
             every = [every[i] for i in keep]
         yield from every
+
+    def at(self, pairs: Pairs) -> Posterior:
+        """Return the posterior of some cells of a matrix, as rows of a single column."""
+        return replace(self, pairs=pairs)
+
+    def cells_law(self, draw: Draw, rows: slice | Array) -> RowsLaw:
+        """Return the law of the cells of some rows under one draw."""
+        requested = rows if self.pairs is None else self.pairs.take(rows)
+        return self.model.cells_law(draw.latent, requested)
+
+    def joint(self, draw: Draw, rows: slice | Array, rng: np.random.Generator) -> RowsLaw:
+        """Return a law given which the cells of the rows are independent, drawn under one draw."""
+        requested = rows if self.pairs is None else self.pairs.take(rows)
+        return self.model.joint(draw.latent, requested, rng)
 
     def shares(self) -> Array:
         """Return the weight of every draw, chain by chain, where 1 is that of an average one."""

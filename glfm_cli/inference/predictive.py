@@ -1,6 +1,6 @@
 """Predictive distributions of cells: averaged over draws, or one joint draw.
 
-Two views of the law of eta, not to be confused:
+Two views of the law of cells, not to be confused:
 
 - the *marginal* predictive of a cell averages probabilities, means and distribution functions
   over draws (never draws of x): estimates, intervals, probabilities;
@@ -13,25 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from scipy.special import ndtr
 
-from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.arrays import Array
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import LEAST
-from glfm_cli.latent.model import EtaLaw
-from glfm_cli.links.link import Link, NumericLink, Params, of_levels, of_numbers
+from glfm_cli.links import Link, of_levels
+from glfm_cli.links.observation import Average
 
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
-PENDING = 1 << 18  # cells x draws of a column whose moments are computed at once
-LARGEST = np.finfo(np.float64).max
-
-Variance = float | Array
-
 
 @dataclass(frozen=True)
 class Marginal:
@@ -113,28 +107,28 @@ def log_scores(
         The values, or level codes, at those cells.
     """
     scores = {d: np.full(rows.size, -np.inf) for d, rows in cells.items()}
+    forecasts: dict[int, Array] = {}  # of columns whose scores are corrected
     shares = posterior.shares()
-    pools = {d: _Pool(posterior, d, truth[d]) for d in cells if _is_corrected(posterior, d)}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
         here = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
         for draw, share in zip(posterior.draws(), shares, strict=True):
-            law = posterior.model.eta_law(draw.latent, block)
-            noise = posterior.model.draw_noise(draw.latent)
+            of_rows = posterior.cells_law(draw, block)
             for d, inside in here.items():
                 index = cells[d][inside] - start
-                for c in range(law.weight.shape[1] if index.size else 0):
-                    eta, var = component(posterior, d, law, index, c, float(noise[d]))
-                    x = truth[d][inside]
-                    log_p = posterior.links[d].log_density(x, eta, var, draw.params[d])
-                    log_p = log_p + np.log(share * law.weight[index, c])
-                    scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
-                    if d in pools:
-                        weight = share * law.weight[index, c]
-                        pools[d].add(inside, weight, eta, var, draw.params[d])
+                if not index.size:
+                    continue
+                link, params, x = posterior.links[d], draw.params[d], truth[d][inside]
+                law = of_rows.column(d, index)
+                log_p = link.log_density(x, law, params) + np.log(share)
+                scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
+                if _is_corrected(posterior, d):
+                    parts, _ = link.forecast(x, law, params)
+                    total = forecasts.setdefault(d, np.zeros((inside.size, parts.shape[1])))
+                    total[inside] += share * parts
     logs = {d: score - np.log(posterior.n_draws) for d, score in scores.items()}
-    return {d: pools[d].corrected(log_p) if d in pools else log_p for d, log_p in logs.items()}
+    return {d: _corrected(posterior, d, log_p, forecasts.get(d)) for d, log_p in logs.items()}
 
 
 def draw_jointly(
@@ -157,26 +151,17 @@ def draw_jointly(
     """
     if draw is None:
         draw = posterior.choose(rng)
-    noise = posterior.model.draw_noise(draw.latent)
     drawn: dict[int, list[Array]] = {d: [] for d in cells}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
-        eta = posterior.model.sample_eta(draw.latent, block, rng)
+        law = posterior.joint(draw, block, rng)
         for d, rows in cells.items():
             here = rows[(rows >= block.start) & (rows < block.stop)] - start
             if here.size:
-                part = eta[here, _latent_columns(posterior, d)]
-                link = posterior.links[d]
-                drawn[d].append(link.sample(part, float(noise[d]), draw.params[d], rng))
+                own = law.column(d, here)
+                drawn[d].append(posterior.links[d].sample(own, draw.params[d], rng))
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
-
-
-def below_and_within(link: NumericLink, x: Array, eta: Array, var: Variance) -> tuple[Array, Array]:
-    """Return P(bounds allow X, X <= x) and P(bounds allow X)."""
-    sd = np.sqrt(np.asarray(var) + link.noise)
-    low, high = (ndtr((end - eta) / sd) for end in link.latent_bounds)
-    return ndtr((link.upper_end(x) - eta) / sd) - low, high - low
 
 
 # ------------------------------------------------------------------------------ accumulation
@@ -187,135 +172,18 @@ def _is_corrected(posterior: Posterior, d: int) -> bool:
     return by is not None and bool(by.exponents[d] != 1.0 or by.tilts[d].any())
 
 
-class _Pool:
-    """What recalibrating the log score of a column's cells needs: its whole forecasts."""
-
-    def __init__(self, posterior: Posterior, d: int, truth: Array) -> None:
-        self.link = posterior.links[d]
-        self.correct = posterior.recalibration
-        self.d = d
-        self.truth = truth
-        n_parts = of_levels(self.link).n_levels if self.link.discrete else 2
-        self.total = np.zeros((truth.size, n_parts))
-
-    def add(self, cells: Array, weight: Array, eta: Array, var: Variance, params: Params) -> None:
-        """Take in one component of one draw for some of the cells."""
-        if self.link.discrete:
-            part = of_levels(self.link).probabilities(eta, var, params)
-        else:
-            x = self.truth[cells]
-            part = np.column_stack(below_and_within(of_numbers(self.link), x, eta, var))
-        self.total[cells] += weight[:, None] * part
-
-    def corrected(self, log_p: Array) -> Array:
-        """Return the recalibrated log scores, given those before."""
-        assert self.correct is not None
-        if not self.link.discrete:
-            below, within = self.total.T
-            return log_p + self.correct.log_factor(self.d, below / np.maximum(within, LEAST))
-        a = self.correct.exponents[self.d]
-        p = self.total / self.total.sum(axis=1, keepdims=True)
-        out: Array = a * log_p - np.log(np.sum(p**a, axis=1))
-        return out
-
-
-class _Levels:
-    """Averages the level probabilities of some cells over draws."""
-
-    def __init__(self, posterior: Posterior, d: int, rows: Array) -> None:
-        self.link = of_levels(posterior.links[d])
-        self.correct = posterior.recalibration
-        self.d = d
-        self.rows = rows
-        self.total = np.zeros((rows.size, self.link.n_levels))
-
-    def add(self, weight: Array, eta: Array, var: Variance, params: Params) -> None:
-        p = self.link.probabilities(eta, var, params)
-        self.total += weight[:, None] * p
-
-    def probabilities(self) -> Array:
-        """Return the probabilities (n, R)."""
-        p: Array = self.total / self.total.sum(axis=1, keepdims=True)
-        return p if self.correct is None else self.correct.of_levels(self.d, p)
-
-    def result(self, at: Sequence[float]) -> Marginal:
-        p = self.probabilities()
-        n = self.rows.size
-        mean = sd = np.full(n, np.nan)
-        quantiles = np.full((n, len(at)), np.nan)
-        if self.link.ordered:
-            codes = np.arange(p.shape[1])
-            mean = p @ codes
-            sd = np.sqrt(np.maximum(p @ codes**2 - mean**2, 0.0))
-            cdf = np.cumsum(p, axis=1)
-            for j, probability in enumerate(at):
-                quantiles[:, j] = np.sum(cdf < probability - 1e-12, axis=1)
-            np.clip(quantiles, 0, p.shape[1] - 1, out=quantiles)
-        return Marginal(self.rows, mean, sd, quantiles, p)
-
-
-class _Numbers:
-    """Averages two moments (standard units) of some cells, and keeps eta for quantiles."""
-
-    def __init__(self, posterior: Posterior, d: int, rows: Array) -> None:
-        self.link = of_numbers(posterior.links[d])
-        self.correct = posterior.recalibration
-        self.d = d
-        self.rows = rows
-        self.n_draws = posterior.n_draws
-        self.mass, self.first, self.second = np.zeros((3, rows.size))
-        self.centre = np.zeros(rows.size)  # weighted sum of eta, then its mean
-        self.pending: list[tuple[Array, Array, Array]] = []
-        self.kept: list[tuple[Array, Array, Array]] = []
-
-    def add(self, weight: Array, eta: Array, var: Variance) -> None:
-        """Take in one component of one draw; several are evaluated at once, which is cheaper."""
-        self.pending.append((weight, eta, np.broadcast_to(var, eta.shape)))
-        if len(self.pending) * eta.size >= PENDING:
-            self.flush()
-
-    def flush(self) -> None:
-        weight, eta, var = (np.concatenate([part[i] for part in self.pending]) for i in range(3))
-        shape = (len(self.pending), self.rows.size)
-        mass, first, second = self.link.standard_moments(eta, var, {})
-        self.centre += (weight * eta).reshape(shape).sum(axis=0) / self.n_draws
-        self.mass += (weight * mass).reshape(shape).sum(axis=0)
-        self.first += (weight * first).reshape(shape).sum(axis=0)
-        self.second += (weight * second).reshape(shape).sum(axis=0)
-        self.pending = []
-
-    def keep(self, weight: Array, eta: Array, var: Variance) -> None:
-        """Remember one component for the quantiles."""
-        sd = np.sqrt(np.broadcast_to(var, eta.shape) + self.link.noise)
-        self.kept.append((weight, eta, sd))
-
-    def result(self, at: Sequence[float]) -> Marginal:
-        if self.pending:
-            self.flush()
-        quantiles = np.full((self.rows.size, len(at)), np.nan)
-        lower, upper = self.link.latent_bounds
-        if self.kept:
-            weight, mean, sd = (
-                np.ascontiguousarray(np.column_stack([kept[i] for kept in self.kept]))
-                for i in range(3)
-            )
-            weight /= weight.sum(axis=1, keepdims=True)
-            if self.correct is not None:
-                at = self.correct.uncorrected(self.d, at)
-            mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
-            quantiles = self.link.value(quantiles)
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            mean = self.first / self.mass
-            var = self.second / self.mass - mean**2
-            mean_x = self.link.center + self.link.scale * mean
-            sd_x = self.link.scale * np.sqrt(np.maximum(var, 0.0))
-        np.clip(mean_x, -LARGEST, LARGEST, out=mean_x)
-        np.minimum(sd_x, LARGEST, out=sd_x)
-        outside = np.isnan(mean_x)
-        if outside.any():  # no mass between the bounds: the end that is nearest
-            mean_x[outside] = self.link.value(np.clip(self.centre[outside], lower, upper))
-            sd_x[outside] = 0.0
-        return Marginal(self.rows, mean_x, sd_x, quantiles, None)
+def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | None) -> Array:
+    """Return recalibrated log scores, given those before and the sums of the forecasts' parts."""
+    by = posterior.recalibration
+    if forecast is None or by is None:
+        return log_p
+    if not posterior.links[d].discrete:
+        below, within = forecast.T
+        return log_p + by.log_factor(d, below / np.maximum(within, LEAST))
+    a = by.exponents[d]
+    p = forecast / forecast.sum(axis=1, keepdims=True)
+    out: Array = a * log_p - np.log(np.sum(p**a, axis=1))
+    return out
 
 
 def _predict_block(
@@ -325,50 +193,28 @@ def _predict_block(
     at: Sequence[float],
     numeric_quantiles: bool,
 ) -> dict[int, Marginal]:
-    levels = {d: _Levels(posterior, d, r) for d, r in cells.items() if posterior.links[d].discrete}
-    numbers = {d: _Numbers(posterior, d, r) for d, r in cells.items() if d not in levels}
-    n_draws = posterior.n_draws
+    links, n_draws = posterior.links, posterior.n_draws
+    averages = {d: links[d].average(rows.size, n_draws) for d, rows in cells.items()}
     n_kept = min(n_draws, QUANTILE_DRAWS) if at and numeric_quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
     shares = posterior.shares()
     for t, draw in enumerate(posterior.draws()):
-        law = posterior.model.eta_law(draw.latent, block)
-        noise = posterior.model.draw_noise(draw.latent)
+        law = posterior.cells_law(draw, block)
         for d, rows in cells.items():
-            index = rows - block.start
-            for c in range(law.weight.shape[1]):
-                weight = shares[t] * law.weight[index, c]
-                eta, var = component(posterior, d, law, index, c, float(noise[d]))
-                if d in levels:
-                    levels[d].add(weight, eta, var, draw.params[d])
-                    continue
-                numbers[d].add(weight, eta, var)
-                if t in keep:
-                    numbers[d].keep(weight, eta, var)
-    return {d: (levels[d] if d in levels else numbers[d]).result(at) for d in cells}
+            own = law.column(d, rows - block.start)
+            averages[d].add(own, draw.params[d], shares[t], quantiles=t in keep)
+    return {d: _marginal(posterior, d, cells[d], average, at) for d, average in averages.items()}
 
 
-def component(
-    posterior: Posterior, d: int, law: EtaLaw, index: Array, c: int, noise: float
-) -> tuple[Array, Variance]:
-    """Return eta and the total variance of y for component `c` of a law of eta, for one column.
-
-    `index` are the rows wanted among those of the law, `noise` is the column's noise variance.
-    """
-    # No views of more columns than these: parts are kept, and would keep all the others alive.
-    at = _latent_columns(posterior, d)
-    eta = law.mean[index, c, at]
-    if law.var is None:
-        return eta, noise
-    var = law.var[index, c, at]
-    # Links of several columns take one variance a row.
-    return eta, (var if var.ndim == 1 else var.mean(axis=1)) + noise
-
-
-def _latent_columns(posterior: Posterior, d: int) -> int | slice:
-    """Return where column `d` stands among the latent ones, so that a single one loses its axis."""
-    start, end = posterior.spans[d]
-    return start if posterior.links[d].n_latent == 1 else slice(start, end)
+def _marginal(
+    posterior: Posterior, d: int, rows: Array, average: Average, at: Sequence[float]
+) -> Marginal:
+    """Return what an average says, recalibrated."""
+    by = posterior.recalibration
+    if by is None:
+        return Marginal(rows, *average.result(tuple(at), lambda p: p))
+    uncorrected = tuple(by.uncorrected(d, at))
+    return Marginal(rows, *average.result(uncorrected, partial(by.of_levels, d)))
 
 
 def nothing(link: Link, n_quantiles: int) -> Marginal:

@@ -3,7 +3,7 @@
 A latent model knows nothing of column types, files or commands. It says what it sees: Gaussian
 pseudo-observations (`Cells`), which the driver draws with the links, or the values themselves
 (`Values`); and what one step of it is: a sweep of a Gibbs sampler, or an iteration of an ascent,
-which raises a bound. It answers with the law of eta (`EtaLaw`).
+which raises a bound. It answers with the law of cells (links/law.py).
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.links.link import Params
+from glfm_cli.links.law import RowsLaw
+from glfm_cli.links.observation import Params
 from glfm_cli.streams import Streams
 
 Sees = Literal["gaussian", "values"]
 Kind = Literal["gibbs", "ascent"]
+Spans = tuple[tuple[int, int], ...]  # per column, its first latent column and one past its last
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,12 @@ class Cells:
     column_features: Array | None = None
     threads: int = 1
 
-    def span(self, d: int) -> tuple[int, int]:
-        """Return the first pseudo-column of column `d`, and one past its last."""
-        return int(np.searchsorted(self.column, d)), int(np.searchsorted(self.column, d, "right"))
+    @property
+    def spans(self) -> Spans:
+        """Return each column's first pseudo-column, and one past its last."""
+        d = np.arange(self.unit_noise.size)
+        ends = (np.searchsorted(self.column, d, side) for side in ("left", "right"))
+        return tuple((int(start), int(end)) for start, end in zip(*ends, strict=True))
 
 
 @dataclass
@@ -105,23 +110,32 @@ class Progress(NamedTuple):
     done: bool = False
 
 
-class EtaLaw(NamedTuple):
-    """The law of eta of some rows under one draw: a normal mixture of C components.
+@dataclass(frozen=True)
+class Pairs:
+    """Cells of a matrix: row and column (n,) int64."""
 
-    weight : (n, C);  mean : (n, C, S);  var : (n, C, S), None = 0 as in a plain Gibbs draw
-    """
+    row: Array
+    column: Array
 
-    weight: Array
-    mean: Array
-    var: Array | None
+    def take(self, at: slice | Array) -> Pairs:
+        """Return some of them."""
+        return Pairs(self.row[at], self.column[at])
+
+
+Rows = slice | Array | Pairs  # a run of rows, rows, or of a sparse layout the cells asked for
 
 
 class Sizes(NamedTuple):
-    """How large a table is to a model: N rows, S pseudo-columns, D columns."""
+    """How large a table is to a model: N rows, S pseudo-columns, and those of each column."""
 
     rows: int
     latent: int
-    columns: int
+    spans: Spans
+
+    @property
+    def columns(self) -> int:
+        """Return D."""
+        return len(self.spans)
 
 
 class LatentModel(Protocol):
@@ -160,14 +174,11 @@ class LatentModel(Protocol):
     def draw(self, state: Any) -> Any:
         """Return a snapshot that later updates leave alone."""
 
-    def draw_noise(self, draw: Any) -> Array:
-        """Return the noise variances (D,) of a snapshot."""
+    def cells_law(self, draw: Any, rows: Rows) -> RowsLaw:
+        """Return the law of the cells of some rows under one draw; of pairs, `column(0)`."""
 
-    def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
-        """Return the law of eta of a run of rows under one draw."""
-
-    def sample_eta(self, draw: Any, rows: slice | Array, rng: np.random.Generator) -> Array:
-        """Return one draw (n, S) of eta, joint within a row."""
+    def joint(self, draw: Any, rows: Rows, rng: np.random.Generator) -> RowsLaw:
+        """Return a law given which the cells of the rows are independent, drawn under one draw."""
 
     def warnings(self, state: Any) -> list[str]:
         """Return what a user should know of a finished chain."""
@@ -216,7 +227,7 @@ class GaussianModel(LatentModel, Protocol):
         """Fill `out` (N, S) with eta."""
 
     def noise(self, state: Any) -> Array:
-        """Return the noise variances (D,)."""
+        """Return the noise variances (D,) of a state or a draw, by which y is augmented."""
 
     def noise_of(self, state: Any, d: int, rows: slice) -> float | Array:
         """Return the noise variance of column `d`, or those (n,) of a run of rows that differ.
@@ -233,7 +244,7 @@ class GaussianModel(LatentModel, Protocol):
         config: Any,
         cells: Cells,
         refill: Callable[[Array], None],
-        score: Callable[[Array, slice], Array],
+        score: Callable[[RowsLaw, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
     ) -> Any:
@@ -242,8 +253,8 @@ class GaussianModel(LatentModel, Protocol):
         `refill(eta)` draws the observed pseudo-observations of `cells` given eta (n, S), and fills
         `lower` and `upper` if the model `refines`; the alternation must leave the rows' exact
         conditional invariant.
-        `score(eta, rows)` returns log p(observed cells of row | eta), of a run of m rows under
-        each of C given eta (C, S), as (m, C): for a good start.
+        `score(law, rows)` returns log p(observed cells of row | law), of a run of m rows under
+        each of the C rows of a law, as (m, C): for a good start.
         """
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: Any) -> Any:

@@ -1,12 +1,33 @@
-"""Links: how the cells of a column are seen as Gaussian pseudo-observations."""
+"""Links: what the cells of a column are, given the law of a few latent numbers."""
 
-from glfm_cli.links.link import (
-    LevelLink,
-    Link,
-    LinkConfig,
-    NumericLink,
+from glfm_cli.links.config import LinkConfig
+from glfm_cli.links.law import CellLaw, NormalMixture, RowsLaw
+from glfm_cli.links.link import Link
+from glfm_cli.links.observation import (
+    LevelObservation,
+    NumericObservation,
+    Observation,
     Params,
-    make_link,
+    Summary,
+    of_levels,
+    of_numbers,
 )
+from glfm_cli.links.table import LINKS, link_from, make_link
 
-__all__ = ["LevelLink", "Link", "LinkConfig", "NumericLink", "Params", "make_link"]
+__all__ = [
+    "LINKS",
+    "CellLaw",
+    "LevelObservation",
+    "Link",
+    "LinkConfig",
+    "NormalMixture",
+    "NumericObservation",
+    "Observation",
+    "Params",
+    "RowsLaw",
+    "Summary",
+    "link_from",
+    "make_link",
+    "of_levels",
+    "of_numbers",
+]

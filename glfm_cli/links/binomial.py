@@ -1,25 +1,32 @@
 """Binomial cells: hits among known trials, each a hit if y > 0, y ~ N(eta, 1)  [BSVD, section 5.4].
 
 A cell stands for as many pseudo-observations as it has trials; a model sees their mean, with the
-number of trials as its weight. The mean of many is drawn at once (`sums`). A cell's x is the number
-of a (hits, trials) pair, so that whoever holds an x can look both up.
+number of trials as its weight. The mean of many is drawn at once (`sums`). A cell's x stands for
+hits and trials both (encoding/trials.py). Forecasts are of the rate of hits: how many trials an
+unseen cell has is not known here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from scipy.special import betaln, log_ndtr, ndtr, ndtri
+from scipy.special import betainc, betaln, log_ndtr, ndtr, ndtri, xlogy
 
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
+from glfm_cli.encoding import is_trials, successes_of, trials_of
+from glfm_cli.links.averages import RateAverage
+from glfm_cli.links.law import CellLaw, Normal, one_number
+from glfm_cli.links.observation import Params, no_params
 from glfm_cli.links.sums import draw_sums
+from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
-    from glfm_cli.links.link import Params
-
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
 
 CHUNK = 1 << 20  # trials drawn at a time
 MANY = 400  # trials of a cell from which their sum is drawn at once
@@ -27,37 +34,60 @@ MANY = 400  # trials of a cell from which their sum is drawn at once
 
 @dataclass(frozen=True, eq=False)
 class BinomialLink:
-    """One latent column of unit noise, P(hit) = Phi(eta).
-
-    hits, trials : (R,) float64, the distinct pairs; trials >= 1
-    """
+    """One latent column of unit noise, P(hit) = Phi(eta)."""
 
     name: str
-    successes: Array
-    trials: Array
 
     n_latent = 1
     unit_noise = True
     known = False
     discrete = False
+    integral = False
+    ordered = True
     spread = 1.0
 
     @classmethod
-    def calibrate(cls, name: str, successes: Array, trials: Array) -> tuple[Self, Array]:
-        """Return the link of cells with these hits among these trials, and their x (n,)."""
-        pairs, code = np.unique(np.stack([successes, trials]), axis=1, return_inverse=True)
-        return cls(name, pairs[0].copy(), pairs[1].copy()), code.ravel().astype(np.float64)
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link of a column."""
+        return cls(encoded.column.name)
 
-    def weight(self, x: Array) -> Array:
+    def constants(self) -> dict[str, Array]:
+        """Return nothing: there are no constants."""
+        return {}
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        """Return the link of a column."""
+        return cls(column.name)
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError unless there are none."""
+        no_params(params)
+
+    def check_cells(self, x: Array) -> None:
+        """Raise ValueError unless all are hits among as many trials or more."""
+        if not is_trials(x):
+            raise ValueError("a value is not hits among trials")
+
+    def typical(self) -> Array:
+        """Return nothing: rates have a scale of their own."""
+        return np.empty(0)
+
+    def correctable(self, x: Array) -> bool:
+        """Return False: forecasts of rates are not seen to be right or wrong."""
+        return False
+
+    def weights(self, x: Array) -> Array:
         """Return the trials (n,) of cells; 1 where x is NaN."""
-        return np.where(np.isnan(x), 1.0, self.trials[np.nan_to_num(x).astype(np.intp)])
+        return np.where(np.isnan(x), 1.0, trials_of(np.nan_to_num(x)))
 
     def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
         """Return no parameters, and y at the share of hits, drawn in a little from 0 and 1."""
         y = np.zeros((x.size, 1))
         seen = ~np.isnan(x)
-        code = x[seen].astype(np.intp)
-        y[seen, 0] = ndtri((self.successes[code] + 0.5) / (self.trials[code] + 1.0))
+        y[seen, 0] = ndtri((successes_of(x[seen]) + 0.5) / (trials_of(x[seen]) + 1.0))
         return {}, y
 
     def update_params(
@@ -74,11 +104,10 @@ class BinomialLink:
         some 27 microseconds a cell.
         """
         rows = np.flatnonzero(~np.isnan(x))
-        many = rows[self.trials[x[rows].astype(np.intp)] >= MANY]
+        many = rows[trials_of(x[rows]) >= MANY]
         if many.size:
-            code, sd = x[many].astype(np.intp), float(np.sqrt(var))
-            n = self.trials[code]
-            sums, failed = draw_sums(self.successes[code], n, eta[many] / sd, rng)
+            n, sd = trials_of(x[many]), float(np.sqrt(var))
+            sums, failed = draw_sums(successes_of(x[many]), n, eta[many] / sd, rng)
             done = many[~failed]
             y[done, 0] = sd * (sums / n)[~failed]
             rows = np.setdiff1d(rows, done, assume_unique=True)
@@ -88,8 +117,7 @@ class BinomialLink:
         self, x: Array, eta: Array, var: float, rows: Array, rng: np.random.Generator, y: Array
     ) -> None:
         """Draw the pseudo-observation of every trial of some rows, and their means."""
-        code = x[rows].astype(np.intp)
-        trials = self.trials[code].astype(np.int64)
+        successes, trials = successes_of(x[rows]), trials_of(x[rows]).astype(np.int64)
         ends = np.cumsum(trials)
         cuts = np.searchsorted(ends, np.arange(CHUNK, int(ends[-1]) if ends.size else 0, CHUNK))
         for part in np.split(np.arange(rows.size), np.unique(cuts)):
@@ -98,7 +126,7 @@ class BinomialLink:
             n = trials[part]
             of = np.repeat(np.arange(part.size), n)
             number = np.arange(of.size) - np.repeat(np.cumsum(n) - n, n)
-            hit = number < self.successes[code[part]][of]
+            hit = number < successes[part][of]
             drawn = np.empty(of.size)
             lower, upper = np.where(hit, 0.0, -np.inf), np.where(hit, np.inf, 0.0)
             fill_truncated_normal(
@@ -125,25 +153,57 @@ class BinomialLink:
     def rescale(self, params: Params, factor: float) -> None:
         """Do nothing: there are no parameters."""
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return log P(hits | trials)."""
-        code = x.astype(np.intp)
-        h, n = self.successes[code], self.trials[code]
-        t = eta / np.sqrt(var)
-        ways = -np.log(n + 1.0) - betaln(n - h + 1.0, h + 1.0)
-        return ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)
+        h, n = successes_of(x), trials_of(x)
+        log_ways = -np.log(n + 1.0) - betaln(n - h + 1.0, h + 1.0)
 
-    def rate(self, eta: Array, var: float | Array) -> Array:
-        """Return the probability of a hit."""
-        return ndtr(eta / np.sqrt(var))
+        def log_p(part: Normal) -> Array:
+            eta, var = one_number(part)
+            t = eta / np.sqrt(var)
+            out: Array = log_ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)
+            return out
 
-    def moments(self, eta: Array, var: float | Array, params: Params) -> tuple[Array, Array, Array]:
-        """Return 1, and the rate and its square, as `NumericLink` does for values."""
-        rate = self.rate(eta, var)
-        return np.ones(np.shape(rate)), rate, rate * rate
+        return law.log_average(log_p)
 
-    def sample(
-        self, eta: Array, var: float | Array, params: Params, rng: np.random.Generator
-    ) -> Array:
-        """Return rates: how many trials an unseen cell has is not known."""
-        return self.rate(eta, var)
+    def expected(self, law: CellLaw, params: Params) -> Array:
+        """Return the probability of a hit (n,)."""
+
+        def rate(part: Normal) -> Array:
+            eta, var = one_number(part)
+            out: Array = ndtr(eta / np.sqrt(var))
+            return out
+
+        return law.average(rate)
+
+    def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
+        """Return which (n, G) of the bins of rates that end at `at` (G - 1,) holds the rate."""
+        bins = np.searchsorted(at, self.expected(law, params), side="left")
+        return np.eye(at.size + 1)[bins]
+
+    def forecast(
+        self, x: Array, law: CellLaw, params: Params, most: float = np.inf
+    ) -> tuple[Array, Array]:
+        """Return P(hits <= those of x | trials) and 1, (n, 2), and P(hits | trials) (n,)."""
+        p = np.exp(self.log_density(x, law, params))
+        h, n = successes_of(x), trials_of(x)
+        above = betainc(h + 1.0, np.maximum(n - h, 0.5), self.expected(law, params))
+        below = 1.0 - np.where(h < n, above, 0.0)
+        return np.column_stack([below, np.ones(x.size)]), np.maximum(p, 1.0 / most)
+
+    def pooled_mean(self, law: CellLaw, params: Params) -> float:
+        """Return the mean rate."""
+        return float(self.expected(law, params).mean())
+
+    def entropy(self, mean: Array, probabilities: Array | None) -> Array:
+        """Return the entropies (n,) of one trial."""
+        p = np.column_stack([mean, 1.0 - mean])
+        return np.asarray(-np.sum(xlogy(p, p), axis=1))
+
+    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
+        """Return rates, which a draw fixes."""
+        return self.expected(law, params)
+
+    def average(self, n: int, n_draws: int) -> RateAverage:
+        """Return an empty average of the rates of n cells."""
+        return RateAverage(self.expected, n)

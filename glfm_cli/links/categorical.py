@@ -5,6 +5,7 @@ The most frequent observed level is the reference: its utility has mean 0 and no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -19,10 +20,16 @@ from glfm_cli._kernels._categorical import (
 )
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
+from glfm_cli.links.constants import SCALAR, number, take
+from glfm_cli.links.correlated import split
+from glfm_cli.links.law import CellLaw, Normal
+from glfm_cli.links.levels import LevelLink, require_levels
+from glfm_cli.links.observation import Params, no_params
 from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
-    from glfm_cli.links.link import Params
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
 
 
 SQRT_2 = 2.0**0.5
@@ -30,7 +37,7 @@ CHUNK = 1 << 20  # doubles of scratch at a time
 
 
 @dataclass(frozen=True, eq=False)
-class CategoricalLink:
+class CategoricalLink(LevelLink):
     """R - 1 latent columns of unit noise.
 
     reference : the level without a latent column
@@ -42,18 +49,39 @@ class CategoricalLink:
     slot: Array
 
     unit_noise = True
-    discrete = True
-    ordered = False
 
     @classmethod
-    def calibrate(cls, column: Column, x: Array, n_levels: int) -> Self:
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
         """Return the link whose reference is the most frequent level, the first of equals."""
-        frequency = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=n_levels)
-        reference = int(np.argmax(frequency))
-        slot = np.arange(n_levels, dtype=np.intp)
-        slot[reference] = -1
-        slot[reference + 1 :] -= 1
-        return cls(column.name, reference, slot)
+        require_levels(encoded)
+        codes, n_levels = encoded.x[encoded.observed].astype(np.intp), len(encoded.levels)
+        reference = int(np.argmax(np.bincount(codes, minlength=n_levels)))
+        slot = np.insert(np.arange(n_levels - 1, dtype=np.intp), reference, -1)
+        return cls(encoded.column.name, reference, slot)
+
+    def constants(self) -> dict[str, Array]:
+        """Return the reference and the levels' latent columns."""
+        return {"reference": number(self.reference), "slot": self.slot.astype(np.float64)}
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        """Return the link whose `constants` these are; ValueError says why they are not such."""
+        reference = float(take(constants, "reference", SCALAR))
+        slot = take(constants, "slot", n_levels)
+        if reference not in range(n_levels):
+            raise ValueError(f"'reference' is {reference:g}, expected the code of a level")
+        expected = np.insert(np.arange(n_levels - 1, dtype=np.float64), int(reference), -1.0)
+        if not np.array_equal(slot, expected):
+            raise ValueError("'slot' does not number the levels")
+        return cls(column.name, int(reference), slot.astype(np.intp))
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError unless there is nothing but what a sweep notes of the reference."""
+        if "reference" in params and np.any(take(params, "reference", 2) < 0.0):
+            raise ValueError("'reference' is negative")
+        no_params({name: value for name, value in params.items() if name != "reference"})
 
     @property
     def n_levels(self) -> int:
@@ -130,50 +158,57 @@ class CategoricalLink:
         if "reference" in params:
             params["reference"][0] *= factor * factor
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_probability(self, x: Array, part: Normal, params: Params) -> Array:
         """Return log P(x), accurate in the far tails."""
         n = x.size
         if self.n_latent == 0:
             return np.zeros(n)
         if self.n_latent == 1:
             sign = np.where(x == self.reference, -1.0, 1.0)
-            return log_ndtr(sign * self._columns(eta, n)[:, 0] / np.sqrt(1.0 + np.asarray(var)))
-        out = np.empty(n)
-        fill_log_probability(x, self._columns(eta, n), _spread(var, n), self.slot, out)
-        return out
+            return log_ndtr(sign * part.mean[:, 0] / np.sqrt(1.0 + part.variances[:, 0]))
+        parts = []
+        for weight, mean, variances in split(part):
+            out = np.empty(n)
+            fill_log_probability(x, mean, variances, self.slot, out)
+            parts.append(np.log(weight) + out)
+        return parts[0] if len(parts) == 1 else np.logaddexp.reduce(parts)
 
-    def probabilities(self, eta: Array, var: float | Array, params: Params) -> Array:
-        """Return (n, R). `var` > 1 widens the utilities with a latent column, not the reference."""
-        n = len(eta)
+    def level_probabilities(self, part: Normal, params: Params) -> Array:
+        """Return (n, R). Variances above 1 widen the utilities with a latent column alone."""
+        n = len(part.mean)
         out = np.ones((n, self.slot.size))
         if self.n_latent == 1:
-            t = self._columns(eta, n)[:, 0] / np.sqrt(1.0 + np.asarray(var))
+            t = part.mean[:, 0] / np.sqrt(1.0 + part.variances[:, 0])
             out[:, 1 - self.reference] = ndtr(t)
             out[:, self.reference] = ndtr(-t)
-        elif self.n_latent > 1:
-            fill_probabilities(self._columns(eta, n), _spread(var, n), self.slot, out)
-        return out
+            return out
+        if self.n_latent == 0:
+            return out
+        total: Array | float = 0.0
+        for weight, mean, variances in split(part):
+            fill_probabilities(mean, variances, self.slot, out)
+            total = total + weight * out
+        return np.asarray(total)
 
-    def sample(
-        self, eta: Array, var: float | Array, params: Params, rng: np.random.Generator
-    ) -> Array:
+    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
         """Return one level code a row, as float64: the largest of drawn utilities."""
-        n, n_levels = len(eta), self.slot.size
-        columns, sd = self._columns(eta, n), np.sqrt(_spread(var, n))
+        part = law.pick(rng)
+        (n, n_latent), n_levels = part.mean.shape, self.slot.size
+        sd = np.sqrt(np.broadcast_to(part.variances, (n, n_latent)))
+        root = None if part.covariance is None else np.linalg.cholesky(part.covariance)
         out = np.empty(n)
         rows = max(1, CHUNK // n_levels)
         latent = np.flatnonzero(self.slot >= 0)
         for start in range(0, n, rows):
-            part = slice(start, start + rows)
-            utility = rng.standard_normal((len(columns[part]), n_levels))
-            utility[:, latent] *= sd[part, None]
-            utility[:, latent] += columns[part]
-            out[part] = np.argmax(utility, axis=1)
+            at = slice(start, start + rows)
+            utility = rng.standard_normal((len(part.mean[at]), n_levels))
+            if root is None:
+                utility[:, latent] *= sd[at]
+            else:
+                utility[:, latent] = np.einsum("nst,nt->ns", root[at], utility[:, latent])
+            utility[:, latent] += part.mean[at]
+            out[at] = np.argmax(utility, axis=1)
         return out
 
     def _columns(self, eta: Array, n: int) -> Array:
         return np.asarray(eta, dtype=np.float64).reshape(n, self.n_latent)
-
-
-def _spread(var: float | Array, n: int) -> Array:
-    return np.broadcast_to(np.asarray(var, dtype=np.float64), (n,))

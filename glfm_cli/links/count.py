@@ -5,8 +5,9 @@ The margin is used at the cut points: x = c when g(c) <= y < g(c + 1), with g(0)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -19,13 +20,13 @@ from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.margins import Interpolated, mean_sd
 from glfm_cli.links.numeric import NumericLink, latent_interval, require_finite, standard_units
+from glfm_cli.links.observation import Params
 from glfm_cli.links.real import bounds_of
 from glfm_cli.links.shapes import Softplus
-from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
-    from glfm_cli.links.link import LinkConfig, Params
-
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
 
 # The smallest possible count.
 LOWEST = 0.0
@@ -46,10 +47,12 @@ class CountLink(NumericLink):
 
     known = False
     integral = True
+    sizes: ClassVar[Mapping[str, int | None]] = {**NumericLink.sizes, "cuts": None}
 
     @classmethod
-    def calibrate(cls, column: Column, x: Array, config: LinkConfig) -> Self:
-        """Return the link with its margin calibrated on the cells of x that are not NaN."""
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link with its margin calibrated on the observed cells."""
+        column, x = encoded.column, encoded.x
         rows = np.flatnonzero(~np.isnan(x))
         sample = x[rows]
         scale = 1.0 if config.link == "paper" else max(1.0, 0.5 * mean_sd(sample)[1])
@@ -130,13 +133,13 @@ class CountLink(NumericLink):
             y = np.where(at >= self.upper, np.inf, np.where(at < self.lower, -np.inf, y))
         return y
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return log P(x) = log(Phi((g(x + 1) - eta) / sd) - Phi((g(x) - eta) / sd)).
 
         With a rank margin the tails are continued beyond the observed range, so that a larger count
         seen later has some probability; completions stay in the range.
         """
-        sd = self._sd(var)
+        sd = self.sd(var, params)
         low, high = self.cut(x), self.cut(x + 1.0)
         # Counts so large that x + 1 rounds to x still have a density.
         log_width = self.margin.log_slope(np.maximum(x, 1.0)) - np.log(sd)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -12,13 +14,17 @@ from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.links import expectation
+from glfm_cli.links.averages import NumberAverage
+from glfm_cli.links.constants import SCALAR, margin_in, margin_out, take
 from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
+from glfm_cli.links.law import CellLaw, Normal, one_number
 from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
+from glfm_cli.links.observation import Params, no_params
 from glfm_cli.links.shapes import LARGEST, Identity
 from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
-    from glfm_cli.links.link import Params
+    from glfm_cli.links.config import LinkConfig
 
 
 LARGEST_UNITS = 1e145
@@ -29,6 +35,8 @@ LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 LEAST_MASS = 1e-14
 # An interpolated margin with more knots is thinned, evenly on the latent scale, for expectations.
 MOST_KNOTS = 512
+# A share of one value from which a column has no density to speak of.
+TIED = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +65,58 @@ class NumericLink:
     spread = 1.0
     ordered = True
     integral = False
+    # Sizes of the constants that are not one number; None for any.
+    sizes: ClassVar[Mapping[str, int | None]] = {"latent_bounds": 2}
+
+    def constants(self) -> dict[str, Array]:
+        """Return the fields and the margin as named arrays."""
+        found = {
+            field.name: np.asarray(getattr(self, field.name), dtype=np.float64)
+            for field in dataclasses.fields(self)
+            if field.name not in ("name", "margin")
+        }
+        return found | margin_out(self.margin)
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        """Return the link whose `constants` these are; ValueError says why they are not such."""
+        parts: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            if field.name in ("name", "margin"):
+                continue
+            size = cls.sizes.get(field.name, SCALAR)
+            value = take(constants, field.name, size, infinite=True)
+            parts[field.name] = value if size is None else _plain(value)
+        for name, least in (("scale", 0.0), ("noise", -1.0)):
+            if not least < parts[name] < np.inf:
+                raise ValueError(f"'{name}' is {parts[name]:g}")
+        if not np.isfinite(parts["center"]) or not parts["lower"] <= parts["upper"]:
+            raise ValueError("'center', 'lower' and 'upper' do not fit together")
+        for name in cls.sizes:
+            ends = np.asarray(parts[name])
+            if np.any(ends[1:] < ends[:-1]):
+                raise ValueError(f"'{name}' does not increase")
+        return cls(name=column.name, margin=margin_in(constants), **parts)
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError unless there are none."""
+        no_params(params)
+
+    def check_cells(self, x: Array) -> None:
+        """Raise ValueError unless all are finite, and whole numbers where they should be."""
+        if not np.isfinite(x).all():
+            raise ValueError("a value is not a finite number")
+        if self.integral and np.any((x != np.floor(x)) | (x < 0.0)):
+            raise ValueError("a value is not a whole number from 0")
+
+    def typical(self) -> Array:
+        """Return values in the middle and two standard deviations to either side."""
+        return self.value(np.array([-2.0, 0.0, 2.0]))  # y has mean 0 and variance 1, or nearly
+
+    def weights(self, x: Array) -> None:
+        """Return None: all weights are 1."""
 
     def update_params(
         self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
@@ -85,14 +145,84 @@ class NumericLink:
             y = np.where(at >= high * self.margin.unit, np.inf, y)
         return y
 
-    def cdf(self, at: Array, eta: Array, var: float | Array, params: Params) -> Array:
-        """Return P(x <= at), not truncated to the bounds.
+    def cdf(self, at: Array, law: CellLaw, params: Params) -> Array:
+        """Return P(x <= at) (n,), not truncated to the bounds."""
+        end = self.upper_end(at)
 
-        To truncate, with (a, b) = latent_bounds, mass from `moments` and low = P(y < a):
-        P(x <= at | in) = min(max(P(x <= at) - low, 0), mass) / mass, where all three are averaged
-        over draws before they are divided.
-        """
-        return ndtr((self.upper_end(at) - eta) / self._sd(var))
+        def below(part: Normal) -> Array:
+            eta, var = one_number(part)
+            return ndtr((end - eta) / self.sd(var, params))
+
+        return law.average(below)
+
+    def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
+        """Return log p(x), or log P(x) of integers, not truncated to the bounds."""
+        return law.log_average(lambda part: self.log_density_at(x, *one_number(part), params))
+
+    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
+        """Return log p(x) for y ~ N(eta, var)."""
+        raise NotImplementedError
+
+    def average(self, n: int, n_draws: int) -> NumberAverage:
+        """Return an empty average of the laws of n cells."""
+        return NumberAverage(self, n, n_draws)
+
+    def expected(self, law: CellLaw, params: Params) -> Array:
+        """Return the mean, given that bounds allow the value."""
+        mass, first = self._mass_and_first(law, params)
+        out: Array = first / np.where(mass > 0.0, mass, 1.0)
+        return out
+
+    def pooled_mean(self, law: CellLaw, params: Params) -> float:
+        """Return the mean of one of the cells drawn at random, given that bounds allow it."""
+        mass, first = (float(part.sum()) for part in self._mass_and_first(law, params))
+        return first / mass if mass > 0.0 else np.nan
+
+    def _mass_and_first(self, law: CellLaw, params: Params) -> tuple[Array, Array]:
+        """Return P(in) and E[x; in]."""
+        found = law.average(
+            lambda part: np.stack(self.moments(*one_number(part), params)[:2], axis=1)
+        )
+        return found[:, 0].copy(), found[:, 1].copy()
+
+    def entropy(self, mean: Array, probabilities: Array | None) -> None:
+        """Return None: a number can tell any amount."""
+
+    def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
+        """Return the probabilities (n, G) of bins that end at `at` (G - 1,), before truncation."""
+        ends = self.upper_end(at)
+
+        def bins(part: Normal) -> Array:
+            eta, var = one_number(part)
+            sd = self.sd(var, params)
+            below = ndtr((ends[None, :] - eta[:, None]) / sd[:, None])
+            zero, one = np.zeros((eta.size, 1)), np.ones((eta.size, 1))
+            return np.diff(np.concatenate([zero, below, one], axis=1), axis=1)
+
+        return law.average(bins)
+
+    def correctable(self, x: Array) -> bool:
+        """Return whether the column has a density to speak of."""
+        return not self.integral and np.unique(x, return_counts=True)[1].max() <= TIED * x.size
+
+    def forecast(
+        self, x: Array, law: CellLaw, params: Params, most: float = np.inf
+    ) -> tuple[Array, Array]:
+        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2); the density of y (n,)."""
+        end = self.upper_end(x)
+
+        def parts(part: Normal) -> Array:
+            eta, var = one_number(part)
+            var = self.variance(var, params)
+            sd = np.sqrt(var)
+            low, high = (ndtr((bound - eta) / sd) for bound in self.latent_bounds)
+            with np.errstate(over="ignore"):
+                square = (end - eta) ** 2 / var
+            density = np.exp(-np.minimum(0.5 * square, np.log(most))) / sd
+            return np.column_stack([ndtr((end - eta) / sd) - low, high - low, density])
+
+        found = law.average(parts)
+        return found[:, :2], found[:, 2]
 
     def moments(self, eta: Array, var: float | Array, params: Params) -> tuple[Array, Array, Array]:
         """Return P(in), E[x; in], E[x^2; in], in: y in latent_bounds; cut off at 1.8e308.
@@ -117,7 +247,7 @@ class NumericLink:
         (expectation.py). O(n M), M a few hundred; for one `var`, O(n) beyond some thousand rows.
         """
         eta = np.asarray(eta, dtype=np.float64)
-        sd = np.broadcast_to(self._sd(var), eta.shape)
+        sd = np.broadcast_to(self.sd(var, params), eta.shape)
         a, b = self.latent_bounds
         mass = interval_mass(eta, sd, a, b)
         if eta.size == 0:
@@ -134,12 +264,11 @@ class NumericLink:
             second[outside] = mass[outside] * end * end
         return mass, first, second
 
-    def sample(
-        self, eta: Array, var: float | Array, params: Params, rng: np.random.Generator
-    ) -> Array:
+    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
         """Return one draw of x a row, truncated to the bounds."""
+        eta, var = one_number(law.pick(rng))
         a, b = self.latent_bounds
-        sd = self._sd(var)
+        sd = self.sd(var, params)
         if a == -np.inf and b == np.inf:
             return self.value(eta + sd * rng.standard_normal(np.shape(eta)))
         t = np.empty(np.shape(eta))
@@ -156,8 +285,13 @@ class NumericLink:
             u = np.asarray(x) / self.scale - self.center / self.scale
         return np.clip(u, -LARGEST_UNITS, LARGEST_UNITS)
 
-    def _sd(self, var: float | Array) -> Array:
-        return np.sqrt(np.asarray(var, dtype=np.float64) + self.noise)
+    def variance(self, var: float | Array, params: Params) -> Array:
+        """Return the variance of what the margin maps to x: that of y, and what the link adds."""
+        return np.asarray(var, dtype=np.float64) + self.noise
+
+    def sd(self, var: float | Array, params: Params) -> Array:
+        """Return the root of `variance`."""
+        return np.sqrt(self.variance(var, params))
 
     def _affine_moments(self, eta: Array, sd: Array) -> tuple[Array, Array]:
         """Return E[u; in], E[u^2; in] for u = p + q y, in closed form."""
@@ -198,6 +332,11 @@ def _thin(y: Array) -> Array:
         return y
     at = np.searchsorted(y, np.linspace(y[0], y[-1], MOST_KNOTS))
     return y[np.unique(np.clip(at, 0, y.size - 1))]
+
+
+def _plain(value: Array) -> Any:
+    """Return one number, or a pair of them, as Python's own."""
+    return float(value) if value.ndim == 0 else tuple(float(part) for part in value)
 
 
 def log_normal(y: Array, eta: Array, sd: Array) -> Array:

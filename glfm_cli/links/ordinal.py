@@ -6,18 +6,25 @@ their order, the first 0 when a bias feature takes its place.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from glfm_cli._kernels._links import fill_between, fill_between_cuts, gather, sum_log_interval
 from glfm_cli.arrays import Array
+from glfm_cli.links.config import LinkConfig
+from glfm_cli.links.constants import take
 from glfm_cli.links.intervals import log_interval
+from glfm_cli.links.law import CellLaw, Normal, one_number
+from glfm_cli.links.levels import LevelLink, require_levels
+from glfm_cli.links.observation import Params
+from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
-    from glfm_cli.links.link import LinkConfig, Params
+    from glfm_cli.encoding import EncodedColumn
 
 
 # Tries of the random walk a sweep, and the share that should succeed.
@@ -26,7 +33,7 @@ TARGET_ACCEPTANCE = 0.35
 
 
 @dataclass(frozen=True, eq=False)
-class OrdinalLink:
+class OrdinalLink(LevelLink):
     """One latent column of unit noise, cut by sampled thresholds.
 
     n_levels : R, levels without observed cells included
@@ -40,9 +47,35 @@ class OrdinalLink:
     n_latent = 1
     unit_noise = True
     known = False
-    discrete = True
     spread = 1.0
     ordered = True
+
+    @classmethod
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link of the column's levels."""
+        require_levels(encoded)
+        return cls(encoded.column.name, len(encoded.levels), config)
+
+    def constants(self) -> dict[str, Array]:
+        """Return nothing: the number of levels says all."""
+        return {}
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        """Return the link of so many levels."""
+        return cls(column.name, n_levels, config)
+
+    def check_params(self, params: Params) -> None:
+        """Raise ValueError unless these are increasing thresholds, and how they are proposed."""
+        if np.any(np.diff(take(params, "thresholds", self.n_levels - 1)) <= 0.0):
+            raise ValueError("'thresholds' does not increase")
+        expected = {"thresholds", "log_step", "tries"}
+        for name in ("log_step", "tries"):
+            take(params, name, 1)
+        if params.keys() != expected:
+            raise ValueError(f"it has the parameters {sorted(params)}, expected {sorted(expected)}")
 
     def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
         """Return thresholds at the normal quantiles of the level frequencies, and y amid them."""
@@ -126,27 +159,26 @@ class OrdinalLink:
         """Draw y ~ N(eta, var) between the thresholds of the observed level."""
         fill_between_cuts(x, eta, float(np.sqrt(var)), _cuts(params["thresholds"]), rng, y)
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_probability(self, x: Array, part: Normal, params: Params) -> Array:
         """Return log P(x)."""
+        eta, var = one_number(part)
         cuts = _cuts(params["thresholds"])
         codes = x.astype(np.intp)
         sd = np.sqrt(var)
         return log_interval((cuts[codes] - eta) / sd, (cuts[codes + 1] - eta) / sd)
 
-    def probabilities(self, eta: Array, var: float | Array, params: Params) -> Array:
+    def level_probabilities(self, part: Normal, params: Params) -> Array:
         """Return (n, R): Phi((theta_{r+1} - eta) / sd) - Phi((theta_r - eta) / sd)."""
-        eta = np.asarray(eta, dtype=np.float64)
-        sd = np.broadcast_to(np.sqrt(var), eta.shape)
-        t = (_cuts(params["thresholds"]) - eta[:, None]) / sd[:, None]
+        eta, var = one_number(part)
+        t = (_cuts(params["thresholds"]) - eta[:, None]) / np.sqrt(var)[:, None]
         low, high = t[:, :-1], t[:, 1:]
         # Subtract in the smaller tail.
         flip = low > 0.0
         return ndtr(np.where(flip, -low, high)) - ndtr(np.where(flip, -high, low))
 
-    def sample(
-        self, eta: Array, var: float | Array, params: Params, rng: np.random.Generator
-    ) -> Array:
+    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
         """Return one level code a row, as float64."""
+        eta, var = one_number(law.pick(rng))
         y = eta + np.sqrt(var) * rng.standard_normal(np.shape(eta))
         return np.searchsorted(params["thresholds"], y, side="left").astype(np.float64)
 

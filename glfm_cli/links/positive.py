@@ -17,13 +17,20 @@ from glfm_cli.arrays import Array
 from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.margins import mean_sd
-from glfm_cli.links.numeric import latent_interval, log_normal, require_finite, standard_units
+from glfm_cli.links.numeric import (
+    FARTHEST,
+    latent_interval,
+    log_normal,
+    require_finite,
+    standard_units,
+)
+from glfm_cli.links.observation import Params
 from glfm_cli.links.real import RealLink, bounds_of
 from glfm_cli.links.shapes import Softplus
-from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
-    from glfm_cli.links.link import LinkConfig, Params
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
 
 
 SMALLEST_DOUBLE = float(np.finfo(np.float64).smallest_subnormal)
@@ -47,8 +54,9 @@ class PositiveLink(RealLink):
     cut: float = -np.inf
 
     @classmethod
-    def calibrate(cls, column: Column, x: Array, config: LinkConfig) -> Self:
-        """Return the link with its margin calibrated on the cells of x that are not NaN."""
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link with its margin calibrated on the observed cells."""
+        column, x = encoded.column, encoded.x
         rows = np.flatnonzero(x > 0.0)
         sample = x[rows]
         n_zeros = int(np.sum(x == 0.0))
@@ -82,6 +90,19 @@ class PositiveLink(RealLink):
             smallest=smallest,
             cut=float(margin.to_latent(np.array(smallest))) if n_zeros else -np.inf,
         )
+
+    def check_cells(self, x: Array) -> None:
+        """Raise ValueError unless all are finite and none is negative."""
+        super().check_cells(x)
+        if np.any(x < 0.0):
+            raise ValueError("a value is negative")
+
+    def typical(self) -> Array:
+        """Return positive values, and a 0 when the column has zeros."""
+        values = super().typical()
+        # The value of the least y is 0 then, and of no other by accident.
+        least = self.value(np.array([-FARTHEST]))
+        return np.append(values[values > 0.0], least if least[0] == 0.0 else [])
 
     @property
     def known(self) -> bool:
@@ -133,13 +154,13 @@ class PositiveLink(RealLink):
         y = np.where((at >= 0.0) & (at < self.smallest), self.cut, super().upper_end(at))
         return np.where(at < 0.0, -np.inf, y)
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return the log density of positive cells, the log probability of zeros.
 
         Between 0 and the smallest observed value the density of g is continued, though the model
         puts that probability on 0: a value seen there later must not rule out the model.
         """
-        sd = self._sd(var)
+        sd = self.sd(var, params)
         inside = np.where(x > 0.0, x, self.smallest or self.center)  # any value of the domain
         density = log_normal(self.margin.to_latent(inside), eta, sd) + self.margin.log_slope(inside)
         return np.where(x > 0.0, density, log_ndtr((self.cut - eta) / sd))

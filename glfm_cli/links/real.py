@@ -17,20 +17,22 @@ from glfm_cli.links.numeric import (
     require_finite,
     standard_units,
 )
+from glfm_cli.links.observation import Params
 from glfm_cli.links.shapes import LARGEST, Identity
 from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
-    from glfm_cli.links.link import LinkConfig, Params
-
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
 
 @dataclass(frozen=True, eq=False)
 class RealLink(NumericLink):
     """A continuous column; every observed cell fixes y, or y + u when there is link noise."""
 
     @classmethod
-    def calibrate(cls, column: Column, x: Array, config: LinkConfig) -> Self:
-        """Return the link with its margin calibrated on the cells of x that are not NaN."""
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link with its margin calibrated on the observed cells."""
+        column, x = encoded.column, encoded.x
         rows = np.flatnonzero(~np.isnan(x))
         sample = x[rows]
         margin = choose_margin(
@@ -96,9 +98,10 @@ class RealLink(NumericLink):
         mean = v * (eta / var + total / self.noise)
         return mean + np.sqrt(v) * rng.standard_normal(total.size)
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return log N(g(x); eta, var + s_u^2) + log g'(x), not truncated to the bounds."""
-        return log_normal(self.margin.to_latent(x), eta, self._sd(var)) + self.margin.log_slope(x)
+        sd = self.sd(var, params)
+        return log_normal(self.margin.to_latent(x), eta, sd) + self.margin.log_slope(x)
 
 
 def bounds_of(column: Column, margin: Margin, lowest: float) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -9,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from glfm_cli.arrays import Array
 from glfm_cli.exploration import Exploration
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.links.link import NumericLink, of_numbers
+from glfm_cli.links.numeric import NumericLink
 from glfm_cli.plots.patterns import head
 from glfm_cli.plots.style import OBSERVED, PREDICTED
 
@@ -30,7 +32,7 @@ def draw_fit(axes: Axes, found: Exploration, scale: Scale) -> None:
     That of a count is known to lie in an interval: its bar is as wide as that.
     """
     head(axes, scale)
-    link, start = of_numbers(scale.link), scale.span[0]
+    link, start = cast(NumericLink, scale.link), scale.span[0]
     eta = found.shown.bias[start] + found.shown.Z.astype(np.float64) @ found.shown.B[:, start]
     eta = eta[:: max(1, eta.size // _MOST_ROWS)]
     sd = float(np.sqrt(found.shown.noise[scale.d] + link.noise))

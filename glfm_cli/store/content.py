@@ -13,8 +13,7 @@ from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import inner
 from glfm_cli.latent.model import take
-from glfm_cli.links.constants import constants_of, link_from
-from glfm_cli.links.link import Link
+from glfm_cli.links import Link, link_from
 from glfm_cli.schema import Column
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import DATA, LINKS, map_file
@@ -27,7 +26,7 @@ def links_out(links: Sequence[Link]) -> bytes:
     constants = {
         f"{d}.{name}": value
         for d, link in enumerate(links)
-        for name, value in constants_of(link).items()
+        for name, value in link.constants().items()
     }
     constants["columns"] = np.array(len(links), dtype=np.int64)
     return to_stream(constants)

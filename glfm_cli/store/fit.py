@@ -14,7 +14,7 @@ from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.links.link import Link, LinkConfig
+from glfm_cli.links import Link, LinkConfig
 from glfm_cli.schema import Column, Schema
 from glfm_cli.store.content import read_data, read_links
 from glfm_cli.store.folder import check_folder

@@ -20,7 +20,7 @@ from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import LEVELLED, Column, ColumnType, Role, Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import HEADER, TYPES, read_small

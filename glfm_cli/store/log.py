@@ -25,7 +25,7 @@ from glfm_cli.inference.chain import check_all_params, inner, spans_of
 from glfm_cli.inference.chains import AnyChain
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import LatentModel, Sizes, take
-from glfm_cli.links.link import Link, Params
+from glfm_cli.links import Link, Params
 from glfm_cli.store.arrays import Malformed, read_batches, read_note, read_one, to_batch, to_stream
 from glfm_cli.store.folder import (
     draws_name,
@@ -64,8 +64,8 @@ class Layout:
     @property
     def sizes(self) -> Sizes:
         """Return the sizes of the table."""
-        n_latent = spans_of(self.links)[-1][1] if self.n_columns is None else self.n_columns
-        return Sizes(self.n_rows, n_latent, len(self.links))
+        spans = spans_of(self.links)
+        return Sizes(self.n_rows, self.n_columns or spans[-1][1], spans)
 
     def pack(self, draw: Draw) -> dict[str, Array]:
         """Return a draw as named arrays: `latent.*`, and `params` and `trace` as `Names` says.

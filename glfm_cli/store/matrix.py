@@ -143,17 +143,14 @@ def cell_arrays(cells: MatrixCells) -> dict[str, Array]:
 
 
 def hash_of_matrix(
-    ids: tuple[Ids, Ids], value: Column, levels: tuple[str, ...], cells: MatrixCells, known: Array
+    ids: tuple[Ids, Ids], value: Column, levels: tuple[str, ...], cells: MatrixCells
 ) -> str:
-    """Return the SHA-256 of everything that the model sees of a matrix.
-
-    known : what the codes of `cells.x` stand for, where they are codes; else empty
-    """
+    """Return the SHA-256 of everything that the model sees of a matrix."""
     said = [value.name, str(value.type), *levels, *(one.name for one in ids)]
     digest = hashlib.sha256(b"glfm matrix" + json.dumps(said).encode())
     for one in ids:
         digest.update(json.dumps(one.keys).encode())
-    for array in (cells.row, cells.column, cells.x, cells.R, cells.C, known):
+    for array in (cells.row, cells.column, cells.x, cells.R, cells.C):
         digest.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 

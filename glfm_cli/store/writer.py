@@ -18,8 +18,7 @@ from glfm_cli.inference import chains
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
-from glfm_cli.links.constants import constants_of
-from glfm_cli.links.link import Link
+from glfm_cli.links import Link
 from glfm_cli.store.arrays import to_stream
 from glfm_cli.store.content import data_out, links_out, read_links
 from glfm_cli.store.drafts import new_folder
@@ -104,7 +103,7 @@ class Store:
         folder = Path(path)
         stored = read_links(folder, header, header.columns())
         for ours, theirs in zip(links, stored, strict=True):
-            if not _same(constants_of(ours), constants_of(theirs)):
+            if not _same(ours.constants(), theirs.constants()):
                 raise StoreError(
                     f"the link of column '{ours.name}' is not the one that this table gives",
                     file=str(folder / LINKS),

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from glfm_cli.encoding import successes_of
 from glfm_cli.evaluation.matrix.forecasts import BASELINES, Forecasts, scores
 from glfm_cli.evaluation.matrix.holdouts import Asked, HoldOut, hold_out
 from glfm_cli.schema import Schema
@@ -68,8 +69,8 @@ def test_a_split_column_says_which_rows_of_the_table_are_foretold() -> None:
     types = {"columns": COUNTED["columns"] | {"part": "split"}}
     (held,) = sets(table, types)
     assert (held.mechanism, held.repeat) == ("split", 1)
-    assert held.train.value.x.tolist() == [1.0, 3.0]
-    assert held.test.value.x.tolist() == [2.0, 0.0]
+    assert successes_of(held.train.value.x).tolist() == [1.0, 3.0]
+    assert successes_of(held.test.value.x).tolist() == [2.0, 0.0]
     assert held.test.trials is not None
     assert held.test.trials.tolist() == [4.0, 5.0]
 

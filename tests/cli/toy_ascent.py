@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Round
-from glfm_cli.latent.model import EtaLaw, Kind, Progress, Sees, Sizes, Values, take
+from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Spans, Values, take
+from glfm_cli.links import NormalMixture
+from glfm_cli.links.law import GivenLatent
 from glfm_cli.streams import START, Streams
 
 
@@ -38,6 +42,7 @@ class State:
     m: Array
     noise: Array
     rise: float
+    spans: Spans
     bound: float = -np.inf
 
     def log_joint(self) -> Array:
@@ -59,7 +64,8 @@ class Classes:
         y, rng = self._seen(values), streams.get(START)
         m = rng.standard_normal((config.classes, y.shape[1]))
         noise = np.ones(len(values.problem.links))
-        return State(y, np.full(config.classes, 1 / config.classes), m, noise, config.rise)
+        shares, spans = np.full(config.classes, 1 / config.classes), spans_of(values.problem.links)
+        return State(y, shares, m, noise, config.rise, spans)
 
     def _seen(self, values: Values) -> Array:
         rng, problem = np.random.default_rng(0), values.problem
@@ -81,30 +87,34 @@ class Classes:
     def trace(self, state: State) -> dict[str, float]:
         return {"largest_share": float(state.shares.max())}
 
-    def draw(self, state: State) -> dict[str, Array]:
+    def draw(self, state: State) -> dict[str, Any]:
         log_p = state.log_joint()
         gate = np.exp(log_p - logsumexp(log_p, axis=1)[:, None])
-        return {"gate": gate, "m": state.m, "shares": state.shares, "noise": state.noise}
+        arrays = {"gate": gate, "m": state.m, "shares": state.shares, "noise": state.noise}
+        return arrays | {"spans": state.spans}
 
-    def draw_noise(self, draw: Mapping[str, Array]) -> Array:
-        return draw["noise"]
-
-    def eta_law(self, draw: Mapping[str, Array], rows: slice | Array) -> EtaLaw:
+    def cells_law(self, draw: Mapping[str, Any], rows: slice | Array) -> Any:
         gate, m = draw["gate"][rows], draw["m"]
-        return EtaLaw(gate, np.broadcast_to(m, (len(gate), *m.shape)), None)
 
-    def sample_eta(
-        self, draw: Mapping[str, Array], rows: slice | Array, rng: np.random.Generator
-    ) -> Array:
+        def column(d: int, at: Any = slice(None)) -> NormalMixture:
+            own = m[:, slice(*draw["spans"][d])]
+            means = np.broadcast_to(own, (len(gate), *own.shape))
+            return NormalMixture(gate[at], means[at], np.full((1, 1, 1), draw["noise"][d]))
+
+        return SimpleNamespace(column=column)
+
+    def joint(
+        self, draw: Mapping[str, Any], rows: slice | Array, rng: np.random.Generator
+    ) -> GivenLatent:
         gate, m = draw["gate"][rows], draw["m"]
         k = (rng.random((len(gate), 1)) > np.cumsum(gate, axis=1)[:, :-1]).sum(axis=1)
-        return np.asarray(m[k])
+        return GivenLatent(m[k], draw["noise"], draw["spans"])
 
     def fold_in(
-        self, draw: Mapping[str, Array], values: Values, sweeps: int, rng: np.random.Generator
+        self, draw: Mapping[str, Any], values: Values, sweeps: int, rng: np.random.Generator
     ) -> dict[str, Array]:
         y = self._seen(values)
-        return self.draw(State(y, draw["shares"], draw["m"], draw["noise"], 0.0))
+        return self.draw(State(y, draw["shares"], draw["m"], draw["noise"], 0.0, draw["spans"]))
 
     def warnings(self, state: State) -> list[str]:
         return []
@@ -112,21 +122,22 @@ class Classes:
     def save(self, state: State) -> dict[str, Array]:
         return {"shares": state.shares, "m": state.m, "bound": np.array(state.bound)}
 
-    def load(self, arrays: Mapping[str, Array], values: Values, config: ClassesConfig) -> State:
+    def load(self, arrays: Mapping[str, Any], values: Values, config: ClassesConfig) -> State:
         state = self.start(values, config, Streams(0, 0), 0)
         state.shares = take(arrays, "shares", np.float64, state.shares.shape).copy()
         state.m = take(arrays, "m", np.float64, state.m.shape).copy()
         state.bound = float(take(arrays, "bound", np.float64, ()))
         return state
 
-    def pack(self, draw: Mapping[str, Array]) -> dict[str, Array]:
-        return dict(draw)
+    def pack(self, draw: Mapping[str, Any]) -> dict[str, Array]:
+        return {name: value for name, value in draw.items() if name != "spans"}
 
-    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
+    def unpack(self, arrays: Mapping[str, Any], sizes: Sizes) -> dict[str, Array]:
         K = take(arrays, "shares", np.float64, (None,)).size
         shapes = {"gate": (sizes.rows, K), "m": (K, sizes.latent), "shares": (K,)}
         shapes["noise"] = (sizes.columns,)
-        return {name: take(arrays, name, np.float64, shape) for name, shape in shapes.items()}
+        found = {name: take(arrays, name, np.float64, shape) for name, shape in shapes.items()}
+        return found | {"spans": sizes.spans}
 
 
 class HalvedClasses(Classes):

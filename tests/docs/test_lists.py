@@ -22,7 +22,7 @@ from glfm_cli.evaluation.methods import known_methods
 from glfm_cli.evaluation.results import RESULTS
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 
 SAMPLE_DATA = REPOSITORY / "sample_data"
 SAMPLE = [str(SAMPLE_DATA / name) for name in ("messy.csv", "messy.types.yaml")]

@@ -11,21 +11,21 @@ Components that are off have no s, U and V here: they are integrated out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import EncodedColumn
+from glfm_cli.encoding import EncodedColumn, pack_trials, trials_of
 from glfm_cli.inference.chain import Chain, Problem, start_chain
 from glfm_cli.latent.bsvd.matrix import thread_pool
 from glfm_cli.latent.bsvd.moves import BsvdConfig, BsvdState, fill_means
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries
+from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.links.binomial import BinomialLink
-from glfm_cli.links.link import Link, LinkConfig, make_link
+from glfm_cli.links.law import normal
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import Column, ColumnType
 from glfm_cli.streams import Streams, column_step
@@ -39,6 +39,7 @@ class Setting:
 
     observed : (I, J) of a matrix of one kind, or (N, D) of a table
     R, C : covariates of a matrix's rows and columns, without the constants
+    trials : of binomial cells, in turn
     """
 
     links: tuple[Link, ...]
@@ -46,6 +47,7 @@ class Setting:
     observed: Array
     R: Array | None = None
     C: Array | None = None
+    trials: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
 
     @property
     def one_kind(self) -> bool:
@@ -61,20 +63,18 @@ class Setting:
         entries = Entries(row.astype(np.int32), column.astype(np.int32), self.observed.shape)
         xs = (np.ones(row.size),)
         if isinstance(self.links[0], BinomialLink):  # cells of each number of trials in turn
-            none = np.flatnonzero(self.links[0].hits == 0)
-            xs = (none[np.arange(row.size) % none.size] * 1.0,)
+            xs = (pack_trials(0.0, np.resize(self.trials, row.size)),)
         problem = Problem(Bsvd(), self.config, self.links, xs, entries=entries)
         return replace(problem, row_features=self.R, column_features=self.C)
 
 
-def make_links(*types: ColumnType, trials: Sequence[int] = (1, 2, 3, 4)) -> tuple[Link, ...]:
+def make_links(*types: ColumnType) -> tuple[Link, ...]:
     """Return links whose constants come from reference samples of their own."""
     found: list[Link] = []
     for d, kind in enumerate(types):
         rng = np.random.default_rng(d)
         if kind is ColumnType.BINOMIAL:
-            pairs = np.array([(h, n) for n in trials for h in range(n + 1)], dtype=float)
-            found.append(BinomialLink.calibrate("binomial", pairs[:, 0], pairs[:, 1])[0])
+            found.append(BinomialLink("binomial"))
             continue
         levels = tuple("abcdefgh"[: N_LEVELS.get(kind, 0)])
         x = rng.integers(len(levels), size=200) if levels else rng.normal(3.0, 2.0, 200)
@@ -150,12 +150,10 @@ def draw_table(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
         seen, own, eta = ~np.isnan(x), chain.streams.get(column_step(d)), chain.eta_of(d)
         y, var = chain.cells.y[:, start:end], model.noise_of(chain.state, d, slice(0, x.size))
         if isinstance(link, BinomialLink):
-            trials = link.weight(x)
-            hits = rng.binomial(trials.astype(int), ndtr(eta))
-            which = (link.hits == hits[:, None]) & (link.trials == trials[:, None])
-            x[:] = np.argmax(which, axis=1)
+            trials = trials_of(x)
+            x[:] = pack_trials(rng.binomial(trials.astype(int), ndtr(eta)), trials)
         else:
-            x[seen] = link.sample(eta, var, chain.params[d], rng)[seen]
+            x[seen] = link.sample(normal(eta, var), chain.params[d], rng)[seen]
         if link.known:
             y[seen] = link.start(x, own)[1][seen]
         else:

@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.latent.glfm.state import GlfmConfig
+from glfm_cli.links.law import normal
 from glfm_cli.streams import Streams
 from tests.statistical.prior import Array, Draw, Ordinal
 from tests.statistical.twins import Twins, make_twins, place, read
@@ -110,7 +111,8 @@ def draw_cells(chain: Chain, held: NDArray[np.intp], rng: np.random.Generator) -
     out = np.empty(held.shape)
     model.fill_eta(chain.state, chain.eta)
     for d, link in enumerate(chain.problem.links):
-        out[d] = link.sample(chain.eta_of(d)[held[d]], float(noise[d]), chain.params[d], rng)
+        law = normal(chain.eta_of(d)[held[d]], float(noise[d]))
+        out[d] = link.sample(law, chain.params[d], rng)
     return out.ravel()
 
 

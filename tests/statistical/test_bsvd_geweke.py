@@ -53,7 +53,7 @@ SETTINGS = {
     "ordinal matrix": lambda: matrix_of(ColumnType.ORDINAL),
     "binomial matrix": lambda: matrix_of(ColumnType.BINOMIAL),
     "matrix of many trials": lambda: Setting(
-        make_links(ColumnType.BINOMIAL, trials=(400, 450)), CONFIG, SEEN, R, C
+        make_links(ColumnType.BINOMIAL), CONFIG, SEEN, R, C, trials=(400.0, 450.0)
     ),
     "real matrix with slopes": lambda: matrix_of(ColumnType.REAL, slopes=True),
     "real matrix with slopes and noise of rows": lambda: matrix_of(

@@ -27,6 +27,7 @@ from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.glfm import sampler as glfm
 from glfm_cli.latent.glfm.state import GlfmDraw
+from glfm_cli.links.law import normal
 from tests.statistical.mutants import BITS_MUTANTS, compile_mutant
 
 COPIES = 10_000
@@ -74,7 +75,9 @@ class Tiny:
         unit = np.array([link.unit_noise for link in self.problem.links])
         noise = np.where(unit, 1.0, rng.uniform(0.3, 1.2, unit.size))
         B = rng.standard_normal((Z.shape[1], n_latent))
-        self.latent = GlfmDraw(np.packbits(Z, axis=1), Z.shape[1], B, noise)
+        self.latent = GlfmDraw(
+            np.packbits(Z, axis=1), Z.shape[1], B, noise, spans_of(self.problem.links)
+        )
         params = [link.start(x, rng)[0] for link, x in zip(self.problem.links, self.problem.xs,
                                                             strict=True)]  # fmt: skip
         draw = Draw(self.latent, tuple(params), {})
@@ -107,7 +110,7 @@ class Tiny:
                     start, end = self.posterior.spans[d]
                     mean = eta[start : start + 1] if link.n_latent == 1 else eta[None, start:end]
                     x, var = np.array([value]), float(self.latent.noise[d])
-                    total += float(link.log_density(x, mean, var, draw.params[d])[0])
+                    total += float(link.log_density(x, normal(mean, var), draw.params[d])[0])
             log_p[tuple(int(bit) for bit in z)] = total
         weights = np.exp(np.array(list(log_p.values())) - max(log_p.values()))
         return dict(zip(log_p, weights / weights.sum(), strict=True))

@@ -29,7 +29,6 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import Pairs, plan_matrix, predict_pairs
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.latent.bsvd.moves import BsvdConfig
-from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.schema import Schema
 
@@ -106,9 +105,8 @@ def coverage(kind: str, design: str, plan: dict[str, int], seed: int) -> dict[st
     i, j = np.nonzero(unseen)
     places = [ids.places([str(k) for k in index]) for ids, index in
               ((task.rows, i), (task.columns, j))]  # fmt: skip
-    model, (link,) = posterior.model, posterior.links
-    assert isinstance(model, Bsvd)
-    drawn = np.array([model.eta_at(d.latent, *places) for d in posterior.draws()])
+    (link,) = posterior.links
+    drawn = np.array([d.latent.means_at(*places) for d in posterior.draws()])
     expected = x[i, j]
     if kind == "real":
         expected = link.start(5.0 + 2.0 * expected, rng)[1][:, 0]

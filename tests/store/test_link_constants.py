@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.encoding import encode
-from glfm_cli.links.constants import check_params, constants_of, link_from
-from glfm_cli.links.link import Link, LinkConfig, make_link
+from glfm_cli.links import Link, LinkConfig, link_from, make_link
+from glfm_cli.links.law import normal
 from glfm_cli.schema import Schema
 
 POSITIVE = [0.5, 1.25, None, 3.0, 9.5, 0.75, 30.0]
@@ -45,24 +45,24 @@ def linked(name: str) -> tuple[Link, Any]:
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_link_is_the_same_after_its_constants_went_out_and_in(name: str) -> None:
     link, encoded = linked(name)
-    again = link_from(encoded.column, len(encoded.levels), constants_of(link), LinkConfig())
+    again = link_from(encoded.column, len(encoded.levels), link.constants(), LinkConfig())
     assert type(again) is type(link)
     assert (again.known, again.n_latent, again.name) == (link.known, link.n_latent, link.name)
     x = encoded.x
     params, y = link.start(x, np.random.default_rng(1))
     other, z = again.start(x, np.random.default_rng(1))
     np.testing.assert_array_equal(y, z)
-    check_params(again, other)
+    again.check_params(other)
     eta = np.linspace(-2, 2, x.size)[:, None] * np.ones(max(link.n_latent, 1))
     eta = eta[:, 0] if link.n_latent == 1 else eta[:, : link.n_latent]
     seen = ~np.isnan(x)
     for draw in ("log_density", "sample"):
         if draw == "log_density":
-            found = [one.log_density(x[seen], eta[seen], 1.0, params) for one in (link, again)]
+            law = normal(eta[seen], 1.0)
+            found = [one.log_density(x[seen], law, params) for one in (link, again)]
         else:
-            found = [
-                one.sample(eta, 1.0, params, np.random.default_rng(2)) for one in (link, again)
-            ]
+            law = normal(eta, 1.0)
+            found = [one.sample(law, params, np.random.default_rng(2)) for one in (link, again)]
         np.testing.assert_array_equal(*found)
     if not link.discrete:
         moments = [one.moments(eta, 1.0, params) for one in (link, again)]  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def changes(constants: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", [name for name in COLUMNS if name != "ordinal"])
 def test_spoilt_constants_are_refused(name: str) -> None:
     link, encoded = linked(name)
-    for constants in changes(constants_of(link)):
+    for constants in changes(link.constants()):
         with pytest.raises(ValueError):
             link_from(encoded.column, len(encoded.levels), constants, LinkConfig())
 
@@ -108,4 +108,4 @@ def test_spoilt_constants_are_refused(name: str) -> None:
 )
 def test_spoilt_thresholds_are_refused(params: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        check_params(linked("ordinal")[0], params)
+        linked("ordinal")[0].check_params(params)

@@ -18,7 +18,6 @@ from glfm_cli.completion.matrix.pairs import (
     in_parts,
     predict_pairs,
     read_pairs,
-    seen_at,
     unobserved,
 )
 from glfm_cli.completion.matrix.side import Features, SideCode, read_side
@@ -33,8 +32,7 @@ from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.bsvd.sampler import COMPONENTS
 from glfm_cli.latent.model import Entries
-from glfm_cli.links.binomial import BinomialLink
-from glfm_cli.links.link import Link, LinkConfig, make_link
+from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.schema import ColumnType
 from glfm_cli.settings import apply_settings
 from glfm_cli.streams import CELLS, Streams
@@ -212,9 +210,6 @@ def _check_names(triplets: Triplets) -> None:
 
 def _link(triplets: Triplets, config: LinkConfig) -> tuple[Link, Array]:
     value = triplets.value
-    if value.column.type is ColumnType.BINOMIAL:
-        assert triplets.trials is not None
-        return BinomialLink.calibrate(value.column.name, value.x, triplets.trials)
     link = make_link(value, config)
     if link.n_latent != 1:
         raise SchemaError(
@@ -241,7 +236,7 @@ class MatrixCompletion:
         rng = Streams(task.plan.seed, 0).get(CELLS)
         shape = (len(task.rows), len(task.columns))
         pairs = Pairs(*(rng.integers(n, size=TRACED_CELLS) for n in shape))
-        cells = trace_cells(seen_at(run.posterior, pairs), {0: np.arange(TRACED_CELLS)}, rng)
+        cells = trace_cells(run.posterior.at(pairs), {0: np.arange(TRACED_CELLS)}, rng)
         traces = {**run.posterior.traces(), **cells}
         watched = [name for name in traces if gates(name)]
         return cls(task, run, traces, diagnose(traces, watched), interval)
@@ -271,8 +266,7 @@ class MatrixCompletion:
         value, (link,) = task.triplets.value, self.posterior.links
         at = [(1 - self.interval) / 2, 0.5, (1 + self.interval) / 2]
         found = predict_pairs(self.posterior, pairs, at)
-        binomial = isinstance(link, BinomialLink)
-        estimates = found.mean if binomial else point(link, found, estimate)
+        estimates = point(link, found, estimate)
         columns: dict[str, Any] = {}
         for ids, index in ((task.rows, pairs.row), (task.columns, pairs.column)):
             columns[ids.name] = ids.values.take(pa.array(index))
@@ -280,7 +274,7 @@ class MatrixCompletion:
         mean, sd = found.mean, found.sd
         if value.levels:
             texts = np.array(value.levels, dtype=object)
-            no_order = value.column.type is ColumnType.CATEGORICAL
+            no_order = not link.ordered
             ends = tuple(
                 pa.nulls(end.size, pa.string())
                 if i and no_order

@@ -18,7 +18,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix.matrix import MatrixTask
 from glfm_cli.completion.matrix.saved import same_side, task_of_fit
 from glfm_cli.completion.matrix.side import Features, Side, read_more
-from glfm_cli.completion.new_rows import Unseen, check_reach, check_unseen, sample_of
+from glfm_cli.completion.new_rows import Unseen, check_reach, check_unseen
 from glfm_cli.encoding import Ids, LearntColumn, Triplets, encode_triplets
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.chain import Problem
@@ -27,7 +27,6 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries
-from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.store import Fit
 from glfm_cli.store.matrix import SIDES
 
@@ -89,16 +88,14 @@ def with_fit(
     """
     old = task_of_fit(fit)
     value, (link,) = old.triplets.value, fit.links
-    sample = np.empty(0) if isinstance(link, BinomialLink) else sample_of(value.column, link)
     triplets = encode_triplets(
         table,
         fit.schema,
-        learnt=LearntColumn(value.column, value.levels, sample),
+        learnt=LearntColumn(value.column, value.levels, link.typical()),
         unseen_is_missing=check_unseen(unseen) == "missing",
         file=file,
     )
-    if not isinstance(link, BinomialLink):
-        check_reach((link,), (triplets.value.x,), file)
+    check_reach(fit.links, (triplets.value.x,), file)
     sides = _read_sides(fit, old, features)
     own = (triplets.rows, triplets.columns)
     units = [
@@ -116,12 +113,9 @@ def with_fit(
         for which, (ids, side) in enumerate(zip(units, sides, strict=True))
     ]
     new, entries = everything[1], _entries(everything[1], (len(units[0]), len(units[1])))
-    x = new.value.x
-    if new.trials is not None and x.size:
-        link, x = BinomialLink.calibrate(link.name, x, new.trials)
-    config, links = old.problem.config, (link,)
+    config, x = old.problem.config, new.value.x
     problem = Problem(
-        fit.model, config, links, (x,), fit.link_config, entries, covariates[0], covariates[1]
+        fit.model, config, fit.links, (x,), fit.link_config, entries, covariates[0], covariates[1]
     )
     return FittedMatrix(replace(task, known=known), fit.posterior, problem, notes)
 
@@ -174,7 +168,6 @@ def _together(
         row=row[order],
         column=column[order],
         value=replace(given.value, x=given.value.x[order], observed=seen, requested=~seen),
-        trials=None if given.trials is None else given.trials[order],
     )
     idle = int(np.sum(~is_new & ~np.isin(flat, of_fit))) if old.has_cells else 0
     if not idle:

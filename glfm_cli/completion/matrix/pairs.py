@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.arrays import Array
 from glfm_cli.encoding import Ids, Triplets, encode_ids, open_column
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
-from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import EtaLaw, LatentModel
-from glfm_cli.links.binomial import BinomialLink
+from glfm_cli.latent.model import Pairs
 from glfm_cli.schema import Column
 
 MOST_PAIRS = 10_000_000
 PART = 1 << 17  # pairs predicted and written at a time
-_RATES = 1 << 22  # draws times pairs of rates held at a time
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Cells of a matrix: row and column (n,) int64."""
-
-    row: Array
-    column: Array
 
 
 ALL = None  # every cell that is not observed
@@ -113,46 +99,6 @@ def in_parts(pairs: Pairs) -> Iterator[Pairs]:
         yield Pairs(pairs.row[part], pairs.column[part])
 
 
-class AtPairs:
-    """A matrix model seen as one of a table whose only column holds the cells of some pairs."""
-
-    def __init__(self, model: Bsvd, pairs: Pairs) -> None:
-        self.name = model.name
-        self._model, self._pairs = model, pairs
-
-    def draw_noise(self, draw: Any) -> Array:
-        """Return the noise variance (1,), 0 where it is in the law, since rows differ."""
-        return np.zeros(1) if draw.row_precision.size else self._model.draw_noise(draw)
-
-    def eta_law(self, draw: Any, rows: slice | Array) -> EtaLaw:
-        """Return the law of eta of some of the pairs."""
-        row, column = self._pairs.row[rows], self._pairs.column[rows]
-        mean = self._model.eta_at(draw, row, column)[:, None, None]
-        own = draw.noise_of_rows(row)[:, None, None] if draw.row_precision.size else None
-        return EtaLaw(np.ones(mean.shape[:2]), mean, own)
-
-
-def seen_at(posterior: Posterior, pairs: Pairs) -> Posterior:
-    """Return a posterior of a matrix as that of the table of some of its cells."""
-    assert isinstance(posterior.model, Bsvd)
-    return replace(posterior, model=cast(LatentModel, AtPairs(posterior.model, pairs)))
-
-
 def predict_pairs(posterior: Posterior, pairs: Pairs, at: Sequence[float]) -> Marginal:
     """Return the marginal predictive of some pairs; of binomial values, that of the hit rate."""
-    n = pairs.row.size
-    (link,) = posterior.links
-    if not isinstance(link, BinomialLink):
-        return predict(seen_at(posterior, pairs), {0: np.arange(n)}, at)[0]
-    mean, sd, quantiles = np.empty(n), np.empty(n), np.empty((n, len(at)))
-    draws = list(posterior.draws())
-    step = max(1, _RATES // len(draws))
-    model = posterior.model
-    assert isinstance(model, Bsvd)
-    for start in range(0, n, step):
-        part = slice(start, start + step)
-        row, column = pairs.row[part], pairs.column[part]
-        rates = np.array([link.rate(model.eta_at(d.latent, row, column), 1.0) for d in draws])
-        mean[part], sd[part] = rates.mean(axis=0), rates.std(axis=0)
-        quantiles[part] = np.quantile(rates, at, axis=0).T
-    return Marginal(np.arange(n), mean, sd, quantiles, None)
+    return predict(posterior.at(pairs), {0: np.arange(pairs.row.size)}, at)[0]

@@ -17,7 +17,6 @@ from glfm_cli.encoding import Data, EncodedColumn, Triplets, encode_triplets
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.chain import Problem
 from glfm_cli.latent.model import Entries
-from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.schema import Schema
 from glfm_cli.store import (
     Fit,
@@ -123,12 +122,9 @@ def cells_of(task: MatrixTask) -> MatrixCells:
 
 
 def _hash(task: MatrixTask) -> str:
-    value, (link,) = task.triplets.value, task.problem.links
-    known = np.empty(0)
-    if isinstance(link, BinomialLink):
-        known = np.concatenate([link.successes, link.trials])
+    value = task.triplets.value
     ids = (task.rows, task.columns)
-    return hash_of_matrix(ids, value.column, value.levels, cells_of(task), known)
+    return hash_of_matrix(ids, value.column, value.levels, cells_of(task))
 
 
 def _going_on(
@@ -234,14 +230,13 @@ def task_of_fit(fit: Fit) -> MatrixTask:
     row, column, x = none, none, np.empty(0)
     if cells is not None:
         row, column, x = cells.row, cells.column, cells.x
-    successes, trials = x, None
-    if isinstance(link, BinomialLink):
-        if np.any((x < 0) | (x >= link.successes.size) | (x != np.floor(x))):
-            raise StoreError("has cells of no hits", file=str(fit.path / DATA))
-        successes, trials = link.successes[x.astype(np.intp)], link.trials[x.astype(np.intp)]
+    try:
+        link.check_cells(x)
+    except ValueError as error:
+        raise StoreError(f"cannot be used: {error}", file=str(fit.path / DATA)) from None
     seen = np.ones(x.size, dtype=bool)
     modelled = header.modelled[0]
-    value = EncodedColumn(fit.columns[0], modelled.index, successes, seen, ~seen, modelled.levels)
+    value = EncodedColumn(fit.columns[0], modelled.index, x, seen, ~seen, modelled.levels)
     entries = Entries(row, column, (len(stored.rows), len(stored.columns)))
     R, C = (None, None) if cells is None else (cells.R, cells.C)
     features = [part if part is not None and part.shape[1] else None for part in (R, C)]
@@ -252,7 +247,7 @@ def task_of_fit(fit: Fit) -> MatrixTask:
         None if said is None else SideCode.load(said, arrays or {}, str(fit.path))
         for said, arrays in zip(header.matrix.sides, stored.sides, strict=True)
     ]
-    triplets = Triplets(stored.rows, stored.columns, row, column, value, trials)
+    triplets = Triplets(stored.rows, stored.columns, row, column, value)
     task = MatrixTask(
         problem,
         fit.plan,

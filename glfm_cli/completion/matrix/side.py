@@ -24,8 +24,7 @@ from glfm_cli.errors import SchemaError, StoreError, TableError
 from glfm_cli.inference.chain import inner
 from glfm_cli.io import read_table
 from glfm_cli.latent.model import take
-from glfm_cli.links.constants import constants_of, link_from
-from glfm_cli.links.link import Link, LinkConfig, make_link
+from glfm_cli.links import Link, LinkConfig, link_from, make_link
 from glfm_cli.schema import LEVELLED, Column, ColumnType, Role, Schema
 
 
@@ -143,7 +142,7 @@ class SideCode:
         found = {"mean": self.mean, "spread": self.spread, "reference": self.reference}
         for d, (link, learnt) in enumerate(zip(self.links, self.columns, strict=True)):
             if link is not None:
-                found |= {f"{d}.link.{name}": v for name, v in constants_of(link).items()}
+                found |= {f"{d}.link.{name}": v for name, v in link.constants().items()}
                 zeros = np.zeros(int(np.any(learnt.sample == 0.0)))
                 found[f"{d}.sample"] = np.append(zeros, learnt.sample[learnt.sample != 0.0][:1])
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,10 @@ from scipy.special import betaln
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import MatrixTask, Pairs, predict_pairs
-from glfm_cli.completion.matrix.pairs import seen_at
-from glfm_cli.encoding import Triplets
+from glfm_cli.encoding import Triplets, successes_of
 from glfm_cli.evaluation.matrix.holdouts import HoldOut
 from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.sampling import Run
-from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.schema import ColumnType
 
 PULL = 5.0  # cells, or for hits `TRIALS` trials, that the overall mean counts in a unit's own
@@ -50,7 +48,7 @@ def numbers_of(triplets: Triplets) -> Array:
     """Return the values (m,) as numbers: levels by `level_numbers`, hits as rates."""
     x = triplets.value.x
     if triplets.trials is not None:
-        return x / triplets.trials
+        return successes_of(x) / triplets.trials
     levels = triplets.value.levels
     return level_numbers(levels)[x.astype(np.intp)] if levels else x
 
@@ -60,16 +58,13 @@ def of_model(task: MatrixTask, run: Run, test: Triplets) -> Forecasts:
     pairs, posterior = Pairs(test.row.astype(np.int64), test.column.astype(np.int64)), run.posterior
     found, truth = predict_pairs(posterior, pairs, [0.5]), test.value.x
     mean, median = found.mean, found.quantiles[:, 0]
-    if test.trials is not None:
-        link, truth = BinomialLink.calibrate("hits", test.value.x, test.trials)
-        posterior = replace(posterior, links=(link,))
-    elif test.value.levels:
+    if test.value.levels:
         values = level_numbers(test.value.levels)
         assert found.probabilities is not None
         mean = found.probabilities @ values
         median = values[np.argmax(np.cumsum(found.probabilities, axis=1) >= 0.5, axis=1)]
     which = np.arange(truth.size)
-    log_p = log_scores(seen_at(posterior, pairs), {0: which}, {0: truth})[0]
+    log_p = log_scores(posterior.at(pairs), {0: which}, {0: truth})[0]
     return Forecasts(mean, median, log_p, float(np.mean(posterior.traces()["rank"])))
 
 
@@ -86,11 +81,12 @@ def of_means(unit: str) -> Callable[[HoldOut], Forecasts]:
         n = {"row": len(train.rows), "column": len(train.columns)}.get(unit, 1)
         if train.trials is not None:
             assert test.trials is not None
-            rate = _shrunken(index, train.value.x, train.trials, n, TRIALS)[where]
-            h, trials = test.value.x, test.trials
-            ways = -np.log(trials + 1.0) - betaln(trials - h + 1.0, h + 1.0)
+            hits = successes_of(train.value.x)
+            rate = _shrunken(index, hits, train.trials, n, TRIALS)[where]
+            h, trials = successes_of(test.value.x), test.trials
+            log_ways = -np.log(trials + 1.0) - betaln(trials - h + 1.0, h + 1.0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                log_p = ways + _times_log(h, rate) + _times_log(trials - h, 1.0 - rate)
+                log_p = log_ways + _times_log(h, rate) + _times_log(trials - h, 1.0 - rate)
             return Forecasts(rate, rate, log_p)
         ones = np.ones(train.row.size)
         mean = _shrunken(index, numbers_of(train), ones, n, PULL)[where]

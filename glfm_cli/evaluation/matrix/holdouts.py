@@ -190,5 +190,4 @@ def subset(triplets: Triplets, kept: Array) -> Triplets:
         row=triplets.row[kept],
         column=triplets.column[kept],
         value=replace(value, x=value.x[kept], observed=seen, requested=~seen),
-        trials=None if triplets.trials is None else triplets.trials[kept],
     )

@@ -19,7 +19,7 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
 from glfm_cli.inference.sampling import Plan, Run, sample
 from glfm_cli.latent import MODELS
-from glfm_cli.links.link import LinkConfig
+from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 

@@ -22,8 +22,10 @@ from glfm_cli.evaluation.methods.models import ModelMethod, Sampling
 from glfm_cli.evaluation.task import AT, Prediction, Task
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.links import Params
 from glfm_cli.links.intervals import log_interval
-from glfm_cli.links.link import Params
+from glfm_cli.links.law import Normal, one_number
+from glfm_cli.links.levels import LevelLink
 from glfm_cli.links.real import RealLink
 from glfm_cli.schema import ColumnType, Transform
 
@@ -128,13 +130,13 @@ class RoundedCounts(RealLink):
         """Return the count nearest to the Gaussian value."""
         return np.maximum(np.floor(super().value(y) + 0.5), 0.0)
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return the log probability of each count."""
         return log_rounded(self, x, eta, np.sqrt(var), self.first, self.last)
 
 
 @dataclass(frozen=True, eq=False)
-class RoundedLevels:
+class RoundedLevels(LevelLink):
     """A level column behind a Gaussian one: only what predictives need of a link."""
 
     name: str
@@ -142,19 +144,17 @@ class RoundedLevels:
     n_levels: int
 
     n_latent = 1
-    discrete = True
     ordered = True
 
-    def log_density(self, x: Array, eta: Array, var: float | Array, params: Params) -> Array:
+    def log_probability(self, x: Array, part: Normal, params: Params) -> Array:
         """Return the log probability of each level."""
+        eta, var = one_number(part)
         return log_rounded(self.link, x, eta, np.sqrt(var), 0.0, self.n_levels - 1.0)
 
-    def probabilities(self, eta: Array, var: float | Array, params: Params) -> Array:
+    def level_probabilities(self, part: Normal, params: Params) -> Array:
         """Return (n, R) probabilities of the levels."""
-        codes = np.arange(float(self.n_levels))
-        sd = np.broadcast_to(np.sqrt(var), eta.shape)
+        eta, var = one_number(part)
+        codes, sd = np.arange(float(self.n_levels)), np.sqrt(var)[:, None]
         return np.exp(
-            log_rounded(
-                self.link, codes, eta[:, None], sd[:, None], 0.0, self.n_levels - 1.0
-            )
-        )  # fmt: skip
+            log_rounded(self.link, codes, eta[:, None], sd, 0.0, self.n_levels - 1.0)
+        )

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.model import Sizes, take
+from glfm_cli.latent.model import Sizes, Spans, take
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class BsvdDraw:
     n_rows : I of the fit;  s : (k,) of the components that are on
     row_precision : (I,) f of `BsvdState`, or (0,) where rows have no noise of their own
     variation : the coefficient of variation of f
+    spans : per column, its first latent column and one past its last; of a matrix those of `noise`
     """
 
     left: Array
@@ -34,11 +35,16 @@ class BsvdDraw:
     mu: float = 0.0
     row_precision: Array = field(default_factory=lambda: np.empty(0))
     variation: float = 0.0
+    spans: Spans = ((0, 1),)
 
     @property
     def n_slopes(self) -> int:
         """How many of the q columns, at the end, are slopes: 1 or 0."""
         return self.tau.size - 4
+
+    def means_at(self, row: Array, column: Array) -> Array:
+        """Return x (n,) of the cells (row, column) of a matrix."""
+        return np.einsum("nk,nk->n", self.left[row], self.right[column])
 
     def noise_of_rows(self, row: Array) -> Array:
         """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
@@ -95,7 +101,7 @@ class BsvdDraw:
                 "'noise', 'tau', 's' or 'row_precision' has a number that is not above 0"
             )
         left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
-        return cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation)
+        return cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation, sizes.spans)
 
 
 class Parts(NamedTuple):

@@ -16,7 +16,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.bsvd.design import Design
 from glfm_cli.latent.bsvd.matrix import Each, Matrix, Side
-from glfm_cli.latent.model import Cells
+from glfm_cli.latent.model import Cells, Spans
 from glfm_cli.settings import require
 
 SMALLEST, LARGEST = 1e-10, 1e10
@@ -96,6 +96,7 @@ class BsvdState:
     matrix: Matrix
     design: Design
     unit_noise: Array
+    spans: Spans
     U: Array
     V: Array
     s: Array

@@ -60,7 +60,8 @@ from glfm_cli.latent.bsvd.row_noise import (
     MOST,
     draw_noise_of_rows,
 )
-from glfm_cli.latent.model import Cells, EtaLaw, Kind, Sees, Sizes, take
+from glfm_cli.latent.model import Cells, Kind, Pairs, Rows, Sees, Sizes, take
+from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
 COMPONENTS = 10  # that a chain of a table starts with
@@ -144,8 +145,8 @@ class Bsvd:
             left, right = state.sides()
             np.matmul(left, right.T, out=out)
 
-    def noise(self, state: BsvdState) -> Array:
-        """Return the noise variances (D,)."""
+    def noise(self, state: BsvdState | BsvdDraw) -> Array:
+        """Return the noise variances (D,) of a state or a draw."""
         return state.noise
 
     def finish(self, state: BsvdState, streams: Streams) -> None:
@@ -197,6 +198,7 @@ class Bsvd:
             state.mu,
             state.row_precision[: n_rows if state.design.row_noise else 0].copy(),
             state.variation,
+            state.spans,
         )
 
     def noise_of(self, state: BsvdState, d: int, rows: slice) -> float | Array:
@@ -208,26 +210,19 @@ class Bsvd:
         of_cells: Array = state.noise[d] / state.row_precision[row]
         return of_cells
 
-    def draw_noise(self, draw: BsvdDraw) -> Array:
-        """Return the noise variances (D,) of a snapshot."""
-        return draw.noise
+    def cells_law(self, draw: BsvdDraw, rows: Rows) -> RowsLaw:
+        """Return the law of cells given x."""
+        if isinstance(rows, Pairs):
+            return _LawOfPairs(draw, rows)
+        return GivenLatent(draw.left[rows] @ draw.right.T, draw.noise, draw.spans)
 
-    def eta_law(self, draw: BsvdDraw, rows: slice | Array) -> EtaLaw:
-        """Return x of some rows of a table, a point: one component without variance."""
-        mean = (draw.left[rows] @ draw.right.T)[:, None, :]
-        return EtaLaw(np.ones(mean.shape[:2]), mean, None)
+    def joint(self, draw: BsvdDraw, rows: Rows, rng: np.random.Generator) -> RowsLaw:
+        """Return the law of cells: given a draw nothing of x is random."""
+        return self.cells_law(draw, rows)
 
     def parts(self, draw: BsvdDraw) -> Parts:
         """Return what x is made of, under one draw."""
         return draw.parts()
-
-    def eta_at(self, draw: BsvdDraw, row: Array, column: Array) -> Array:
-        """Return x (n,) of the cells (row, column) of a matrix under one draw."""
-        return np.einsum("nk,nk->n", draw.left[row], draw.right[column])
-
-    def sample_eta(self, draw: BsvdDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
-        """Return x (n, S); given a draw nothing of it is random."""
-        return self.eta_law(draw, rows).mean[:, 0, :]
 
     def fold_in(
         self,
@@ -235,7 +230,7 @@ class Bsvd:
         config: BsvdConfig,
         cells: Cells,
         refill: Callable[[Array], None],
-        score: Callable[[Array, slice], Array],
+        score: Callable[[RowsLaw, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
     ) -> BsvdDraw:
@@ -355,6 +350,7 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
         matrix=matrix,
         design=design,
         unit_noise=cells.unit_noise,
+        spans=cells.spans,
         U=np.zeros((n_rows, K)),
         V=np.zeros((n_columns, K)),
         s=np.zeros(K),
@@ -370,3 +366,16 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
         row_precision=np.ones(n_rows),
         variation=FIRST_VARIATION if design.row_noise else 0.0,
     )
+
+
+class _LawOfPairs:
+    """The law of some cells of a matrix, its only column."""
+
+    def __init__(self, draw: BsvdDraw, pairs: Pairs) -> None:
+        self.draw, self.pairs = draw, pairs
+
+    def column(self, d: int, at: Array | slice = ALL) -> NormalMixture:
+        """Return the law of the cells."""
+        pairs, draw = self.pairs.take(at), self.draw
+        noise = draw.noise_of_rows(pairs.row) if draw.row_precision.size else draw.noise[0]
+        return normal(draw.means_at(pairs.row, pairs.column), noise)

@@ -29,6 +29,7 @@ Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,7 +42,8 @@ from glfm_cli.latent.glfm.state import (
     GlfmState,
     with_work_space,
 )
-from glfm_cli.latent.model import Cells, EtaLaw, Kind, Sees, Sizes, take
+from glfm_cli.latent.model import Cells, Kind, Pairs, Rows, Sees, Sizes, take
+from glfm_cli.links.law import GivenLatent, RowsLaw
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
 CANDIDATES = 256  # fitted rows whose bits a new row may start with
@@ -173,8 +175,8 @@ class Glfm:
             streams.get(BITS),
         )
 
-    def noise(self, state: GlfmState) -> Array:
-        """Return the noise variances (D,)."""
+    def noise(self, state: GlfmState | GlfmDraw) -> Array:
+        """Return the noise variances (D,) of a state or a draw."""
         return state.noise
 
     def noise_of(self, state: GlfmState, d: int, rows: slice) -> float:
@@ -221,11 +223,8 @@ class Glfm:
             n_columns=used,
             B=state.B[:used].copy(),
             noise=state.noise.copy(),
+            spans=state.layout.spans,
         )
-
-    def draw_noise(self, draw: GlfmDraw) -> Array:
-        """Return the noise variances (D,) of a snapshot."""
-        return draw.noise
 
     def features(self, draw: GlfmDraw, rows: slice | Array) -> Array:
         """Return Z (n, K) uint8 of a run of rows, the bias column first when there is one."""
@@ -235,14 +234,15 @@ class Glfm:
         """Return B (K, S), the bias row first when there is one."""
         return draw.B
 
-    def eta_law(self, draw: GlfmDraw, rows: slice | Array) -> EtaLaw:
-        """Return eta = z_n B, a point: one component without variance."""
-        mean = (self.features(draw, rows).astype(np.float64) @ draw.B)[:, None, :]
-        return EtaLaw(np.ones(mean.shape[:2]), mean, None)
+    def cells_law(self, draw: GlfmDraw, rows: Rows) -> GivenLatent:
+        """Return the law of cells given eta = z_n B."""
+        assert not isinstance(rows, Pairs)
+        eta = self.features(draw, rows).astype(np.float64) @ draw.B
+        return GivenLatent(eta, draw.noise, draw.spans)
 
-    def sample_eta(self, draw: GlfmDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
-        """Return eta = z_n B (n, S); given a draw nothing of eta is random."""
-        return self.eta_law(draw, rows).mean[:, 0, :]
+    def joint(self, draw: GlfmDraw, rows: Rows, rng: np.random.Generator) -> GivenLatent:
+        """Return the law of cells: given a draw nothing of eta is random."""
+        return self.cells_law(draw, rows)
 
     def fold_in(
         self,
@@ -250,7 +250,7 @@ class Glfm:
         config: GlfmConfig,
         cells: Cells,
         refill: Callable[[Array], None],
-        score: Callable[[Array, slice], Array],
+        score: Callable[[RowsLaw, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
     ) -> GlfmDraw:
@@ -269,7 +269,7 @@ class Glfm:
             counts += self.features(draw, rows).sum(axis=0, dtype=np.int64)
         among = np.sort(rng.choice(n_fitted, min(CANDIDATES, n_fitted), replace=False))
         candidates = self.features(draw, among)
-        means = candidates.astype(np.float64) @ draw.B
+        means = GivenLatent(candidates.astype(np.float64) @ draw.B, draw.noise, draw.spans)
         best = np.empty(n_rows, dtype=np.intp)
         for start in range(0, n_rows, _SCORED_ROWS):
             rows = slice(start, min(start + _SCORED_ROWS, n_rows))
@@ -302,7 +302,7 @@ class Glfm:
                 iwork,
                 rng,
             )
-        return GlfmDraw(np.packbits(Z, axis=1), draw.n_columns, draw.B, draw.noise)
+        return replace(draw, bits=np.packbits(Z, axis=1))
 
     def warnings(self, state: GlfmState) -> list[str]:
         """Return what a user should know of a finished chain."""
@@ -335,7 +335,7 @@ class Glfm:
         n_rows, n_latent = cells.y.shape
         bias = int(config.bias)
         capacity = config.max_features + bias
-        draw = self.unpack(arrays, Sizes(n_rows, n_latent, cells.unit_noise.size))
+        draw = self.unpack(arrays, Sizes(n_rows, n_latent, cells.spans))
         used = draw.n_columns
         if not bias <= used <= capacity:
             raise ValueError(f"'n_columns' is {used}, expected a number from {bias} to {capacity}")
@@ -382,4 +382,5 @@ class Glfm:
             n_columns=used,
             B=take(arrays, "B", np.float64, (used, sizes.latent)),
             noise=noise,
+            spans=sizes.spans,
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from glfm_cli._kernels import _glfm
 from glfm_cli.arrays import Array
-from glfm_cli.latent.model import Cells
+from glfm_cli.latent.model import Cells, Spans
 from glfm_cli.settings import require
 
 SMALLEST, LARGEST = 1e-10, 1e10  # beyond them a precision of doubles is lost in the sums
@@ -106,24 +106,27 @@ class GlfmDraw:
     n_columns: int
     B: Array
     noise: Array
+    spans: Spans
 
 
 @dataclass(frozen=True)
 class Layout:
     """Groups of pseudo-columns that share one prior scale, hence one P.
 
+    spans : per column, its first pseudo-column and one past its last
     segments : (n, 3) int32, (start, end, group);  source : (G,) int32, a column whose noise
         variance is the group's, or -1 for unit scale
     """
 
     column: Array
     unit_noise: Array
+    spans: Spans
     segments: Array
     source: Array
 
     @classmethod
     def of(cls, cells: Cells, prior_scale: str) -> Layout:
-        n_latent = cells.column.size
+        n_latent, spans = cells.column.size, cells.spans
         if prior_scale == "noise":
             segments = [(0, n_latent, 0)]
             source = [-1]
@@ -131,7 +134,7 @@ class Layout:
             segments, source = [], []
             group_of: dict[int, int] = {}
             for d in range(cells.unit_noise.size):
-                start, end = cells.span(d)
+                start, end = spans[d]
                 key = -1 if cells.unit_noise[d] else d
                 if key not in group_of:
                     group_of[key] = len(source)
@@ -140,6 +143,7 @@ class Layout:
         return cls(
             cells.column,
             cells.unit_noise,
+            spans,
             np.array(segments, dtype=np.int32).reshape(-1, 3),
             np.array(source, dtype=np.int32),
         )

@@ -9,7 +9,8 @@ the blocked Gibbs sampler [Ishwaran and James 2001] draws, each exactly from its
     noise variances; sticks; (mu, Sigma)_h
 
 and `finish` draws alpha. O(N H S^3 / 3) a sweep for S latent columns. Forecasts of missing cells
-use the law of their eta given the row's observed ones.
+use the law of their eta given the row's observed ones, with the covariance of the utilities of a
+column.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import numpy as np
 from glfm_cli._kernels._mixture import fill_law, place_rows
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.model import Cells, EtaLaw, Kind, Sees, Sizes, take
+from glfm_cli.latent.model import Cells, Kind, Pairs, Rows, Sees, Sizes, Spans, take
+from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.settings import require
 from glfm_cli.streams import HYPER, ROWS, START, WEIGHTS, Streams
 
@@ -73,6 +75,7 @@ class MixtureState:
 
     config: MixtureConfig
     column: Array
+    spans: Spans
     seen: Array
     unit_noise: Array
     z: Array
@@ -98,17 +101,16 @@ class MixtureDraw:
     """A snapshot: where rows are, and everything that they share.
 
     eta : (N, S);  z : (N,);  seen : (N, S) uint8, 1 where y is observed
-    alone : (S,) uint8, 1 for the latent columns of columns that have just one
     """
 
     eta: Array
     z: Array
     seen: Array
-    alone: Array
     log_pi: Array
     mu: Array
     Sigma: Array
     noise: Array
+    spans: Spans
 
 
 class Mixture:
@@ -157,8 +159,8 @@ class Mixture:
         """Fill `out` (N, S) with eta."""
         out[:] = state.eta
 
-    def noise(self, state: MixtureState) -> Array:
-        """Return the noise variances (D,)."""
+    def noise(self, state: MixtureState | MixtureDraw) -> Array:
+        """Return the noise variances (D,) of a state or a draw."""
         return state.noise
 
     def noise_of(self, state: MixtureState, d: int, rows: slice) -> float:
@@ -187,32 +189,25 @@ class Mixture:
             state.eta.copy(),
             state.z.copy(),
             state.seen,
-            _alone(state.column),
             state.log_pi,
             state.mu.copy(),
             state.Sigma.copy(),
             state.noise.copy(),
+            state.spans,
         )
 
-    def draw_noise(self, draw: MixtureDraw) -> Array:
-        """Return the noise variances (D,) of a snapshot."""
-        return draw.noise
+    def cells_law(self, draw: MixtureDraw, rows: Rows) -> RowsLaw:
+        """Return the law of missing cells of some rows, given z and the observed eta of the row.
 
-    def eta_law(self, draw: MixtureDraw, rows: slice | Array) -> EtaLaw:
-        """Return the law of missing eta of some rows, given z and what is observed of the row.
-
-        Observed eta are what they are, as are those of categories: a law of several correlated
-        utilities has no place in `EtaLaw`.
+        Observed eta are what they are.
         """
-        mean, var = _law(draw, rows)
-        eta = draw.eta[rows]
-        alone = draw.alone != 0
-        mean, var = np.where(alone, mean, eta), np.where(alone, var, 0.0)
-        return EtaLaw(np.ones((len(eta), 1)), mean[:, None, :], var[:, None, :])
+        assert not isinstance(rows, Pairs)
+        return _ConditionalLaw(draw, rows)
 
-    def sample_eta(self, draw: MixtureDraw, rows: slice | Array, rng: np.random.Generator) -> Array:
-        """Return eta (n, S), which is a joint draw already."""
-        return draw.eta[rows].copy()
+    def joint(self, draw: MixtureDraw, rows: Rows, rng: np.random.Generator) -> GivenLatent:
+        """Return the law of cells given eta, which is a joint draw already."""
+        assert not isinstance(rows, Pairs)
+        return GivenLatent(draw.eta[rows], draw.noise, draw.spans)
 
     def fold_in(
         self,
@@ -220,7 +215,7 @@ class Mixture:
         config: MixtureConfig,
         cells: Cells,
         refill: Callable[[Array], None],
-        score: Callable[[Array, slice], Array],
+        score: Callable[[RowsLaw, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
     ) -> MixtureDraw:
@@ -269,7 +264,9 @@ class Mixture:
 
     def pack(self, draw: MixtureDraw) -> dict[str, Array]:
         """Return where rows are, the components and the noise variances."""
-        return dict(vars(draw)) | {"seen": np.packbits(draw.seen, axis=1)}
+        names = ("eta", "z", "log_pi", "mu", "Sigma", "noise")
+        arrays = {name: getattr(draw, name) for name in names}
+        return arrays | {"seen": np.packbits(draw.seen, axis=1)}
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> MixtureDraw:
         """Return the snapshot that `pack` was given, on the same memory."""
@@ -277,7 +274,6 @@ class Mixture:
         eta = take(arrays, "eta", np.float64, (N, S))
         z = take(arrays, "z", np.int32, (N,))
         packed = take(arrays, "seen", np.uint8, (N, -(-S // 8)))
-        alone = take(arrays, "alone", np.uint8, (S,))
         mu = take(arrays, "mu", np.float64, (None, S))
         H = mu.shape[0]
         Sigma = take(arrays, "Sigma", np.float64, (H, S, S))
@@ -287,7 +283,7 @@ class Mixture:
             raise ValueError("'noise' is not above 0, or 'z' names no component")
         _root(Sigma)
         seen = np.unpackbits(packed, axis=1, count=S)
-        return MixtureDraw(eta, z, seen, alone, log_pi, mu, Sigma, noise)
+        return MixtureDraw(eta, z, seen, log_pi, mu, Sigma, noise, sizes.spans)
 
 
 def _root(Sigma: Array) -> Array:
@@ -306,6 +302,7 @@ def _empty_state(cells: Cells, config: MixtureConfig) -> MixtureState:
     return MixtureState(
         config=config,
         column=cells.column,
+        spans=cells.spans,
         seen=np.ascontiguousarray(cells.observed[:, cells.column]),
         unit_noise=cells.unit_noise,
         z=np.zeros(N, dtype=np.int32),
@@ -333,24 +330,38 @@ def _place(
     _check(bad)
 
 
-def _law(draw: MixtureDraw, rows: slice | Array) -> tuple[Array, Array]:
-    """Return mean and variance (n, S) of eta given z, and given eta where it is seen."""
-    eta = np.ascontiguousarray(draw.eta[rows])
-    N, S = eta.shape
-    mean, var = np.empty((N, S)), np.empty((N, S))
-    if S:
-        bad = fill_law(
-            0, N, np.ascontiguousarray(draw.seen[rows]), eta, draw.mu, draw.Sigma, np.zeros(S),
-            np.ascontiguousarray(draw.z[rows]), mean, var,
-            np.empty((S, S)), np.empty(S), np.empty(S, dtype=np.intp),
-        )  # fmt: skip
-        _check(bad)
-    return mean, var
+class _ConditionalLaw:
+    """The law of the cells of some rows, given z and the eta of the columns that are seen.
 
+    mean : (n, S);  cov : (n, S, W), of column s with those from the first of its own to itself
+    """
 
-def _alone(column: Array) -> Array:
-    """Return (S,) uint8, 1 for the latent columns that are the only one of their column."""
-    return (np.bincount(column)[column] == 1).astype(np.uint8)
+    def __init__(self, draw: MixtureDraw, rows: slice | Array) -> None:
+        self.draw = draw
+        eta = np.ascontiguousarray(draw.eta[rows])
+        N, S = eta.shape
+        widths = [end - start for start, end in draw.spans]
+        first = np.repeat([start for start, _ in draw.spans], widths).astype(np.intp)
+        self.mean, self.cov = np.empty((N, S)), np.zeros((N, S, max(widths, default=0)))
+        if S:
+            bad = fill_law(
+                0, N, np.ascontiguousarray(draw.seen[rows]), eta, draw.mu, draw.Sigma, np.zeros(S),
+                np.ascontiguousarray(draw.z[rows]), first, self.mean, self.cov,
+                np.empty((S, S)), np.empty((S, S)), np.empty(S), np.empty(S, dtype=np.intp),
+            )  # fmt: skip
+            _check(bad)
+
+    def column(self, d: int, at: Array | slice = ALL) -> NormalMixture:
+        """Return the law of the cells of column `d`, utilities with their covariance."""
+        (start, end), noise = self.draw.spans[d], float(self.draw.noise[d])
+        s = end - start
+        if s == 1:
+            return normal(self.mean[at, start], self.cov[at, start, 0] + noise)
+        lower = self.cov[at, start:end, :s]  # zero above the diagonal
+        cov = lower + np.swapaxes(np.tril(lower, -1), 1, 2) + noise * np.eye(s)
+        variances = np.einsum("nss->ns", cov)
+        mean = self.mean[at, start:end]
+        return NormalMixture(np.ones((1, 1)), mean[:, None], variances[:, None], cov[:, None])
 
 
 def _check(bad: int) -> None:

@@ -1,0 +1,139 @@
+"""Averages over draws of the laws of some cells: moments, quantiles, level probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from glfm_cli._kernels._predictive import mixture_quantiles
+from glfm_cli.arrays import Array
+from glfm_cli.links.law import CellLaw, one_number
+from glfm_cli.links.observation import LevelObservation, Params, Summary
+
+if TYPE_CHECKING:
+    from glfm_cli.links.numeric import NumericLink
+
+PENDING = 1 << 18  # cells x draws of a column whose moments are computed at once
+LARGEST = np.finfo(np.float64).max
+
+
+class LevelAverage:
+    """Averages the level probabilities of n cells."""
+
+    def __init__(self, link: LevelObservation, n: int) -> None:
+        self.link = link
+        self.total = np.zeros((n, link.n_levels))
+
+    def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
+        """Take in the cells under one draw."""
+        self.total += share * self.link.probabilities(law, params)
+
+    def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
+        """Return probabilities, and of ordered levels moments and quantiles of the code."""
+        p = correct(self.total / self.total.sum(axis=1, keepdims=True))
+        n = p.shape[0]
+        mean = sd = np.full(n, np.nan)
+        quantiles = np.full((n, len(at)), np.nan)
+        if self.link.ordered:
+            codes = np.arange(p.shape[1])
+            mean = p @ codes
+            sd = np.sqrt(np.maximum(p @ codes**2 - mean**2, 0.0))
+            cdf = np.cumsum(p, axis=1)
+            for j, probability in enumerate(at):
+                quantiles[:, j] = np.sum(cdf < probability - 1e-12, axis=1)
+            np.clip(quantiles, 0, p.shape[1] - 1, out=quantiles)
+        return Summary(mean, sd, quantiles, p)
+
+
+class NumberAverage:
+    """Averages two moments (standard units) of n cells, and keeps their normals for quantiles."""
+
+    def __init__(self, link: NumericLink, n: int, n_draws: int) -> None:
+        self.link, self.n, self.n_draws = link, n, n_draws
+        self.mass, self.first, self.second = np.zeros((3, n))
+        self.centre = np.zeros(n)  # weighted sum of eta, then its mean
+        self.pending: list[tuple[Array, Array, Array, Params]] = []
+        self.kept: list[tuple[Array, Array, Array]] = []
+
+    def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
+        """Take in the cells under one draw; several are evaluated at once, which is cheaper."""
+        for weight, part in law.components():
+            eta, var = one_number(part)
+            eta = eta.copy()  # what is kept must not keep the laws of other columns alive
+            weight, var = (np.broadcast_to(one, eta.shape) for one in (share * weight, var))
+            self.pending.append((weight, eta, var, params))
+            if quantiles:
+                sd = self.link.sd(var, params)
+                self.kept.append((weight, eta, sd))
+            # Parameters that differ between draws are evaluated draw by draw.
+            if params or len(self.pending) * eta.size >= PENDING:
+                self.flush()
+
+    def flush(self) -> None:
+        """Add the moments of what is pending, all of it with the same parameters."""
+        weight, eta, var = (np.concatenate([part[i] for part in self.pending]) for i in range(3))
+        shape = (len(self.pending), self.n)
+        mass, first, second = self.link.standard_moments(eta, var, self.pending[-1][3])
+        self.centre += (weight * eta).reshape(shape).sum(axis=0) / self.n_draws
+        self.mass += (weight * mass).reshape(shape).sum(axis=0)
+        self.first += (weight * first).reshape(shape).sum(axis=0)
+        self.second += (weight * second).reshape(shape).sum(axis=0)
+        self.pending = []
+
+    def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
+        """Return moments, and quantiles by inverting the averaged distribution function."""
+        if self.pending:
+            self.flush()
+        quantiles = np.full((self.n, len(at)), np.nan)
+        lower, upper = self.link.latent_bounds
+        if self.kept:
+            weight, mean, sd = (
+                np.ascontiguousarray(np.column_stack([kept[i] for kept in self.kept]))
+                for i in range(3)
+            )
+            weight /= weight.sum(axis=1, keepdims=True)
+            mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
+            quantiles = self.link.value(quantiles)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            mean = self.first / self.mass
+            var = self.second / self.mass - mean**2
+            mean_x = self.link.center + self.link.scale * mean
+            sd_x = self.link.scale * np.sqrt(np.maximum(var, 0.0))
+        np.clip(mean_x, -LARGEST, LARGEST, out=mean_x)
+        np.minimum(sd_x, LARGEST, out=sd_x)
+        outside = np.isnan(mean_x)
+        if outside.any():  # no mass between the bounds: the end that is nearest
+            mean_x[outside] = self.link.value(np.clip(self.centre[outside], lower, upper))
+            sd_x[outside] = 0.0
+        return Summary(mean_x, sd_x, quantiles, None)
+
+
+class RateAverage:
+    """Keeps a rate of n cells under every draw: its mean, sd and quantiles over draws."""
+
+    def __init__(self, rate: Callable[[CellLaw, Params], Array], n: int) -> None:
+        self.rate, self.n = rate, n
+        self.kept: list[Array] = []
+        self.shares: list[float] = []
+
+    def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
+        """Take in the cells under one draw."""
+        self.kept.append(self.rate(law, params))
+        self.shares.append(share)
+
+    def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
+        """Return what the draws of the rates say."""
+        rates, shares = np.array(self.kept), np.array(self.shares)
+        if np.all(shares == 1.0):
+            quantiles = np.quantile(rates, at, axis=0).T
+            return Summary(rates.mean(axis=0), rates.std(axis=0), quantiles, None)
+        mean = np.average(rates, axis=0, weights=shares)
+        sd = np.sqrt(np.average((rates - mean) ** 2, axis=0, weights=shares))
+        order = np.argsort(rates, axis=0)
+        upto = np.cumsum(shares[order], axis=0) / shares.sum()
+        which = [np.minimum((upto < p).sum(axis=0), len(rates) - 1) for p in at]
+        cell = np.arange(self.n)
+        quantiles = np.array([rates[order[i, cell], cell] for i in which]).T
+        return Summary(mean, sd, quantiles.reshape(self.n, len(at)), None)

@@ -1,0 +1,152 @@
+"""The law of cells: what a latent model answers with, and an observation turns into forecasts.
+
+    NormalMixture    of a cell's latent numbers, the noise of its column included
+
+A law describes n cells of one column under one draw. Draws of latent numbers are a mixture whose
+components are the draws, each with the noise alone as its variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+
+ALL = slice(None)
+_ONE = np.ones((1, 1))
+
+
+class Normal(NamedTuple):
+    """One normal a cell: mean (n, s), variances (n or 1, s or 1), covariance (n, s, s) or None."""
+
+    mean: Array
+    variances: Array
+    covariance: Array | None
+
+
+class NormalMixture(NamedTuple):
+    """A mixture of C normals of s latent numbers a cell; `weights` and `variances` broadcast.
+
+    weights : (n or 1, C), adding up to 1
+    means : (n, C, s)
+    variances : (n or 1, C or 1, s or 1) float64 > 0, the noise of the column included
+    covariance : (n, C, s, s), whose diagonals are the variances; None where the s are independent
+    """
+
+    weights: Array
+    means: Array
+    variances: Array
+    covariance: Array | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the number n of cells."""
+        return int(self.means.shape[0])
+
+    @property
+    def n_components(self) -> int:
+        """Return C."""
+        return int(self.means.shape[1])
+
+    def take(self, at: Array) -> NormalMixture:
+        """Return the law of some of the cells, once for each time that they are named."""
+        weights, variances = (
+            one if one.shape[0] == 1 else one[at] for one in (self.weights, self.variances)
+        )
+        covariance = None if self.covariance is None else self.covariance[at]
+        return NormalMixture(weights, self.means[at], variances, covariance)
+
+    def component(self, c: int) -> Normal:
+        """Return one of the normals of every cell."""
+        own = 0 if self.variances.shape[1] == 1 else c
+        covariance = None if self.covariance is None else self.covariance[:, c]
+        return Normal(self.means[:, c], self.variances[:, own], covariance)
+
+    def components(self) -> Iterator[tuple[Array, Normal]]:
+        """Yield the weights (n or 1,) and the normals of every component."""
+        for c in range(self.n_components):
+            yield self.weights[:, c], self.component(c)
+
+    def average(self, f: Callable[[Normal], Array]) -> Array:
+        """Return the sum over components of weight times f (n, ...)."""
+        if self.n_components == 1:
+            return f(self.component(0))
+        total: Array | float = 0.0
+        for weight, normal in self.components():
+            part = f(normal)
+            total = total + weight.reshape(-1, *[1] * (part.ndim - 1)) * part
+        return np.asarray(total)
+
+    def log_average(self, log_f: Callable[[Normal], Array]) -> Array:
+        """Return the log of the sum over components of weight times exp(log f) (n,)."""
+        if self.n_components == 1:
+            return log_f(self.component(0))
+        total = np.full(self.size, -np.inf)
+        with np.errstate(divide="ignore"):
+            for weight, normal in self.components():
+                total = np.logaddexp(total, np.log(weight) + log_f(normal))
+        return total
+
+    def pick(self, rng: np.random.Generator) -> Normal:
+        """Return one normal a cell, each with the probability of its weight."""
+        if self.n_components == 1:
+            return self.component(0)
+        n = self.size
+        ends = np.cumsum(np.broadcast_to(self.weights, (n, self.n_components)), axis=1)
+        c = np.minimum((rng.random((n, 1)) * ends[:, -1:] > ends).sum(axis=1), ends.shape[1] - 1)
+        cell = np.arange(n)
+        shape = (n, self.n_components, self.variances.shape[2])
+        variances = np.broadcast_to(self.variances, shape)[cell, c]
+        covariance = None if self.covariance is None else self.covariance[cell, c]
+        return Normal(self.means[cell, c], variances, covariance)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return mean (n, s) of the latent numbers, and the variances within components."""
+        weights = self.weights[:, :, None]
+        shape = (self.size, *self.means.shape[1:])
+        within = (weights * np.broadcast_to(self.variances, shape)).sum(axis=1)
+        return (weights * self.means).sum(axis=1), within
+
+
+CellLaw = NormalMixture
+
+
+def normal(eta: Array, var: float | Array) -> NormalMixture:
+    """Return the law of cells whose latent numbers eta, (n,) or (n, s), are seen with noise.
+
+    var : variance of the noise, one or (n,)
+    """
+    means = eta[:, None, None] if eta.ndim == 1 else eta[:, None, :]
+    return NormalMixture(_ONE, means, np.reshape(np.asarray(var, dtype=np.float64), (-1, 1, 1)))
+
+
+def one_number(part: Normal) -> tuple[Array, Array]:
+    """Return mean (n,) and variance (n or 1,) of a normal of a single latent number."""
+    return part.mean[:, 0], part.variances[:, 0]
+
+
+class RowsLaw(Protocol):
+    """The law of the cells of some rows under one draw, which columns may share work for."""
+
+    def column(self, d: int, at: Array | slice = ALL) -> CellLaw:
+        """Return the law of the cells of column `d`, of the rows `at` among those asked for."""
+
+
+class GivenLatent:
+    """Rows whose latent numbers are given under a draw: a normal each, with the column's noise.
+
+    eta : (n, S);  noise : (D,) variances
+    spans : per column, its first latent column and one past its last
+    """
+
+    def __init__(self, eta: Array, noise: Array, spans: tuple[tuple[int, int], ...]) -> None:
+        self.eta, self.noise, self.spans = eta, noise, spans
+
+    def column(self, d: int, at: Array | slice = ALL) -> NormalMixture:
+        """Return the law of the cells of column `d`; a copy, so that it keeps no others alive."""
+        start, end = self.spans[d]
+        eta = self.eta[at, start] if end - start == 1 else self.eta[at, start:end]
+        return normal(eta, self.noise[d])

@@ -1,0 +1,1 @@
+"""What every part promises, whoever wrote it."""

@@ -1,0 +1,236 @@
+"""What every link promises, for every type in `LINKS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import trapezoid
+
+from glfm_cli.encoding import EncodedColumn, pack_trials
+from glfm_cli.links import LINKS, LinkConfig, NormalMixture, link_from, make_link
+from glfm_cli.links.law import normal
+from glfm_cli.schema import Column, ColumnType, Transform
+
+N_TRIALS = 6.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A column of some type: how its observed values are made, and what it is given besides."""
+
+    type: str
+    make: Callable[[np.random.Generator, int], np.ndarray]
+    n_levels: int = 0
+    more: tuple[tuple[str, Any], ...] = ()
+    noise: float = 0.0
+
+    def link(self) -> Any:
+        x = self.make(np.random.default_rng(3), 120)
+        levels = tuple("abcdefgh"[: self.n_levels])
+        column = Column("c", type=ColumnType(self.type), **dict(self.more))
+        seen = np.ones(x.size, dtype=bool)
+        encoded = EncodedColumn(column, 0, x, seen, ~seen, levels)
+        return make_link(encoded, LinkConfig(link_noise=self.noise))
+
+
+def levels_of(n: int) -> Callable[[np.random.Generator, int], np.ndarray]:
+    return lambda rng, size: rng.integers(n, size=size).astype(np.float64)
+
+
+def gammas(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.gamma(2.0, 3.0, n)
+
+
+CASES = {
+    "real": Case("real", lambda rng, n: rng.normal(3.0, 2.0, n)),
+    "real with noise": Case("real", gammas, more=(("transform", Transform.NONE),), noise=0.4),
+    "positive": Case("positive", gammas, more=(("transform", Transform.NONE),)),
+    "logarithms": Case("positive", gammas, more=(("transform", Transform.LOG),)),
+    "count": Case(
+        "count", lambda rng, n: rng.poisson(4.0, n) * 1.0, more=(("transform", Transform.NONE),)
+    ),
+    "two levels": Case("categorical", levels_of(2), 2),
+    "categorical": Case("categorical", levels_of(4), 4),
+    "ordinal": Case("ordinal", levels_of(4), 4),
+    "binomial": Case(
+        "binomial", lambda rng, n: pack_trials(rng.integers(7, size=n), np.full(n, N_TRIALS))
+    ),
+}
+NUMBERS = ("real", "real with noise", "positive", "logarithms", "count")
+LEVELS = ("two levels", "categorical", "ordinal")
+
+
+def test_every_type_is_tried() -> None:
+    assert {case.type for case in CASES.values()} == {str(kind) for kind in LINKS}
+
+
+def law_of(link: Any, n: int, seed: int, parts: int = 2) -> NormalMixture:
+    """Return laws of n cells, mixtures of normals; utilities are correlated."""
+    rng, s = np.random.default_rng(seed), link.n_latent
+    means = rng.normal(0.0, 0.7, (n, parts, s))
+    A = 0.6 * rng.normal(size=(n, parts, s, s))
+    cov = A @ np.swapaxes(A, 2, 3) + (1.0 if link.unit_noise else 0.2) * np.eye(s)
+    variances = np.einsum("ncss->ncs", cov)
+    weights = rng.dirichlet(np.ones(parts), n)
+    return NormalMixture(weights, means, variances, cov if s > 1 else None)
+
+
+def params_of(link: Any) -> dict[str, np.ndarray]:
+    if not link.discrete:
+        return link.start(np.array([np.nan]), np.random.default_rng(0))[0]
+    x = np.arange(link.n_levels * 1.0)
+    return link.start(x, np.random.default_rng(0))[0]
+
+
+def support(link: Any) -> np.ndarray | None:
+    """Return every value that a cell may take, None for a density."""
+    if link.discrete:
+        return np.arange(link.n_levels * 1.0)
+    if link.integral:
+        return np.arange(400.0)
+    if type(link) is LINKS["binomial"]:
+        return pack_trials(np.arange(N_TRIALS + 1), np.full(int(N_TRIALS) + 1, N_TRIALS))
+    return None
+
+
+def repeated(law: NormalMixture, n: int) -> NormalMixture:
+    """Return the first cell of a law, n times."""
+    return law.take(np.zeros(n, dtype=int)) if law.size > 1 else law
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_law_of_a_value_adds_up_to_one(case: str, seed: int) -> None:
+    link = CASES[case].link()
+    law, params, values = law_of(link, 2, seed), params_of(link), support(link)
+    if values is None:
+        y = np.linspace(-14.0, 14.0, 40_001)
+        values = np.unique(link.margin.to_value(y))
+        values = values[np.isfinite(link.log_density(values, repeated(law, values.size), params))]
+        p = np.exp(link.log_density(values, repeated(law, values.size), params))
+        assert trapezoid(p, values) == pytest.approx(1.0, abs=2e-4)
+        return
+    p = np.exp(link.log_density(values, repeated(law, values.size), params))
+    assert p.sum() == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("case", [*NUMBERS, *LEVELS])
+def test_draws_follow_the_density(case: str, seed: int) -> None:
+    link, n = CASES[case].link(), 20_000
+    law, params, values = law_of(link, 2, seed), params_of(link), support(link)
+    x = link.sample(repeated(law, n), params, np.random.default_rng(seed))
+    if values is None:
+        at = np.sort(np.random.default_rng(1).choice(x, 60))
+        bins = link.masses(at, law.take(np.zeros(1, int)), params)[0]
+        found = np.array([np.mean(x <= value) for value in at])
+        assert np.abs(np.cumsum(bins)[:-1] - found).max() < 5.0 * 0.5 / np.sqrt(n)
+        low, high = link.latent_bounds
+        assert stats.norm.cdf(low, 0, 1) < 0.02
+        assert stats.norm.sf(high, 0, 1) < 0.02
+        return
+    p = np.exp(link.log_density(values, repeated(law, values.size), params))
+    share = np.bincount(x.astype(int), minlength=values.size)[: values.size] / n
+    assert np.all(np.abs(share - p) < 5.0 * np.sqrt(p * (1 - p) / n) + 2e-3)
+
+
+@pytest.mark.parametrize("case", [*NUMBERS, *LEVELS])
+def test_quantiles_and_moments_are_those_of_draws(case: str, seed: int) -> None:
+    link, n, at = CASES[case].link(), 20_000, (0.1, 0.5, 0.9)
+    law, params = law_of(link, 2, seed), params_of(link)
+    average = link.average(2, 1)
+    average.add(law, params, 1.0, quantiles=True)
+    found = average.result(at, lambda p: p)
+    if not link.ordered:
+        assert np.isnan(found.mean).all()
+        return
+    x = link.sample(repeated(law, n), params, np.random.default_rng(seed))
+    assert found.mean[0] == pytest.approx(x.mean(), abs=5.0 * x.std() / np.sqrt(n) + 1e-3)
+    assert found.sd[0] == pytest.approx(x.std(), rel=0.08)
+    assert link.expected(law, params)[0] == pytest.approx(found.mean[0], rel=1e-6)
+    for quantile, p in zip(found.quantiles[0], at, strict=True):
+        assert np.mean(x < quantile) <= p + 0.02
+        assert np.mean(x <= quantile) >= p - 0.02
+
+
+@pytest.mark.parametrize("case", LEVELS)
+def test_probabilities_are_those_of_the_log_density(case: str, seed: int) -> None:
+    link = CASES[case].link()
+    law, params = law_of(link, 5, seed, parts=1), params_of(link)
+    p = link.probabilities(law, params)
+    assert np.allclose(p.sum(axis=1), 1.0)
+    for r in range(link.n_levels):
+        assert np.allclose(np.exp(link.log_density(np.full(5, r * 1.0), law, params)), p[:, r])
+
+
+@pytest.mark.parametrize("s", [2, 3, 5])
+def test_correlated_utilities_have_the_shares_of_a_long_simulation(s: int, seed: int) -> None:
+    link = Case("categorical", levels_of(s + 1), s + 1).link()
+    rng, n = np.random.default_rng(seed), 1_000_000
+    cov = 1.2 * (0.85 + 0.15 * np.eye(s)) + np.eye(s)
+    mean = rng.normal(size=s)
+    weights, variances = np.ones((1, 1)), np.diag(cov)[None, None]
+    law = NormalMixture(weights, mean[None, None], variances, cov[None, None])
+    utility = rng.standard_normal((n, s + 1))
+    latent = np.flatnonzero(link.slot >= 0)
+    utility[:, latent] = utility[:, latent] @ np.linalg.cholesky(cov).T + mean
+    share = np.bincount(utility.argmax(axis=1), minlength=s + 1) / n
+    p = link.probabilities(law, {})[0]
+    assert np.abs(p - share).max() < 3e-3
+    apart = link.probabilities(law._replace(covariance=None), {})[0]
+    assert np.abs(apart - share).max() > 2.0 * np.abs(p - share).max()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_constants_come_back(case: str, seed: int) -> None:
+    one = CASES[case]
+    link = one.link()
+    column = Column("c", type=ColumnType(one.type), **dict(one.more))
+    config = LinkConfig(link_noise=one.noise)
+    constants = link.constants()
+    again = link_from(column, one.n_levels, constants, config)
+    assert type(again) is type(link)
+    law, params = law_of(link, 50, seed), params_of(link)
+    again.check_params(params)
+    x = one.make(np.random.default_rng(4), 50)
+    link.check_cells(x)
+    assert np.array_equal(*(o.log_density(x, law, params) for o in (link, again)))
+    for one_part, other in zip(*(o.forecast(x, law, params) for o in (link, again)), strict=True):
+        assert np.array_equal(one_part, other)
+    draws = [o.sample(law, params, np.random.default_rng(1)) for o in (link, again)]
+    assert np.array_equal(*draws)
+    for name, value in constants.items():
+        nan = [np.full_like(value, np.nan)] if value.size else []
+        for wrong in (*nan, np.zeros(value.shape, np.int64), np.zeros((2, 2))):
+            with pytest.raises(ValueError):
+                link_from(column, one.n_levels, {**constants, name: wrong}, config)
+    with pytest.raises(ValueError):
+        link.check_params({**params, "unknown": np.zeros(1)})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cells_that_cannot_be_are_refused(case: str) -> None:
+    link = CASES[case].link()
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(ValueError):
+            link.check_cells(np.array([wrong]))
+    bad = {"count": 1.5, "positive": -1.0, "binomial": pack_trials(7.0, 6.0)}
+    wrong = bad.get(CASES[case].type, CASES[case].n_levels * 1.0)
+    if CASES[case].type != "real":
+        with pytest.raises(ValueError):
+            link.check_cells(np.array([wrong]))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_expected_value_lies_between_those_of_its_components(case: str, seed: int) -> None:
+    link = CASES[case].link()
+    s, params = link.n_latent, params_of(link)
+    ends = [normal(np.full((1, s), value), 1.0) for value in (-1.0, 1.0)]
+    both = NormalMixture(
+        np.array([[0.3, 0.7]]), np.concatenate([e.means for e in ends], axis=1), np.ones((1, 1, 1))
+    )
+    low, high = sorted(float(link.expected(end, params)[0]) for end in ends)
+    assert low < float(link.expected(both, params)[0]) < high
