@@ -29,7 +29,7 @@ GROUPS = {
     ),
     "Evaluate": ("evaluate", "evaluate_matrix", "compare_tables", "Evaluation", "plot_evaluation"),
     "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
-    "Scikit-learn": ("GlfmImputer", "GlfmClassifier"),
+    "Scikit-learn": ("GlfmImputer", "GlfmClassifier", "GlfmFactorizer"),
 }
 OTHERS = "Other"
 

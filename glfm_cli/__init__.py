@@ -17,6 +17,7 @@ _EXPORTS = {
     "Schema": "schema",
     "Completion": "completion",
     "GlfmClassifier": "estimators",
+    "GlfmFactorizer": "estimators",
     "GlfmImputer": "estimators",
     "Classification": "classification",
     "classify": "classification",

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
-from glfm_cli.latent.cnpf.rows import Rows, exposures
+from glfm_cli.latent.cnpf.rows import Rows, exposures, visit_rows
 from glfm_cli.latent.cnpf.starts import start_rows, start_shared
 from glfm_cli.latent.cnpf.tables import Shared, Tables, columns_of, tables_of
 
@@ -204,10 +205,7 @@ def slope(config: CnpfConfig, q: Q, rate: float, name: str, direction: Array, si
 
 def after_visit(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts) -> tuple[Tables, Q]:
     """Visit the rows once in one thread; return the tables and q."""
-    from glfm_cli.latent.cnpf.rows import visit_rows
-    from glfm_cli.latent.matrix import team
-
     tables = tables_of(config, shared, counts, columns_of(config, counts))
-    with team(1) as each:
+    with thread_pool(1) as each:
         visit_rows(rows, counts, tables, each, 1)
     return tables, q_of(config, shared, rows, counts, tables)

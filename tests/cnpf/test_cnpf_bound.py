@@ -23,6 +23,7 @@ from scipy.special import gammaln
 from scipy.stats import norm
 
 from glfm_cli._kernels import _cnpf
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf.ascent import run_pass
 from glfm_cli.latent.cnpf.bound import bound_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
@@ -36,14 +37,13 @@ from glfm_cli.latent.cnpf.locations import (
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, exposures, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.tables import Shared, tables_of
 from glfm_cli.latent.cnpf.weights import sum_rises
-from glfm_cli.latent.matrix import team
 
 
 def run(
     config: CnpfConfig, counts: Counts, passes: int, seed: int
 ) -> tuple[Shared, Rows, list[float]]:
     shared, rows = begin(config, counts, seed)
-    with team(1) as each:
+    with thread_pool(1) as each:
         bounds = [run_pass(config, shared, rows, counts, each, p) for p in range(passes)]
     return shared, rows, bounds
 
@@ -162,7 +162,7 @@ def test_slopes_of_locations_are_those_of_the_bound(name: str, missing: bool, se
     shared, rows, _ = run(config, counts, 6, seed)
     shared.l[:] += 1.0
     tables, q = after_visit(config, shared, rows, counts)
-    with team(1) as each:
+    with thread_pool(1) as each:
         gradient, hessian = sum_locations(rows, counts, tables, each)
     gradient = gradient - shared.l / config.location_variance
     hessian = hessian + np.eye(2) / config.location_variance
@@ -191,7 +191,7 @@ def test_the_objective_of_locations_is_the_bound_but_for_a_constant(name: str, s
     shared, rows, _ = run(config, counts, 6, seed)
     tables, q = after_visit(config, shared, rows, counts)
     moved = shared.l + 0.2
-    with team(1) as each:
+    with thread_pool(1) as each:
         values = [
             evaluate_locations(at, rows, counts, tables, each, np.empty_like(rows.rho))[0, :3].sum()
             - (at**2).sum() / (2 * config.location_variance)
@@ -208,7 +208,7 @@ def test_locations_raise_the_bound_and_rates_follow_them(name: str, seed: int) -
     shared.l[:] += 0.5
     tables, q = after_visit(config, shared, rows, counts)
     before = full_bound(config, q, shared.column_rate)
-    with team(1) as each:
+    with thread_pool(1) as each:
         log_sum = update_locations(shared, rows, counts, tables, each)
     moved = replace(q, l=shared.l)
     log_r, rho = rates_of(config, moved)
@@ -226,7 +226,7 @@ def test_locations_take_the_whole_step_where_their_prior_is_narrow(name: str, se
     tables, _ = after_visit(config, shared, rows, counts)
     # Which says nothing of the rates yet.
     rows.m[:, :2] += np.random.default_rng(seed).standard_normal((counts.shape[0], 2))
-    with team(1) as each:
+    with thread_pool(1) as each:
         step = newton_step(shared.l, *sum_locations(rows, counts, tables, each), 0.001)
         update_locations(shared, rows, counts, tables, each)
     assert np.abs(step).max() > 1e-5
@@ -238,7 +238,7 @@ def test_slopes_of_weights_are_those_of_the_profiled_bound(name: str, seed: int)
     config, counts = problem(name, seed + 3, missing=True, components=3)
     shared, rows, _ = run(config, counts, 6, seed)
     tables, q = after_visit(config, shared, rows, counts)
-    with team(1) as each:
+    with thread_pool(1) as each:
         rises = sum_rises(rows, counts, shared.w, each)
         log_rate = sum_rates(rows, counts, tables, tables.w, each)[0]
         log_r = evaluate_locations(shared.l, rows, counts, tables, each, rows.x)[1]
@@ -255,7 +255,7 @@ def test_slopes_of_weights_are_those_of_the_profiled_bound(name: str, seed: int)
         found = (at(k, 1e-5) - at(k, -1e-5)) / 2e-5
         assert found == pytest.approx(gradient[k], rel=1e-5, abs=1e-5)
     # Its own derivative, of the three sums at two weights.
-    with team(1) as each:
+    with thread_pool(1) as each:
         up, down = (sum_rises(rows, counts, shared.w * np.exp(t), each) for t in (1e-4, -1e-4))
     np.testing.assert_allclose((up[0] - down[0]) / 2e-4, rises[1], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose((up[1] - down[1]) / 2e-4, rises[1] + rises[2], rtol=1e-5, atol=1e-6)
@@ -303,7 +303,7 @@ def test_a_fit_that_has_converged_is_stationary_in_everything(name: str, seed: i
         np.testing.assert_allclose(
             q.bx, rows.rho[:, :T] + q.mask @ mean_a, rtol=1e-8, err_msg="exposures"
         )
-    with team(1) as each:
+    with thread_pool(1) as each:
         of_columns = count_columns(rows, counts, tables, each)
     np.testing.assert_allclose(of_columns, np.einsum("ui,uik->ik", q.y, q.phi), atol=1e-9)
     np.testing.assert_allclose(rows.n[:, :T], np.einsum("ui,uik->uk", q.y, q.phi), atol=1e-9)
@@ -324,7 +324,7 @@ def one_row(
     tables = tables_of(config, shared, counts, counts.missing_columns)
     tables.a[:, 0] = a
     tables.S[0] = sum(a)
-    with team(1) as each:
+    with thread_pool(1) as each:
         visit_rows(rows, counts, tables, each, 200, 0.0)
     F = config.n_free
     constant = 0.5 * np.log(tables.prior).sum() + 0.5 * F
@@ -370,7 +370,7 @@ def test_locations_of_zero_are_the_scaled_process(seed: int) -> None:
         shared.A, shared.B, rows.n = start[0].A.copy(), start[0].B.copy(), start[1].n.copy()
         shared.l[:] = 0.0
         rows.m[:] = 0.0
-        with team(1) as each:
+        with thread_pool(1) as each:
             bounds.append([run_pass(config, shared, rows, counts, each, p) for p in range(20)][-1])
         kept.append((shared, rows))
     D = whole.dimensions

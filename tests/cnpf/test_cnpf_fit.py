@@ -7,6 +7,7 @@ import pytest
 from cnpf_fits import MODEL, Array, arrays_equal, fit, planted
 from cnpf_reference import MODELS, begin, counts_of, problem
 
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf import counts as counts_module
 from glfm_cli.latent.cnpf.ascent import run_pass
@@ -24,7 +25,6 @@ from glfm_cli.latent.cnpf.rows import Rows, mean_x, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.stochastic import Averages, run_minibatch
 from glfm_cli.latent.cnpf.tables import Shared, Tables, columns_of, padded, tables_of
 from glfm_cli.latent.cnpf.weights import sum_rises
-from glfm_cli.latent.matrix import team
 from glfm_cli.streams import Streams
 
 # What nothing may depend on ------------------------------------------------------------------
@@ -46,7 +46,7 @@ def test_permuted_rows_and_columns_give_permuted_results(name: str, seed: int) -
     for part in ("n", "m", "cov", "g"):
         whole = getattr(its_rows, part)
         setattr(its_rows, part, whole[of_rows] if whole.size else whole)
-    with team(1) as each:
+    with thread_pool(1) as each:
         for p in range(12):
             bounds = (
                 run_pass(config, shared, rows, plain, each, p),
@@ -102,7 +102,7 @@ def test_a_saved_fit_goes_on_bit_for_bit(name: str, minibatch: int | None, seed:
 def test_a_minibatch_of_all_rows_with_step_one_is_a_pass(name: str, seed: int) -> None:
     config, counts = problem(name, seed + 7, missing=True, components=4, dimensions=2)
     shared, rows = begin(config, counts, seed)
-    with team(1) as each:
+    with thread_pool(1) as each:
         for p in range(40):
             run_pass(config, shared, rows, counts, each, p)
         other, its_rows = shared.copy(), rows.copy()
@@ -145,7 +145,7 @@ def test_half_the_rows_stand_for_their_doubles(name: str, seed: int) -> None:
     found = []
     for counts in (half, whole):
         shared, averages = start.copy(), Averages.of(config)
-        with team(1) as each:
+        with thread_pool(1) as each:
             for t in range(3):
                 run_minibatch(config, shared, averages, counts, 40, 0.5, t == 0, True, each)
         found.append((shared, averages))
@@ -166,7 +166,7 @@ def test_steps_go_part_of_the_way(seed: int) -> None:
         shared, averages = start.copy(), Averages.of(config)
         if not first:
             averages = Averages(before.K.copy(), before.R.copy(), before.hessian.copy())
-        with team(1) as each:
+        with thread_pool(1) as each:
             args = (config, shared, averages, counts, counts.shape[0], rate, first, True, each)
             run_minibatch(*args)
         found.append((shared, averages))
@@ -241,7 +241,7 @@ def test_a_component_that_was_split_becomes_one(seed: int) -> None:
     shared.w[j] = shared.w[k] = 0.5 * shared.w[j]
     rows.n[:, j] = rows.n[:, k] = 0.5 * rows.n[:, j]
     assert {int(j), int(k)} in map(set, alike(config, shared, rows, counts))
-    with team(1) as each:
+    with thread_pool(1) as each:
         before = run_pass(config, shared.copy(), rows.copy(), counts, each, 30)
         live = int((shares(rows, 8) > 0.01).sum())
         shared, rows, merged = merge_components(config, shared, rows, counts, each, 30)

@@ -12,7 +12,9 @@ from cnpf_reference import counts_of
 from glfm_cli.errors import GlfmError
 from glfm_cli.latent.cnpf import CnpfConfig, CnpfDraw, Counts
 from glfm_cli.latent.cnpf.prediction import rates
-from glfm_cli.latent.latent import Sizes
+from glfm_cli.latent.model import Sizes
+
+SIZES = Sizes(40, 15, tuple((d, d + 1) for d in range(15)))
 
 
 def test_a_snapshot_comes_back_and_predicts_the_same(seed: int) -> None:
@@ -22,7 +24,7 @@ def test_a_snapshot_comes_back_and_predicts_the_same(seed: int) -> None:
     config = CnpfConfig(components=3, dimensions=2)
     state, _, _ = fit(counts, config, 15)
     draw = replace(MODEL.draw(state, counts), tau=4.0)
-    again = MODEL.unpack(MODEL.pack(draw), Sizes(40, 15, 15), config)
+    again = MODEL.unpack(MODEL.pack(draw), SIZES, config)
     row, column = np.divmod(np.arange(600), 15)
     np.testing.assert_array_equal(rates(again, row, column).mean, rates(draw, row, column).mean)
     new = counts_of(y[:5])
@@ -49,7 +51,7 @@ def test_a_broken_snapshot_is_refused(what: str, seed: int) -> None:
     name, array = BROKEN[what]
     arrays = MODEL.pack(MODEL.draw(state, counts)) | {name: array}
     with pytest.raises(ValueError, match=name):
-        CnpfDraw.unpack(arrays, Sizes(40, 15, 15), config)
+        CnpfDraw.unpack(arrays, SIZES, config)
 
 
 @pytest.mark.parametrize("minibatch", [None, 10])

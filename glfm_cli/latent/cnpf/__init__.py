@@ -26,11 +26,12 @@ A pass costs O(T (cells + U D^2 + I)). Memory: 24 bytes a cell, 24 T + 4 F^2 a r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
+from glfm_cli.latent.blocks import Each, thread_pool
 from glfm_cli.latent.cnpf.ascent import run_pass
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
@@ -42,21 +43,13 @@ from glfm_cli.latent.cnpf.starts import start_new_rows, start_rows, start_shared
 from glfm_cli.latent.cnpf.state import WINDOW, CnpfState, load_state, save_state
 from glfm_cli.latent.cnpf.stochastic import Averages, rate_of, run_minibatch
 from glfm_cli.latent.cnpf.tables import columns_of, tables_of
-from glfm_cli.latent.latent import Array, Sizes
-from glfm_cli.latent.matrix import Each, team
+from glfm_cli.latent.model import Progress, Sizes
 from glfm_cli.streams import ROWS, START, Streams
 
 FALL = 1e-8  # relative fall of the bound that is more than rounding
 ROUNDS = 25  # of rows that start anew
 
-__all__ = ["Cnpf", "CnpfConfig", "CnpfDraw", "CnpfState", "Counts", "Progress"]
-
-
-class Progress(NamedTuple):
-    """What a step reports: the bound, where it is known, and whether the fit is done."""
-
-    bound: float | None
-    done: bool
+__all__ = ["Cnpf", "CnpfConfig", "CnpfDraw", "CnpfState", "Counts"]
 
 
 class Cnpf:
@@ -86,7 +79,7 @@ class Cnpf:
         NumericalError
             The bound is no number, or it fell.
         """
-        with team(counts.threads) as each:
+        with thread_pool(counts.threads) as each:
             if state.rows is None:
                 return self._minibatch(state, counts, streams, each)
             return self._pass(state, counts, each)
@@ -138,7 +131,7 @@ class Cnpf:
         """Return a snapshot, its rows renewed given what they share."""
         config, shared = state.config, state.shared
         tables = tables_of(config, shared, counts, columns_of(config, counts))
-        with team(counts.threads) as each:
+        with thread_pool(counts.threads) as each:
             if state.rows is None:
                 rows, rounds = start_new_rows(config, counts, shared.w), ROUNDS
             else:
@@ -165,7 +158,7 @@ class Cnpf:
         """Return what a user should know of a finished fit."""
         T = state.config.components
         if state.rows is not None and bool(np.all(shares(state.rows, T) > DEAD)):
-            return [f"all {T} components are in use; raise their number with --set components=N"]
+            return [f"all {T} components are in use; the setting `components` allows more"]
         return []
 
     def save(self, state: CnpfState) -> dict[str, Array]:

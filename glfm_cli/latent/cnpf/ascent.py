@@ -6,6 +6,7 @@ the pass before left: no extra pass is needed for it.
 
 from __future__ import annotations
 
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.bound import bound_of
 from glfm_cli.latent.cnpf.columns import update_columns
 from glfm_cli.latent.cnpf.config import CnpfConfig
@@ -14,7 +15,6 @@ from glfm_cli.latent.cnpf.locations import update_locations
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
 from glfm_cli.latent.cnpf.weights import update_weights
-from glfm_cli.latent.matrix import Each
 
 FIRST_PASSES, FIRST_ROUNDS = 5, 3  # rows settle for longer in the first passes
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from glfm_cli._kernels import _cnpf
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, mean_x, sum_rates
 from glfm_cli.latent.cnpf.tables import Shared, Tables, padded
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import Each
 
 
 def update_columns(

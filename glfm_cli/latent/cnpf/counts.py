@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln
 
+from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import HERE, Side
+from glfm_cli.latent.blocks import HERE, Side
 
 BLOCK = 1 << 15  # cells of a block of rows or columns, about
 UNIT = 64  # cells that one row costs besides those it has

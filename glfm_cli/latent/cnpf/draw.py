@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import HERE
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Missing
 from glfm_cli.latent.cnpf.rows import Rows, exposures
 from glfm_cli.latent.cnpf.state import load_shared
 from glfm_cli.latent.cnpf.tables import Shared, Tables
-from glfm_cli.latent.latent import Array, Sizes, take
-from glfm_cli.latent.matrix import HERE
+from glfm_cli.latent.model import Sizes, take
 
 GREATEST = 64.0  # by which the weights may be multiplied for new rows
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from glfm_cli._kernels import _cnpf
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, sum_blocks
 from glfm_cli.latent.cnpf.tables import Shared, Tables, loadings_of, products_of
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import Each
 
 TRIES = 7
 ROUNDING = 1e-13

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.cnpf.counts import Counts
-from glfm_cli.latent.latent import Array
 
 
 def hide_columns(counts: Counts, seen: Array) -> tuple[Counts, Counts]:

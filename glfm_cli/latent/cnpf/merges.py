@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.ascent import run_pass
 from glfm_cli.latent.cnpf.bound import bound_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, visit_rows
 from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import Each
 
 ALIKE = 0.7  # Hellinger affinity of two components' columns
 PAIRS = 8  # tried at a time

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
 from glfm_cli.latent.cnpf.rows import visit_rows
 from glfm_cli.latent.cnpf.starts import start_new_rows
 from glfm_cli.latent.cnpf.tables import tables_of
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import team
 
 ROUNDS = 25
 PART = 1 << 16  # cells whose temporary numbers are held at once
@@ -32,7 +32,7 @@ def fold_in(draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
     shared.w = shared.w * draw.tau
     tables = tables_of(config, shared, counts, draw.columns, mean_step=True)
     rows = start_new_rows(config, counts, shared.w)
-    with team(counts.threads) as each:
+    with thread_pool(counts.threads) as each:
         visit_rows(rows, counts, tables, each, ROUNDS, mean_step=True)
     return draw_of(config, draw.shared, draw.columns, rows, tables, draw.tau)
 

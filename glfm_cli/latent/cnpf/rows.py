@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from glfm_cli._kernels import _cnpf
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each, Side
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.tables import NONE, Tables, prior_precision
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import Each, Side
 
 FIRST_COVARIANCE = 0.1  # of q(v), in units of the prior's
 

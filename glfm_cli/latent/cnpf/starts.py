@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows
 from glfm_cli.latent.cnpf.tables import Shared, columns_of, padded
-from glfm_cli.latent.latent import Array
 
 SPARSE = 0.3  # gamma shape of the columns' first shares
 EVEN = 50.0  # gamma shape of the rows' first shares

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from glfm_cli.arrays import Array
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows
 from glfm_cli.latent.cnpf.stochastic import Averages
 from glfm_cli.latent.cnpf.tables import Shared, columns_of, padded
-from glfm_cli.latent.latent import Array, take
+from glfm_cli.latent.model import take
 
 WINDOW = 6  # bounds that convergence is judged by
 

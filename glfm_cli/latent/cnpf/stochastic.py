@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.ascent import update_rate
 from glfm_cli.latent.cnpf.columns import update_columns
 from glfm_cli.latent.cnpf.config import CnpfConfig
@@ -25,8 +27,6 @@ from glfm_cli.latent.cnpf.rows import Rows, count_columns, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.starts import start_new_rows
 from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
 from glfm_cli.latent.cnpf.weights import fixed_point, sum_rises
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import Each
 
 ROUNDS = 12  # of rows that start anew every time
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import psi
 
 from glfm_cli._kernels import _cnpf
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import HERE
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts, Missing
-from glfm_cli.latent.latent import Array
-from glfm_cli.latent.matrix import HERE
 
 NODES = 20  # of the quadrature of the softplus link
 NONE = np.empty(0)
