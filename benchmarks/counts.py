@@ -86,7 +86,7 @@ def lda_of(train: csr_array, alpha: float, eta: float, components: int, seed: in
         doc_topic_prior=alpha,
         topic_word_prior=eta,
         learning_method="batch",
-        max_iter=30,
+        max_iter=20,
         random_state=seed,
     )
     return model.fit(train)
@@ -99,21 +99,22 @@ def lda_shares(model: object, seen: Array) -> Array:
     return shares
 
 
-def chosen_lda(
-    train: csr_array, unigram: Array, share: float, options: argparse.Namespace, seed: int
-) -> object:
-    """Return LDA with the priors that predict 15 % of the training rows best."""
-    rng = np.random.default_rng(seed)
+def choose_priors(
+    train: csr_array, unigram: Array, options: argparse.Namespace, seed: int
+) -> list[tuple[float, float]]:
+    """Return for each share observed the priors that predict 15 % of the training rows best."""
     cut = int(0.85 * train.shape[0])
     rest, out = train[:cut], train[cut:].toarray()
-    seen = rng.random(out.shape) < share
-
-    def loss(priors: tuple[float, float]) -> float:
+    uniform = np.random.default_rng(seed).random(out.shape)
+    losses: dict[tuple[float, float], list[float]] = {}
+    for priors in itertools.product(ALPHAS, ETAS):
         model = lda_of(rest, *priors, options.components, seed)
-        return min(perplexities(lda_shares(model, out * seen), out, ~seen, unigram))
-
-    best = min(itertools.product(ALPHAS, ETAS), key=loss)
-    return lda_of(train, *best, options.components, seed)
+        losses[priors] = []
+        for share in options.observed:
+            seen = uniform < share
+            found = perplexities(lda_shares(model, out * seen), out, ~seen, unigram)
+            losses[priors].append(min(found))
+    return [min(losses, key=lambda one: losses[one][k]) for k in range(len(options.observed))]
 
 
 def compare(X: csr_array, options: argparse.Namespace, seed: int) -> dict[str, list[str]]:
@@ -130,13 +131,14 @@ def compare(X: csr_array, options: argparse.Namespace, seed: int) -> dict[str, l
     for name in options.methods.split(","):
         began, cells = time.process_time(), []
         model = ours(name, train, options, seed) if name in MODELS else None
-        for share in options.observed:
+        priors = choose_priors(train, unigram, options, seed) if name == "lda" else []
+        for k, share in enumerate(options.observed):
             seen = uniform < share
             if model is not None:
                 rates = model.rates(Y, seen)
                 p = rates / rates.sum(axis=1, keepdims=True)
             elif name == "lda":
-                lda = chosen_lda(train, unigram, share, options, seed)
+                lda = lda_of(train, *priors[k], options.components, seed)
                 p = lda_shares(lda, Y * seen)
             else:
                 p = np.broadcast_to(unigram, Y.shape)

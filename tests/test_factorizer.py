@@ -54,7 +54,7 @@ def fitted(X: Array) -> GlfmFactorizer:
 
 def test_planted_components_and_the_signs_of_their_correlations_are_found() -> None:
     y, columns, weights = planted(3, n_rows=300)
-    settings = {"passes": 60, "dimensions": 3}
+    settings = {"passes": 60, "dimensions": 3, "merge_every": 15}
     model = GlfmFactorizer(components=8, restarts=2, tau=1.0, threads=1, settings=settings)
     theta = model.fit_transform(y)
     unit = model.components_ / np.linalg.norm(model.components_, axis=1, keepdims=True)

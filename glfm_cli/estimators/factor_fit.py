@@ -118,4 +118,3 @@ def likeliest(rates: Array, n: int, counts: Counts, start: int) -> tuple[Array, 
     value = np.take_along_axis(rates, column, axis=1)
     nothing = np.isneginf(value)
     return np.where(nothing, -1, column), np.where(nothing, np.nan, value)
-

@@ -18,7 +18,7 @@
 Departures: finitely many weights of mass alpha / T in place of sticks, whose maximum is unbounded;
 a Gaussian q of v in place of a point, in closed form under the exp link; rates are those of the
 prior in q(x); columns start near the unigram and rows sparse, as flat starts end at the unigram;
-components alike are merged where that raises the bound.
+components alike may be merged where that raises the bound.
 
 A pass costs O(T (cells + U D^2 + I)). Memory: 24 bytes a cell, 24 T + 4 F^2 a row, 40 T a column.
 """

@@ -36,7 +36,8 @@ class CnpfConfig:
     minibatch : rows of a stochastic step; None: all rows at once up to 20,000, else 1,000
     forgetting, delay : the step of minibatch t is (delay + t)^-forgetting
     tolerance : relative rise of the bound over five passes below which it has converged
-    merge_every : passes after which components alike are tried as one; 0: never
+    merge_every : passes after which components alike are tried as one, which helps to count them
+        but not to predict; 0: never
     """
 
     components: int = 50
@@ -58,7 +59,7 @@ class CnpfConfig:
     forgetting: float = 0.9
     delay: float = 50.0
     tolerance: float = 1e-6
-    merge_every: int = 15
+    merge_every: int = 0
 
     def __post_init__(self) -> None:
         for name in ["size_variance", "concentration", "rate_shape", "rate_rate", "initial_weight"]:
