@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from glfm_cli.encoding import Data, EncodedColumn, decode, encode, flag_columns
 from glfm_cli.errors import GlfmError, NumericalError, SchemaError, TableError, UsageError
 from glfm_cli.io import read_table, write_table
-from glfm_cli.io.csv_read import read_csv
+from glfm_cli.io.csv_read import read
 from glfm_cli.schema import Schema, read_schema
 
 NAN = math.nan
@@ -27,7 +27,7 @@ NAN = math.nan
 def csv(*cells: str) -> pa.Table:
     """Return a CSV table of one column `v`."""
     quoted = ['"' + cell.replace('"', '""') + '"' for cell in cells]
-    return read_csv("\n".join(["v", *quoted, ""]).encode(), "tsv", "t.csv")
+    return read("\n".join(["v", *quoted, ""]).encode(), "tsv", "t.csv", {})
 
 
 def schema(said: Any, **others: Any) -> Schema:
@@ -439,7 +439,7 @@ def test_fills_that_break_the_contract_are_refused(fills: dict[str, Any]) -> Non
 
 
 def test_csv_numbers_become_numbers_in_parquet(tmp_path: Path) -> None:
-    table = read_csv(b"id,v,n,g\n01,1.5,3,a\n,,NA,\n3,-9,4,b\n", "csv", "t.csv")
+    table = read(b"id,v,n,g\n01,1.5,3,a\n,,NA,\n3,-9,4,b\n", "csv", "t.csv", {})
     said = Schema.from_dict(
         {
             "columns": {

@@ -18,9 +18,9 @@ from glfm_cli.errors import UsageError
 from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
 from glfm_cli.exploration.features import Effect
+from glfm_cli.exploration.findings import Remainder
 from glfm_cli.exploration.lines import convergence_line, remainder_line
 from glfm_cli.exploration.patterns import best_overlap
-from glfm_cli.exploration.result import Remainder
 from glfm_cli.exploration.scales import Profile
 from glfm_cli.exploration.stability import correlations
 from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle

@@ -132,7 +132,13 @@ def test_every_sample_named_in_a_document_exists(document: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "needed_for", ["run", "build", "dev", "extra `arviz`", "extra `docs`", "extra `sklearn`"]
+    "needed_for",
+    [
+        "run",
+        "build",
+        "dev",
+        *(f"extra `{name}`" for name in ("arviz", "docs", "excel", "sklearn", "sql", "stats")),
+    ],
 )
 def test_every_dependency_has_its_reason(needed_for: str) -> None:
     project = PYPROJECT["project"]

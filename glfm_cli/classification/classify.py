@@ -23,7 +23,7 @@ from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
 from glfm_cli.completion import as_schema
-from glfm_cli.completion.new_rows import Unseen, check_unseen
+from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool

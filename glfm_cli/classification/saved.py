@@ -322,7 +322,7 @@ def _feature_in(known: LearntColumn, part: Mapping[str, Array]) -> Feature:
         if not sd > 0:
             raise ValueError(f"column '{column.name}': 'sd' is {sd:g}")
         return Number(link, mean, sd)
-    if n_levels == 2 or column.type is ColumnType.ORDINAL:
+    if n_levels == 2 or column.ordinal:
         cuts = np.asarray(part["cuts"])
         if cuts.shape != (n_levels + 1,) or not np.all(np.diff(cuts) > 0):
             raise ValueError(f"column '{column.name}': 'cuts' does not fit")

@@ -11,7 +11,8 @@ import typer
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console
 from glfm_cli.cli.progress import FitProgress
-from glfm_cli.cli.report import counted, ending
+from glfm_cli.cli.report import ending
+from glfm_cli.errors import counted
 
 if TYPE_CHECKING:
     from glfm_cli.classification import Classification
@@ -146,7 +147,7 @@ def run(
     from glfm_cli.classification import Predictions, classify, classify_rows
     from glfm_cli.cli.classify_files import TaskFiles
     from glfm_cli.cli.outputs import check_outputs
-    from glfm_cli.completion.new_rows import check_unseen
+    from glfm_cli.completion.requests import check_unseen
     from glfm_cli.errors import UsageError
     from glfm_cli.io import check_target, check_writable, write_table
     from glfm_cli.settings import parse_assignments

@@ -14,6 +14,7 @@ from glfm_cli.encoding.notes import column_notes, table_notes
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io import notes_of
 from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
 
 # A split is for `evaluate` alone; completing passes it through like an id.
@@ -54,6 +55,7 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
             encoded.append(_encode_column(source, index))
             notes += column_notes(encoded[-1])
     notes += table_notes(encoded, table.num_rows)
+    notes += notes_of(table)
     ids = tuple(column.name for column in columns if column.role is Role.ID)
     rest = not_completed(table, columns, encoded)
     return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest)
@@ -97,7 +99,7 @@ def _check_modelled(column: Column, file: str | None) -> None:
             column=column.name,
             hint="Set `role: ignore`, or give the column a type.",
         )
-    if column.modelled and column.type is ColumnType.BINOMIAL:
+    if column.modelled and column.binomial:
         raise SchemaError(
             "type binomial is not taken by any model that completes a table",
             file=file,

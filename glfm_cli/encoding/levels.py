@@ -15,7 +15,6 @@ from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source, is_null, is_text_type, text_of
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.dialect import NUMBER
-from glfm_cli.schema import ColumnType
 
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9]\d*))\.0+", re.ASCII)
 _NUMBER = re.compile(NUMBER, re.ASCII)
@@ -168,7 +167,7 @@ def _learn(source: Source, seen: list[str]) -> tuple[str, ...]:
     if source.ordered is not None:
         in_order = [level_key(t) for t in text_of(source.ordered).to_pylist() if t is not None]
         return tuple(dict.fromkeys(text for text in in_order if text in present))
-    if source.column.type is not ColumnType.ORDINAL:
+    if not source.column.ordinal:
         return tuple(sorted(present, key=_natural))
     for text in sorted(present, key=_natural):
         if _NUMBER.fullmatch(text) is None:

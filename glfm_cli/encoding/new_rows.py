@@ -17,6 +17,7 @@ from glfm_cli.encoding.notes import table_notes
 from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io import notes_of
 from glfm_cli.schema import NUMERIC, Column, Role, Schema
 
 
@@ -79,6 +80,7 @@ def encode_rows(
             notes.append(_unseen_note(column, list(unseen)))
             unknown_cells[column.column.name] = sum(unseen.values())
     notes += table_notes(encoded, table.num_rows)
+    notes += notes_of(table)
     ids = tuple(column.name for column in columns if column.role is Role.ID)
     rest = not_completed(table, columns, encoded, unknown_cells)
     return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest)

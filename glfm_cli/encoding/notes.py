@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from glfm_cli.encoding.data import EncodedColumn
-from glfm_cli.schema import ColumnType
 
 MANY_LEVELS = 100
 ONE_COLUMN = "only one column is modelled, so gaps follow its distribution alone"
@@ -26,7 +25,7 @@ def column_notes(encoded: EncodedColumn) -> list[str]:
             shown = f"'{encoded.levels[int(values[0])]}'"
         said.append(f"every observed cell is {shown}, so it tells nothing about other columns")
     zeros = int(np.sum(values == 0.0))
-    if encoded.column.type is ColumnType.POSITIVE and zeros and encoded.column.reflect is None:
+    if encoded.column.positive and zeros and encoded.column.reflect is None:
         cells = "cell is" if zeros == 1 else "cells are"
         said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
     if len(encoded.levels) > MANY_LEVELS:

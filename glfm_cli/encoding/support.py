@@ -11,7 +11,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source
-from glfm_cli.schema import Column, ColumnType, Transform
+from glfm_cli.schema import Column, Transform
 
 MAX_EXACT = 2.0**53  # up to here every integer is a double of its own
 
@@ -104,11 +104,11 @@ def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | No
         f"Set `type: real` for '{column.name}' in the types file, or list the value under "
         "`missing:` if it stands for a gap."
     )
-    if column.type is ColumnType.COUNT:
+    if column.integral:
         bad = seen & ((x < 0) | (x > MAX_EXACT) | (np.floor(x) != x))
         if bad.any():
             raise source.cell_error(bad, "a whole number from 0 to 2^53 (type count)", hint)
-    if column.type is ColumnType.POSITIVE:
+    if column.positive:
         bad = seen & (x < 0)
         if bad.any():
             raise source.cell_error(bad, "a value of 0 or above (type positive)", hint)
@@ -151,9 +151,9 @@ _TRANSFORM_HINTS = {
 
 
 def _by_type(column: Column, *, zero: bool) -> Interval:
-    if column.type is ColumnType.POSITIVE:
+    if column.positive:
         return Interval(lower=0.0, lower_open=not zero)
-    if column.type is ColumnType.COUNT:
+    if column.integral:
         return Interval(0.0, MAX_EXACT)
     return Interval()
 
@@ -170,7 +170,7 @@ def _by_bounds(column: Column, dtype: np.dtype) -> Interval:
 def _by_transform(column: Column) -> Interval:
     if column.transform is Transform.LOG:
         # A zero in a positive column stands for an interval, which has a logarithm.
-        interval = column.type is ColumnType.POSITIVE and column.reflect is None
+        interval = column.positive and column.reflect is None
         domain = Interval(lower=0.0, lower_open=not interval)
     elif column.transform is Transform.LOG1P:
         domain = Interval(lower=-1.0, lower_open=True)
@@ -188,7 +188,7 @@ def _logit_domain(column: Column) -> Interval:
     unit = Interval(0.0, 1.0)
     if column.reflect is not None:
         unit = unit.mirrored(column.reflect)
-    interval = column.type is ColumnType.POSITIVE and column.reflect is None and not lower
+    interval = column.positive and column.reflect is None and not lower
     return Interval(
         unit.lower if lower is None else lower,
         unit.upper if upper is None else upper,

@@ -190,7 +190,7 @@ def _values(
         raise SchemaError("the column with role value needs a type", file=file, column=column.name)
     if column.type in NUMERIC:
         return encode_numbers(source)[0], None, ()
-    if column.type is not ColumnType.BINOMIAL:
+    if not column.binomial:
         x, _, levels = encode_levels(source)
         return x, None, levels
     index = next(i for i, other in enumerate(columns) if other.name == column.trials)

@@ -12,7 +12,6 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.numeric import code_value, stored_dtype
 from glfm_cli.encoding.support import MAX_EXACT, Interval, support
-from glfm_cli.schema import ColumnType
 
 DIGITS = 7  # of a completed real number in text: more would pretend to a precision it has not
 MOST_DIGITS = 25  # of a number with as many decimals as its column: no double has more of use
@@ -28,7 +27,7 @@ def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
     """
     allowed = _allowed(encoded, _DOUBLE)
     style = encoded.style
-    if encoded.column.type is ColumnType.COUNT:
+    if encoded.column.integral:
         limit = int(MAX_EXACT)
         whole = _whole_numbers(encoded, fill, allowed, (-limit, limit))
         return [str(k) if style is None else style.write(Decimal(k)) for k in whole]
@@ -50,7 +49,7 @@ def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.
     dtype = stored_dtype(kind)
     allowed = _allowed(encoded, dtype)
     if pa.types.is_floating(kind):
-        if encoded.column.type is ColumnType.COUNT:
+        if encoded.column.integral:
             limits = (0, int(min(MAX_EXACT, float(np.finfo(dtype).max))))
             fill = np.array(_whole_numbers(encoded, fill, allowed, limits), dtype=np.float64)
         values = allowed.clamp(fill, dtype)

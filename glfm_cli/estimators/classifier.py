@@ -10,12 +10,13 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.classification import Classification, classify, classify_rows
 from glfm_cli.completion import as_schema
-from glfm_cli.completion.new_rows import Unseen
+from glfm_cli.completion.requests import Unseen
 from glfm_cli.errors import UsageError
+from glfm_cli.estimators.checks import not_fitted, table_of_rows
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
-from glfm_cli.io.frames import table_of, table_of_numbers, with_texts
+from glfm_cli.io.frames import with_texts
 from glfm_cli.schema import Column, ColumnType, Role, Schema
 
 TARGET = "y"
@@ -34,7 +35,7 @@ class GlfmClassifier(WithParameters):
         target is not looked at.
     chains, seed, threads, settings
         As for `classify`, with its defaults.
-    unseen : {"error", "missing"}
+    unseen : {"missing", "error"}
         What a level is, in new rows, that the fitted rows did not have.
 
     Attributes
@@ -60,7 +61,7 @@ class GlfmClassifier(WithParameters):
         seed: int = 0,
         threads: int | None = None,
         settings: Mapping[str, object] | None = None,
-        unseen: Unseen = "error",
+        unseen: Unseen = "missing",
     ) -> None:
         self.types = types
         self.chains = chains
@@ -77,7 +78,7 @@ class GlfmClassifier(WithParameters):
         GlfmError
             The labels are all alike, or a column does not fit its type.
         """
-        table = _table(X)
+        table = table_of_rows(X)
         labels = np.asarray(y, dtype=object)
         if labels.shape != (table.num_rows,):
             raise UsageError("y", value=f"shape {labels.shape}", expected=f"({table.num_rows},)")
@@ -108,10 +109,10 @@ class GlfmClassifier(WithParameters):
     def predict_proba(self, X: Any) -> Array:
         """Return (n, R) the probabilities of `classes_`."""
         if not self.__sklearn_is_fitted__():
-            raise UsageError("this GlfmClassifier is not fitted yet", hint="Call `fit` first.")
+            raise not_fitted(self)
         trained = self.classification_.trained
         assert trained is not None
-        found = classify_rows(_table(X), trained, unseen=self.unseen, threads=self.threads)
+        found = classify_rows(table_of_rows(X), trained, unseen=self.unseen, threads=self.threads)
         assert found.predictions is not None
         return found.predictions.p
 
@@ -139,13 +140,6 @@ class GlfmClassifier(WithParameters):
 
     def _schema(self, table: Any) -> Schema:
         return guess_schema(table).schema if self.types is None else as_schema(self.types)
-
-
-def _table(X: Any) -> Any:
-    """Return a matrix of numbers as a table of columns x0, x1, ..., anything else by `table_of`."""
-    if isinstance(X, np.ndarray) and X.ndim == 2 and np.issubdtype(X.dtype, np.number):
-        return table_of_numbers(X)
-    return table_of(X)
 
 
 def _with_target(schema: Schema, table: Any, name: str, n_levels: int) -> Schema:

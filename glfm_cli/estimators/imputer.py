@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,22 +12,22 @@ import numpy as np
 from glfm_cli.completion import (
     Completion,
     Fitted,
-    SamplingOptions,
-    SaveOptions,
     as_schema,
-    check_request,
+    check_estimate,
     complete,
     plan_session,
 )
 from glfm_cli.completion.estimates import Estimate
-from glfm_cli.completion.impute import INTERVAL
-from glfm_cli.completion.new_rows import Unseen
-from glfm_cli.errors import UsageError
+from glfm_cli.completion.requests import INTERVAL, Unseen
+from glfm_cli.encoding import Data
+from glfm_cli.errors import TableError, UsageError
+from glfm_cli.estimators.checks import check_width, not_fitted, seed_of, table_of_rows
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.io.frames import frame_like, is_frame, table_of
-from glfm_cli.schema import Schema
+from glfm_cli.io.frames import is_frame, table_like
+from glfm_cli.options import Sampling, Saving
+from glfm_cli.schema import Column, ColumnType, Role, Schema
 
 Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
@@ -34,8 +35,8 @@ Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 class GlfmImputer(WithParameters):
     """Fills gaps of tables, and of new rows with what the fitted table has taught.
 
-    Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes a pandas `DataFrame` or a
-    `pyarrow.Table` and gives the same back, with the same columns, dtypes and index.
+    Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes tables and frames of
+    pandas, polars, pyarrow and DuckDB, and matrices of NumPy, and gives the same kind back.
 
     Parameters
     ----------
@@ -43,9 +44,11 @@ class GlfmImputer(WithParameters):
         What the columns mean, as for `impute`; guessed from the table if left out.
     model, chains, warmup, draws, thin, seed, threads, settings, estimate
         As for `impute`, with its defaults.
-    unseen : {"error", "missing"}
+    unseen : {"missing", "error"}
         What a level is, in new rows, that the fitted table did not have; as "missing" it tells
         nothing about its row, and stays where it is.
+    random_state : int or numpy.random.RandomState, optional
+        What scikit-learn calls the seed; used where `seed` is left out.
 
     Attributes
     ----------
@@ -76,7 +79,8 @@ class GlfmImputer(WithParameters):
         threads: int | None = None,
         settings: Mapping[str, object] | None = None,
         estimate: Estimate = "auto",
-        unseen: Unseen = "error",
+        unseen: Unseen = "missing",
+        random_state: Any = None,
     ) -> None:
         self.types = types
         self.model = model
@@ -89,18 +93,19 @@ class GlfmImputer(WithParameters):
         self.settings = settings
         self.estimate = estimate
         self.unseen = unseen
+        self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Sample the model of a table; `y` is not used."""
-        check_request(self.estimate, INTERVAL, self.threads, None)
-        table = table_of(X)
-        schema = guess_schema(table).schema if self.types is None else as_schema(self.types)
-        requested = SamplingOptions(
-            self.model, self.chains, self.warmup, self.draws, self.thin, self.seed, self.settings
-        )
-        session = plan_session(table, schema, requested, SaveOptions())
+        check_estimate(self.estimate, INTERVAL)
+        table = table_of_rows(X)
+        schema = self._guessed(table, X) if self.types is None else as_schema(self.types)
+        options = {field.name: getattr(self, field.name, None) for field in fields(Sampling)}
+        options["seed"] = seed_of(self.seed, self.random_state)
+        session = plan_session(table, schema, Sampling(**options), Saving())
         workers = self._workers()
-        run = session.sample(threads=workers)
+        run = session.sample()
+        assert isinstance(session.data, Data)
         seed = session.plan.seed
         self._fitted = Fitted.of_run(schema, session.data, session.problem, run.posterior, seed)
         self.completion_ = complete(
@@ -124,9 +129,12 @@ class GlfmImputer(WithParameters):
             The rows are not like those of the fitted table.
         """
         if not self.__sklearn_is_fitted__():
-            raise UsageError("this GlfmImputer is not fitted yet", hint="Call `fit` first.")
-        table, fitted = table_of(X), self._fitted
+            raise not_fitted(self)
+        table, fitted = table_of_rows(X), self._fitted
+        if isinstance(X, np.ndarray | list):
+            check_width(self, table.num_columns)
         data = fitted.encode(table, unseen=self.unseen)
+        assert isinstance(data, Data)
         workers = self._workers()
         run = fitted.run(data, seed=fitted.seed, threads=workers)
         done = complete(run, data, table, seed=fitted.seed, estimate=self.estimate, threads=workers)
@@ -139,7 +147,7 @@ class GlfmImputer(WithParameters):
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the names of the columns, which stay as they are."""
         if not self.__sklearn_is_fitted__():
-            raise UsageError("this GlfmImputer is not fitted yet", hint="Call `fit` first.")
+            raise not_fitted(self)
         return self.feature_names_in_.copy()
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -168,8 +176,23 @@ class GlfmImputer(WithParameters):
 
     def _given_back(self, completion: Completion, X: Any) -> Any:
         """Return a completed table as what it was given as."""
-        table = completion.table
-        if is_frame(X):
-            filled = {p.encoded.column.name for p in completion.columns if p.estimate.size}
-            return frame_like(table, X, filled)
-        return table.to_pandas() if getattr(self, "_as_pandas", False) else table
+        if getattr(self, "_as_pandas", False) and not is_frame(X):
+            return completion.table.to_pandas()
+        filled = {p.encoded.column.name for p in completion.columns if p.estimate.size}
+        return table_like(completion.table, X, filled)
+
+    def _guessed(self, table: Any, X: Any) -> Schema:
+        """Return a guess of the types; of a matrix, whose columns all count, none is left out."""
+        if not isinstance(X, np.ndarray | list):
+            return guess_schema(table).schema
+        try:
+            schema = guess_schema(table).schema
+        except TableError:  # no column varies
+            schema = Schema(tuple(Column(n, role=Role.IGNORE) for n in table.column_names))
+        columns = tuple(
+            column
+            if column.modelled or table[column.name].null_count == table.num_rows
+            else Column(column.name, type=ColumnType.REAL)
+            for column in schema.columns
+        )
+        return replace(schema, columns=columns)

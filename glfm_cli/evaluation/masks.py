@@ -25,7 +25,6 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
-from glfm_cli.schema import ColumnType
 
 # The most exposed cell is exp(3) = 20 times as likely to go first as the least exposed one.
 STRENGTH = 3.0
@@ -54,7 +53,7 @@ class Cells(NamedTuple):
             np.column_stack([e.x for e in data.columns]),
             np.column_stack([e.requested for e in data.columns]),
             np.column_stack([e.observed & e.column.completed for e in data.columns]),
-            np.array([e.column.type is ColumnType.CATEGORICAL for e in data.columns]),
+            np.array([e.column.nominal for e in data.columns]),
         )
 
 
@@ -136,7 +135,7 @@ def _telling(data: Data) -> Array:
     """Return which cells (N, D) can calibrate their column: for a positive one, those above 0."""
     return np.column_stack(
         [
-            e.x > 0 if e.column.type is ColumnType.POSITIVE else e.observed
+            e.x > 0 if e.column.positive else e.observed
             for e in data.columns
         ]
     )  # fmt: skip

@@ -21,7 +21,7 @@ import glfm_cli.evaluation.scores as scores
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.evaluation.task import AT, ENDS, GRID_START, LEVELS, Prediction
-from glfm_cli.schema import NUMERIC, ColumnType
+from glfm_cli.schema import NUMERIC
 
 OVER_COLUMNS = (
     "error",
@@ -113,8 +113,8 @@ def _score_column(
 ) -> _Scored:
     """Return the scores of one column; those over its range are left out when it has none."""
     values: dict[str, float] = {}
-    kind, tally = encoded.column.type, None
-    if kind is ColumnType.CATEGORICAL:
+    column, tally = encoded.column, None
+    if column.nominal:
         values["error"] = scores.share_wrong(x, prediction.estimate)
     else:
         values["mae"] = scores.mean_absolute_error(x, prediction.estimate)
@@ -122,7 +122,7 @@ def _score_column(
             values["nmae"] = values["mae"] / span
             values["error"] = (
                 scores.normalized_rmse(x, prediction.estimate, span)
-                if kind in NUMERIC
+                if column.type in NUMERIC
                 else scores.rank_displacement(x, prediction.estimate, len(encoded.levels))
             )
     if prediction.log_score is not None:
@@ -137,7 +137,7 @@ def _score_column(
         p = prediction.probabilities
         tally = scores.reliability(x, p)
         values["calibration"] = scores.calibration_error(tally)
-        if kind is ColumnType.CATEGORICAL:
+        if column.nominal:
             values["brier"] = float(np.mean(scores.brier_score(x, p)))
         else:
             values["rps"] = float(np.mean(scores.ranked_probability_score(x, p)))

@@ -55,6 +55,12 @@ def word_codes(column: Profile, among: frozenset[str]) -> NDArray[np.bool_]:
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
 
 
+def declared(column: Profile) -> NDArray[np.bool_]:
+    """Return which distinct texts of a column are missing values by the word of its file."""
+    found = pc.is_in(column.texts, value_set=pa.array(column.declared.missing, pa.string()))
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+
+
 def gap_words(column: Profile) -> NDArray[np.bool_]:
     """Return which distinct texts stand for a gap in any column."""
     if column.kind is not Kind.TEXT:

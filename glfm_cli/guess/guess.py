@@ -14,6 +14,7 @@ from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
 from glfm_cli.guess.profile import profile
 from glfm_cli.guess.verdict import Verdict
+from glfm_cli.io.declared import declared
 from glfm_cli.io.dialect import dialect_of
 from glfm_cli.schema import MissingCode, Role, Schema
 from glfm_cli.schema.text import entry, flow, scalar
@@ -93,7 +94,10 @@ def guess_schema(table: pa.Table) -> Guess:
     if not names or not table.num_rows:
         raise TableError("the table has no rows", expected="at least one row of data")
     dialect = dialect_of(table)
-    columns = [profile(name, table.column(name)) for name in names]
+    columns = [
+        replace(profile(field.name, table.column(i)), declared=declared(field))
+        for i, field in enumerate(table.schema)
+    ]
     columns = recognise(columns, None if dialect is None else dialect.delimiter)
     verdicts = [judge(column) for column in columns]
     if not any(verdict.column.modelled for verdict in verdicts):

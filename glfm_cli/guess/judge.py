@@ -56,7 +56,9 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value")
     words = codes.gap_words(column)
     gaps = _Gaps().blank(column).add(column, words, "taken for missing")
-    rest = column.keep(~words)
+    said = codes.declared(column) & ~words
+    gaps = gaps.add(column, said, "missing, as the file says")
+    rest = column.keep(~(words | said))
     if rest.n_distinct == 0:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:
@@ -72,7 +74,7 @@ def judge(column: Profile) -> Verdict:
         )
     else:
         verdict = judge_numbers(rest) if is_numeric else judge_words(rest)
-    guessed = verdict.column
+    guessed = replace(verdict.column, label=column.declared.label)
     if not guessed.modelled:
         return verdict
     reason, written = verdict.reason, rest.written

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from glfm_cli.io.declared import NOTHING_DECLARED, Declared
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
 
@@ -64,6 +65,8 @@ class Profile:
         How the numbers are written.
     mixture : str, optional
         Why the numbers cannot be read, though they are some.
+    declared : Declared
+        What the file says of the column.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Profile:
     raw_counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     written: Numerals = PLAIN
     mixture: str | None = None
+    declared: Declared = NOTHING_DECLARED
 
     @property
     def n_distinct(self) -> int:

@@ -146,9 +146,7 @@ def run_in_processes(
                 answers.put((i, error))
                 return
 
-    threads = [
-        threading.Thread(target=keep_busy, args=(worker,), daemon=True) for worker in crew
-    ]
+    threads = [threading.Thread(target=keep_busy, args=(worker,), daemon=True) for worker in crew]
     try:
         for thread in threads:
             thread.start()

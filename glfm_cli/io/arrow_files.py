@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import glob
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
+from pyarrow.dataset import dataset
 
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.formats import ARROW_FILE, PARQUET
+from glfm_cli.io.location import Location
 
 _WHAT = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
-def read_arrow(data: bytes, layout: str, file: str) -> pa.Table:
+def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
     """Return the table in the bytes of a Parquet file, or of an Arrow IPC file or stream."""
     if not data:
         raise TableError("is empty", file=file, expected=f"{_WHAT[layout]} data")
@@ -39,6 +43,28 @@ def read_arrow(data: bytes, layout: str, file: str) -> pa.Table:
     return table
 
 
+def read_many(place: Location, file: str) -> pa.Table:
+    """Return the rows of all Parquet files in a folder or under a pattern, in order of their names.
+
+    Folders named `year=2024` become a column `year`.
+    """
+    found = place.path if Path(place.path).is_dir() else sorted(glob.glob(place.path))
+    if not found:
+        raise TableError("cannot be read: no file has such a name", file=file)
+    try:
+        table = dataset(found, format="parquet", partitioning="hive").to_table()
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(
+            f"cannot be read as a set of Parquet files ({' '.join(str(error).split())[:120]})",
+            file=file,
+            hint="A folder or pattern must hold Parquet files with the same columns.",
+        ) from None
+    check_names(table.column_names, file)
+    if table.num_rows == 0:
+        raise TableError("no Parquet file there has a row", file=file)
+    return table
+
+
 def _read_parquet(data: bytes) -> pa.Table:
     # A file, not a data set: nothing is read out of the names of its folders.
     return pq.ParquetFile(pa.BufferReader(data)).read()
@@ -52,7 +78,7 @@ def _read_ipc(data: bytes) -> pa.Table:
     return table
 
 
-def write_arrow(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
+def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file, as Parquet or as an Arrow IPC file."""
     with _refusals(layout, shown):
         if layout == "parquet":
@@ -63,7 +89,7 @@ def write_arrow(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None
             writer.write_table(table)
 
 
-def write_arrow_parts(parts: Iterator[pa.Table], file: IO[Any], layout: str, shown: str) -> None:
+def write_parts(parts: Iterator[pa.Table], file: IO[Any], layout: str, shown: str) -> None:
     """Write tables of one schema below each other; in Parquet each begins a row group."""
     first = next(parts)
     with _refusals(layout, shown):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +16,13 @@ from glfm_cli.io.csv_split import (
     Cells,
     byte_at,
     data_row_at,
-    fields_per_row,
     line_end,
     split_cells,
 )
+from glfm_cli.io.csv_text import encoding_of, find_header, sniff_delimiter
 from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
 from glfm_cli.io.formats import check_is_text
 
-DELIMITERS = ",\t;|"
-SNIFFED_BYTES = 1 << 18
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
 
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
@@ -36,7 +35,7 @@ _BYTE_ORDER_MARKS = (
 )
 
 
-def read_csv(raw: bytes, layout: str, file: str) -> pa.Table:
+def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
     """Return a CSV file as a table of text columns that carries its dialect.
 
     Parameters
@@ -47,11 +46,17 @@ def read_csv(raw: bytes, layout: str, file: str) -> pa.Table:
         The delimiter of `tsv` is the tab; otherwise it is told from the rows.
     file : str
         How messages call it.
+    options : mapping
+        None.
     """
     data, encoding, bom = _decode(raw, file)
     if not data.strip():
         raise TableError("is empty", file=file, expected="a header line and at least one row")
-    delimiter = "\t" if layout == "tsv" else sniff_delimiter(data)
+    skipped, delimiter = find_header(data)
+    preamble, data = data[:skipped].decode(), data[skipped:]
+    if layout == "tsv":
+        delimiter = "\t"
+    delimiter = delimiter or sniff_delimiter(data)
     cells = split_cells(data, delimiter, file)
     n_columns = int(np.argmax(cells.last_in_row)) + 1
     names = [_text(data, cells, i) for i in range(n_columns)]
@@ -80,6 +85,7 @@ def read_csv(raw: bytes, layout: str, file: str) -> pa.Table:
         tail=tail,
         header=_quoting(pa.array(names, pa.string()), header_quoted, delimiter),
         new_columns=Quoting("all") if every else Quoting(),
+        preamble=preamble,
         columns={name: q for name, q in zip(names, quotings, strict=True) if q != Quoting()},
     )
     return with_dialect(pa.table(arrays, names=names), dialect)
@@ -89,12 +95,14 @@ def check_names(names: list[str], file: str) -> None:
     """Raise TableError when a column has no name, or two have the same."""
     seen: dict[str, int] = {}
     for position, name in enumerate(names, start=1):
-        if not name.strip():
+        # R and pandas leave the first name, that of the row names, empty.
+        row_names = position == 1 < len(names) and not name
+        if not name.strip() and not row_names:
             raise TableError(
                 f"column {position} of {len(names)} has no name",
                 file=file,
-                hint="Give it a name in the header, or write the file without row names "
-                "(pandas: index=False; R: row.names=FALSE).",
+                hint="Give it a name in the header; only the first, that of row names, can do "
+                "without.",
             )
         if name in seen:
             raise TableError(
@@ -104,27 +112,6 @@ def check_names(names: list[str], file: str) -> None:
                 hint="Rename one of them in the header.",
             )
         seen[name] = position
-
-
-def sniff_delimiter(data: bytes) -> str:
-    """Return the delimiter that cuts the rows most evenly; the comma for a single column.
-
-    Judged on whole rows of the first 256 kB. The share of rows with as many cells as the header
-    decides, then the number of cells, then the order comma, tab, semicolon, bar.
-    """
-    sample = data
-    if len(data) > SNIFFED_BYTES:
-        cut = data.rfind(bytes([line_end(data)]), 0, SNIFFED_BYTES) + 1
-        sample = data[: cut or SNIFFED_BYTES]
-    sample = sample.rstrip(b"\r\n") + bytes([line_end(data)])
-    best, best_score = ",", (0.0, 1)
-    for delimiter in DELIMITERS:
-        counts = fields_per_row(sample, delimiter)
-        if counts.size and counts[0] > 1:
-            score = (float(np.mean(counts == counts[0])), int(counts[0]))
-            if score > best_score:
-                best, best_score = delimiter, score
-    return best
 
 
 def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
@@ -145,8 +132,13 @@ def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
             _check_text(data, file, skipped=len(mark))
             return data, encoding, True
     check_is_text(raw, file)
-    _check_text(raw, file, skipped=0)
-    return raw, "utf-8", False
+    encoding = encoding_of(raw)
+    if encoding == "utf-8":
+        _check_text(raw, file, skipped=0)
+        return raw, encoding, False
+    data = raw.decode(encoding).encode()
+    _check_text(data, file, skipped=0)
+    return data, encoding, False
 
 
 def _check_text(data: bytes, file: str, *, skipped: int) -> None:

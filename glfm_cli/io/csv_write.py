@@ -33,6 +33,8 @@ def csv_blocks(
     if first:
         if dialect.bom:
             yield _MARKS[dialect.encoding]
+        if dialect.preamble:
+            yield _encode(dialect.preamble.encode(), dialect)
         names = pa.array(table.column_names, pa.string())
         header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
         yield _encode((dialect.delimiter.join(header) + dialect.newline).encode(), dialect)
@@ -116,4 +118,13 @@ def _tail(table: pa.Table, dialect: Dialect) -> str:
 
 
 def _encode(data: bytes, dialect: Dialect) -> bytes:
-    return data if dialect.encoding == "utf-8" else data.decode().encode(dialect.encoding)
+    if dialect.encoding == "utf-8":
+        return data
+    text = data.decode()
+    try:
+        return text.encode(dialect.encoding)
+    except UnicodeEncodeError as error:
+        raise OutputError(
+            f"the encoding of the table, {dialect.encoding}, has no letter '{text[error.start]}'",
+            hint="Write to a .parquet file, or convert the table to UTF-8 first.",
+        ) from None

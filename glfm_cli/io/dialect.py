@@ -24,6 +24,12 @@ METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
 
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_ENCODINGS = {
+    "cp1252": "Windows-1252",
+    "latin-1": "Latin-1",
+    "utf-16-le": "UTF-16",
+    "utf-16-be": "UTF-16",
+}
 MAX_EXCEPTIONS = 256  # a column that breaks every rule more often is written by its best rule
 
 
@@ -48,6 +54,7 @@ class Dialect:
     header: Quoting = field(default_factory=Quoting)
     new_columns: Quoting = field(default_factory=Quoting)  # those added after reading
     columns: Mapping[str, Quoting] = field(default_factory=dict)
+    preamble: str = ""  # above the header
 
 
 def rule_mask(rule: str, text: pa.Array, delimiter: str) -> pa.Array:
@@ -86,6 +93,22 @@ def dialect_of(table: pa.Table) -> Dialect | None:
 
 def _quoting(values: Mapping[str, Any]) -> Quoting:
     return Quoting(values["rule"], tuple(values["exceptions"]))
+
+
+def notes_of(table: pa.Table) -> tuple[str, ...]:
+    """Return what a user should know of how a text file was read, one line each."""
+    dialect = dialect_of(table)
+    if dialect is None:
+        return ()
+    said = []
+    name = _ENCODINGS.get(dialect.encoding)
+    if name is not None and not dialect.bom:
+        said.append(f"the file is not UTF-8: it was read as {name}, and is written so")
+    lines = len(dialect.preamble.splitlines())
+    if lines and not dialect.preamble.lower().lstrip('"').startswith("sep="):
+        above = "the line" if lines == 1 else f"the {lines} lines"
+        said.append(f"{above} above the header stand for no rows, and are written back")
+    return tuple(said)
 
 
 def with_dialect(table: pa.Table, dialect: Dialect) -> pa.Table:

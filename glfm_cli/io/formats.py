@@ -1,40 +1,81 @@
-"""Which format a file has: by its suffix, by the user's word, or by its first bytes."""
+"""The formats of tables, and which one a file has: by its suffix, the user's word, or its bytes."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
+from types import ModuleType
 
 from glfm_cli.errors import TableError, UsageError
-from glfm_cli.io.files import STANDARD, PathLike
+from glfm_cli.io.location import Location
+from glfm_cli.io.packed import GZIP, PACKINGS, ZIP, ZSTD, packing_of
 
-SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".txt": "txt",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
-TEXT_FORMATS = ("csv", "tsv", "txt")
-FORMATS = ("csv", "tsv", "parquet", "arrow")
-
-GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 ARROW_FILE = b"ARROW1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
+SQLITE = b"SQLite format 3\x00"
+SPSS, SPSS_PACKED = b"$FL2", b"$FL3"
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """One format of files.
+
+    suffixes : of its files
+    module : in `glfm_cli.io`, imported when first needed; it has `read(data, layout, file,
+        options)`, and `write(table, file, layout, shown)` if it can write
+    text : whether a file is text, which may be packed, and which standard output may take
+    is_database : whether a file holds several tables, and is read in place by
+        `read_database(path, layout, file, options)`
+    options : what may stand behind a `?`, by name
+    """
+
+    suffixes: tuple[str, ...]
+    module: str
+    text: bool = False
+    is_database: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+
+    def load(self) -> ModuleType:
+        """Return the module that reads and writes the format."""
+        return importlib.import_module(f"glfm_cli.io.{self.module}")
+
+
+_SHEET = (("sheet", "NAME or number"), ("header", "the row of the names"))
+_TABLE = (("table", "NAME"), ("query", "SELECT ..."))
+
+FORMATS = {
+    "csv": FileFormat((".csv",), "csv_read", text=True),
+    "tsv": FileFormat((".tsv",), "csv_read", text=True),
+    "txt": FileFormat((".txt",), "csv_read", text=True),
+    "jsonl": FileFormat((".jsonl", ".ndjson"), "json_lines", text=True),
+    "parquet": FileFormat((".parquet", ".pq"), "arrow_files"),
+    "arrow": FileFormat((".arrow", ".feather", ".ipc"), "arrow_files"),
+    "xlsx": FileFormat((".xlsx", ".xlsm"), "excel", options=_SHEET),
+    "xls": FileFormat((".xls", ".xlsb"), "excel", options=_SHEET),
+    "ods": FileFormat((".ods",), "excel", options=_SHEET),
+    "sav": FileFormat((".sav", ".zsav"), "statistics"),
+    "dta": FileFormat((".dta",), "statistics"),
+    "sas": FileFormat((".sas7bdat", ".xpt"), "statistics"),
+    "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), "sql", is_database=True, options=_TABLE),
+    "duckdb": FileFormat((".duckdb", ".ddb"), "sql", is_database=True, options=_TABLE),
+}
+SUFFIXES = {suffix: name for name, one in FORMATS.items() for suffix in one.suffixes}
+CSV_LAYOUTS = ("csv", "tsv", "txt")  # of which every cell is kept as text
 
 # What people hand over by mistake: first bytes, what it is, what to do.
 _FOREIGN = (
-    (b"PK\x03\x04", "an Excel workbook or a zip archive", "Save the sheet as CSV, or unpack it."),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "Save the sheet as CSV."),
+    (ZIP, "an Excel workbook or a zip archive", "Rename it so that it ends in .xlsx or .zip."),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook", "Rename it so that it ends in .xls."),
     (b"%PDF", "a PDF document", "Export the table as CSV."),
-    (b"BZh", "bzip2 data", "Unpack it first; only gzip is read directly."),
-    (b"\xfd7zXZ\x00", "xz data", "Unpack it first; only gzip is read directly."),
-    (b"\x28\xb5\x2f\xfd", "Zstandard data", "Unpack it first; only gzip is read directly."),
-    (b"SQLite format 3\x00", "an SQLite database", "Export the table as CSV or Parquet."),
+    (b"BZh", "bzip2 data", "Unpack it first; gzip, Zstandard and zip are read directly."),
+    (b"\xfd7zXZ\x00", "xz data", "Unpack it first; gzip, Zstandard and zip are read directly."),
+    (ZSTD, "Zstandard data", "Rename the file so that it ends in .zst."),
+    (SQLITE, "an SQLite database", "Read it as `sqlite:FILE?table=NAME`."),
+    (SPSS, "an SPSS file", "Rename the file to .sav."),
+    (SPSS_PACKED, "an SPSS file", "Rename the file to .zsav."),
+    (b"<stata_dta>", "a Stata file", "Rename the file to .dta."),
     (b"\x89HDF\r\n", "an HDF5 file", "Export the table as CSV or Parquet."),
     (PARQUET, "Parquet data", "Rename the file to .parquet, or state the format."),
     (ARROW_FILE, "Arrow data", "Rename the file to .arrow, or state the format."),
@@ -45,41 +86,51 @@ _FOREIGN = (
 
 @dataclass(frozen=True)
 class Format:
-    """A layout (`csv`, `tsv`, `txt`, `parquet`, `arrow`) and whether gzip is around it."""
+    """A layout, one of `FORMATS`, and what is packed around it, if anything."""
 
     layout: str
-    gzip: bool = False
+    packing: str | None = None
+
+    @property
+    def file_format(self) -> FileFormat:
+        """Return what is known of the layout."""
+        return FORMATS[self.layout]
 
 
-def format_of_path(path: PathLike, stated: str | None) -> Format:
-    """Return a file's format from its suffix; `stated` wins over the suffix, but for `.gz`."""
+def format_of_location(place: Location, stated: str | None) -> Format:
+    """Return a file's format: the one stated, that of the scheme in front, or of the suffix."""
     if stated is not None and stated not in FORMATS:
         raise UsageError(
             "unknown table format", value=f"'{stated}'", expected=f"one of {', '.join(FORMATS)}"
         )
-    stem, suffix = os.path.splitext(os.fspath(path))
-    zipped = suffix.lower() == ".gz"
-    if zipped:
+    stem, suffix = os.path.splitext(place.path)
+    packing = PACKINGS.get(suffix.lower())
+    if packing is not None:
         suffix = os.path.splitext(stem)[1]
-    layout = stated or SUFFIXES.get(suffix.lower())
-    if layout is None or (zipped and layout not in TEXT_FORMATS):
+        if packing == "zip" and suffix.lower() not in SUFFIXES:
+            suffix = ".csv"  # `table.zip`
+    layout = stated or place.scheme or SUFFIXES.get(suffix.lower())
+    if layout is None or (packing is not None and not FORMATS[layout].text):
         raise UsageError(
             "the name does not tell the table's format",
-            file=str(path),
-            expected=f"a name ending in {', '.join(SUFFIXES)}, or .csv.gz, .tsv.gz, .txt.gz",
-            hint="Save the sheet as CSV." if suffix.lower() in (".xls", ".xlsx", ".ods") else None,
+            file=place.path,
+            expected=f"a name ending in {', '.join(SUFFIXES)}, or of text also in "
+            f"{', '.join(PACKINGS)}",
         )
-    return Format(layout, zipped)
+    found = Format(layout, packing)
+    place.check_options(dict(found.file_format.options))
+    return found
 
 
-def format_of_input(source: PathLike, stated: str | None, data: bytes) -> Format:
+def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
     """Return the format of what was read; standard input is told by its first bytes."""
-    if os.fspath(source) != STANDARD:
-        return format_of_path(source, stated)
+    if not place.is_standard:
+        return format_of_location(place, stated)
+    packing = packing_of(data)
     if stated is not None:
-        return Format(format_of_path(source, stated).layout, data.startswith(GZIP))
-    if data.startswith(GZIP):
-        return Format("csv", gzip=True)
+        return Format(format_of_location(place, stated).layout, packing)
+    if packing is not None:
+        return Format("csv", packing)
     if data.startswith(PARQUET):
         return Format("parquet")
     if data.startswith((ARROW_FILE, ARROW_STREAM)):

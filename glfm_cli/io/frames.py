@@ -1,10 +1,12 @@
-"""Data frames of pandas to Arrow tables and back, dtypes and index kept; pandas is not imported."""
+"""Data of other libraries to Arrow tables and back, of the same kind; none of them is imported."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from glfm_cli.errors import TableError, UsageError
@@ -17,22 +19,31 @@ def is_frame(data: Any) -> bool:
 
 
 def table_of(data: Any) -> pa.Table:
-    """Return a table or data frame as a `pyarrow.Table`; missing values become null.
+    """Return data of any kind as a `pyarrow.Table`; missing values become null.
+
+    Tables and frames of pyarrow, pandas, polars, DuckDB and whatever else has
+    `__arrow_c_stream__`; a matrix of NumPy, or a list of rows, with columns x0, x1, ...
 
     Raises
     ------
     UsageError
-        It is neither.
+        It is none of them.
     TableError
         A column of a data frame mixes types.
     """
     if isinstance(data, pa.Table):
         return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if not is_frame(data) and hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    if isinstance(data, np.ndarray | list):
+        return _table_of_matrix(np.asarray(data))
     if not is_frame(data):
         raise UsageError(
             "the data",
             value=f"a {type(data).__module__}.{type(data).__name__}",
-            expected="a pandas.DataFrame or a pyarrow.Table",
+            expected="a table of pyarrow, pandas, polars or DuckDB, or a NumPy matrix",
             hint="A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
         )
     columns = []
@@ -51,6 +62,58 @@ def table_of(data: Any) -> pa.Table:
 def _chunks(series: Any) -> list[pa.Array]:
     array = pa.Array.from_pandas(series)
     return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+
+
+def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
+    if matrix.ndim != 2 or not matrix.shape[1]:
+        raise UsageError(
+            "the data",
+            value=f"an array of shape {matrix.shape}",
+            expected="a 2D array, rows by columns",
+            hint="Reshape your data: a single column by `data.reshape(-1, 1)`.",
+        )
+    if np.issubdtype(matrix.dtype, np.number) or np.issubdtype(matrix.dtype, np.bool_):
+        return table_of_numbers(matrix)
+    columns = []
+    for j, column in enumerate(matrix.T):
+        cells = [None if x is None or x != x else x for x in column.tolist()]
+        try:
+            columns.append(pa.array(cells))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise TableError("the column holds values of several types", column=f"x{j}") from None
+    return pa.table(columns, names=[f"x{j}" for j in range(len(columns))])
+
+
+def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
+    """Return a completed table as what the data were given as.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        With the columns of `table_of(given)`.
+    given : object
+        What was given.
+    changed : collection of str
+        The columns that were completed.
+    """
+    if is_frame(given):
+        return frame_like(table, given, changed)
+    if isinstance(given, np.ndarray | list):
+        kind = np.asarray(given).dtype
+        numbers = np.issubdtype(kind, np.number) or np.issubdtype(kind, np.bool_)
+        columns = [column.to_numpy() for column in table.columns]
+        if numbers:
+            return np.column_stack(columns).astype(
+                kind if np.issubdtype(kind, np.floating) else np.float64
+            )
+        return np.array([column.to_pylist() for column in table.columns], dtype=object).T
+    top = type(given).__module__.partition(".")[0]
+    if top == "polars":
+        frame = type(given)(table)
+        return frame.cast(dict(given.schema)) if hasattr(given, "schema") else frame
+    if top in ("duckdb", "_duckdb"):
+        return sys.modules["duckdb"].from_arrow(table)
+    return table
 
 
 def table_of_numbers(matrix: Any) -> pa.Table:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import IO
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glfm_cli.errors import TableError
-from glfm_cli.io.arrow_files import read_arrow, write_arrow, write_arrow_parts
-from glfm_cli.io.csv_read import read_csv
+from glfm_cli.errors import OutputError
+from glfm_cli.io import arrow_files
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
     METADATA_KEY,
@@ -35,13 +32,9 @@ from glfm_cli.io.files import (
     read_bytes,
     write_stdout,
 )
-from glfm_cli.io.formats import (
-    GZIP,
-    TEXT_FORMATS,
-    Format,
-    format_of_input,
-    format_of_path,
-)
+from glfm_cli.io.formats import CSV_LAYOUTS, Format, format_of_input, format_of_location
+from glfm_cli.io.location import Location, locate
+from glfm_cli.io.packed import unpack, write_packed
 
 
 def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
@@ -50,16 +43,17 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     Parameters
     ----------
     source : path or "-"
-        A CSV, TSV, Parquet or Arrow file, by its suffix; the text formats also with `.gz`.
+        A file of one of `formats.FORMATS`, by its suffix; text also packed (`.gz`, `.zst`, `.zip`).
+        A folder or pattern of Parquet files; a table of a database, as `duckdb:FILE?table=NAME`.
         `-` is standard input, whose format is told by its first bytes.
-    format : "csv", "tsv", "parquet" or "arrow", optional
-        Instead of what the suffix says.
+    format : str, optional
+        A name in `formats.FORMATS`, instead of what the suffix says.
 
     Returns
     -------
     pyarrow.Table
         Of CSV and TSV every column is text, exactly as in the file, and the table remembers how
-        the file was written. Parquet and Arrow keep types and metadata.
+        the file was written. The others keep types and metadata.
 
     Raises
     ------
@@ -68,16 +62,19 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     UsageError
         The format is not known.
     """
-    file = file_label(source)
-    if os.fspath(source) != STANDARD:
-        format_of_path(source, format)  # an unknown suffix is said before anything is read
-    data = read_bytes(source)
-    found = format_of_input(source, format, data)
-    if found.gzip:
-        data = _unpack(data, file)
-    if found.layout in TEXT_FORMATS:
-        return read_csv(data, found.layout, file)
-    return read_arrow(data, found.layout, file)
+    file, place = file_label(source), locate(source)
+    of_parquet = format == "parquet" or Path(place.path).suffix in ("", ".parquet", ".pq")
+    if place.is_many and of_parquet and place.scheme is None:
+        return arrow_files.read_many(place, file)
+    if not place.is_standard:
+        found = format_of_location(place, format)  # said before anything is read
+        if found.file_format.is_database:
+            return found.file_format.load().read_database(place, found.layout, file)
+    data = read_bytes(place.path)
+    found = format_of_input(place, format, data)
+    if found.packing is not None:
+        data = unpack(data, found.packing, file)
+    return found.file_format.load().read(data, found.layout, file, place.options)
 
 
 def write_table(
@@ -96,7 +93,7 @@ def write_table(
     target : path or "-"
         The suffix gives the format; `-` is standard output, CSV unless `format` says otherwise.
         An existing file is replaced only when the new one is complete.
-    format : "csv", "tsv", "parquet" or "arrow", optional
+    format : str, optional
         Instead of what the suffix says.
     like : pyarrow.Table, optional
         A table read from CSV, whose way of writing (delimiter, quotes, line ends) is followed;
@@ -116,7 +113,7 @@ def write_table(
         write_stdout(blocks)
         return
     with atomic_write(target) as file:
-        _write_blocks(blocks, file, zipped=kind.gzip)
+        write_packed(blocks, file, kind.packing, _inner_name(target))
 
 
 def write_parts(
@@ -139,17 +136,20 @@ def write_parts(
         write_stdout(blocks)
         return
     with atomic_write(target) as file:
-        if kind.layout in TEXT_FORMATS:
-            _write_blocks(blocks, file, zipped=kind.gzip)
-        else:
+        if kind.layout in ("parquet", "arrow"):
             typed = (_typed(part) for part in parts)
-            write_arrow_parts(typed, file, kind.layout, file_label(target))
+            arrow_files.write_parts(typed, file, kind.layout, file_label(target))
+        else:
+            write_packed(blocks, file, kind.packing, _inner_name(target))
 
 
 def _part_blocks(
     parts: Iterator[pa.Table], target: PathLike, kind: Format, like: pa.Table | None
 ) -> Iterator[bytes]:
-    """Yield the bytes of a text file whose rows come in parts."""
+    """Yield the bytes of a file whose rows come in parts."""
+    if kind.layout not in CSV_LAYOUTS:
+        yield from _blocks(pa.concat_tables(parts), target, kind, like=None, follows=False)
+        return
     part, first = next(parts), True
     dialect = dialect_of(like if like is not None else part)
     dialect = _dialect_for(kind.layout, dialect, os.fspath(target) == STANDARD)
@@ -168,7 +168,7 @@ def check_target(target: PathLike, table: pa.Table, *, format: str | None = None
         Where the table shall be written.
     table : pyarrow.Table
         One with the columns that will be written, and at least one row.
-    format : "csv", "tsv", "parquet" or "arrow", optional
+    format : str, optional
         As in `write_table`.
     """
     kind = _format_of_target(target, format)
@@ -181,48 +181,39 @@ def check_target(target: PathLike, table: pa.Table, *, format: str | None = None
 def _format_of_target(target: PathLike, stated: str | None) -> Format:
     """Return the format to write; CSV for standard output and other devices unless stated."""
     if os.fspath(target) == STANDARD or (stated is None and is_device(target)):
-        return Format("csv" if stated is None else format_of_path("-", stated).layout)
-    return format_of_path(target, stated)
+        standard = Location(STANDARD)
+        return Format("csv" if stated is None else format_of_location(standard, stated).layout)
+    found = format_of_location(Location(os.fspath(target)), stated)
+    if not hasattr(found.file_format.load(), "write") and found.layout not in CSV_LAYOUTS:
+        raise OutputError(
+            f"files of format {found.layout} can be read, but not written",
+            file=str(target),
+            hint="Write to a .xlsx, .csv or .parquet file.",
+        )
+    return found
 
 
 def _blocks(
     table: pa.Table, target: PathLike, kind: Format, *, like: pa.Table | None, follows: bool
 ) -> Iterator[bytes]:
     """Return the bytes of a table in a format, block by block."""
-    if kind.layout not in TEXT_FORMATS:
-        return _arrow_blocks(_typed(table), kind.layout, file_label(target))
+    if kind.layout not in CSV_LAYOUTS:
+        return _whole(_typed(table), kind, file_label(target))
     dialect = dialect_of(like if like is not None else table)
     follows &= os.fspath(target) == STANDARD
     return csv_blocks(table, _dialect_for(kind.layout, dialect, follows))
 
 
-def _unpack(data: bytes, file: str) -> bytes:
-    if not data.startswith(GZIP):
-        raise TableError("is not gzip data, though its name ends in .gz", file=file)
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error):
-        raise TableError(
-            "is damaged or cut off: its gzip data cannot be unpacked whole",
-            file=file,
-            hint="Copy or export it again.",
-        ) from None
-
-
-def _write_blocks(blocks: Iterator[bytes], file: IO[bytes], *, zipped: bool) -> None:
-    if not zipped:
-        file.writelines(blocks)
-        return
-    # Neither name nor time inside: the same table gives the same bytes.
-    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-        for block in blocks:
-            packed.write(block)
-
-
-def _arrow_blocks(table: pa.Table, layout: str, shown: str) -> Iterator[bytes]:
+def _whole(table: pa.Table, kind: Format, shown: str) -> Iterator[bytes]:
     buffer = io.BytesIO()
-    write_arrow(table, buffer, layout, shown)
+    kind.file_format.load().write(table, buffer, kind.layout, shown)
     yield buffer.getvalue()
+
+
+def _inner_name(target: PathLike) -> str:
+    """Return what a packed file is called inside an archive."""
+    stem = Path(target).stem
+    return stem if Path(stem).suffix else f"{stem}.csv"
 
 
 def _dialect_for(layout: str, known: Dialect | None, follows: bool) -> Dialect:
@@ -231,7 +222,8 @@ def _dialect_for(layout: str, known: Dialect | None, follows: bool) -> Dialect:
         return Dialect(layout=layout, delimiter="\t" if layout == "tsv" else ",")
     if follows or layout in (known.layout, "txt"):
         return known
-    return replace(known, layout=layout, delimiter="\t" if layout == "tsv" else ",")
+    delimiter = "\t" if layout == "tsv" else ","
+    return replace(known, layout=layout, delimiter=delimiter, preamble="")
 
 
 def _typed(table: pa.Table) -> pa.Table:

@@ -79,6 +79,10 @@ class BinomialLink:
         """Return False: forecasts of rates are not seen to be right or wrong."""
         return False
 
+    def latent_levels(self) -> tuple[int | None, ...]:
+        """Return None: the latent column is of all values."""
+        return (None,)
+
     def weights(self, x: Array) -> Array:
         """Return the trials (n,) of cells; 1 where x is NaN."""
         return np.where(np.isnan(x), 1.0, trials_of(np.nan_to_num(x)))

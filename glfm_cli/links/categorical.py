@@ -83,6 +83,10 @@ class CategoricalLink(LevelLink):
             raise ValueError("'reference' is negative")
         no_params({name: value for name, value in params.items() if name != "reference"})
 
+    def latent_levels(self) -> tuple[int, ...]:
+        """Return the levels but the reference, against which they stand."""
+        return tuple(int(code) for code in np.flatnonzero(self.slot >= 0))
+
     @property
     def n_levels(self) -> int:
         """Return R."""

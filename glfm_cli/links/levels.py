@@ -58,6 +58,10 @@ class LevelLink:
         """Return the probabilities (n, R) of the levels."""
         return law.average(lambda part: self.level_probabilities(part, params))
 
+    def latent_levels(self) -> tuple[int | None, ...]:
+        """Return None: the latent column is of all levels."""
+        return (None,)
+
     def weights(self, x: Array) -> None:
         """Return None: all weights are 1."""
 

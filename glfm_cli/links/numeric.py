@@ -115,6 +115,10 @@ class NumericLink:
         """Return values in the middle and two standard deviations to either side."""
         return self.value(np.array([-2.0, 0.0, 2.0]))  # y has mean 0 and variance 1, or nearly
 
+    def latent_levels(self) -> tuple[int | None, ...]:
+        """Return None: the latent column is of all values."""
+        return (None,)
+
     def weights(self, x: Array) -> None:
         """Return None: all weights are 1."""
 

@@ -23,7 +23,6 @@ from glfm_cli.plots.style import (
     told_apart,
     width_of,
 )
-from glfm_cli.schema import ColumnType
 
 MAX_LEVELS = 8  # bars of one panel
 N_BINS = 24
@@ -48,7 +47,7 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
     """
     seen = part.encoded.x[part.encoded.observed]
     seen, predicted, put_in = (_in_reach(x) for x in (seen, predicted, part.estimate))
-    whole = part.encoded.column.type is ColumnType.COUNT
+    whole = part.encoded.column.integral
     logarithmic = prefers_log(seen, predicted, put_in)
     edges = edges_of(seen, predicted, put_in, whole=whole, logarithmic=logarithmic)
     if logarithmic:
@@ -166,9 +165,7 @@ def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
             np.bincount(part.estimate.astype(int), minlength=n_levels) / part.estimate.size,
         ]
     )
-    labels, shares = fewer(
-        part.encoded.levels, shares, ordered=part.encoded.column.type is ColumnType.ORDINAL
-    )
+    labels, shares = fewer(part.encoded.levels, shares, ordered=part.encoded.column.ordinal)
     at = np.arange(len(labels))
     axes.barh(at - 0.2, shares[0], 0.36, color=OBSERVED)
     axes.barh(at + 0.2, shares[1], 0.36, facecolor="none", edgecolor=PREDICTED, linewidth=1.4)

@@ -33,7 +33,6 @@ from glfm_cli.plots.style import (
     squeezed,
     width_of,
 )
-from glfm_cli.schema import ColumnType
 
 Position = Callable[[Array], Array]  # of a number on an axis
 
@@ -168,7 +167,7 @@ def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
 
 
 def _whole(scale: Scale) -> bool:
-    return scale.encoded.column.type is ColumnType.COUNT
+    return scale.encoded.column.integral
 
 
 def _axis(scale: Scale) -> tuple[Array, tuple[Position, Position] | None]:

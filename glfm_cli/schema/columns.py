@@ -80,6 +80,31 @@ class Column:
     label: str | None = None
 
     @property
+    def integral(self) -> bool:
+        """True when its values are whole numbers from 0."""
+        return self.type is ColumnType.COUNT
+
+    @property
+    def positive(self) -> bool:
+        """True when its values are numbers above 0, or zeros that stand for an interval."""
+        return self.type is ColumnType.POSITIVE
+
+    @property
+    def nominal(self) -> bool:
+        """True when its values are levels without an order."""
+        return self.type is ColumnType.CATEGORICAL
+
+    @property
+    def ordinal(self) -> bool:
+        """True when its values are levels with an order."""
+        return self.type is ColumnType.ORDINAL
+
+    @property
+    def binomial(self) -> bool:
+        """True when its values are successes among trials."""
+        return self.type is ColumnType.BINOMIAL
+
+    @property
     def modelled(self) -> bool:
         """True when the column enters the model."""
         return self.role.modelled

@@ -13,7 +13,7 @@ import pytest
 
 TABLE = "a,b\n1,x\n,y\n3,\n2,x\n"
 TYPES = "columns:\n  a: real\n  b: categorical\n"
-SUFFIXES = "expected a name ending in .csv, .tsv, .txt, .parquet, .pq, .arrow, .feather, .ipc"
+SUFFIXES = "expected a name ending in .csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .pq, .arrow"
 
 
 def a_is(said: str) -> str:
@@ -44,14 +44,7 @@ TABLES: dict[str, tuple[str | bytes, str]] = {
     "no name": ("a,\n1,x\n", "table.csv: column 2 of 2 has no name"),
     "unclosed quote": ('a,b\n1,x\n2,"y\n', "table.csv, row 2: a cell opens with a quote that is"),
     "text after quote": ('a,b\n1,"x"z\n', "table.csv, row 1: text follows the closing quote"),
-    "Latin-1": (
-        "a,b\n1,x\n2,é\n".encode("latin-1"),
-        "table.csv, row 2: byte 11 of the file is not UTF-8, found byte 0xE9, expected text in",
-    ),
-    "UTF-16 without mark": (
-        "a,b\n1,x\n".encode("utf-16-le"),
-        "table.csv: byte 2 of the file is NUL, so it is not plain text",
-    ),
+    "odd byte": (b"a,b\n\xc3\xa9,\xc3\xa9\ncaf\xe9,y\n", "table.csv, row 2: byte 14"),
     "cut UTF-16": (
         b"\xff\xfea\0,\0b\0\n\0" + b"1",
         "table.csv: its byte-order mark says UTF-16, but byte 11 of the file does not fit",
@@ -137,10 +130,9 @@ def test_a_missing_table_is_rejected(desk: Any) -> None:
 
 
 def test_a_name_that_tells_no_format_is_rejected(desk: Any) -> None:
-    desk.put("table.xlsx", TABLE)
-    error = f"table.xlsx: the name does not tell the table's format, {SUFFIXES}"
-    said = desk.check_rejected(error, desk.impute, table="table.xlsx")
-    assert "Hint: Save the sheet as CSV." in said.stderr
+    desk.put("table.docx", TABLE)
+    error = f"table.docx: the name does not tell the table's format, {SUFFIXES}"
+    desk.check_rejected(error, desk.impute, table="table.docx")
 
 
 # The types file ------------------------------------------------------------------------------

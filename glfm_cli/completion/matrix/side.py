@@ -44,10 +44,10 @@ class FeatureTable:
 Features = FeatureTable | None
 
 
-def features_of(given: tuple[Any, Any] | None) -> Features:
+def features_of(given: tuple[Any, Any] | Features) -> Features:
     """Return a table of features and its types, each of which may be given by its path."""
-    if given is None:
-        return None
+    if given is None or isinstance(given, FeatureTable):
+        return given
     table, types = given
     file = None if isinstance(table, pa.Table) else str(table)
     table = table if file is None else read_table(table)
@@ -83,7 +83,7 @@ class SideCode:
         )
         reference = [
             int(np.argmax(np.bincount(c.x.astype(np.intp), minlength=len(c.levels))))
-            if c.column.type is ColumnType.CATEGORICAL
+            if c.column.nominal
             else -1
             for c in columns
         ]
@@ -113,7 +113,7 @@ class SideCode:
             if link is not None:
                 parts.append(link.start(x, np.random.default_rng(0))[1][:, :1])
                 names.append(name)
-            elif encoded.column.type is ColumnType.ORDINAL:
+            elif encoded.column.ordinal:
                 parts.append(x[:, None])
                 names.append(name)
             else:
@@ -176,7 +176,7 @@ class SideCode:
             reference = take(arrays, "reference", np.int64, (len(columns),))
             mean, spread = (take(arrays, name, np.float64, (None,)) for name in ("mean", "spread"))
             for c, code in zip(columns, reference, strict=True):
-                categorical = c.column.type is ColumnType.CATEGORICAL
+                categorical = c.column.nominal
                 if not (0 <= code < len(c.levels) if categorical else code == -1):
                     raise ValueError("'reference' is the code of no level")
             return cls(schema, table, tuple(columns), tuple(links), reference, mean, spread)

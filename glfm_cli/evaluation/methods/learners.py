@@ -20,7 +20,7 @@ from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.methods.sibp import round_back
 from glfm_cli.evaluation.task import Prediction, Task
-from glfm_cli.schema import ColumnType, Schema
+from glfm_cli.schema import Schema
 
 EXTRA = "pip install 'glfm-cli[sklearn]'"
 
@@ -103,7 +103,7 @@ class _Block:
 
     def __init__(self, encoded: EncodedColumn) -> None:
         self.encoded = encoded
-        self.categorical = encoded.column.type is ColumnType.CATEGORICAL
+        self.categorical = encoded.column.nominal
         self.width = len(encoded.levels) if self.categorical else 1
         seen = encoded.x[encoded.observed]
         self.mean, self.sd = float(seen.mean()), float(seen.std()) or 1.0

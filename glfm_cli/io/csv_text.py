@@ -1,0 +1,114 @@
+"""Before a CSV file can be cut into cells: its encoding, and what stands above its header."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from glfm_cli.io.csv_split import fields_per_row, line_end
+
+MOST_TITLES = 20  # lines above the header that are looked for
+SNIFFED_BYTES = 1 << 18
+EVEN_SHARE = 0.9  # of the rows below a title have as many fields as the header
+MIN_FIELDS = 3  # a row of fewer cannot be told from a title
+DELIMITERS = ",\t;|"
+
+_SEPARATOR_LINE = re.compile(rb'"?sep=(.)"?\r?(?:\n|\r)', re.IGNORECASE)
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
+
+
+def encoding_of(raw: bytes) -> str:
+    """Return the encoding of a text without byte-order mark.
+
+    What is no UTF-8 is UTF-16 if every other byte is NUL, and Windows-1252 if it has no control
+    characters (Latin-1, where a byte means nothing in Windows-1252): every such byte is a letter,
+    and is written back as the same byte. A file that is mostly UTF-8 stays one, with an error.
+    """
+    if b"\0" in raw:
+        sample = np.frombuffer(raw[:SNIFFED_BYTES], dtype=np.uint8)
+        for start, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+            if len(raw) % 2 == 0 and np.mean(sample[start::2] == 0) > 0.5 > np.mean(
+                sample[1 - start :: 2] == 0
+            ):
+                return encoding if _decodes(raw, encoding) else "utf-8"
+        return "utf-8"
+    if _decodes(raw, "utf-8") or _CONTROL.search(raw):
+        return "utf-8"
+    high = sum(byte >= 0x80 for byte in raw[:SNIFFED_BYTES])
+    letters = raw[:SNIFFED_BYTES].decode(errors="ignore")
+    in_sequences = sum(len(char.encode()) for char in letters if ord(char) >= 0x80)
+    if 2 * in_sequences > high:
+        return "utf-8"
+    if _decodes(raw, "cp1252"):
+        return "cp1252"
+    # Bytes 0x80 to 0x9F are control characters in Latin-1: many of them are no text.
+    controls = sum(0x80 <= byte < 0xA0 for byte in raw[:SNIFFED_BYTES])
+    return "latin-1" if 20 * controls < min(len(raw), SNIFFED_BYTES) else "utf-8"
+
+
+def _decodes(raw: bytes, encoding: str) -> bool:
+    try:
+        raw.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def find_header(data: bytes) -> tuple[int, str | None]:
+    """Return where the header of a text begins, and the delimiter if a line in front names it.
+
+    In front may stand `sep=;`, as Excel writes and reads it, or a title: up to 20 lines with at
+    most one filled cell above rows of at least three.
+    """
+    first = _SEPARATOR_LINE.match(data)
+    if first is not None:
+        return first.end(), first[1].decode("latin-1")
+    sample = data
+    newline = bytes([line_end(data)])
+    if len(data) > SNIFFED_BYTES:
+        sample = data[: data.rfind(newline, 0, SNIFFED_BYTES) + 1] or data
+    top = data.split(newline, MOST_TITLES + 1)[: MOST_TITLES + 1]
+    begins = []
+    for delimiter in DELIMITERS:
+        counts = fields_per_row(sample.rstrip(b"\r\n") + newline, delimiter)
+        usual = int(np.bincount(counts).argmax()) if counts.size else 0
+        titles = 0
+        while titles < len(top) - 1 and _is_title(top[titles], delimiter):
+            titles += 1
+        if (
+            usual < (MIN_FIELDS if titles else 2)
+            or titles >= counts.size
+            or counts[titles] != usual
+        ):
+            continue
+        if np.mean(counts[titles:] == usual) > EVEN_SHARE:
+            begins.append(titles)
+    # A header that some delimiter cuts like the rows is no title to another one.
+    skipped = min(begins, default=0)
+    return sum(len(line) + 1 for line in top[:skipped]), None
+
+
+def _is_title(line: bytes, delimiter: str) -> bool:
+    return sum(bool(cell.strip(b' \t\r"')) for cell in line.split(delimiter.encode())) <= 1
+
+
+def sniff_delimiter(data: bytes) -> str:
+    """Return the delimiter that cuts the rows most evenly; the comma for a single column.
+
+    Judged on whole rows of the first 256 kB. The share of rows with as many cells as the header
+    decides, then the number of cells, then the order comma, tab, semicolon, bar.
+    """
+    sample = data
+    if len(data) > SNIFFED_BYTES:
+        cut = data.rfind(bytes([line_end(data)]), 0, SNIFFED_BYTES) + 1
+        sample = data[: cut or SNIFFED_BYTES]
+    sample = sample.rstrip(b"\r\n") + bytes([line_end(data)])
+    best, best_score = ",", (0.0, 1)
+    for delimiter in DELIMITERS:
+        counts = fields_per_row(sample, delimiter)
+        if counts.size and counts[0] > 1:
+            score = (float(np.mean(counts == counts[0])), int(counts[0]))
+            if score > best_score:
+                best, best_score = delimiter, score
+    return best

@@ -1,0 +1,189 @@
+"""Spreadsheets: `.xlsx`, `.xls` and `.ods` read by python-calamine, `.xlsx` written by openpyxl.
+
+A column whose cells are all numbers (dates, booleans) has their type; one that mixes numbers and
+text is text. Its texts that look like numbers are remembered, so that every cell is written as
+what it was. Formats, formulas and other sheets are not kept.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import IO, Any
+
+import pyarrow as pa
+
+from glfm_cli.errors import OutputError, TableError
+from glfm_cli.io.csv_read import check_names
+from glfm_cli.io.extras import need
+from glfm_cli.io.mixed import cells_of, mixed_column
+
+TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
+MOST_TITLES = 20  # rows above the header that are looked for
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet
+_TIMES = (datetime, date, time, timedelta)
+
+
+def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
+    """Return a sheet, the first unless `sheet` says otherwise; `header` is the row of the names.
+
+    Raises
+    ------
+    TableError
+        The file is no workbook, the sheet is not there or empty, or a column has no name.
+    UsageError
+        python-calamine is not installed.
+    """
+    rows = _rows(data, file, options.get("sheet"))
+    header = _header(rows, file, options.get("header"))
+    names = [_text(cell) for cell in rows[header]]
+    body = rows[header + 1 :]
+    while body and not any(_filled(cell) for cell in body[-1]):
+        body.pop()
+    width = len(names)
+    while width and not names[width - 1] and not any(_filled(row[width - 1]) for row in body):
+        width -= 1
+    check_names(names[:width], file)
+    if not body:
+        raise TableError("has a header but no rows", file=file)
+    columns, fields = [], []
+    for j in range(width):
+        column, metadata = _column([row[j] for row in body])
+        columns.append(column)
+        fields.append(pa.field(names[j], column.type, metadata=metadata))
+    title = [[_text(cell) for cell in row] for row in rows[:header]]
+    metadata = {TITLE_KEY: json.dumps(title).encode()} if title else None
+    return pa.table(columns, schema=pa.schema(fields, metadata=metadata))
+
+
+def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
+    calamine = need("python_calamine", "excel", file)
+    try:
+        book = calamine.load_workbook(io.BytesIO(data))
+    except Exception:  # a class of its own for every kind of damage
+        raise TableError(
+            "is no workbook that can be read: it is damaged, locked or another kind of file",
+            file=file,
+            hint="Save it again as .xlsx, without a password.",
+        ) from None
+    names = book.sheet_names
+    chosen = names[0] if sheet is None and names else sheet
+    if chosen not in names and chosen is not None and chosen.isdecimal():
+        chosen = names[int(chosen) - 1] if 0 < int(chosen) <= len(names) else chosen
+    if chosen not in names:
+        raise TableError("has no such sheet", file=file, value=sheet, expected=", ".join(names))
+    rows: list[list[Any]] = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
+    if not any(_filled(cell) for row in rows for cell in row):
+        raise TableError(f"the sheet '{chosen}' is empty", file=file, expected="a header and rows")
+    return rows
+
+
+def _header(rows: Sequence[Sequence[Any]], file: str, stated: str | None) -> int:
+    """Return the row of the names: the one that is stated, or the first that is filled."""
+    if stated is not None:
+        if not stated.isdecimal() or not 0 < int(stated) <= len(rows):
+            raise TableError(
+                "header", file=file, value=stated, expected=f"a row from 1 to {len(rows)}"
+            )
+        return int(stated) - 1
+    filled = [sum(map(_filled, row)) for row in rows[: MOST_TITLES + 1]]
+    most = max(filled)
+    # A title fills a cell or two; the first cell of the header may be blank above row names.
+    for i, n in enumerate(filled):
+        if n >= most - 1 and all(isinstance(c, str) for c in rows[i] if _filled(c)):
+            return i
+    return next(i for i, n in enumerate(filled) if n)
+
+
+def _filled(cell: Any) -> bool:
+    return cell is not None and cell != ""
+
+
+def _column(cells: list[Any]) -> tuple[pa.Array, dict | None]:
+    """Return the cells of a column as an array, and what must be kept to write them again."""
+    values = [cell if _filled(cell) else None for cell in cells]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float}:
+        if all(value is None or float(value).is_integer() for value in values) and all(
+            value is None or abs(value) < 2**53 for value in values
+        ):
+            return pa.array([None if v is None else int(v) for v in values], pa.int64()), None
+        return pa.array(values, pa.float64()), None
+    if len(kinds) == 1 and kinds <= {str, bool, *_TIMES}:
+        return pa.array(values), None
+    if kinds == {date, datetime}:
+        midnight = [
+            v if v is None or isinstance(v, datetime) else datetime.combine(v, time())
+            for v in values
+        ]
+        return pa.array(midnight), None
+    texts = [None if value is None else _text(value) for value in values]
+    return mixed_column(values, texts)
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, _TIMES) and not isinstance(cell, timedelta):
+        return cell.isoformat()
+    return "" if cell is None else str(cell)
+
+
+def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
+    """Write a table to an open binary file as a workbook of one sheet.
+
+    Raises
+    ------
+    OutputError
+        The format cannot be written, or the table is larger than a sheet, or holds lists or bytes.
+    UsageError
+        openpyxl is not installed.
+    """
+    if layout != "xlsx":
+        raise OutputError(
+            f"files of format {layout} can be read, but not written",
+            file=shown,
+            hint="Write to a .xlsx file.",
+        )
+    openpyxl = need("openpyxl", "excel", shown)
+    title = json.loads((table.schema.metadata or {}).get(TITLE_KEY, b"[]"))
+    if table.num_rows + len(title) >= MOST_ROWS or table.num_columns > MOST_COLUMNS:
+        raise OutputError(
+            f"a sheet has {MOST_ROWS - 1} rows and {MOST_COLUMNS} columns at most",
+            file=shown,
+            hint="Write to a .parquet or .csv file.",
+        )
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in (*title, table.column_names):
+        sheet.append(row)
+    for batch in table.to_batches(max_chunksize=1 << 14):
+        columns = [
+            _cells(column, field, shown)
+            for column, field in zip(batch.columns, table.schema, strict=True)
+        ]
+        for row in zip(*columns, strict=True):
+            sheet.append(row)
+    book.save(file)
+
+
+def _cells(column: pa.Array, field: pa.Field, shown: str) -> list[Any]:
+    kind = field.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise OutputError(
+            f"a workbook cannot hold values of type {kind}",
+            file=shown,
+            column=field.name,
+            hint="Write to a .parquet or .arrow file instead.",
+        )
+    values = cells_of(column, field)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return [None if value is None else value.isoformat() for value in values]
+    if pa.types.is_floating(kind):
+        return [None if v is None or not math.isfinite(v) else v for v in values]
+    return values

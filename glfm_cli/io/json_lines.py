@@ -1,0 +1,90 @@
+"""JSON lines: one object a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import IO, Any
+
+import pyarrow as pa
+
+from glfm_cli.errors import OutputError, TableError
+from glfm_cli.io.csv_read import check_names
+from glfm_cli.io.mixed import cells_of, mixed_column
+
+
+def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
+    """Return the objects in a file as rows; a key that a row lacks is null.
+
+    Texts that look like dates stay texts.
+    """
+    names: dict[str, None] = {}
+    rows = []
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise TableError(
+                f"line {number} is no JSON object",
+                file=file,
+                expected='an object a line, such as {"age": 5, "city": "Oslo"}',
+            )
+        names |= dict.fromkeys(row)
+        rows.append(row)
+    if not rows or not names:
+        raise TableError("has no rows", file=file, expected="a JSON object a line")
+    check_names(list(names), file)
+    columns = [_column(name, [row.get(name) for row in rows], file) for name in names]
+    fields = [
+        pa.field(name, column.type, metadata=metadata)
+        for name, (column, metadata) in zip(names, columns, strict=True)
+    ]
+    return pa.table([column for column, _ in columns], schema=pa.schema(fields))
+
+
+def _column(name: str, values: list[Any], file: str) -> tuple[pa.Array, dict | None]:
+    kinds = {type(value) for value in values if value is not None}
+    if str in kinds and len(kinds) > 1 and kinds <= {str, int, float}:
+        return mixed_column(values, [None if v is None else str(v) for v in values])
+    try:
+        return pa.array(values), None
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        raise TableError(
+            "the column holds values of several types",
+            file=file,
+            column=name,
+            hint="Write all its values as numbers, or all as text.",
+        ) from None
+
+
+def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
+    """Write a table to an open binary file, one object a row."""
+    names = table.column_names
+    for batch in table.to_batches(max_chunksize=1 << 14):
+        fields = table.schema
+        columns = [cells_of(c, field) for c, field in zip(batch.columns, fields, strict=True)]
+        for row in zip(*columns, strict=True):
+            cells = dict(zip(names, row, strict=True))
+            try:
+                line = json.dumps(cells, ensure_ascii=False, allow_nan=False, default=_plain)
+            except (TypeError, ValueError):
+                raise OutputError(
+                    "JSON cannot hold a value of the table (bytes, or an infinite number)",
+                    file=shown,
+                    hint="Write to a .parquet or .arrow file instead.",
+                ) from None
+            file.write(line.encode() + b"\n")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError

@@ -1,0 +1,226 @@
+"""Files of SPSS, Stata and SAS, by pyreadstat; those of SPSS and Stata are written, too.
+
+A column all of whose values have labels holds the labels, as a dictionary (ordered where SPSS says
+`ordinal`); any other keeps its numbers. User-missing values stay in their cells and are named in
+the column's metadata, from where a types file takes them. What Arrow has no place for (codes,
+labels, missing values, formats) travels there as well and is written back.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from glfm_cli.errors import OutputError, TableError
+from glfm_cli.io.csv_read import check_names
+from glfm_cli.io.declared import declare
+from glfm_cli.io.extras import need
+from glfm_cli.io.mixed import cells_of, mixed_column
+
+KEY = b"glfm.statistics"  # of a field: what its file says of it; of the schema: of the file
+_SUFFIX = {"sav": ".sav", "dta": ".dta"}
+_READERS = {"sav": "read_sav", "dta": "read_dta", "sas": "read_sas7bdat"}
+
+
+def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
+    """Return the table of a file.
+
+    Raises
+    ------
+    TableError
+        The file is damaged, or has no rows.
+    UsageError
+        pyreadstat is not installed.
+    """
+    pyreadstat = need("pyreadstat", "stats", file)
+    reader = "read_xport" if file.lower().endswith(".xpt") else _READERS[layout]
+    if data.startswith(b"$FL3"):
+        file_suffix = ".zsav"
+    else:
+        file_suffix = Path(file).suffix
+    said = {"user_missing": True} if layout != "sas" else {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"table{file_suffix}")
+        path.write_bytes(data)
+        try:
+            columns, meta = getattr(pyreadstat, reader)(str(path), output_format="dict", **said)
+        except (pyreadstat.PyreadstatError, pyreadstat.ReadstatError, UnicodeDecodeError):
+            raise TableError(
+                "cannot be read: it is damaged, cut off or another kind of file",
+                file=file,
+                hint="Copy or export it again, and check its suffix.",
+            ) from None
+    names = list(columns)
+    if not names or not len(columns[names[0]]):
+        raise TableError("has no rows", file=file)
+    check_names(names, file)
+    arrays, fields = [], []
+    for name in names:
+        values = [None if value != value else value for value in columns[name]]
+        array, field = _column(name, values, meta)
+        arrays.append(array)
+        fields.append(field)
+    about = {KEY: json.dumps({"file_label": meta.file_label or ""}).encode()}
+    return pa.table(arrays, schema=pa.schema(fields, metadata=about))
+
+
+def _column(name: str, values: list[Any], meta: Any) -> tuple[pa.Array, pa.Field]:
+    labels = dict(meta.variable_value_labels.get(name, {}))
+    gone = _missing(values, meta.missing_ranges.get(name, []))
+    if meta.file_format.startswith("dta"):  # texts among numbers are `.a` to `.z`
+        gone = set(meta.missing_user_values.get(name, ()))
+    kept = {
+        "labels": [[code, text] for code, text in labels.items()],
+        "ranges": meta.missing_ranges.get(name, []),
+        "measure": meta.variable_measure.get(name, "unknown"),
+        "format": meta.original_variable_types.get(name),
+        "type": meta.readstat_variable_types.get(name),
+    }
+    present = {value for value in values if value is not None and value not in gone}
+    named = len(set(labels.values())) == len(labels)
+    metadata: dict[bytes, bytes] = {}
+    if present and named and present <= set(labels):
+        texts = {**{code: _shown(code) for code in gone}, **labels}
+        ordered = kept["measure"] == "ordinal"
+        # Missing values last: the levels stand in the order of their codes.
+        codes = sorted(texts, key=lambda code: (code in gone, isinstance(code, str), code))
+        dictionary = pa.array([texts[code] for code in codes], pa.string())
+        place = {code: i for i, code in enumerate(codes)}
+        indices = pa.array([None if v is None else place[v] for v in values], pa.int32())
+        array = pa.DictionaryArray.from_arrays(indices, dictionary, ordered=ordered)
+        kept["codes"] = [[texts[code], code] for code in codes]
+    elif gone and any(isinstance(code, str) for code in gone) and not _all_text(present):
+        texts_of = [None if v is None else _shown(v) for v in values]
+        array, metadata = mixed_column(values, texts_of)
+        kept["codes"] = [[_shown(code), code] for code in gone]
+        texts = {code: _shown(code) for code in gone}
+    else:
+        array, texts = pa.array(values), {code: _shown(code) for code in gone}
+    metadata |= {KEY: json.dumps(kept).encode()}
+    metadata |= declare(
+        meta.column_names_to_labels.get(name), [texts[c] for c in sorted(gone, key=_shown)]
+    )
+    return array, pa.field(name, array.type, metadata=metadata)
+
+
+def _all_text(values: set[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _missing(values: Sequence[Any], ranges: Sequence[Mapping[str, Any]]) -> set[Any]:
+    """Return the values of a column that lie in the ranges that SPSS calls missing."""
+    distinct = {value for value in values if value is not None}
+    return {
+        value
+        for value in distinct
+        for one in ranges
+        if isinstance(value, str) == isinstance(one["lo"], str) and one["lo"] <= value <= one["hi"]
+    }
+
+
+def _shown(value: Any) -> str:
+    """Return a code as text; Stata's letters with the point in front that Stata shows."""
+    if isinstance(value, str):
+        return f".{value}" if len(value) == 1 and value.isalpha() else value
+    return str(int(value)) if float(value).is_integer() else repr(value)
+
+
+def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
+    """Write a table to an open binary file of SPSS (`sav`) or Stata (`dta`).
+
+    Raises
+    ------
+    OutputError
+        The format cannot be written, or holds no such name or value.
+    UsageError
+        pyreadstat or pandas is not installed.
+    """
+    if layout not in _SUFFIX:
+        raise OutputError(
+            "files of SAS can be read, but not written",
+            file=shown,
+            hint="Write to a .sav, .dta, .csv or .parquet file.",
+        )
+    pyreadstat, pandas = need("pyreadstat", "stats", shown), need("pandas", "stats", shown)
+    about = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+    frame: dict[str, Any] = {}
+    said: dict[str, Any] = {"column_labels": {}, "variable_value_labels": {}, "variable_format": {}}
+    ranges, measures, letters = {}, {}, {}
+    for place, field in enumerate(table.schema):
+        metadata, name = field.metadata or {}, field.name
+        kept = json.loads(metadata.get(KEY, b"{}"))
+        values, labels = _values(table.column(place).combine_chunks(), field, kept)
+        frame[name] = pandas.Series(values, dtype=_dtype(values, kept.get("type")))
+        if b"glfm.label" in metadata:
+            said["column_labels"][name] = metadata[b"glfm.label"].decode()
+        if labels:
+            said["variable_value_labels"][name] = labels
+        if (how := kept.get("format")) and not how.startswith(("A", "%s", "str")):
+            said["variable_format"][name] = how
+        if kept.get("ranges"):
+            ranges[name] = kept["ranges"]
+        measures[name] = kept.get("measure", "unknown")
+        if used := sorted({v for v in values if isinstance(v, str)} & set(_letters(kept))):
+            letters[name] = used
+    said["file_label"] = about.get("file_label", "")
+    if layout == "sav":
+        said |= {"missing_ranges": ranges, "variable_measure": measures}
+    else:
+        said |= {"missing_user_values": letters}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"table{_SUFFIX[layout]}")
+        writer = pyreadstat.write_sav if layout == "sav" else pyreadstat.write_dta
+        if layout == "sav" and shown.lower().endswith(".zsav"):
+            said["compress"] = True
+        try:
+            writer(pandas.DataFrame(frame), str(path), **said)
+        except (pyreadstat.PyreadstatError, pyreadstat.ReadstatError, ValueError) as error:
+            raise OutputError(
+                f"cannot be written ({' '.join(str(error).split())[:120]})",
+                file=shown,
+                hint="Write to a .csv or .parquet file instead.",
+            ) from None
+        file.write(path.read_bytes())
+
+
+def _letters(kept: Mapping[str, Any]) -> list[str]:
+    return [code for _, code in kept.get("codes", ()) if isinstance(code, str)]
+
+
+def _values(
+    column: pa.Array, field: pa.Field, kept: Mapping[str, Any]
+) -> tuple[list[Any], dict[Any, str]]:
+    """Return the values of a column as its file has them, and their labels."""
+    labels = dict(kept.get("labels", ()))
+    if pa.types.is_dictionary(field.type):
+        column = column.dictionary_decode()
+    codes = dict(kept.get("codes", ()))
+    values = cells_of(column, field)
+    if pa.types.is_dictionary(field.type) and codes:
+        free = 1 + max((int(c) for c in codes.values() if not isinstance(c, str)), default=0)
+        for text in dict.fromkeys(v for v in values if v is not None and v not in codes):
+            codes[text], labels[free] = free, text  # a level that the file did not have
+            free += 1
+        return [None if v is None else codes[v] for v in values], labels
+    # The writer takes a column of texts, whole and other numbers for one of texts.
+    mixed = {type(v) for v in values} >= {str, int}
+    return [
+        codes.get(v, v) if isinstance(v, str) else float(v) if mixed and v is not None else v
+        for v in values
+    ], labels
+
+
+def _dtype(values: Sequence[Any], kind: str | None) -> str:
+    """Return the dtype that the writer turns into the type a column had."""
+    present = [value for value in values if value is not None]
+    if any(not isinstance(value, int | float) or isinstance(value, bool) for value in present):
+        return "object"
+    whole = all(float(value).is_integer() for value in present)
+    if kind in ("int8", "int16", "int32") and whole and len(present) == len(values):
+        return kind
+    return "float32" if kind == "float" else "float64"

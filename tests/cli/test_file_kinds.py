@@ -1,0 +1,310 @@
+"""Tables in the files that other programs write: read, completed, written back."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import sys
+import zipfile
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from glfm_cli.io import read_table, write_table
+
+SHORT = ("--chains", "1", "--warmup", "3", "--draws", "4", "--threads", "1")
+ROWS = 60
+
+
+@pytest.fixture
+def survey(seed: int) -> dict[str, list[Any]]:
+    """Columns of a survey: numbers, codes, texts and dates, with gaps."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=ROWS)
+
+    def gaps(values: np.ndarray) -> list[Any]:
+        return [None if rng.random() < 0.15 else v for v in values.tolist()]
+
+    return {
+        "id": [float(i) for i in range(1, ROWS + 1)],
+        "sex": [-9.0 if i == 7 else v for i, v in enumerate(gaps(1.0 + (z > 0)))],
+        "mood": gaps(np.clip(np.round(3 + z), 1, 5)),
+        "weight": gaps(np.round(70 + 8 * z, 1)),
+        "town": gaps(np.array(["Oslo", "Köln", "Rom"])[rng.integers(0, 3, ROWS)]),
+        "day": [date(2024, 1, 1) + timedelta(days=i) for i in range(ROWS)],
+    }
+
+
+def complete(here: Callable, source: str, output: str) -> str:
+    """Guess types and complete a table with them, unedited; return what was said."""
+    types = here("types", source, "-o", "types.yaml")
+    assert types.status == 0, types.stderr
+    said = here("impute", source, "--types", "types.yaml", "-o", output, *SHORT)
+    assert said.status == 0, said.stderr
+    return said.stderr
+
+
+def check_kept(before: pa.Table, after: pa.Table, missing: tuple[object, ...] = (None,)) -> None:
+    """Check that every observed cell, and the type of every column, is as it was."""
+    assert after.schema.names == before.schema.names
+    for name in before.column_names:
+        old, new = before[name].to_pylist(), after[name].to_pylist()
+        assert [o for o in old if o not in missing] == [
+            n for o, n in zip(old, new, strict=True) if o not in missing
+        ]
+    assert [str(k) for k in after.schema.types] == [str(k) for k in before.schema.types]
+
+
+# Spreadsheets --------------------------------------------------------------------------------
+
+
+def workbook(path: str, columns: dict[str, list[Any]], title: list[str] | None = None) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "Data"
+    for text in title or ():
+        sheet.append([text])
+    sheet.append(list(columns))
+    for row in zip(*columns.values(), strict=True):
+        sheet.append(row)
+    book.create_sheet("Empty")
+    book.save(path)
+
+
+@pytest.mark.parametrize("title", [None, ["Survey 2024", "in two towns"]])
+def test_a_workbook_is_completed(desk, here: Callable, survey, title) -> None:
+    pytest.importorskip("python_calamine")
+    workbook("in.xlsx", survey, title)
+    complete(here, "in.xlsx", "out.xlsx")
+    before, after = read_table("in.xlsx"), read_table("out.xlsx")
+    check_kept(before, after, missing=(None, -9))
+    assert after["weight"].null_count == after["town"].null_count == 0
+    openpyxl = pytest.importorskip("openpyxl")
+    assert openpyxl.load_workbook("out.xlsx").active["A1"].value == (title or ["id"])[0]
+
+
+def test_sheet_and_header_row_can_be_named(desk, here: Callable, survey) -> None:
+    pytest.importorskip("python_calamine")
+    workbook("in.xlsx", survey)
+    assert read_table("in.xlsx?sheet=Data").equals(read_table("in.xlsx?sheet=1&header=1"))
+    for query, error in (
+        ("sheet=Sheet9", "has no such sheet, found Sheet9, expected Data, Empty"),
+        ("sheet=Empty", "the sheet 'Empty' is empty"),
+        ("header=0", "header, found 0, expected a row from 1 to 61"),
+        ("page=2", "unknown option 'page' behind the `?`, expected sheet=NAME or number or"),
+    ):
+        said = here("types", f"in.xlsx?{query}")
+        assert said.status == 2
+        assert error in said.lines("Error")[0]
+
+
+def test_numbers_beside_text_are_written_as_numbers(desk) -> None:
+    pytest.importorskip("python_calamine")
+    cells = [0.5, "<0.5", "7", 7, None, 2.25]
+    workbook("in.xlsx", {"lab": cells, "x": [1, 2, 3, 4, 5, 6.5]})
+    table = read_table("in.xlsx")
+    assert table["lab"].to_pylist() == ["0.5", "<0.5", "7", "7", None, "2.25"]
+    write_table(table, "out.xlsx")
+    openpyxl = pytest.importorskip("openpyxl")
+    sheet = openpyxl.load_workbook("out.xlsx").active
+    written = [row[0] for row in sheet.iter_rows(min_row=2, values_only=True)]
+    # Which of two cells with one text was the number cannot be told: text wins.
+    assert written == [0.5, "<0.5", "7", "7", None, 2.25]
+
+
+def test_a_csv_file_becomes_a_workbook_of_numbers(desk, here: Callable) -> None:
+    pytest.importorskip("python_calamine")
+    rows = "".join(f"{i},{'' if i % 5 == 0 else i % 7 + 0.5},ab\n" for i in range(30))
+    desk.put("in.csv", f"id,x,note\n{rows}")
+    complete(here, "in.csv", "out.xlsx")
+    table = read_table("out.xlsx")
+    assert pa.types.is_floating(table["x"].type)
+    assert table["x"].null_count == 0
+
+
+# Statistical files ---------------------------------------------------------------------------
+
+LABELS = {
+    "sex": {1: "male", 2: "female", -9: "refused"},
+    "mood": {1: "bad", 2: "rather bad", 3: "so so", 4: "good", 5: "very good"},
+}
+
+
+def test_an_spss_file_keeps_labels_and_missing_codes(desk, here: Callable, survey) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pandas = pytest.importorskip("pandas")
+    pyreadstat.write_sav(
+        pandas.DataFrame(survey),
+        "in.sav",
+        file_label="A survey",
+        column_labels={"sex": "Sex of the person", "weight": "Weight in kg"},
+        variable_value_labels=LABELS,
+        missing_ranges={"sex": [-9]},
+        variable_measure={"mood": "ordinal", "sex": "nominal"},
+    )
+    complete(here, "in.sav", "out.sav")
+    types = Path("types.yaml").read_text()
+    assert 'missing: ["refused"], label: Sex of the person' in types
+    assert 'levels: ["bad", "rather bad", "so so", "good", "very good"]' in types
+    before, old = pyreadstat.read_sav("in.sav", user_missing=True, output_format="dict")
+    after, new = pyreadstat.read_sav("out.sav", user_missing=True, output_format="dict")
+    for key in ("variable_value_labels", "missing_ranges", "column_labels", "variable_measure"):
+        assert getattr(new, key) == getattr(old, key)
+    for name, values in before.items():
+        kept = [(o, n) for o, n in zip(values, after[name], strict=True) if o not in (None, "", -9)]
+        assert all(o == n for o, n in kept if not (isinstance(o, float) and math.isnan(o)))
+    assert set(after["sex"]) == {1.0, 2.0}
+    assert set(after["mood"]) <= {1.0, 2.0, 3.0, 4.0, 5.0}
+
+
+def test_a_stata_file_keeps_labels_and_its_letters_of_missing_values(
+    desk, here: Callable, survey
+) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pandas = pytest.importorskip("pandas")
+    survey["weight"][3] = "a"
+    pyreadstat.write_dta(
+        pandas.DataFrame(survey),
+        "in.dta",
+        column_labels={"weight": "Weight in kg"},
+        variable_value_labels={"mood": LABELS["mood"]},
+        missing_user_values={"weight": ["a"]},
+    )
+    table = read_table("in.dta")
+    write_table(table, "same.dta")
+    assert read_table("same.dta").to_pydict() == table.to_pydict()
+    complete(here, "in.dta", "out.dta")
+    assert 'missing: [".a"], label: Weight in kg' in Path("types.yaml").read_text()
+    check_kept(
+        read_table("in.dta").drop_columns(["weight"]),
+        read_table("out.dta").drop_columns(["weight"]),
+        missing=(None, "", -9.0),
+    )
+    assert read_table("out.dta")["weight"].type == pa.float64()
+
+
+def test_sas_files_are_read_and_not_written(desk, here: Callable, survey) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pyreadstat.write_xport(pytest.importorskip("pandas").DataFrame(survey), "in.xpt")
+    complete(here, "in.xpt", "out.csv")
+    said = here("impute", "in.xpt", "--types", "types.yaml", "-o", "out.xpt", *SHORT)
+    assert said.lines("Error") == ["Error: out.xpt: files of SAS can be read, but not written"]
+
+
+# Databases -----------------------------------------------------------------------------------
+
+
+def test_a_table_of_sqlite_is_read(desk, here: Callable, survey) -> None:
+    with sqlite3.connect("store.db") as base:
+        base.execute("CREATE TABLE visits (id, sex, mood, weight, town)")
+        rows = zip(*(survey[name] for name in ("id", "sex", "mood", "weight", "town")), strict=True)
+        base.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, ?)", rows)
+        base.execute("CREATE TABLE other (a)")
+    base.close()
+    before = Path("store.db").read_bytes()
+    complete(here, "store.db?table=visits", "out.parquet")
+    assert pq.read_table("out.parquet")["weight"].null_count == 0
+    assert read_table("sqlite:store.db?query=select weight from visits limit 3").num_rows == 3
+    assert Path("store.db").read_bytes() == before
+    for source, error in (
+        ("store.db", "store.db: holds several tables, expected other, visits"),
+        ("store.db?table=visit", "store.db?table=visit: has no such table, found visit"),
+        ("store.db?query=selec", "store.db?query=selec: cannot be read (near"),
+        ("duckdb:store.db", "duckdb:store.db: is an SQLite database"),
+    ):
+        assert error in here("types", source).lines("Error")[0]
+
+
+def test_a_table_of_duckdb_is_read(desk, here: Callable, survey) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    table = pa.table(survey)
+    with duckdb.connect("store.duckdb") as base:
+        base.register("survey", table)
+        base.execute("CREATE TABLE visits AS SELECT * FROM survey")
+    complete(here, "store.duckdb", "out.parquet")
+    check_kept(
+        table.cast(pq.read_schema("out.parquet")), pq.read_table("out.parquet"), (None, -9.0)
+    )
+    assert read_table("duckdb:store.duckdb?query=select mood from visits").column_names == ["mood"]
+
+
+# Text and Parquet ----------------------------------------------------------------------------
+
+
+def test_json_lines_are_completed(desk, here: Callable) -> None:
+    lines = [f'{{"a": {i % 5}.5, "b": {"null" if i % 4 == 0 else i}, "c": "x"}}' for i in range(40)]
+    desk.put("in.jsonl", "\n".join([*lines, '{"a": 7.5}']) + "\n")
+    complete(here, "in.jsonl", "out.jsonl")
+    before, after = read_table("in.jsonl"), read_table("out.jsonl")
+    check_kept(before, after)
+    assert after["b"].null_count == 0
+    desk.put("bad.jsonl", '{"a": 1}\n[2]\n')
+    assert here("types", "bad.jsonl").lines("Error") == [
+        "Error: bad.jsonl: line 2 is no JSON object, expected an object a line, such as "
+        '{"age": 5, "city": "Oslo"}'
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".zip"])
+def test_packed_text_is_read_and_written_the_same_each_time(
+    desk, here: Callable, suffix: str
+) -> None:
+    text = "a;b\n" + "".join(f"{i % 5}.5;{'' if i % 4 == 0 else i}\n" for i in range(40))
+    desk.put("in.csv", text)
+    write_table(read_table("in.csv"), f"in.csv{suffix}")
+    assert read_table(f"in.csv{suffix}").equals(read_table("in.csv"))
+    first = Path(f"in.csv{suffix}").read_bytes()
+    write_table(read_table("in.csv"), f"in.csv{suffix}")
+    assert Path(f"in.csv{suffix}").read_bytes() == first
+    complete(here, f"in.csv{suffix}", f"out.csv{suffix}")
+    desk.put(f"cut.csv{suffix}", first[:-9])
+    assert "is damaged or cut off" in here("types", f"cut.csv{suffix}").lines("Error")[0]
+
+
+def test_an_archive_must_hold_one_table(desk, here: Callable) -> None:
+    with zipfile.ZipFile("two.zip", "w") as archive:
+        archive.writestr("a.csv", "a\n1\n")
+        archive.writestr("b.csv", "a\n1\n")
+    assert here("types", "two.zip").lines("Error") == [
+        "Error: two.zip: the archive holds 2 files, found a.csv, b.csv, expected one table"
+    ]
+
+
+def test_a_folder_of_parquet_files_is_one_table(desk, here: Callable, survey) -> None:
+    table = pa.table(survey)
+    for year, part in ((2023, table.slice(0, 25)), (2024, table.slice(25))):
+        Path(f"parts/year={year}").mkdir(parents=True)
+        pq.write_table(part, f"parts/year={year}/part.parquet")
+    assert read_table("parts").drop_columns(["year"]).equals(table)
+    assert read_table("parts/*/part.parquet").num_rows == ROWS
+    complete(here, "parts", "out.parquet")
+    assert "no file has such a name" in here("types", "no*.parquet").lines("Error")[0]
+
+
+# What is not installed -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "extra"),
+    [
+        ("in.xlsx", "python_calamine", "excel"),
+        ("in.sav", "pyreadstat", "stats"),
+        ("in.duckdb", "duckdb", "sql"),
+    ],
+)
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    desk, here: Callable, monkeypatch: pytest.MonkeyPatch, name: str, module: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    desk.put(name, b"anything")
+    said = here("types", name)
+    library = module.replace("_", "-")
+    assert said.lines("Error") == [f"Error: {name}: this kind of file needs the library {library}"]
+    assert said.lines("Hint") == [f"Hint: Install it: pip install 'glfm-cli[{extra}]'"]

@@ -1,0 +1,35 @@
+"""Text files as programs of other times and places write them, through the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TOWNS = ["", "Köln", "Rom", "Rom"]
+ROWS = "".join(f"{i};{i % 5},5;{TOWNS[i % 4]};x{i % 2}\n" for i in range(30))
+
+
+def test_a_windows_file_is_named_and_written_back_in_its_encoding(desk, here: Callable) -> None:
+    table = f"Nr;Größe;Ort;Art\n{ROWS}".encode("cp1252")
+    desk.put("table.csv", table)
+    said = here("types", "table.csv", "-o", "types.yaml")
+    note = "Warning: the file is not UTF-8: it was read as Windows-1252, and is written so"
+    assert said.lines("Warning") == [note]
+    done = desk.impute()
+    assert note in done.lines("Warning")
+    assert done.output.decode("cp1252").startswith("Nr;Größe;Ort;Art\n0;0,5;")
+
+
+def test_a_title_and_a_separator_line_are_kept(desk, here: Callable) -> None:
+    for first, warned in (("sep=;\r\n", False), ("Bericht;;;\r\n;;;\r\n", True)):
+        desk.put("table.csv", first + "Nr;a;b;c\r\n" + ROWS.replace("\n", "\r\n"))
+        said = here("types", "table.csv", "-o", "types.yaml")
+        assert bool(said.lines("Warning")) is warned
+        assert desk.impute().stdout.startswith(first + "Nr;a;b;c\r\n0;0,5;")
+
+
+def test_row_names_without_a_name_are_an_id(desk, here: Callable) -> None:
+    rows = "".join(f'"r{i}",{i % 5}.5,{"NA" if i % 6 == 0 else i}\n' for i in range(30))
+    desk.put("table.csv", f'"","a","b"\n{rows}')
+    assert here("types", "table.csv", "-o", "types.yaml").status == 0
+    assert '"": id' in (desk.folder / "types.yaml").read_text()
+    assert desk.complete()[1].startswith('"","a","b"\n"r0",0.5,')
