@@ -37,7 +37,7 @@ GROUPS = {
     ),
     "Evaluate": ("evaluate", "compare_tables", "Evaluation", "MatrixEvaluation", "plot_evaluation"),
     "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
-    "Scikit-learn": ("GlfmImputer", "GlfmClassifier"),
+    "Scikit-learn": ("GlfmImputer", "GlfmClassifier", "GlfmFactorizer"),
 }
 OTHERS = "Other"
 

@@ -22,6 +22,7 @@ _EXPORTS = {
     "Completion": "completion",
     "MatrixCompletion": "completion",
     "GlfmClassifier": "estimators",
+    "GlfmFactorizer": "estimators",
     "GlfmImputer": "estimators",
     "Classification": "classification",
     "classify": "classification",

@@ -52,10 +52,10 @@ class SharedLaw(Protocol):
 class Restarts(Protocol):
     """An ascent whose restarts compete; without it, all run to their end.  [Jamieson 2016]"""
 
-    def rounds(self, config: Any, restarts: int) -> Sequence[Round]:
+    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
         """Return the rounds; restarts that are left after the last predict together."""
 
-    def group(self, config: Any, restart: int, restarts: int) -> int:
+    def group(self, problem: Any, restart: int) -> int:
         """Return the group of which a restart is; the better half of each group goes on."""
 
     def enter(self, state: Any, best_alone: bool) -> bool:
@@ -67,7 +67,7 @@ class Restarts(Protocol):
     def score(self, state: Any, values: Values, bound: float) -> float:
         """Return by what restarts are compared."""
 
-    def weights(self, config: Any, scores: Mapping[int, float], values: Values) -> list[float]:
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         """Return the weights of restarts that predict together, which add up to 1."""
 
 

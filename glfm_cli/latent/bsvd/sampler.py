@@ -37,11 +37,12 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each, thread_pool
 from glfm_cli.latent.bsvd.design import Design
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
 from glfm_cli.latent.bsvd.first_components import choose_components
-from glfm_cli.latent.bsvd.matrix import Each, Matrix, thread_pool
+from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import (
     BsvdConfig,
     BsvdState,

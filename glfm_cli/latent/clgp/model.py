@@ -101,11 +101,11 @@ class Clgp:
         """Return the number of iterations."""
         return n_iterations(config, n_rows)
 
-    def rounds(self, config: ClgpConfig, restarts: int) -> Sequence[Round]:
+    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
         """Return a single round: the way to the prior's penalty is one that cannot be cut short."""
         return [Round(np.iinfo(np.int64).max)]
 
-    def group(self, config: ClgpConfig, restart: int, restarts: int) -> int:
+    def group(self, problem: Any, restart: int) -> int:
         """Return 0: there is one group."""
         return 0
 
@@ -118,11 +118,9 @@ class Clgp:
         with _pool(values, state.table) as pool:
             return ENGINE.bound(state.ascent, state.table, pool)
 
-    def weights(
-        self, config: ClgpConfig, scores: Mapping[int, float], values: Values
-    ) -> list[float]:
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         """Return the softmax of bounds a row: restarts that were cut short hardly count."""
-        n_rows = max(values.problem.n_rows, 1)
+        n_rows = max(problem.n_rows, 1)
         weights: list[float] = softmax(np.array(list(scores.values())) / n_rows).tolist()
         return weights
 
