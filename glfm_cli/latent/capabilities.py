@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
+import numpy as np
+
 from glfm_cli.arrays import Array
 from glfm_cli.latent.model import Values
 
@@ -27,13 +29,33 @@ class Round:
 
 
 @runtime_checkable
+class Scheduled(Protocol):
+    """An ascent that says how long it is."""
+
+    @property
+    def n_restarts(self) -> int:
+        """Return how many restarts there are when nobody says."""
+
+    def n_steps(self, config: Any, n_rows: int) -> int:
+        """Return the largest number of steps of a restart."""
+
+
+@runtime_checkable
+class SharedLaw(Protocol):
+    """A model whose draw is a law of what rows share."""
+
+    def sample_shared(self, draw: Any, rng: np.random.Generator) -> Any:
+        """Return a draw with a sample of it, the same for all rows of one completed table."""
+
+
+@runtime_checkable
 class Restarts(Protocol):
     """An ascent whose restarts compete; without it, all run to their end.  [Jamieson 2016]"""
 
-    def rounds(self, config: Any, restarts: int) -> Sequence[Round]:
+    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
         """Return the rounds; restarts that are left after the last predict together."""
 
-    def group(self, config: Any, restart: int, restarts: int) -> int:
+    def group(self, problem: Any, restart: int) -> int:
         """Return the group of which a restart is; the better half of each group goes on."""
 
     def enter(self, state: Any, best_alone: bool) -> bool:
@@ -45,7 +67,7 @@ class Restarts(Protocol):
     def score(self, state: Any, values: Values, bound: float) -> float:
         """Return by what restarts are compared."""
 
-    def weights(self, config: Any, scores: Mapping[int, float], values: Values) -> list[float]:
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         """Return the weights of restarts that predict together, which add up to 1."""
 
 
