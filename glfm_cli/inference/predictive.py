@@ -27,6 +27,7 @@ from glfm_cli.links.observation import Average
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
 
+
 @dataclass(frozen=True)
 class Marginal:
     """The marginal predictive of some cells of one column.

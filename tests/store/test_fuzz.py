@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli import impute, impute_matrix, load_fit
+from glfm_cli import impute, load_fit
 from glfm_cli.errors import GlfmError
 from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
 
@@ -53,11 +53,11 @@ def make(kind: str, folder: Path) -> Callable[[], None]:
         types, values = MATRICES[kind]
         table = pa.table({**WHO, **values})
         schema = {"columns": {**ROLES, **types}}
-        impute_matrix(table, schema, chains=1, warmup=2, draws=2, save=folder)
+        impute(table, schema, chains=1, warmup=2, draws=2, save=folder)
 
         def use() -> None:
-            impute_matrix(table, fit=folder)
-            impute_matrix(table, resume=folder, draws=3)
+            impute(table, fit=folder)
+            impute(table, resume=folder, draws=3)
 
         return use
     table = pa.table(TABLE)
