@@ -23,6 +23,7 @@ from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
+from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 from glfm_cli.store import load_fit
 
@@ -150,15 +151,26 @@ def suggest(
         more = {} if types is None else {"types": types}
         sampling.check_none(more | threads | matrix.written())
         fit = load_fit(str(table))
+        _check_model(fit.model)
         data = encoded_of_fit(fit, "so its missing cells are not known")
         search = find_cells(data, pa.table({}), matrix, choice, cost, str(table))
         return finish(Run(fit.posterior, None, fit.header.seconds, fit.notes), search)
     schema = None if types is None else as_schema(types)
     source, file = as_table(table)
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
+    _check_model(session.problem.model)
     ids = source.select(list(session.data.ids)) if isinstance(session.data, Data) else source
     search = find_cells(session.data, ids, matrix, choice, cost, file)
     return finish(Kept(session, observer).sample(forecasts=False), search)
+
+
+def _check_model(model: LatentModel) -> None:
+    """Raise UsageError when a model keeps no draws that could disagree."""
+    if model.kind == "ascent":
+        raise UsageError(
+            f"cells are chosen by how far draws disagree, and the model '{model.name}' keeps none",
+            hint="Take --model glfm, bsvd or mixture.",
+        )
 
 
 def find_cells(

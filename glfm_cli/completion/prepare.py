@@ -19,7 +19,7 @@ from glfm_cli.io import read_table
 from glfm_cli.io.files import file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent import MODELS
-from glfm_cli.latent.capabilities import SuitsColumns
+from glfm_cli.latent.capabilities import Scheduled, SuitsColumns
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
@@ -57,10 +57,10 @@ def prepare(
     when it has been encoded already.
     """
     (sampling,) = gather(options, sampling or Sampling())
-    model_of(sampling, "dense")
+    latent = model_of(sampling, "dense")
     if data is None:
         data = encode(table, as_schema(types), file=file)
-    found = configure(sampling, "dense", data.columns, chains_for(data))
+    found = configure(sampling, "dense", data.columns, chains_for(data, latent))
     links_config = found.links
     if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free
         bias = getattr(found.config, "bias", False)
@@ -89,6 +89,9 @@ def configure(
     configs = apply_settings(
         {"model": config, "links": LinkConfig()}, dict(sampling.settings or {})
     )
+    if isinstance(latent, Scheduled):
+        steps = latent.n_steps(configs["model"], columns[0].x.size)
+        plan = dataclasses.replace(plan, thin=steps)
     return Configured(latent, configs["model"], configs["links"], plan)
 
 
@@ -120,12 +123,14 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
     return MODELS[name]
 
 
-def chains_for(data: Data) -> int:
+def chains_for(data: Data, model: LatentModel) -> int:
     """Return how many chains complete a table when nobody says.
 
     Chains find different features, and estimates average over them. The error of a table averages
     over its cells besides; a small one has few, and its chains are cheap.
     """
+    if isinstance(model, Scheduled):
+        return model.n_restarts
     cells = sum(int(encoded.observed.sum()) for encoded in data.columns)
     return MORE_CHAINS if cells <= FEW_CELLS else CHAINS
 

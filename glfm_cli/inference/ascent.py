@@ -130,8 +130,9 @@ class _Competition:
         for index, weight in zip(self.left, weights, strict=True):
             chain, log = self._begun(index), self.logs[index]
             draw = chain.keep()
-            told = {"score": scores[index], "weight": weight, "converged": float(chain.ascent.done)}
-            log.append(replace(draw, trace={**draw.trace, **told}))
+            told = {"score": scores[index], "weight": weight}
+            ended = {"converged": float(chain.ascent.done)}  # the model may know better
+            log.append(replace(draw, trace={**ended, **draw.trace, **told}))
             log.save(chain.save())
             draws.append(log.draws())
         posterior = Posterior.of_restarts(model, links, spans_of(links), draws)

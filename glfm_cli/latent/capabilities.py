@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
+import numpy as np
+
 from glfm_cli.arrays import Array
 from glfm_cli.latent.model import Values
 
@@ -24,6 +26,26 @@ class Round:
     halve: bool = False
     best_alone: bool = False
     tolerance: float = 1.0
+
+
+@runtime_checkable
+class Scheduled(Protocol):
+    """An ascent that says how long it is."""
+
+    @property
+    def n_restarts(self) -> int:
+        """Return how many restarts there are when nobody says."""
+
+    def n_steps(self, config: Any, n_rows: int) -> int:
+        """Return the largest number of steps of a restart."""
+
+
+@runtime_checkable
+class SharedLaw(Protocol):
+    """A model whose draw is a law of what rows share."""
+
+    def sample_shared(self, draw: Any, rng: np.random.Generator) -> Any:
+        """Return a draw with a sample of it, the same for all rows of one completed table."""
 
 
 @runtime_checkable

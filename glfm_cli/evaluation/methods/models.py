@@ -83,6 +83,8 @@ class ModelMethod:
         sampling = dataclasses.replace(
             self.sampling, model=self.model, seed=seed, settings=self.settings
         )
+        if MODELS[self.model].kind == "ascent":  # they are for the samplers beside it
+            sampling = dataclasses.replace(sampling, warmup=None, draws=None, thin=None)
         problem, _, plan = prepare(table, schema, sampling, data=data)
         return problem, plan
 
