@@ -8,8 +8,10 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from glfm_cli import impute
 from glfm_cli._kernels import _bsvd
 from glfm_cli.arrays import Array
 from glfm_cli.completion.prepare import prepare
@@ -318,3 +320,16 @@ def test_both_models_run_the_same_links(sample_data: Path) -> None:
         assert all(np.array_equal(kept[name], other[name], equal_nan=True) for name in kept)
         for method in ("start", "update_params", "augment", "log_density", "sample"):
             assert getattr(type(ours), method) is getattr(type(theirs), method)
+
+
+def test_thresholds_are_right_without_bias_and_components(seed: int) -> None:
+    cuts = np.array([-1.25, 0.0, 1.0])
+    levels = np.digitize(np.random.default_rng(seed).standard_normal(200), cuts)
+    done = impute(
+        pa.table({"k": [*levels.tolist(), None], "i": list(range(201))}),
+        {"columns": {"k": {"type": "ordinal"}, "i": "id"}},
+        model="bsvd", chains=1, warmup=100, draws=50, threads=1, seed=seed,
+        settings={"bias": False, "max_components": 0},
+    )  # fmt: skip
+    found = np.mean([draw.params[0]["thresholds"] for draw in done.posterior.draws()], axis=0)
+    assert np.abs(found - cuts).max() < 0.4  # four posterior sd

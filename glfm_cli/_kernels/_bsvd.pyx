@@ -133,7 +133,21 @@ def solve_units(
     cdef double* Q = target + CHUNK
     cdef double* b
     cdef const double* h
-    if q == 0:
+    if q == 0:  # nothing to draw: all that is left over stays
+        with nogil:
+            for u in range(start, end):
+                total = 0.0
+                for e in range(indptr[u], indptr[u + 1]):
+                    c = e if by_row else cell[e]
+                    v = index[e]
+                    w = prec_own[u] * prec_other[v]
+                    if weighted:
+                        w *= weight[c]
+                    t = y[c]
+                    for k in range(p):
+                        t -= own[u, k] * other[v, k]
+                    total += w * t * t
+                quadratic[u] = total
         return 0
     with nogil:
         for u in range(start, end):
