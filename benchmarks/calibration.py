@@ -27,11 +27,12 @@ from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP
 from glfm_cli.encoding import encode
 from glfm_cli.evaluation import scores
 from glfm_cli.evaluation.masks import draw_mask
-from glfm_cli.evaluation.methods import Sampling, choose_methods
+from glfm_cli.evaluation.methods import choose_methods
 from glfm_cli.evaluation.scoring import Score, score_all, spans
 from glfm_cli.evaluation.task import Prediction, hide
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io import read_table
+from glfm_cli.options import Sampling
 from glfm_cli.schema import read_schema
 
 SHOWN = ("coverage_50", "coverage_80", "coverage_95", "ncrps", "log_score", "calibration")

@@ -28,7 +28,8 @@ import numpy as np
 from memory import forget_peak, status
 from threadpoolctl import threadpool_limits
 
-from glfm_cli.latent.iqgme import Between, IqgmeConfig, Rows, fit_experts
+from glfm_cli.classification.fit import fit_experts
+from glfm_cli.latent.iqgme import Between, IqgmeConfig, Rows
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import forms_of
 
@@ -71,11 +72,12 @@ def measure(n: int, P: int, experts: int, hidden: float, iterations: int) -> Cos
         forget_peak()
         before = status("VmRSS")
         start = begin(rows, form, config, np.random.default_rng(0), 0)
-        start.run(rows, form, config, UNTIMED)
+        for _ in range(UNTIMED):
+            start.step(rows, form, config)
         times = []
         for _ in range(iterations):
             began = time.process_time()
-            start.run(rows, form, config, len(start.bounds) + 1)
+            start.step(rows, form, config)
             times.append(time.process_time() - began)
         memory = status("VmHWM") - before
     return Cost(n, hidden, float(np.median(times)), memory / (n * (P + experts)))
@@ -86,10 +88,16 @@ def converge(
 ) -> tuple[float, float, int, bool]:
     """Return passed and processor seconds of a fit, its iterations and whether it converged."""
     rows = planted(n, P, experts, hidden)
-    streams = [np.random.default_rng(s) for s in range(starts)]
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         began, used = time.monotonic(), time.process_time()
-        fitted = fit_experts(rows, IqgmeConfig(experts=experts), streams, pool=pool)
+        fitted = fit_experts(
+            rows,
+            IqgmeConfig(experts=experts),
+            chains=starts,
+            seed=0,
+            threads=threads,
+            pool=pool,
+        )
         seconds = time.monotonic() - began, time.process_time() - used
     return *seconds, fitted.bounds.size, fitted.converged
 

@@ -62,10 +62,11 @@ def complete_file(
 
     `began` is when the process was asked for, on the machine's clock.
     """
-    from glfm_cli.completion import Files, SamplingOptions, SaveOptions, complete, plan_session
+    from glfm_cli.completion import Files, complete, plan_session
     from glfm_cli.inference.leave_one_out import recalibrate
     from glfm_cli.inference.sampling import sample
     from glfm_cli.io import read_table
+    from glfm_cli.options import Sampling, Saving
     from glfm_cli.schema import Schema
 
     clock = Clock()
@@ -74,7 +75,7 @@ def complete_file(
         table = read_table(folder / "data.csv")
     with clock.step("encoding"):
         schema = Schema.from_dict({"columns": types})
-        session = plan_session(table, schema, SamplingOptions(**plan), SaveOptions())
+        session = plan_session(table, schema, Sampling(**plan), Saving())
     with clock.step("sampling"):
         run = sample(session.problem, session.plan, threads=threads)
     with clock.step("correcting"):

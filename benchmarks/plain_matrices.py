@@ -60,9 +60,7 @@ def scores(kind: str, rank: int, seed: int, settings: dict[str, str], chains: in
     pairs = Pairs(*(ids.places([str(key) for key in keys]) for ids, keys in
                     ((task.rows, i), (task.columns, j))))  # fmt: skip
     (link,) = posterior.links
-    means = np.array(
-        [draw.latent.means_at(pairs.row, pairs.column) for draw in posterior.draws()]
-    )
+    means = np.array([draw.latent.means_at(pairs.row, pairs.column) for draw in posterior.draws()])
     truth = x[i, j]
     if kind == "real":
         truth = link.start(truth, rng)[1][:, 0]

@@ -21,18 +21,18 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from three_gaussians import draw_rows
 
+from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
     Between,
     IqgmeConfig,
     LabelLaw,
     Rows,
-    fit_experts,
-    fit_gibbs,
     label_law,
 )
 
@@ -103,6 +103,7 @@ def main() -> None:
     parser.add_argument("--problems", default=",".join(PROBLEMS))
     said = parser.parse_args()
     config = IqgmeConfig(sweeps=said.sweeps, draws=max(2, said.sweeps // 10))
+    sampled = replace(config, inference="gibbs")
     print(
         f"{'problem':<20} {'draw':>4} {'fit - chains':>12} {'best':>9} {'chains':>8} "
         f"{'experts':>9} {'s':>5}"
@@ -114,15 +115,15 @@ def main() -> None:
         for i in range(said.draws):
             began = time.process_time()
             train, new = tables(draw, n, gaps, np.random.default_rng([i, n]))
-            streams = [np.random.default_rng([i, s]) for s in range(said.starts)]
-            fit = fit_experts(train, config, streams)
+            fit = fit_experts(train, config, chains=said.starts, seed=i)
             laws = [label_law(new, member.experts) for member in fit.members]
             best = laws[0].probability_above()
             weights = [member.weight for member in fit.members]
             p = LabelLaw.average(laws, weights).probability_above()
             chains, experts = [], []
             for chain in range(2):
-                drawn = fit_gibbs(train, config, [np.random.default_rng([i, 100 + chain])]).draws
+                seed = 100 * (i + 1) + chain
+                drawn = fit_experts(train, sampled, chains=1, seed=seed).draws
                 laws = [label_law(new, q) for q in drawn]
                 chains.append(LabelLaw.average(laws).probability_above())
                 experts += [np.sum(law.gate.mean(axis=1) > COUNTED) for law in laws]

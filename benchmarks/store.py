@@ -31,8 +31,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import SamplingOptions, SaveOptions, plan_session
+from glfm_cli.completion import plan_session
 from glfm_cli.inference.chain import Chain, start_chain
+from glfm_cli.options import Sampling, Saving
 from glfm_cli.schema import Schema
 from glfm_cli.store import EVERY, load_fit
 from glfm_cli.store.log import SHARE
@@ -113,13 +114,11 @@ def measure(n_rows: int, arguments: argparse.Namespace) -> Cost:
     table, schema = table_of(n_rows, arguments.columns, np.random.default_rng(1))
     folder = Path(tempfile.mkdtemp(prefix="glfm-benchmark-", dir=arguments.folder))
     settings = {"max_features": arguments.features, "initial_features": arguments.features}
-    requested = SamplingOptions(
+    requested = Sampling(
         chains=arguments.chains, warmup=0, draws=arguments.draws, thin=THIN, settings=settings
     )
     try:
-        session = plan_session(
-            table, schema, requested, SaveOptions(save=folder / "fit.glfm")
-        ).begun()
+        session = plan_session(table, schema, requested, Saving(save=folder / "fit.glfm")).begun()
         store, problem = session.store, session.problem
         assert store is not None
         chain = start_chain(problem, Streams(0, 0))

@@ -19,17 +19,25 @@ FOLDER = "reference"
 # Public names by what they are for; those that no group has stand in the last one.
 GROUPS = {
     "Files and types": ("read_table", "write_table", "Schema", "read_schema", "guess_schema"),
-    "Complete": ("impute", "Completion", "Multiple", "impute_matrix", "plot_completion"),
+    "Complete": (
+        "impute",
+        "Completion",
+        "MatrixCompletion",
+        "Multiple",
+        "Files",
+        "plot_completion",
+    ),
+    "Options": ("Sampling", "Saving", "MatrixOptions"),
     "Saved fits": ("load_fit", "Fit", "diagnose_fit", "Diagnosis", "plot_diagnosis"),
     "Ask for cells": ("suggest", "Suggestion"),
-    "Explore": ("explore", "Exploration", "explore_matrix", "MatrixExploration"),
+    "Explore": ("explore", "Exploration", "MatrixExploration"),
     "Draw an exploration": (
         *("plot_exploration", "plot_columns", "plot_shares", "plot_traces", "plot_fit"),
         "plot_dependence",
     ),
-    "Evaluate": ("evaluate", "evaluate_matrix", "compare_tables", "Evaluation", "plot_evaluation"),
+    "Evaluate": ("evaluate", "compare_tables", "Evaluation", "MatrixEvaluation", "plot_evaluation"),
     "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
-    "Scikit-learn": ("GlfmImputer", "GlfmClassifier"),
+    "Scikit-learn": ("GlfmImputer", "GlfmClassifier", "GlfmFactorizer"),
 }
 OTHERS = "Other"
 

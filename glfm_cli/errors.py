@@ -105,3 +105,8 @@ class NumericalError(GlfmError):
 
 class StoreError(GlfmError):
     """A saved fit is broken, or is not one of this table, these types or these options."""
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with its noun, in the plural where there is not one."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

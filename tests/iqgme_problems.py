@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln, digamma, gammaln, log_ndtr, multigammaln
 
+from glfm_cli.inference.run import Stop
 from glfm_cli.latent.iqgme import Between, Experts, Largest, Rows
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.rows import Half
@@ -14,16 +15,28 @@ from glfm_cli.latent.iqgme.rows import Half
 Array = np.ndarray[Any, Any]
 
 
-class Patience:
+def climbed(start: Any, data: Any, form: Any, config: Any, iterations: int) -> None:
+    """Let a start go on until so many iterations are made in all, or it has converged."""
+    while not start.converged and len(start.bounds) < iterations:
+        start.step(data, form, config)
+
+
+class Patience(Stop):
     """Says to stop when it has been asked more than so many times."""
 
     def __init__(self, times: int) -> None:
+        super().__init__()
         self.times = times
         self.asked = 0
 
-    def __call__(self) -> bool:
+    def now(self) -> bool:
         self.asked += 1
+        if self.asked > self.times:
+            self.interrupt()
         return self.asked > self.times
+
+    def __call__(self) -> bool:
+        return self.now()
 
 
 def signs(positive: Array) -> Between:

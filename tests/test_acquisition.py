@@ -18,7 +18,7 @@ from glfm_cli.acquisition import greedy
 from glfm_cli.acquisition.cells import TableCells, gains_alone
 from glfm_cli.acquisition.greedy import Group, choose, gains, in_order
 from glfm_cli.arrays import Array
-from glfm_cli.completion import DEFAULTS, prepare
+from glfm_cli.completion import prepare
 from glfm_cli.inference.sampling import sample
 from glfm_cli.links import NormalMixture
 
@@ -155,7 +155,7 @@ def mixed(seed: int, n: int = 25) -> pa.Table:
 @pytest.mark.parametrize("model", ["glfm", "bsvd"])
 def test_draws_of_cells_are_those_of_their_means_in_units_of_noise(model: str, seed: int) -> None:
     table = mixed(seed)
-    options = {**DEFAULTS, "model": model, "chains": 2, "warmup": 3, "draws": 6}
+    options = {"model": model, "chains": 2, "warmup": 3, "draws": 6}
     problem, data, plan = prepare(table, TYPES, **options)
     posterior = sample(problem, plan).posterior
     cells = TableCells.of(data, table.select(["id"]), None)
@@ -327,9 +327,7 @@ def test_a_complete_table_has_nothing_to_choose_from() -> None:
 
 def test_law_of_eta_with_several_components_counts_by_its_mean(seed: int) -> None:
     table = mixed(seed)
-    problem, data, plan = prepare(
-        table, TYPES, **{**DEFAULTS, "chains": 1, "warmup": 2, "draws": 4}
-    )
+    problem, data, plan = prepare(table, TYPES, chains=1, warmup=2, draws=4)
     posterior = sample(problem, plan).posterior
     cells = TableCells.of(data, table.select(["id"]), None)
     plain = cells.features(posterior, np.arange(5))

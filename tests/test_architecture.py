@@ -2,7 +2,7 @@
 
 The rooms of the package stand in a row, and nothing imports to its right:
 
-    errors, settings, streams, arrays, _kernels  <-  schema, guess, io  <-  encoding, links
+    errors, settings, options, streams, arrays, _kernels  <-  schema, guess, io  <-  encoding, links
         <-  latent  <-  inference, store  <-  the tasks  <-  estimators, plots, report  <-  cli
 
 A room is a module of the package or a folder of the same name.
@@ -38,7 +38,7 @@ TASKS = (
     "acquisition",
 )
 LAYERS = (
-    ("errors", "settings", "streams", "arrays", "_kernels"),
+    ("errors", "settings", "options", "streams", "arrays", "_kernels"),
     ("schema", "guess", "io"),
     ("encoding", "links"),
     ("latent",),

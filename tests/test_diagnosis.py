@@ -177,7 +177,7 @@ def test_advice_says_how_many_draws(tmp_path: Path) -> None:
 def test_without_data_there_is_neither_check_nor_list(tmp_path: Path) -> None:
     folder = tmp_path / "fit.glfm"
     table = table_of(np.random.default_rng(3))
-    impute(table, TYPES, chains=2, warmup=4, draws=6, save=folder, no_data=True)
+    impute(table, TYPES, chains=2, warmup=4, draws=6, save=folder, with_data=False)
     result = diagnose_fit(folder)
     assert (result.checks, result.uncertain) == (None, None)
     assert result.notes[-1].startswith("the fit was saved without its table")

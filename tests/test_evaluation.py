@@ -17,7 +17,7 @@ from glfm_cli import Evaluation, evaluate
 from glfm_cli.encoding import encode
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.methods.sibp import as_gaussian, rounded
-from glfm_cli.evaluation.results import COMPLETED, FIT, Outcome, OutcomeId, Store
+from glfm_cli.evaluation.results import COMPLETED, FIT, Outcome, OutcomeId, Results
 from glfm_cli.evaluation.scoring import Score
 from glfm_cli.evaluation.summary import best_of, paired, summarize
 from glfm_cli.io import read_table
@@ -313,7 +313,7 @@ def test_ctrl_c_ends_with_the_fits_that_were_made(
     done = quick(table, output=tmp_path / "r.csv", observer=stop, jobs=jobs)
     assert done.stopped == "interrupted"
     assert len(done.fits) == 3
-    assert len(Store(tmp_path / "r.csv").load()) == 3
+    assert len(Results(tmp_path / "r.csv").load()) == 3
 
 
 # Other programs -------------------------------------------------------------------------------

@@ -13,10 +13,11 @@ from scipy import stats
 
 from glfm_cli.encoding import Data, encode
 from glfm_cli.errors import TableError, UsageError
+from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.evaluate import prepare
 from glfm_cli.evaluation.masks import MECHANISMS, Cells, draw_mask
-from glfm_cli.evaluation.methods import Sampling
 from glfm_cli.evaluation.split import read_split
+from glfm_cli.options import Sampling
 from glfm_cli.schema import Schema
 
 KINDS = ("real", "positive", "count", "categorical", "ordinal")
@@ -172,11 +173,9 @@ def test_predictors_are_never_hidden() -> None:
 def bench(methods: list[str], seed: int = 3, rates: tuple[float, ...] = (0.2, 0.4)) -> Any:
     x = np.random.default_rng(0).standard_normal((30, 4))
     table = pa.table({f"c{d}": x[:, d] for d in range(4)})
-    return prepare(
-        table, {"rest": "real"}, methods=methods, programs={}, method_timeout=1.0, rates=rates,
-        repeats=2, mechanism="mcar", reference=None, sampling=Sampling(), seed=seed, threads=1,
-        jobs=1, output=None, resume=False,
-    ).bench  # fmt: skip
+    design = Design(methods, rates=rates, repeats=2, jobs=1)
+    schema = Schema.from_dict({"rest": "real"})
+    return prepare(table, schema, Sampling(seed=seed, threads=1), design).bench
 
 
 def test_masks_depend_on_seed_rate_and_repeat_alone() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, gamma_terms, problem, signs
+from iqgme_problems import Array, climbed, gamma_terms, problem, signs
 from scipy.special import digamma, log_ndtr
 from scipy.stats import multivariate_normal
 
-from glfm_cli.latent.iqgme import FactorExperts, IqgmeConfig, Rows, fit_experts, label_law
+from glfm_cli.classification.fit import fit_experts
+from glfm_cli.latent.iqgme import FactorExperts, IqgmeConfig, Rows, label_law
 from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factor_rows import FactorTerms, place_run
 from glfm_cli.latent.iqgme.factors import pack, unpack
@@ -42,7 +43,7 @@ def assert_bound_never_falls(
     rows = problem(seed, **kind)
     form = forms_of(config, [rows])[0]
     start = begin(rows, form, config, np.random.default_rng(seed), which)
-    start.run(rows, form, config, config.iterations)
+    climbed(start, rows, form, config, config.iterations)
     bounds = np.array(start.bounds)
     assert isinstance(start.experts, FactorExperts)
     assert np.all(np.diff(bounds) >= -1e-8 * np.abs(bounds[1:]))
@@ -58,7 +59,7 @@ def test_the_bound_of_many_tasks_never_falls(seed: int) -> None:
     tables = [problem(97 * seed + j, n=14 + 6 * j, P=5) for j in range(3)]
     form = forms_of(CONFIG, tables)[0]
     start = begin_tasks(tables, form, CONFIG, np.random.default_rng(seed), 0, omega=2.0)
-    start.run(tables, form, CONFIG, CONFIG.iterations)
+    climbed(start, tables, form, CONFIG, CONFIG.iterations)
     bounds = np.array(start.bounds)
     assert isinstance(start.experts, FactorExperts)
     assert np.all(np.diff(bounds) >= -1e-8 * np.abs(bounds[1:]))
@@ -84,7 +85,7 @@ class Frozen:
         form = Factored(config, [self.rows], 2)
         self.prior = form.prior
         start = begin(self.rows, form, config, np.random.default_rng(seed), 0)
-        start.run(self.rows, form, config, 4)
+        climbed(start, self.rows, form, config, 4)
         self.q, before = start.experts, copy.deepcopy(start.local)
         self.sums = local_step(form, self.rows, self.q, start.local)
         self.value = self.sums.log_norm + self.q.bound(self.prior)
@@ -228,7 +229,7 @@ def test_q_of_the_rows_is_stationary(frozen: Frozen) -> None:
 def test_gates_and_gaps_are_those_of_the_whole_covariance(seed: int) -> None:
     """Woodbury's identity gives what dense matrices give."""
     rows = problem(seed, n=60, P=8, gaps=0.3)
-    q = fit_experts(rows, CONFIG, [np.random.default_rng(seed)]).experts
+    q = fit_experts(rows, CONFIG, chains=1, seed=seed).experts
     assert isinstance(q, FactorExperts)
     low, law = LowRank.of(q), label_law(rows, q, features=True)
     whole = low.F @ np.swapaxes(low.F, 1, 2) + np.einsum("hp,pq->hpq", low.D, np.eye(8))
@@ -250,7 +251,7 @@ def test_gates_and_gaps_are_those_of_the_whole_covariance(seed: int) -> None:
 
 
 def test_a_row_without_features_has_the_shares_of_the_experts(seed: int) -> None:
-    q = fit_experts(problem(seed, P=5), CONFIG, [np.random.default_rng(0)]).experts
+    q = fit_experts(problem(seed, P=5), CONFIG, chains=1, seed=0).experts
     law = label_law(Rows(np.zeros((1, 5)), np.zeros((1, 5), dtype=bool)), q)
     assert np.allclose(law.gate[:, 0], q.pi)
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from iqgme_problems import Array, signs
+from iqgme_problems import Array, Patience, signs
 from scipy.special import log_ndtr, ndtr
 
+from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
     Between,
     IqgmeConfig,
     LabelLaw,
     Largest,
     Rows,
-    fit_experts,
-    fit_gibbs,
     label_law,
 )
 from glfm_cli.latent.iqgme.prior import Prior
@@ -35,8 +36,8 @@ def groups(n: int, seed: int, gaps: float) -> Rows:
 
 def predict(new: Rows, config: IqgmeConfig, train: Rows) -> tuple[Array, Array]:
     """Return the probabilities of new rows' labels by the variational fit, and by sampling."""
-    q = fit_experts(train, config, [np.random.default_rng(s) for s in range(2)]).experts
-    drawn = fit_gibbs(train, config, [np.random.default_rng(s) for s in range(2)])
+    q = fit_experts(train, config, chains=2, seed=0).experts
+    drawn = fit_experts(train, replace(config, inference="gibbs"), chains=2, seed=0)
     assert len(drawn.draws) == 2 * config.draws
     laws = LabelLaw.average([label_law(new, one) for one in drawn.draws])
     return label_law(new, q).probability_above(), laws.probability_above()
@@ -97,10 +98,10 @@ def test_one_expert_predicts_as_a_probit_does_exactly(gaps: float, seed: int) ->
 
 def test_a_chain_that_is_stopped_keeps_what_it_has(seed: int) -> None:
     rows = groups(20, seed, 0.2)
-    asked = iter([False, False, True])
-    drawn = fit_gibbs(rows, CONFIG, [np.random.default_rng(0)], stop=lambda: next(asked))
+    stop = Patience(2)
+    drawn = fit_experts(rows, replace(CONFIG, inference="gibbs"), chains=1, seed=0, stop=stop)
     assert len(drawn.draws) == 1
-    assert np.isfinite(drawn.trace).sum() == 3
+    assert stop.asked == 3
 
 
 @pytest.mark.parametrize(("low", "high"), [(-np.inf, 0.3), (1.0, np.inf), (-0.2, 0.9), (6.0, 6.5)])

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, problem, signs, three_gaussians
+from iqgme_problems import Array, climbed, problem, signs, three_gaussians
 
-from glfm_cli.latent.iqgme import IqgmeConfig, LabelLaw, Rows, fit_experts, label_law
+from glfm_cli.classification.fit import fit_experts
+from glfm_cli.latent.iqgme import IqgmeConfig, LabelLaw, Rows, label_law
 from glfm_cli.latent.iqgme.fit import Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.prior import forms_for, what_forms
@@ -34,7 +35,7 @@ def ran(rows: Rows, iterations: int, *, moves: bool) -> tuple[Start, Form]:
     start = begin(rows, form, CONFIG, np.random.default_rng(0), 0)
     if not moves:
         start._simpler = lambda form: iter(())  # type: ignore[method-assign]
-    start.run(rows, form, CONFIG, iterations)
+    climbed(start, rows, form, CONFIG, iterations)
     return start, form
 
 
@@ -79,7 +80,7 @@ def test_a_move_that_is_not_kept_leaves_everything_as_it_was(many: bool, seed: i
         start = begin_tasks(data, form, config, rng, 0, omega=2.0)
     else:
         start = begin(data, form, config, rng, 0)
-    start.run(data, form, config, 6)
+    climbed(start, data, form, config, 6)
     before = arrays(start)
     assert len(before) > 20
     for trial in (start._with_joined(0, 1, form), start._without(1, form)):
@@ -101,7 +102,7 @@ def test_no_move_is_made_where_features_are_many(many: bool, seed: int) -> None:
     start = begun(data, form, config, rng, 1)
     moves: list[None] = []
     start._simpler = lambda form: iter(moves.append(None) or ())
-    start.run(data, form, config, 200)
+    climbed(start, data, form, config, 200)
     assert start.converged
     assert moves == []
 
@@ -112,7 +113,7 @@ def test_no_move_is_made_where_features_are_many(many: bool, seed: int) -> None:
 def test_the_better_half_of_the_starts_predicts_by_its_weights(seed: int) -> None:
     rows = groups(seed, 60)
     config = IqgmeConfig(experts=6, iterations=30)
-    fit = fit_experts(rows, config, [np.random.default_rng(s) for s in range(4)])
+    fit = fit_experts(rows, config, chains=4, seed=0)
     assert len(fit.members) == 2
     weights = [member.weight for member in fit.members]
     assert weights[0] >= weights[1] > 0.0
@@ -126,7 +127,7 @@ def test_the_better_half_of_the_starts_predicts_by_its_weights(seed: int) -> Non
 
 def test_the_best_may_predict_alone(seed: int) -> None:
     config = IqgmeConfig(experts=6, iterations=30, average=False)
-    fit = fit_experts(groups(seed, 60), config, [np.random.default_rng(s) for s in range(4)])
+    fit = fit_experts(groups(seed, 60), config, chains=4, seed=0)
     assert [member.weight for member in fit.members] == [1.0]
 
 

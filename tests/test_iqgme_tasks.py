@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, Patience, gamma_terms, problem, signs
+from iqgme_problems import Array, Patience, climbed, gamma_terms, problem, signs
 from scipy.special import digamma
 
+from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
     Between,
     Experts,
     IqgmeConfig,
     Rows,
     TaskDeviations,
-    fit_tasks,
     label_law,
 )
 from glfm_cli.latent.iqgme.deviation_scale import FOLDS, GRID, ROUNDS, choose_omega
@@ -50,7 +50,7 @@ def start_of(
     tables = [problem(97 * seed + j, n=8 + 6 * j, **kind) for j in range(3)]
     form = forms_of(CONFIG, tables)[0]
     start = begin_tasks(tables, form, config, np.random.default_rng(seed), which, omega)
-    start.run(tables, form, config, config.iterations)
+    climbed(start, tables, form, config, config.iterations)
     return start
 
 
@@ -92,7 +92,7 @@ class Frozen:
         form = forms_of(CONFIG, self.tables)[0]
         self.prior: Prior = form.prior
         start = begin_tasks(self.tables, form, CONFIG, np.random.default_rng(seed), 1, omega)
-        start.run(self.tables, form, CONFIG, 16)
+        climbed(start, self.tables, form, CONFIG, 16)
         self.q, self.usage, self.own = start.experts, start.usage, start.own
         before = copy.deepcopy(start.locals)
         self.sums, self.own_sums, self.value = task_step(
@@ -268,7 +268,7 @@ def test_tasks_of_opposite_rules_are_told_apart(seed: int) -> None:
     right = {}
     for own_rules in (True, False):
         config = replace(CONFIG, own_rules=own_rules, experts=1, shared_experts=1)
-        fitted = fit_tasks(train, config, [np.random.default_rng(0)])
+        fitted = fit_experts(train, config, chains=1, seed=0)
         hits = []
         for j, rows in enumerate(test):
             q, pi = fitted.members[0].of_task(j)
@@ -287,7 +287,7 @@ def test_left_out_scores_are_those_of_rules_without_the_row(seed: int) -> None:
     config = replace(CONFIG, experts=1, shared_experts=1)
     (form,) = forms_of(config, tables)
     start = begin_tasks(tables, form, config, np.random.default_rng(seed), 0)
-    start.run(tables, form, config, 5)
+    climbed(start, tables, form, config, 5)
     q, s = start.experts, start.sums
     q.update_weights(s)
     expected = 0.0
@@ -312,7 +312,7 @@ def test_of_many_features_labels_left_out_tell_starts(seed: int) -> None:
     rng = np.random.default_rng(0)
     experts = [begin_tasks(tables, form, config, rng, i, 1.0).experts.H for i in range(4)]
     assert experts == [2, 3, 5, 9]  # one of them empty
-    fitted = fit_tasks(tables, config, [np.random.default_rng(s) for s in range(4)])
+    fitted = fit_experts(tables, config, chains=4, seed=0)
     assert len(fitted.members) == 2
     assert fitted.members[0].weight > fitted.members[1].weight > 0.0
     assert sum(member.weight for member in fitted.members) == pytest.approx(1.0)
@@ -399,8 +399,8 @@ def two_kinds(n_tasks: int, n: int, seed: int) -> tuple[list[Rows], list[Rows], 
 def test_tasks_of_a_kind_share_their_experts(seed: int) -> None:
     train, _, kind = two_kinds(6, 14, seed)
     config = IqgmeConfig(experts=4, shared_experts=12, iterations=80)
-    fitted = fit_tasks(train, config, [np.random.default_rng(s) for s in range(2)])
-    p = fitted.usage.weights
+    fitted = fit_experts(train, config, chains=4, seed=0)
+    p = fitted.members[0].shares
     assert np.allclose(p.sum(axis=1), 1.0)
     overlap = np.minimum(p[:, None], p[None]).sum(axis=2)
     same = kind[:, None] == kind
@@ -412,10 +412,10 @@ def test_a_task_of_one_row_and_threads(seed: int) -> None:
     train, test, _ = two_kinds(4, 14, seed)
     train[3] = Rows(train[3].x[:1], train[3].known[:1], signs(np.array([True])), np.array([True]))
     config = IqgmeConfig(experts=3, shared_experts=6, iterations=15, short=10)
-    alone = fit_tasks(train, config, [np.random.default_rng(0)])
+    alone = fit_experts(train, config, chains=1, seed=0)
     with ThreadPoolExecutor(3) as pool:
-        together = fit_tasks(train, config, [np.random.default_rng(0)], pool=pool)
+        together = fit_experts(train, config, chains=1, seed=0, pool=pool, threads=3)
     assert np.array_equal(alone.experts.B_inv, together.experts.B_inv)
-    pi = np.tile(alone.usage.weights[3][:, None], (1, 60))
+    pi = np.tile(alone.members[0].shares[3][:, None], (1, 60))
     law = label_law(test[3], alone.experts, pi=pi)
     assert np.all(np.isfinite(law.probability_above()))

@@ -16,9 +16,11 @@ from glfm_cli.completion.prepare import prepare
 from glfm_cli.inference import chain as chains
 from glfm_cli.inference.chain import Chain, Problem, start_chain
 from glfm_cli.io import read_table
+from glfm_cli.latent import blocks
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd import matrix as storage
 from glfm_cli.latent.bsvd.draw import BsvdDraw
-from glfm_cli.latent.bsvd.matrix import Matrix, thread_pool
+from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Cells, Entries
@@ -222,7 +224,7 @@ def matrix_chain(seed: int, threads: int, kind: ColumnType = ColumnType.ORDINAL)
 def test_one_and_two_threads_give_the_same_draws(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "BLOCK", 100)
+    monkeypatch.setattr(blocks, "BLOCK", 100)
     one, two = matrix_chain(seed, 1), matrix_chain(seed, 2)
     assert len(two.state.matrix.rows.cuts) > 5
     for _ in range(5):

@@ -127,7 +127,7 @@ def test_counts_stay_within_their_bounds_and_draws_can_be_taken(folder: Path) ->
 def test_a_fit_without_its_table_completes_rows_alike(tmp_path: Path) -> None:
     table, new = make(60, 1), make(20, 7)
     impute(table, TYPES, save=tmp_path / "with.glfm", **SHORT)
-    impute(table, TYPES, save=tmp_path / "without.glfm", no_data=True, **SHORT)
+    impute(table, TYPES, save=tmp_path / "without.glfm", with_data=False, **SHORT)
     one, two = (impute(new, fit=tmp_path / f"{n}.glfm") for n in ("with", "without"))
     assert one.table.equals(two.table)
 

@@ -9,9 +9,9 @@ import pytest
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
-from glfm_cli.latent.bsvd.matrix import thread_pool
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.new_units import draw_new_units
 from glfm_cli.latent.bsvd.sampler import Bsvd

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from glfm_cli import GlfmError, impute_matrix
+from glfm_cli import GlfmError, impute
 from glfm_cli.completion.matrix import missingness
 from glfm_cli.completion.matrix.missingness import missingness_features
 from glfm_cli.completion.matrix.pairs import unobserved
@@ -179,7 +181,8 @@ def planted(seed: int) -> tuple[pa.Table, np.ndarray, np.ndarray]:
 
 def test_unobserved_cells_of_a_planted_matrix_are_predicted(seed: int) -> None:
     table, X, seen = planted(seed)
-    found, completion = impute_matrix(table, RATINGS, **{**FEW, "warmup": 60}, interval=0.9)
+    completion: Any = impute(table, RATINGS, **{**FEW, "warmup": 60}, interval=0.9)
+    found = completion.to_table()
     row, column = found["u"].to_numpy(), found["i"].to_numpy()
     assert found.num_rows == (~seen).sum()
     assert not seen[row, column].any()
@@ -204,7 +207,8 @@ def test_features_alone_complete_a_row_that_has_no_cell(seed: int) -> None:
     features = pa.table({"id": np.arange(60), "size": size})
     types = Schema.from_dict({"columns": {"id": "id", "size": "real"}})
     requested = pa.table({"u": np.repeat(np.arange(50, 60), 12), "i": np.tile(np.arange(12), 10)})
-    found, _ = impute_matrix(table, RATINGS, pairs=requested, row_features=(features, types), **FEW)
+    options = {"pairs": requested, "row_features": (features, types)}
+    found = impute(table, RATINGS, **options, **FEW).to_table()
     truth = size[requested["u"].to_numpy()] * slope[requested["i"].to_numpy()]
     assert np.corrcoef(found["mean"].to_numpy(), truth)[0, 1] > 0.9
     assert found["u"].to_pylist() == requested["u"].to_pylist()
@@ -218,7 +222,7 @@ def test_levels_come_with_probabilities_and_numbers_with_their_own_mean(seed: in
     table = pa.table({"u": row, "i": column, "r": [levels[v] for v in values]})
     value = {"type": "ordinal", "levels": levels, "role": "value"}
     schema = {"columns": {"u": "row", "i": "column", "r": value}}
-    found, _ = impute_matrix(table, schema, **FEW)
+    found = impute(table, schema, **FEW).to_table()
     p = np.column_stack([found[f"p_{level}"].to_numpy() for level in levels])
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     np.testing.assert_allclose(found["mean"].to_numpy(), p @ [0.5, 1.0, 1.5])
@@ -228,8 +232,8 @@ def test_levels_come_with_probabilities_and_numbers_with_their_own_mean(seed: in
 def test_a_seed_fixes_the_predictions_whatever_the_threads(seed: int) -> None:
     table = planted(seed)[0]
     few = {**FEW, "warmup": 3, "draws": 3, "seed": 5}
-    one = impute_matrix(table, RATINGS, **few)[0]
-    two = impute_matrix(table, RATINGS, **{**few, "threads": 2})[0]
+    one = impute(table, RATINGS, **few).to_table()
+    two = impute(table, RATINGS, **{**few, "threads": 2}).to_table()
     assert one.equals(two)
 
 
@@ -278,7 +282,8 @@ def test_covariates_tell_who_is_observed_with_whom(seed: int) -> None:
     row, column = np.nonzero(rng.random(alike.shape) < np.where(alike, 0.45, 0.1))
     values = alike[row, column] + 0.5 * rng.normal(size=row.size)
     table = pa.table({"u": row, "i": column, "r": values})
-    found, completion = impute_matrix(table, RATINGS, missingness_features=2, **FEW)
+    completion: Any = impute(table, RATINGS, missingness_features=2, **FEW)
+    found = completion.to_table()
     kind = np.repeat([-1.0, 1.0], 30)
     features = completion.task.problem.row_features
     assert features.shape == (60, 2)
@@ -288,4 +293,4 @@ def test_covariates_tell_who_is_observed_with_whom(seed: int) -> None:
 
 def test_more_missingness_features_than_there_can_be_are_refused() -> None:
     with pytest.raises(GlfmError, match="--missingness-features, found 3, expected a whole number"):
-        impute_matrix(ratings(), RATINGS, missingness_features=3)
+        impute(ratings(), RATINGS, missingness_features=3)

@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-from glfm_cli.acquisition.suggest import (
-    COUNT,
-    Suggestion,
-    check_wish,
-    finish,
-    plan_matrix_cells,
-    plan_table_cells,
-    suggest,
-    with_fit,
-)
+from glfm_cli.acquisition.suggest import COUNT, Choice, Suggestion, suggest
 
-__all__ = [
-    "COUNT",
-    "Suggestion",
-    "check_wish",
-    "finish",
-    "plan_matrix_cells",
-    "plan_table_cells",
-    "suggest",
-    "with_fit",
-]
+__all__ = ["COUNT", "Choice", "Suggestion", "suggest"]

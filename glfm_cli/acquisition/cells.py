@@ -15,6 +15,7 @@ from glfm_cli.completion.matrix import Pairs, predict_pairs
 from glfm_cli.encoding import Data, Ids
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
+from glfm_cli.links.law import of_latent
 
 MOST_DRAWS = 400  # evenly thinned; more would not make a covariance that is much better
 PART = 1 << 14  # cells whose draws are held at a time, when each is looked at by itself
@@ -75,7 +76,7 @@ class TableCells:
         for draw in draws:
             law = posterior.cells_law(draw, rows)
             for d, part in requested.items():
-                mean, within = law.column(d, place[part]).moments()
+                mean, within = of_latent(law.column(d, place[part])).moments()
                 means[d].append(mean)
                 noise[d] = noise[d] + within / len(draws)
         # What varies within a draw is no doubt that a value would settle for other cells: noise.
@@ -132,7 +133,8 @@ class PairCells:
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of x of some pairs."""
         at, draws = posterior.at(self.pairs), thinned(posterior)
-        found = [at.cells_law(draw, index).column(0).moments() for draw in draws]
+        laws = [of_latent(at.cells_law(draw, index).column(0)) for draw in draws]
+        found = [law.moments() for law in laws]
         noise = np.mean([within for _, within in found], axis=0)
         return [Group(index, _scaled([mean for mean, _ in found], noise))]
 

@@ -6,8 +6,9 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.classify import CHAINS, SEED, classify, classify_rows
 from glfm_cli.classification.experts import ExpertsFound, describe_experts
 from glfm_cli.classification.folds import CrossValidation, cross_validate
+from glfm_cli.classification.header import is_classifier
 from glfm_cli.classification.result import Classification, Predictions
-from glfm_cli.classification.saved import is_classifier, load_trained, save_trained
+from glfm_cli.classification.saved import load_trained
 from glfm_cli.classification.scores import SCORES, all_scores
 from glfm_cli.classification.tasks import FitUsage, TaskUsage
 from glfm_cli.classification.trained import Trained
@@ -31,5 +32,4 @@ __all__ = [
     "describe_experts",
     "is_classifier",
     "load_trained",
-    "save_trained",
 ]

@@ -4,45 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Feature, calibrate, is_constant, make_rows
+from glfm_cli.classification.fit import Fitted, Watch, fit_experts
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.tasks import FitUsage
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.diagnostics import RHAT_LIMIT, rhat
+from glfm_cli.inference.run import Keeper, Stop
 from glfm_cli.latent.iqgme import (
     MOST_BOTH,
     ROUGH,
     Between,
     Experts,
     FactorExperts,
-    Fitted,
-    FittedDraws,
-    FittedTasks,
     IqgmeConfig,
     LabelLaw,
     Largest,
     Member,
     Rows,
     Truncation,
-    fit_experts,
-    fit_gibbs,
-    fit_tasks,
     label_law,
     what_forms,
 )
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Role
-from glfm_cli.streams import START, Streams
 
 MOST_LAWS = 10  # draws from which features are completed
 DOMINANT = 0.005  # E[pi] from which an expert counts, as in the thesis
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """How the columns of a table are seen.
+
+    columns, features, n_levels, reference : as of `Classifier`
+    there : codes of the tasks that have rows, ascending; none for one task
+    """
+
+    columns: tuple[str, ...]
+    features: tuple[Feature, ...]
+    n_levels: int
+    reference: int
+    there: Array = field(default_factory=lambda: np.empty(0, np.intp))
+
+    @property
+    def n_latent(self) -> int:
+        """Return the number of latent columns."""
+        return sum(feature.n_latent for feature in self.features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +78,7 @@ class Classifier:
     features: tuple[Feature, ...]
     n_levels: int
     reference: int
-    fitted: Fitted | FittedTasks | FittedDraws
+    fitted: Fitted
     members: tuple[Member, ...]
     task: str | None
     note: str | None = None
@@ -87,34 +102,33 @@ class Classifier:
     @property
     def n_experts(self) -> int:
         """Return how many experts have a weight that counts."""
-        if isinstance(self.fitted, FittedDraws):
+        if self.fitted.draws:
             return round(float(np.mean([np.sum(q.pi > DOMINANT) for q in self.fitted.draws])))
         return int(np.sum(self.fitted.experts.pi > DOMINANT))
 
     @property
     def experts(self) -> Experts | FactorExperts:
         """Return q of the experts of a variational fit."""
-        if isinstance(self.fitted, FittedDraws):
+        if self.fitted.draws:
             raise TypeError("a fit by sampling has many draws of the experts")
         return self.fitted.experts
 
     @property
     def n_factors(self) -> int:
         """Return how many factors features depend on, 0 where experts have full covariances."""
-        if isinstance(self.fitted, FittedDraws) or isinstance(self.experts, Experts):
+        if self.fitted.draws or isinstance(self.experts, Experts):
             return 0
         return self.experts.L
 
     @property
     def rhat(self) -> float:
         """Return R-hat of the log likelihood, of a fit by sampling; NaN when chains are cut off."""
-        assert isinstance(self.fitted, FittedDraws)
-        return float(rhat(self.fitted.trace[:, self.fitted.trace.shape[1] // 2 :]))
+        return float(rhat(self.fitted.trace))
 
     @property
     def converged(self) -> bool:
         """Return whether the fit met its tolerance, or its chains agree."""
-        if isinstance(self.fitted, FittedDraws):
+        if self.fitted.draws:
             return self.rhat < RHAT_LIMIT
         return self.fitted.converged
 
@@ -135,7 +149,7 @@ class Classifier:
         if self.task is not None:
             return self._law_of_tasks(xs, by_name[self.task], pool, features)
         rows = make_rows(self.features, xs, n)
-        if isinstance(self.fitted, FittedDraws):
+        if self.fitted.draws:
             draws = self.fitted.draws
             if features:  # their law takes much more room
                 draws = draws[:: -(-len(draws) // MOST_LAWS)]
@@ -185,8 +199,10 @@ def fit_classifier(
     chains: int,
     seed: int,
     pool: ThreadPoolExecutor | None = None,
-    stop: Callable[[], bool] | None = None,
-    watch: Callable[[int, int, float], None] | None = None,
+    stop: Stop | None = None,
+    watch: Watch | None = None,
+    threads: int = 1,
+    keep: Callable[[Calibrated], Keeper] | None = None,
 ) -> Classifier:
     """Return the best of several fits to rows, some of whose labels may be missing.
 
@@ -203,8 +219,10 @@ def fit_classifier(
         Of the model, and of the features' margins.
     chains, seed : int
         Starts, and what they are drawn from.
-    pool, stop, watch
+    pool, stop, watch, threads
         As for `fit_experts`.
+    keep : callable, optional
+        Given how features are seen, returns where the fit is kept.
     """
     task = next((e for e in columns if e.column.role is Role.TASK), None)
     used = [e for e in columns if e is not task and not is_constant(e)]
@@ -216,32 +234,26 @@ def fit_classifier(
         xs = [e.x[at] for e in used]
         return make_rows(features, xs, code[at].size, label, ~np.isnan(code[at]))
 
-    streams = [Streams(seed, chain).get(START) for chain in range(chains)]
     names = tuple(e.column.name for e in used)
+    there = np.empty(0, np.intp) if task is None else np.unique(task.x).astype(np.intp)
+    keeper = None
     if config.inference == "gibbs":
-        if task is not None:
-            raise UsageError(
-                "--set inference=gibbs takes one task only",
-                hint=f"Give '{task.column.name}' another role, or leave the setting out.",
-            )
-        if config.factors:
-            raise UsageError(
-                "--set inference=gibbs takes full covariances only",
-                hint=f"Leave out factors={config.factors}, or the sampler.",
-            )
-        drawn = fit_gibbs(rows_at(slice(None)), config, streams, stop=stop, watch=watch)
-        return Classifier(names, features, n_levels, reference, drawn, (), None)
+        _check_sampler(config, task)
+    if keep is not None:
+        keeper = keep(Calibrated(names, features, n_levels, reference, there))
+    fit = partial(
+        fit_experts, config=config, chains=chains, seed=seed, threads=threads, pool=pool,
+        stop=stop, watch=watch, keeper=keeper,
+    )  # fmt: skip
+    note = None
     n_latent = sum(feature.n_latent for feature in features)
-    note = what_forms(config, code.size, n_latent, chains)
+    if config.inference != "gibbs":
+        note = what_forms(config, code.size, n_latent, chains)
     if task is None:
-        fitted = fit_experts(
-            rows_at(slice(None)), config, streams, pool=pool, stop=stop, watch=watch
-        )
+        fitted = fit(rows_at(slice(None)))
         return Classifier(names, features, n_levels, reference, fitted, fitted.members, None, note)
-    there = np.unique(task.x).astype(np.intp)
-    tables = [rows_at(np.flatnonzero(task.x == j)) for j in there]
-    shared = fit_tasks(tables, config, streams, pool=pool, stop=stop, watch=watch)
-    members = tuple(_among(member, there, len(task.levels)) for member in shared.members)
+    shared = fit([rows_at(np.flatnonzero(task.x == j)) for j in there])
+    members = tuple(among(member, there, len(task.levels)) for member in shared.members)
     name = task.column.name
     found = Classifier(names, features, n_levels, reference, shared, members, name, note)
     if not (config.stack and config.average) or np.isnan(code).all():
@@ -261,7 +273,21 @@ def fit_classifier(
     )
 
 
-def _among(member: Member, there: Array, n_tasks: int) -> Member:
+def _check_sampler(config: IqgmeConfig, task: EncodedColumn | None) -> None:
+    """Raise UsageError when the sampler cannot do what is asked for."""
+    if task is not None:
+        raise UsageError(
+            "--set inference=gibbs takes one task only",
+            hint=f"Give '{task.column.name}' another role, or leave the setting out.",
+        )
+    if config.factors:
+        raise UsageError(
+            "--set inference=gibbs takes full covariances only",
+            hint=f"Leave out factors={config.factors}, or the sampler.",
+        )
+
+
+def among(member: Member, there: Array, n_tasks: int) -> Member:
     """Return a member of n tasks, where it knew those at the places `there` in turn."""
     shares = np.tile(member.experts.pi, (n_tasks, 1))  # of tasks without rows
     shares[there] = member.shares

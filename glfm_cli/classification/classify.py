@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -16,46 +16,50 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.complete import complete_features
+from glfm_cli.classification.fit import Watch, plan_of
 from glfm_cli.classification.folds import cross_validate
+from glfm_cli.classification.header import read_classifier_header
+from glfm_cli.classification.keep import (
+    check_alone,
+    fit_and_keep,
+    keeping_for,
+    schema_and_settings,
+)
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
-from glfm_cli.classification.saved import load_trained, save_trained
+from glfm_cli.classification.saved import load_trained
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
-from glfm_cli.completion import as_schema
-from glfm_cli.completion.new_rows import Unseen, check_unseen
+from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
 from glfm_cli.inference.sampling import Stop
 from glfm_cli.io import read_table
-from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema
-from glfm_cli.settings import apply_settings
-from glfm_cli.store import check_free
+from glfm_cli.store import EVERY, check_free
 
 CHAINS = 8
 SEED = 0
 FEW_LABELS = 10  # of one level, below which a fit is warned about
 
-Watch = Callable[[int, int, float], None]
-
 
 def classify(
     table: pa.Table | str | os.PathLike[str],
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     *,
     target: str | None = None,
     predict: pa.Table | str | os.PathLike[str] | None = None,
     cv: int | None = None,
     unseen: Unseen = "error",
-    chains: int = CHAINS,
-    seed: int = SEED,
+    chains: int | None = None,
+    seed: int | None = None,
     threads: int | None = None,
     time_limit: float | None = None,
     settings: Mapping[str, object] | None = None,
     save: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    checkpoint: float = EVERY,
     complete: bool = False,
     watch: Watch | None = None,
 ) -> Classification:
@@ -67,7 +71,7 @@ def classify(
         The training rows. Rows without a label help to learn where rows lie, and are predicted
         unless `predict` or `cv` asks for something else.
     types : Schema, mapping or path
-        What the columns mean.
+        What the columns mean. Not needed with `resume`.
     target : str, optional
         The column to predict, categorical or ordinal (whose order is not used); that of role
         target if left out.
@@ -79,7 +83,7 @@ def classify(
         What a level is, in `predict`, that the training rows do not have; as "missing" it tells
         nothing.
     chains, seed : int
-        Starts of the fit, of which the best is kept, and what they are drawn from.
+        Starts of the fit (8 if left out), and what they are drawn from (0).
     threads : int, optional
         By default as many as there are processors; the result does not depend on it.
     time_limit : float, optional
@@ -89,6 +93,11 @@ def classify(
         Fields of the model's and the links' configuration, by name.
     save : path, optional
         A new folder NAME.glfm to keep the fit in; `classify_rows` takes it.
+    resume : path, optional
+        The folder of an earlier run of this table to go on with, however it ended. What shapes the
+        fit is taken from there; predictions are those of one uninterrupted run.
+    checkpoint : float
+        Seconds between two saved states; less often where saving takes long.
     complete : bool
         Also complete the features of `predict`, or else of `table`, and the target's gaps there.
     watch : callable, optional
@@ -103,12 +112,22 @@ def classify(
     GlfmError
         The tables, the types or an option are wrong; the error says where and what to do.
     """
-    _check(predict, cv, chains, seed, threads, time_limit)
     missing = check_unseen(unseen) == "missing"
-    configs = apply_settings({"model": IqgmeConfig(), "links": LinkConfig()}, dict(settings or {}))
+    if resume is None:
+        schema, configs = schema_and_settings(types, settings)
+        chains, seed = CHAINS if chains is None else chains, SEED if seed is None else seed
+        kept = None
+    else:
+        shaping = {"types": types, "target": target, "cv": cv, "chains": chains, "seed": seed}
+        check_alone(shaping | {"set": settings or None, "save": save})
+        kept = read_classifier_header(Path(resume))
+        schema, target = kept.schema, kept.target["name"]
+        configs = {"model": kept.config, "links": kept.link_config}
+        chains, seed = kept.plan.chains, kept.plan.seed
+    _check(predict, cv, chains, seed, threads, time_limit)
     file = None if isinstance(table, pa.Table) else str(table)
     table = table if isinstance(table, pa.Table) else read_table(table)
-    task = make_task(table, as_schema(types), target, file)
+    task = make_task(table, schema, target, file)
     new = None
     if predict is not None:
         other = None if isinstance(predict, pa.Table) else str(predict)
@@ -116,16 +135,22 @@ def classify(
         new = read_new_rows(task, source, missing, other)
     if cv is not None:
         _check_folds(task, cv)
-    elif new is None and save is None and not complete and not np.isnan(task.code).any():
+    elif new is None and not (save or resume or complete or np.isnan(task.code).any()):
         raise nothing_to_predict()
     if save is not None:
         _check_save(save, cv)
+    fold = Path(save) if save is not None else Path(resume) if resume is not None else None
+    keeping = None
+    if fold is not None:
+        plan = plan_of(configs["model"], chains, seed)
+        keeping = keeping_for(fold, task, table, configs, plan, kept, checkpoint)
     began = time.monotonic()
     stop = Stop(None if time_limit is None else began + time_limit)
-    said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop.now, "watch": watch}
+    said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop, "watch": watch}
+    said["threads"] = workers = threads or available_threads()
     levels = len(task.levels)
     trained = predictions = validated = completed = None
-    with thread_pool(threads or available_threads()) as pool:
+    with thread_pool(workers) as pool:
         if cv is not None:
             validated = cross_validate(
                 task.features, task.code, levels, configs["model"], configs["links"],
@@ -140,10 +165,9 @@ def classify(
                 pool=pool, **said,
             )  # fmt: skip
             # In a thread of its own, so that Ctrl-C is heard here and the fit ends where it is.
-            (classifier,) = run_jobs([fit], threads=1, on_interrupt=stop.interrupt)
+            job = fit if keeping is None else partial(fit_and_keep, fit, keeping, task, stop)
+            (classifier,) = run_jobs([job], threads=1, on_interrupt=stop.interrupt)
             trained = Trained.of(task, table, classifier, seed)
-            if save is not None:
-                save_trained(trained, save)
             if new is not None:
                 p = classifier.probabilities(new.features, pool)
                 rows = np.arange(new.data.n_rows)

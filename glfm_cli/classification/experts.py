@@ -22,7 +22,7 @@ from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.predictive import Marginal, predict
-from glfm_cli.latent.iqgme import Experts, FactorExperts, FittedDraws, LabelLaw, LowRank
+from glfm_cli.latent.iqgme import Experts, FactorExperts, LabelLaw, LowRank
 from glfm_cli.links import Link
 
 RANGE = (0.1, 0.5, 0.9)
@@ -113,7 +113,7 @@ def describe_experts(trained: Trained) -> ExpertsFound:
         The fit was made by sampling.
     """
     classifier = trained.classifier
-    if isinstance(classifier.fitted, FittedDraws):
+    if classifier.fitted.draws:
         raise UsageError(
             "a fit by sampling has no experts to show: each draw has its own",
             hint="Fit without --set inference=gibbs to see some.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,8 +12,10 @@ import glfm_cli.classification.baselines as baselines
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
+from glfm_cli.classification.fit import Watch
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.encoding import EncodedColumn
+from glfm_cli.inference.run import Stop
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
 
@@ -58,8 +60,9 @@ def cross_validate(
     chains: int,
     seed: int,
     pool: ThreadPoolExecutor | None = None,
-    stop: Callable[[], bool] | None = None,
-    watch: Callable[[int, int, float], None] | None = None,
+    stop: Stop | None = None,
+    watch: Watch | None = None,
+    threads: int = 1,
 ) -> CrossValidation:
     """Predict every labelled row from the others.
 
@@ -77,7 +80,7 @@ def cross_validate(
         train, test = take(here, inside), take(here, outside)
         model = fit_classifier(
             train, own[inside], n_levels, config, links,
-            chains=chains, seed=seed, pool=pool, stop=stop, watch=watch,
+            chains=chains, seed=seed, pool=pool, stop=stop, watch=watch, threads=threads,
         )  # fmt: skip
         note = note or model.note
         p[MODEL][outside] = model.probabilities(test, pool)

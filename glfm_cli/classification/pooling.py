@@ -21,6 +21,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification.features import take
 from glfm_cli.classification.stacking import stacking_weights
 from glfm_cli.encoding import EncodedColumn
+from glfm_cli.inference.run import Stop
 from glfm_cli.schema import Role
 
 PARTIAL, COMPLETE, NONE = "partial", "complete", "none"  # how tasks are pooled
@@ -100,7 +101,7 @@ def compare_pooling(
     *,
     alone: bool,
     pool: ThreadPoolExecutor | None = None,
-    stop: Callable[[], bool] | None = None,
+    stop: Stop | None = None,
 ) -> StackedPooling | None:
     """Return what is to predict beside shared experts; None where there is no time for that.
 
@@ -136,7 +137,7 @@ def compare_pooling(
         p = kind(np.where(fold == i, np.nan, code)).probabilities(take(columns, at))
         given = p[np.arange(at.size), code[at].astype(np.intp)]
         log_p[at, k] = np.log(np.maximum(given, TINY))
-        return stop is None or not stop()
+        return stop is None or not stop.now()
 
     each = map if pool is None else pool.map  # whole fits side by side: tasks are small
     if not all(each(predict_fold, jobs)):
@@ -147,7 +148,7 @@ def compare_pooling(
         fit(features, code),
         no_pooling(code) if alone else None,
     )
-    return None if stop is not None and stop() else whole
+    return None if stop is not None and stop.now() else whole
 
 
 def fold_of_labels(code: Array, task: Array) -> Array:

@@ -14,7 +14,6 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.folds import MODEL, CrossValidation
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.iqgme import FittedDraws
 
 ROW, PREDICTED, FOLD = "row", "predicted", "fold"
 
@@ -147,9 +146,9 @@ def fit_summary(classifier: Classifier) -> dict[str, Any]:
     """Return how a fit went."""
     fitted = classifier.fitted
     out: dict[str, Any] = {"experts": classifier.n_experts, "converged": classifier.converged}
-    if isinstance(fitted, FittedDraws):
+    if fitted.draws:
         agreed = {"rhat": classifier.rhat}
-        return out | {"draws": len(fitted.draws), "sweeps": fitted.trace.shape[1], **finite(agreed)}
+        return out | {"draws": len(fitted.draws), "sweeps": fitted.sweeps, **finite(agreed)}
     own = classifier.members[0].own
     if own is not None:
         out["own_precision"] = own.omega

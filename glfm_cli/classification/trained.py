@@ -56,8 +56,8 @@ class Trained:
         return cls(
             task.schema,
             tuple(table.column_names),
-            tuple(_learnt(encoded) for encoded in task.features),
-            replace(_learnt(task.target), levels=task.levels),
+            learnt_features(task),
+            learnt_target(task),
             classifier,
             task.data.n_rows,
             int(np.sum(~np.isnan(task.code))),
@@ -102,8 +102,7 @@ def read_new_rows(
     task: Task, table: pa.Table, unseen_is_missing: bool, file: str | None
 ) -> NewRows:
     """Return new rows as the columns of a task, before anything is fitted; see `Trained.read`."""
-    target = replace(_learnt(task.target), levels=task.levels)
-    features = [_learnt(encoded) for encoded in task.features]
+    features, target = learnt_features(task), learnt_target(task)
     return read_rows(table, task.schema, features, target, unseen_is_missing, file)
 
 
@@ -125,6 +124,16 @@ def read_rows(
         table, schema, [*features, target], unseen_is_missing=unseen_is_missing, file=file
     )
     return NewRows(table, data, data.columns[:-1], data.columns[-1].x)
+
+
+def learnt_features(task: Task) -> tuple[LearntColumn, ...]:
+    """Return what a task's rows taught of its features."""
+    return tuple(_learnt(encoded) for encoded in task.features)
+
+
+def learnt_target(task: Task) -> LearntColumn:
+    """Return the target with the levels that occur."""
+    return replace(_learnt(task.target), levels=task.levels)
 
 
 def _learnt(encoded: EncodedColumn) -> LearntColumn:

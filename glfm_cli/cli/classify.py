@@ -11,7 +11,8 @@ import typer
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console
 from glfm_cli.cli.progress import FitProgress
-from glfm_cli.cli.report import counted, ending
+from glfm_cli.cli.report import ending
+from glfm_cli.errors import counted
 
 if TYPE_CHECKING:
     from glfm_cli.classification import Classification
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 # Options that shape a fit, and so have no place beside one that was made before.
 FITTING = (
     *("types", "target", "predict", "cv", "chains", "seed", "time_limit", "settings", "save"),
+    *("resume", "checkpoint"),
 )
+SHAPING = ("types", "target", "cv", "chains", "seed", "settings", "save")  # a fit that goes on
 EXAMPLE = (
     "glfm classify sample_data/pbc.csv --types sample_data/pbc.types.yaml --target stage "
     "-o predictions.csv"
@@ -63,6 +66,14 @@ Unseen = Annotated[
         "--unseen",
         metavar="error|missing",
         help="What a level of NEW is that TRAIN does not have; as missing it tells nothing.",
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="DIR.glfm",
+        help="Go on with the run on TRAIN kept in this folder, which was cut short.",
     ),
 ]
 WithFit = Annotated[
@@ -128,6 +139,8 @@ def run(
     time_limit: options.TimeLimit = None,
     settings: options.Settings = None,
     save: options.Save = None,
+    resume: Resume = None,
+    checkpoint: options.Checkpoint = options.CHECKPOINT,
     fit: WithFit = None,
     complete: Complete = None,
     similarity: Similarity = None,
@@ -146,7 +159,7 @@ def run(
     from glfm_cli.classification import Predictions, classify, classify_rows
     from glfm_cli.cli.classify_files import TaskFiles
     from glfm_cli.cli.outputs import check_outputs
-    from glfm_cli.completion.new_rows import check_unseen
+    from glfm_cli.completion.requests import check_unseen
     from glfm_cli.errors import UsageError
     from glfm_cli.io import check_target, check_writable, write_table
     from glfm_cli.settings import parse_assignments
@@ -176,15 +189,13 @@ def run(
         check_writable(complete)
     level = check_unseen(unseen)
     if fit is not None:
-        _check_alone(ctx)
+        _check_alone(ctx, "--fit", FITTING)
         requested = complete is not None
         found = classify_rows(data, fit, unseen=level, threads=threads, complete=requested)
-    elif types is None:
-        raise UsageError(
-            "--types is missing: it says what the columns mean",
-            hint="`glfm types TRAIN -o types.yaml` writes a first one.",
-        )
     else:
+        if resume is not None:
+            _check_alone(ctx, "--resume", SHAPING)
+        own = options.given(ctx, ("chains", "seed"))
         with FitProgress(console, chains, cv) as watch:
             found = classify(
                 data,
@@ -193,12 +204,14 @@ def run(
                 predict=predict,
                 cv=cv,
                 unseen=level,
-                chains=chains,
-                seed=seed,
+                chains=own.get("chains"),
+                seed=own.get("seed"),
                 threads=threads,
                 time_limit=time_limit,
                 settings=parse_assignments(settings or []),
                 save=save,
+                resume=resume,
+                checkpoint=checkpoint,
                 complete=complete is not None,
                 watch=watch,
             )
@@ -208,17 +221,20 @@ def run(
     # Where nothing is to be predicted, the fit was to be kept.
     if found.predictions is not None and (cv is None or output is not None):
         write_table(found.to_table(), output or "-")
+    folder = save or resume
+    if folder is not None and found.stopped:
+        console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")
     return _report(console, found, strict, as_json)
 
 
-def _check_alone(ctx: typer.Context) -> None:
+def _check_alone(ctx: typer.Context, beside: str, shaping: tuple[str, ...]) -> None:
     """Raise UsageError when options that shape a fit stand beside one that was made before."""
     from glfm_cli.errors import UsageError
 
     names = {param.name: param.opts[0] for param in ctx.command.params}
-    for name in options.given(ctx, FITTING):
+    for name in options.given(ctx, shaping):
         raise UsageError(
-            f"{names[name]} and --fit cannot be used together: nothing is fitted anew",
+            f"{names[name]} and {beside} cannot be used together: nothing is fitted anew",
             hint=f"Leave out {names[name]}; it is as it was when the fit was made.",
         )
 

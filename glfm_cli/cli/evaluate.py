@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.cli.evaluate_arguments import listed, parse_programs, parse_rates
 from glfm_cli.cli.evaluate_compare import check_compare, compared, names_of
-
-if TYPE_CHECKING:
-    from glfm_cli.evaluation import Evaluation
 
 EXAMPLE = (
     "glfm evaluate sample_data/airquality.csv --types sample_data/airquality.types.yaml "
@@ -158,6 +155,12 @@ Json = Annotated[
 ]
 
 
+SAMPLING = {name: one for name, one in options.BY_SIZE.items() if name != "model"}
+SAMPLING["threads"] = options.Shared(Threads, None)
+QUIET = {"quiet": options.ENDING["quiet"]}
+
+
+@options.takes(SAMPLING, options.FEATURES, QUIET)
 def run(
     ctx: typer.Context,
     data: Tables,
@@ -171,19 +174,6 @@ def run(
     repeats: Repeats = REPEATS,
     mechanism: Mechanism = "mcar",
     reference: Reference = None,
-    chains: options.ChainsBySize = None,
-    warmup: options.Warmup = options.WARMUP,
-    draws: options.Draws = options.DRAWS,
-    thin: options.Thin = options.THIN,
-    seed: options.Seed = 0,
-    row_features: options.RowFeatures = None,
-    row_types: options.RowTypes = None,
-    column_features: options.ColumnFeatures = None,
-    column_types: options.ColumnTypes = None,
-    missingness_features: options.MissingnessFeatures = None,
-    threads: Threads = None,
-    time_limit: options.TimeLimit = None,
-    settings: options.Settings = None,
     jobs: Jobs = None,
     compare: Compare = False,
     truth: Truth = None,
@@ -191,7 +181,6 @@ def run(
     plot: Plot = None,
     html: Html = None,
     as_json: Json = False,
-    quiet: options.Quiet = False,
 ) -> int:
     """Find out how far completed cells can be trusted.
 
@@ -201,11 +190,11 @@ def run(
     """
     from glfm_cli.cli.evaluate_watch import Watch
     from glfm_cli.completion import as_schema
-    from glfm_cli.evaluation import evaluate
-    from glfm_cli.settings import parse_assignments
+    from glfm_cli.encoding import is_triplets
+    from glfm_cli.errors import UsageError
+    from glfm_cli.evaluation import Design, evaluate
 
-    console: Console = ctx.obj
-    console.quiet = quiet
+    console = options.console_of(ctx)
     outputs = {"--output": output, "--plot": plot, "--html": html}
     files = {"the types file": types, "the truth": truth, "the masked table": masked}
     tables = {
@@ -213,52 +202,33 @@ def run(
     }
     _check_files({**tables, **files}, outputs, as_json)
     check_compare(data, compare, truth, masked)
-    from glfm_cli.cli import matrix
-
-    if matrix.dispatch(ctx, as_schema(types)):
-        from glfm_cli.cli import evaluate_matrix as triplets
-
-        sampling = options.given(ctx, ("chains", "warmup", "draws", "thin"))
-        sampling |= {"seed": seed, "threads": threads, "time_limit": time_limit}
-        sampling["settings"] = parse_assignments(settings or [])
-        given = options.given(ctx, ("methods", "rates", "repeats", "mechanism"))
-        for name, parse in (("methods", listed), ("rates", parse_rates)):
-            if name in given:
-                given[name] = parse(given[name])
-        sources = matrix.Sources(
-            data[0],
-            None,
-            False,
-            (row_features, column_features),
-            (row_types, column_types),
-            missingness_features,
-        )
-        return triplets.run(ctx, sources, triplets.Asked(sampling, output, as_json), given)
     if compare:
         evaluation = compared(data, truth, types, masked, reference, output)
         return _report(console, evaluation, names_of(data), outputs, as_json)
+    written: dict[str, Any] = options.given(ctx, ("methods", "rates", "repeats", "mechanism"))
+    for name, parse in (("methods", listed), ("rates", parse_rates)):
+        if name in written:
+            written[name] = parse(written[name])
+    schema = as_schema(types)
+    for option in ("--plot", "--html"):
+        if outputs[option] is not None and is_triplets(schema):
+            raise UsageError(f"{option} is about tables, and the types file describes triplets")
+    design = Design(
+        **written,
+        programs=parse_programs(program or []),
+        method_timeout=method_timeout,
+        reference=reference,
+        jobs=jobs,
+        output=None if output is None or str(output) == "-" else output,
+        resume=resume,
+    )
     with Watch(console) as watch:
         evaluation = evaluate(
             data[0],
-            types,
-            methods=listed(methods),
-            programs=parse_programs(program or []),
-            method_timeout=method_timeout,
-            rates=parse_rates(rates),
-            repeats=repeats,
-            mechanism=mechanism,
-            reference=reference,
-            chains=chains,
-            warmup=warmup,
-            draws=draws,
-            thin=thin,
-            seed=seed,
-            threads=threads,
-            time_limit=time_limit,
-            settings=parse_assignments(settings or []),
-            jobs=jobs,
-            output=None if output is None or str(output) == "-" else output,
-            resume=resume,
+            schema,
+            sampling=options.sampling_of(ctx),
+            matrix=options.matrix_of(ctx),
+            design=design,
             observer=watch,
         )
     return _report(console, evaluation, names_of(data), outputs, as_json)
@@ -289,15 +259,17 @@ def _check_files(
 
 def _report(
     console: Console,
-    evaluation: Evaluation,
+    evaluation: Any,
     names: list[str],
     outputs: dict[str, Path | None],
     as_json: bool,
 ) -> int:
     """Print and draw the results, say how it went, and return the exit status."""
-    from glfm_cli.cli.evaluate_text import summary_text
+    from glfm_cli.cli.evaluate_text import matrix_text, summary_text
+    from glfm_cli.evaluation import Evaluation
     from glfm_cli.io import write_table
 
+    of_table = isinstance(evaluation, Evaluation)
     output = outputs["--output"]
     to_stdout = output is not None and str(output) == "-"
     if to_stdout:
@@ -305,7 +277,7 @@ def _report(
     if as_json:
         console.result(json.dumps(evaluation.to_dict(), allow_nan=False) + "\n")
     elif not to_stdout:
-        console.result(summary_text(evaluation))
+        console.result((summary_text if of_table else matrix_text)(evaluation))
     if outputs["--plot"] is not None:
         from glfm_cli.plots import plot_evaluation
 
@@ -318,9 +290,11 @@ def _report(
         console.warn(text)
     if evaluation.stopped == "interrupted":
         console.warn("interrupted; the summary is of the fits that were made")
-        if output is not None and not to_stdout:
+        if output is not None and not to_stdout and of_table:
             console.note("Results so far are kept; the same command with --resume goes on.")
         return ExitStatus.INTERRUPTED
+    if not of_table:
+        return ExitStatus.OK
     n_fits = len(evaluation.fits)
     console.note(f"{n_fits} fit{'' if n_fits == 1 else 's'}, {evaluation.seconds:.1f} s.")
     return ExitStatus.OK

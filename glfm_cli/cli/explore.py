@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from glfm_cli.cli import matrix, options
+from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
-from glfm_cli.cli.explore_files import Outputs
-from glfm_cli.cli.report import counted, ending
-
-if TYPE_CHECKING:
-    from glfm_cli.exploration import Exploration, Job, Request
+from glfm_cli.cli.outputs import check_outputs
+from glfm_cli.cli.plan_text import show_plan
+from glfm_cli.cli.progress import Progress
+from glfm_cli.cli.report import ending
+from glfm_cli.errors import UsageError
 
 EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --html pbc.html"
 TOP = 5
@@ -86,24 +86,13 @@ Plot = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
+@options.takes(options.SAMPLING, options.SAVING, options.FEATURES, options.ENDING)
 def run(
     ctx: typer.Context,
     data: options.Data,
     types: options.Types = None,
     output: Folder = None,
-    model: options.Model = "glfm",
-    chains: options.Chains = options.CHAINS,
-    warmup: options.Warmup = options.WARMUP,
-    draws: options.Draws = options.DRAWS,
-    thin: options.Thin = options.THIN,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    time_limit: options.TimeLimit = None,
-    settings: options.Settings = None,
-    save: options.Save = None,
-    resume: options.Resume = None,
-    no_data: options.NoData = False,
-    checkpoint: options.Checkpoint = options.CHECKPOINT,
+    file_format: Format = "csv",
     bias: Bias = None,
     sample: Sample = "consensus",
     top: Top = TOP,
@@ -111,20 +100,11 @@ def run(
     surprising: Surprising = 0,
     similar: Similar = None,
     dependence: Dependence = False,
-    row_features: options.RowFeatures = None,
-    row_types: options.RowTypes = None,
-    column_features: options.ColumnFeatures = None,
-    column_types: options.ColumnTypes = None,
-    missingness_features: options.MissingnessFeatures = None,
     html: Html = None,
     plot: Plot = None,
-    file_format: Format = "csv",
     record: options.Record = None,
     traces_to: options.TracesTo = None,
-    strict: options.Strict = False,
     as_json: Json = False,
-    dry_run: options.DryRun = False,
-    quiet: options.Quiet = False,
 ) -> int:
     """Find out what structure is in a table.
 
@@ -134,130 +114,88 @@ def run(
     model: its rank, and the rows and columns that its components tell apart. Of a classifier that
     was kept: its experts.
     """
-    from glfm_cli.completion import check_request
-    from glfm_cli.exploration import describe_run, is_saved_fit, make_request, open_fit
-    from glfm_cli.inference.executors import available_threads
+    from glfm_cli.cli import explore_experts
+    from glfm_cli.cli.explore_files import draw
+    from glfm_cli.exploration import Exploration, ExplorationFiles, Request, explore, plan_explore
 
-    console: Console = ctx.obj
-    console.quiet = quiet
-    check_request("auto", 0.5, threads, time_limit)
-    outputs = Outputs(output, file_format, html, plot, record, traces_to)
-    outputs.check(data, types)
-    from glfm_cli.cli import explore_experts, explore_matrix
-
+    console = options.console_of(ctx)
+    figures = {"--html": html, "--plot": plot}
+    others = {name: path for name, path in figures.items() if path is not None}
+    files = ExplorationFiles(output, file_format, traces_to, record, others)
+    _check(ctx, files)
     if explore_experts.dispatch(data):
         return explore_experts.run(ctx, data, top, as_json)
-    if explore_matrix.dispatch(ctx):
-        sources = matrix.Sources(
-            data,
-            None,
-            False,
-            (row_features, column_features),
-            (row_types, column_types),
-            missingness_features,
-        )
-        asked = explore_matrix.Asked(top, threads, time_limit, output, file_format, strict, as_json)
-        return explore_matrix.run(ctx, sources, asked)
-    request = make_request(
-        sample=sample,
-        top=top,
-        columns=None if columns is None else tuple(columns),
-        surprising=surprising,
-        similar=similar,
-        dependence=dependence,
-    )
-    if data != "-" and is_saved_fit(data):
-        _check_nothing_to_sample(ctx)
-        done, job = open_fit(data, request)
-        if dry_run:
-            _show_fit(console, job, done.posterior.n_draws, as_json)
-            return ExitStatus.OK
-        found = describe_run(done, job, request)
-        outputs.write(found)
-        _show(console, found, as_json)
-        return _report(console, found, strict)
-    keeping = (save, resume, outputs.partial(save, resume), not no_data, checkpoint)
-    job = _prepare(ctx, request, keeping)
-    assert job.session is not None
-    workers = threads or available_threads()
-    if dry_run:
-        from glfm_cli.cli.plan_text import show_plan
-
-        show_plan(console, job.session, workers, as_json, explored=job.data)
+    named = None if columns is None else tuple(columns)
+    request = Request(sample, top, named, surprising, similar, dependence)  # type: ignore[arg-type]
+    sampling = options.sampling_of(ctx, bias=bias)
+    saving = options.saving_of(ctx, output or html or plot)
+    matrix, source = options.matrix_of(ctx), None if types is None else str(types)
+    if ctx.params["dry_run"]:
+        show_plan(console, plan_explore(data, source, (sampling, saving, matrix), request), as_json)
         return ExitStatus.OK
-    from glfm_cli.cli.saved import Kept
 
-    with Kept(console, job.session) as kept:
-        done = kept.sample(workers, time_limit, task="exploring", forecasts=False)
-        found = describe_run(done, job, request)
-        outputs.write(found)
-        if record is not None:
-            outputs.write_record(job.session, done, found, time_limit)
+    def finish(found: Any) -> None:
+        if isinstance(found, Exploration):
+            draw(found, output, html, plot)
+
+    with Progress(console, "exploring") as watch:
+        found = explore(
+            data,
+            source,
+            sampling=sampling,
+            saving=saving,
+            matrix=matrix,
+            request=request,
+            files=files,
+            observer=watch,
+            finish=finish,
+        )
     _show(console, found, as_json)  # the files are complete, whoever stops reading this
-    return _report(console, found, strict)
+    return _report(console, found, ctx.params["strict"])
 
 
-_SAMPLING = ("types", "model", "chains", "warmup", "draws", "thin", "seed", "threads")
-_KEEPING = ("save", "resume", "no_data", "checkpoint", "record")
-_UNSAMPLED = (*_SAMPLING, "time_limit", "settings", "bias", *_KEEPING)
+def _check(ctx: typer.Context, files: Any) -> None:
+    """Raise, before the work, what writing the outputs would raise after it."""
+    from glfm_cli.io import check_writable
+
+    outputs = {"--output": files.folder, **files.others, "--record": files.record}
+    outputs["--traces-to"] = files.traces
+    for name, path in outputs.items():
+        if str(path) == "-":
+            raise UsageError(f"{name} needs a name, not standard output")
+    check_outputs(options.inputs_of(ctx), outputs)
+    files.check()
+    if "--html" in files.others:
+        check_writable(files.others["--html"])
+    if "--plot" in files.others:
+        from glfm_cli.plots import check_figure
+
+        check_figure(files.others["--plot"])
 
 
-def _check_nothing_to_sample(ctx: typer.Context) -> None:
-    """Raise UsageError when options of sampling come with a saved fit."""
-    from glfm_cli.exploration import check_nothing_to_sample
-
-    check_nothing_to_sample(options.given(ctx, _UNSAMPLED))
-
-
-def _prepare(ctx: typer.Context, request: Request, keeping: tuple[Any, ...]) -> Job:
-    """Read a table and check everything; nothing is sampled or written yet."""
-    from glfm_cli.completion import SamplingOptions, SaveOptions, as_schema
-    from glfm_cli.exploration import prepare_exploration
-    from glfm_cli.io import read_table
-    from glfm_cli.settings import parse_assignments
-
-    data, types = ctx.params["data"], ctx.params["types"]
-    settings: dict[str, object] = dict(parse_assignments(ctx.params["settings"] or []))
-    if ctx.params["bias"] is not None:
-        settings["bias"] = ctx.params["bias"]
-    said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
-    requested, where = SamplingOptions(**said, settings=settings), SaveOptions(*keeping)
-    schema = None if types is None else as_schema(types)
-    file = "standard input" if data == "-" else data
-    return prepare_exploration(read_table(data), schema, request, requested, where, file=file)
-
-
-def _show_fit(console: Console, job: Job, n_draws: int, as_json: bool) -> None:
-    """Say what would be done with a saved fit."""
-    said = {"rows": job.data.n_rows, "modelled_columns": len(job.data.columns), "draws": n_draws}
+def _show(console: Console, found: Any, as_json: bool) -> None:
     if as_json:
-        console.result(json.dumps(said) + "\n")
+        console.result(json.dumps(found.to_dict(), allow_nan=False, default=str) + "\n")
         return
-    console.result(
-        f"{counted(said['rows'], 'row')}, {counted(said['modelled_columns'], 'modelled column')}\n"
-        f"nothing to sample: the fit has {counted(n_draws, 'draw')}\n"
-    )
+    from glfm_cli.cli import explore_components, explore_text
+    from glfm_cli.exploration import Exploration
 
-
-def _show(console: Console, found: Exploration, as_json: bool) -> None:
-    if as_json:
-        console.result(json.dumps(found.to_dict(), allow_nan=False) + "\n")
-        return
-    from glfm_cli.cli.explore_text import show
-
-    show(found, console.stdout)
+    of_features = isinstance(found, Exploration)
+    (explore_text if of_features else explore_components).show(found, console.stdout)
     console.stdout.flush()  # before the warnings, which speak of it
 
 
-def _report(console: Console, found: Exploration, strict: bool) -> int:
+def _report(console: Console, found: Any, strict: bool) -> int:
     """Say what the user should know, and return the exit status."""
-    from glfm_cli.exploration import convergence_line
+    from glfm_cli.exploration import Exploration, convergence_line
 
-    lacking = strict and not found.diagnostics.converged()
+    line = found.diagnostics.summary()
+    if isinstance(found, Exploration):
+        line = convergence_line(found)
     return ending(
         console,
-        warnings=found.warnings,
+        warnings=found.notes,
         stopped=found.stopped,
         draws=found.posterior.n_draws,
-        unconverged=convergence_line(found) if lacking else None,
+        unconverged=line if strict and not found.diagnostics.converged() else None,
     )

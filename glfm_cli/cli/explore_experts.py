@@ -10,7 +10,7 @@ import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
-from glfm_cli.cli.report import counted
+from glfm_cli.errors import counted
 
 if TYPE_CHECKING:
     from glfm_cli.classification.experts import Expert, ExpertsFound

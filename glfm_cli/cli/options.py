@@ -1,20 +1,33 @@
-"""Arguments and options that commands share: one name, one meaning, one help text."""
+"""Arguments and options that commands share: one name, one meaning, one help text.
+
+A command takes whole groups of them: `@takes(SAMPLING, SAVING)` adds their options, which its
+function finds in `ctx.params`; `sampling_of(ctx)` and its like make of them what the library takes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-# Defaults of the sampling commands. They stand here, and not in the tasks, so that `--help` can
-# show them without importing what samples; a test keeps both equal.
-CHAINS = 8
-WARMUP = 100
-DRAWS = 20
-THIN = 2
-CHECKPOINT = 5.0
+from glfm_cli.options import (
+    CHAINS,
+    CHECKPOINT,
+    DRAWS,
+    SEED,
+    THIN,
+    WARMUP,
+    MatrixOptions,
+    Sampling,
+    Saving,
+)
+
+if TYPE_CHECKING:
+    from glfm_cli.cli.console import Console
 
 Data = Annotated[
     str,
@@ -206,6 +219,142 @@ MissingnessFeatures = Annotated[
         "covariates of rows and columns.",
     ),
 ]
+
+
+class Shared(NamedTuple):
+    """An option that several commands have: its type and help, and its default."""
+
+    option: Any
+    default: Any
+
+
+LENGTH = {
+    "chains": Shared(Chains, CHAINS),
+    "warmup": Shared(Warmup, WARMUP),
+    "draws": Shared(Draws, DRAWS),
+    "thin": Shared(Thin, THIN),
+}
+SAMPLING = {
+    "model": Shared(Model, "glfm"),
+    **LENGTH,
+    "seed": Shared(Seed, SEED),
+    "threads": Shared(Threads, None),
+    "time_limit": Shared(TimeLimit, None),
+    "settings": Shared(Settings, None),
+}
+BY_SIZE = {**SAMPLING, "chains": Shared(ChainsBySize, None)}
+SAVING = {
+    "save": Shared(Save, None),
+    "resume": Shared(Resume, None),
+    "no_data": Shared(NoData, False),
+    "checkpoint": Shared(Checkpoint, CHECKPOINT),
+}
+FEATURES = {
+    "row_features": Shared(RowFeatures, None),
+    "row_types": Shared(RowTypes, None),
+    "column_features": Shared(ColumnFeatures, None),
+    "column_types": Shared(ColumnTypes, None),
+    "missingness_features": Shared(MissingnessFeatures, None),
+}
+PAIRS = {"pairs": Shared(Pairs, None), "all_pairs": Shared(AllPairs, False)}
+ENDING = {
+    "strict": Shared(Strict, False),
+    "dry_run": Shared(DryRun, False),
+    "quiet": Shared(Quiet, False),
+}
+
+
+def takes(*groups: Mapping[str, Shared]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options of groups to a command, behind its own."""
+    shared = {name: one for group in groups for name, one in group.items()}
+
+    def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(run, eval_str=True)
+
+        @functools.wraps(run)
+        def command(**values: Any) -> Any:
+            return run(**{name: value for name, value in values.items() if name in own.parameters})
+
+        more = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.option
+            )
+            for name, one in shared.items()
+        ]
+        parameters = [*own.parameters.values(), *more]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return decorate
+
+
+def console_of(ctx: typer.Context) -> Console:
+    """Return the console of a command, quiet if asked."""
+    console: Console = ctx.obj
+    console.quiet = ctx.params["quiet"]
+    return console
+
+
+def sampling_of(ctx: typer.Context, **settings: Any) -> Sampling:
+    """Return what the user wrote of sampling; `settings` are laid over those of `--set`."""
+    from glfm_cli.settings import parse_assignments
+
+    names = [name for name in SAMPLING if name in ctx.params]
+    written: dict[str, Any] = given(ctx, names)
+    more = {name: value for name, value in settings.items() if value is not None}
+    assigned = {**parse_assignments(written.get("settings") or []), **more}
+    return Sampling(**{**written, "settings": assigned or None})
+
+
+def saving_of(ctx: typer.Context, output: Path | None) -> Saving:
+    """Return where the run is kept; beside `output` until that is written, if nowhere else."""
+    from glfm_cli.cli.outputs import partial_of
+
+    save, resume, every = (ctx.params[name] for name in ("save", "resume", "checkpoint"))
+    partial = partial_of(output, save, resume)
+    return Saving(save, resume, partial, not ctx.params["no_data"], every)
+
+
+def matrix_of(ctx: typer.Context) -> MatrixOptions:
+    """Return what the user wrote of triplets.
+
+    Raises
+    ------
+    UsageError
+        Types of features stand without features, or there are features without types where no
+        saved run has these.
+    """
+    from glfm_cli.errors import UsageError
+
+    found = ctx.params
+    known = bool(found.get("fit") or found.get("resume"))
+    features: dict[str, tuple[str, str | None] | None] = {}
+    for side in ("row", "column"):
+        path, types = found[f"{side}_features"], found[f"{side}_types"]
+        features[side] = None if path is None else (str(path), types and str(types))
+        if (path is None) == (types is None) or (types is None and known):
+            continue
+        there, absent = ("features", "types") if types is None else ("types", "features")
+        raise UsageError(
+            f"--{side}-{there} needs --{side}-{absent} FILE",
+            hint="The one is a table, the other says what its columns mean.",
+        )
+    pairs = found.get("pairs")
+    return MatrixOptions(
+        None if pairs is None else str(pairs),
+        bool(found.get("all_pairs")),
+        features["row"],
+        features["column"],
+        found["missingness_features"],
+    )
+
+
+def inputs_of(ctx: typer.Context) -> dict[str, str | Path | None]:
+    """Return the files that a command reads, by what they are; None where one was not given."""
+    names = {"data": "the table itself", "types": "the types file"}
+    names |= {n: f"--{n.replace('_', '-')}" for n in ("pairs", "cost", *list(FEATURES)[:4])}
+    return {what: ctx.params[name] for name, what in names.items() if name in ctx.params}
 
 
 def given(ctx: typer.Context, names: Iterable[str]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from glfm_cli.errors import UsageError
-from glfm_cli.io import same_file
 
 
 def check_outputs(
@@ -25,6 +24,8 @@ def check_outputs(
     on_stdout : sequence of str
         What goes to standard output besides.
     """
+    from glfm_cli.io import same_file
+
     streams = [*on_stdout, *(name for name, path in outputs.items() if str(path) == "-")]
     if len(streams) > 1:
         raise UsageError(

@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING
+from typing import Any
 
 from glfm_cli.cli.console import Console
-from glfm_cli.cli.report import counted
-
-if TYPE_CHECKING:
-    from glfm_cli.completion import Session
-    from glfm_cli.encoding import Data
+from glfm_cli.errors import counted
 
 
-def show_plan(
-    console: Console,
-    session: Session,
-    workers: int,
-    as_json: bool,
-    *,
-    explored: Data | None = None,
-) -> None:
-    """Say what would be done, with the time measured on a few sweeps and the memory needed.
+def show_plan(console: Console, planned: Any, as_json: bool) -> None:
+    """Say what a planned task would do; a table's run with the time and the memory it needs.
 
-    explored : the table, where it is to be explored and not to be completed
+    planned : anything with `to_dict` and `notes`
     """
-    from glfm_cli.completion import estimate_cost
-
-    plan = session.plan
-    forecast = estimate_cost(session.problem, session.data, plan, workers)
-    describe_missing_cells, n_missing_cells = "to complete", forecast["cells_to_complete"]
-    if explored is not None:
-        del forecast["cells_to_complete"]
-        forecast["gaps"] = {e.column.name: int((~e.observed).sum()) for e in explored.columns}
-        describe_missing_cells, n_missing_cells = "missing", sum(forecast["gaps"].values())
-        forecast["cells_missing"] = n_missing_cells
+    costs = planned.to_dict()
     if as_json:
-        console.result(json.dumps(forecast) + os.linesep)
+        console.result(json.dumps(costs) + "\n")
         return
-    lines = [
-        f"{counted(forecast['rows'], 'row')}, "
-        f"{counted(forecast['modelled_columns'], 'modelled column')}, "
-        f"{counted(forecast['latent_columns'], 'latent column')}",
-        f"{counted(n_missing_cells, 'cell')} {describe_missing_cells}",
-        *(f"  {name}: {count}" for name, count in forecast["gaps"].items() if count),
-        f"{counted(plan.chains, 'chain')} of {counted(plan.sweeps, 'sweep')}, "
-        f"{counted(plan.draws, 'draw')} kept from each, "
-        f"{workers} at a time",
-        f"about {forecast['seconds']:.0f} s and {forecast['megabytes']:.0f} MB",
-    ]
-    for line in lines:
+    for line in plan_lines(costs):
         console.result(line + "\n")
-    for text in (*session.data.notes, *session.notes):
+    for text in planned.notes:
         console.warn(text)
+
+
+def plan_lines(costs: dict[str, Any]) -> list[str]:
+    """Return what would be done, a line for each thing that is known."""
+    names = {
+        "rows": "row",
+        "modelled_columns": "modelled column",
+        "latent_columns": "latent column",
+    }
+    names |= {"columns": "column", "observed": "observed cell"}
+    lines = [", ".join(counted(costs[key], name) for key, name in names.items() if key in costs)]
+    for key, what in (("cells_to_complete", "to complete"), ("cells_missing", "missing")):
+        if key in costs:
+            lines.append(f"{counted(costs[key], 'cell')} {what}")
+    lines += [f"  {name}: {count}" for name, count in costs.get("gaps", {}).items() if count]
+    if "sweeps" in costs:
+        kept = costs["draws"] // costs["chains"]
+        line = f"{counted(costs['chains'], 'chain')} of {counted(costs['sweeps'], 'sweep')}, "
+        line += f"{counted(kept, 'draw')} kept from each"
+        lines.append(line + (f", {costs['threads']} at a time" if "threads" in costs else ""))
+    elif "draws" in costs:
+        lines.append(f"with the {counted(costs['draws'], 'draw')} of the fit")
+    if "seconds" in costs:
+        lines.append(f"about {costs['seconds']:.0f} s and {costs['megabytes']:.0f} MB")
+    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +12,8 @@ from glfm_cli.cli.console import Console
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from glfm_cli.inference.sampling import Plan
+    from glfm_cli.completion import Session
+    from glfm_cli.inference.sampling import Run
 
 
 class Shown:
@@ -34,19 +36,39 @@ class Shown:
 
 
 class Progress(Shown):
-    """An observer of a run that draws one line a run while stderr is a terminal.
+    """Watches a run: draws one line while stderr is a terminal, and says where work is kept.
 
-    Used as a context manager; outside a terminal, or when quiet, it shows nothing. `done` sweeps
-    were made before.
+    Used as a context manager; outside a terminal, or when quiet, there is no line. `task` is what
+    is done with the draws after Ctrl-C.
     """
 
-    def __init__(self, console: Console, plan: Plan, done: int = 0) -> None:
+    def __init__(self, console: Console, task: str) -> None:
+        self._console, self._what, self._lock, self._done = console, task, threading.Lock(), 0
+        self._left: tuple[Path, bool] | None = None
+
+    def __enter__(self) -> Self:
+        return self  # the line is shown from the first sweep on
+
+    def __exit__(self, *_: object) -> None:
+        if hasattr(self, "_bar"):
+            self._bar.stop()
+        if self._left is None:
+            return
+        folder, complete = self._left
+        if complete:
+            self._console.note(f"The fit is kept in {folder}.")
+        else:
+            self._console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")
+
+    def begun(self, session: Session) -> None:
+        """Say what the user should know, and show the line."""
         from rich.console import Console as RichConsole
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
-        self._lock = threading.Lock()
-        self._done = done
+        for text in session.notes:
+            self._console.warn(text)
+        plan, self._done = session.plan, session.done
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -54,30 +76,41 @@ class Progress(Shown):
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             TextColumn("left, {task.fields[size]}"),
-            console=RichConsole(file=console.stderr),
+            console=RichConsole(file=self._console.stderr),
             transient=True,
-            disable=not console.shows_progress,
+            disable=not self._console.shows_progress,
         )
+        self._size = getattr(session.problem.model, "size", None)
         self._task = self._bar.add_task(
             f"{plan.chains} chains",
             total=plan.chains * plan.sweeps,
-            completed=done,
+            completed=session.done,
             rate="",
             size="warming up",
         )
+        self._bar.start()
 
     def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
         """Count one sweep; called from the chains' threads."""
         with self._lock:
             self._done += 1
             changes: dict[str, str] = {}
-            for name in ("features", "rank"):
-                if trace is not None and name in trace:
-                    changes["size"] = f"{name} {trace[name]:.0f}"
+            if trace is not None and self._size in trace:
+                changes["size"] = f"{self._size} {trace[self._size]:.0f}"
             speed = self._bar.tasks[0].speed
             if speed:
                 changes["rate"] = f"{speed:.0f} sweeps/s"
             self._bar.update(self._task, completed=self._done, **changes)  # type: ignore[arg-type]
+
+    def sampled(self, run: Run) -> None:
+        """Take the line away, and say what comes after Ctrl-C."""
+        self._bar.stop()
+        if run.stopped == "interrupted":
+            self._console.note(f"Interrupted; {self._what} the draws so far.")
+
+    def left(self, folder: Path, complete: bool) -> None:
+        """Take note of where the run is kept, which is said last."""
+        self._left = folder, complete
 
 
 class FitProgress(Shown):

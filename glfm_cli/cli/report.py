@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.errors import counted
 
 if TYPE_CHECKING:
-    from glfm_cli.completion import Completion
-    from glfm_cli.completion import Multiple as Versions
     from glfm_cli.encoding import NotCompleted
 
 MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 
 
-def report(
-    console: Console,
-    completion: Completion,
-    versions: Versions | None,
-    strict: bool,
-    as_json: bool,
-) -> int:
-    """Say how it went, and return the exit status."""
-    if as_json:
-        summary = completion.to_dict()
-        if versions is not None:
-            summary["multiple"] = versions.to_dict()
-        console.result(json.dumps(summary, allow_nan=False) + "\n")
-    said = completion.diagnostics.summary()
+def report(console: Console, completion: Any, *, strict: bool) -> int:
+    """Say how a completion went, and return the exit status."""
+    judged = completion.diagnostics.summary()
+    versions = getattr(completion, "versions", None)
     return ending(
         console,
         warnings=(*completion.warnings, *(versions.warnings if versions else ())),
         stopped=completion.run.stopped,
         draws=completion.posterior.n_draws,
-        note=f"{counted(completion.n_completed, 'cell')} completed in "
-        f"{counted(completion.data.n_rows, 'row')}, {completion.run.seconds:.1f} s. {said}",
-        rest=_not_completed(completion.data.not_completed),
-        unconverged=None if completion.diagnostics.converged() or not strict else said,
+        note=f"{completion.in_words()}, {completion.run.seconds:.1f} s. {judged}",
+        unconverged=None if completion.diagnostics.converged() or not strict else judged,
+        rest=_not_completed(getattr(completion.data, "not_completed", ())),
     )
 
 
@@ -96,8 +83,3 @@ def ending(
         console.warn(f"--strict: {unconverged}")
         return ExitStatus.NOT_CONVERGED
     return ExitStatus.OK
-
-
-def counted(n: int, what: str) -> str:
-    """Return a number with its noun, in the plural where there is not one."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glfm_cli.cli import matrix, options
+from glfm_cli.cli import options
 from glfm_cli.cli.console import Console
-from glfm_cli.cli.report import counted, ending
+from glfm_cli.cli.outputs import check_outputs
+from glfm_cli.cli.progress import Progress
+from glfm_cli.cli.report import ending
+from glfm_cli.errors import counted
 
 if TYPE_CHECKING:
     from glfm_cli.acquisition import Suggestion
-    from glfm_cli.acquisition.suggest import Job, Wish
-    from glfm_cli.inference.sampling import Run
 
 EXAMPLE = "glfm suggest sample_data/cbpp.csv --types sample_data/cbpp.types.yaml --count 5"
 COUNT = 10
@@ -50,11 +51,11 @@ Columns = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
-# Options that a saved fit leaves without a meaning.
-SAMPLING = ("types", "model", "chains", "warmup", "draws", "thin", "seed", "threads")
-UNSAMPLED = (*SAMPLING, "time_limit", "settings", *matrix.OF_MATRICES)
+
+ENDING = {name: one for name, one in options.ENDING.items() if name != "dry_run"}
 
 
+@options.takes(options.BY_SIZE, options.PAIRS, options.FEATURES, ENDING)
 def run(
     ctx: typer.Context,
     data: options.Data,
@@ -64,68 +65,32 @@ def run(
     rule: RuleName = "joint",
     cost: Cost = None,
     columns: Columns = None,
-    model: options.Model = "glfm",
-    chains: options.ChainsBySize = None,
-    warmup: options.Warmup = options.WARMUP,
-    draws: options.Draws = options.DRAWS,
-    thin: options.Thin = options.THIN,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    time_limit: options.TimeLimit = None,
-    settings: options.Settings = None,
-    pairs: options.Pairs = None,
-    all_pairs: options.AllPairs = False,
-    row_features: options.RowFeatures = None,
-    row_types: options.RowTypes = None,
-    column_features: options.ColumnFeatures = None,
-    column_types: options.ColumnTypes = None,
-    missingness_features: options.MissingnessFeatures = None,
-    strict: options.Strict = False,
     as_json: Json = False,
-    quiet: options.Quiet = False,
 ) -> int:
     """Find out which unobserved cells to ask for next.
 
-    Of a table, of triplets, or of a saved fit (DATA is then its folder): the gaps whose values
-    would tell most of all the others, in the order in which to ask for them, with what each
-    adds to those before it.
+    Of a table, of triplets, or of a saved fit (DATA is then its folder): the missing cells whose
+    values would tell most of all the others, in the order in which to ask for them, with what
+    each adds to those before it.
     """
-    from glfm_cli.acquisition import check_wish, finish, with_fit
-    from glfm_cli.cli.outputs import check_outputs
-    from glfm_cli.completion import as_schema, check_request
-    from glfm_cli.exploration import is_saved_fit
-    from glfm_cli.io import check_writable, read_table
+    from glfm_cli.acquisition import Choice, suggest
+    from glfm_cli.io import check_writable
 
-    console: Console = ctx.obj
-    console.quiet = quiet
-    check_request("auto", 0.5, threads, time_limit)
-    wish = check_wish(count, rule, _names(columns))
-    inputs = {"the table itself": data, "the types file": types, "--cost": cost, "--pairs": pairs}
-    inputs |= {"--row-features": row_features, "--column-features": column_features}
-    check_outputs(inputs, {"--output": output})
+    console = options.console_of(ctx)
+    check_outputs(options.inputs_of(ctx), {"--output": output})
     if output is not None and str(output) != "-":
         check_writable(output)
-    price = None if cost is None else read_table(cost)
-    if data != "-" and is_saved_fit(data):
-        _check_nothing_to_sample(ctx)
-        found = finish(*with_fit(data, wish, price, cost_file=str(cost)))
-        return _report(console, found, output, strict, as_json)
-    schema = None if types is None else as_schema(types)
-    said = options.given(ctx, ("model", "chains", "warmup", "draws", "thin", "seed"))
-    if matrix.dispatch(ctx, schema):
-        sources = matrix.Sources(
+    price = None if cost is None else str(cost)
+    with Progress(console, "choosing by") as watch:
+        found = suggest(
             data,
-            pairs,
-            all_pairs,
-            (row_features, column_features),
-            (row_types, column_types),
-            missingness_features,
+            None if types is None else str(types),
+            sampling=options.sampling_of(ctx),
+            matrix=options.matrix_of(ctx),
+            choice=Choice(count, rule, _names(columns), price),  # type: ignore[arg-type]
+            observer=watch,
         )
-        job = _matrix_job(sources, schema, wish, (said, settings), (price, cost))
-    else:
-        job = _table_job(data, schema, wish, (said, settings), (price, cost))
-    done = _sample(console, job, threads, time_limit)
-    return _report(console, finish(done, job), output, strict, as_json)
+    return _report(console, found, output, ctx.params["strict"], as_json)
 
 
 def _names(columns: list[str] | None) -> list[str] | None:
@@ -133,80 +98,6 @@ def _names(columns: list[str] | None) -> list[str] | None:
     if columns is None:
         return None
     return [name.strip() for text in columns for name in text.split(",") if name.strip()]
-
-
-def _check_nothing_to_sample(ctx: typer.Context) -> None:
-    """Raise UsageError when options of sampling come with a saved fit."""
-    from glfm_cli.errors import UsageError
-
-    for name in options.given(ctx, UNSAMPLED):
-        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        raise UsageError(
-            f"{option} says how to sample, but a saved fit has been sampled",
-            hint="Leave it out, or give the table itself.",
-        )
-
-
-def _table_job(
-    data: str,
-    schema: Any,
-    wish: Wish,
-    said: tuple[dict[str, Any], list[str] | None],
-    costs: tuple[Any, Path | None],
-) -> Job:
-    from glfm_cli.acquisition import plan_table_cells
-    from glfm_cli.errors import UsageError
-    from glfm_cli.io import read_table
-    from glfm_cli.settings import parse_assignments
-
-    if schema is None:
-        raise UsageError(
-            "--types is missing: a table needs to be told what its columns mean",
-            hint=f"`glfm types {data} -o types.yaml` writes a first types file.",
-        )
-    asked = {**said[0], "settings": parse_assignments(said[1] or [])}
-    table = read_table(data)
-    file = "standard input" if data == "-" else data
-    return plan_table_cells(
-        table, schema, wish, asked, costs[0], file=file, cost_file=str(costs[1])
-    )
-
-
-def _matrix_job(
-    sources: matrix.Sources,
-    schema: Any,
-    wish: Wish,
-    said: tuple[dict[str, Any], list[str] | None],
-    costs: tuple[Any, Path | None],
-) -> Job:
-    from glfm_cli.acquisition import plan_matrix_cells
-    from glfm_cli.io import read_table
-    from glfm_cli.settings import parse_assignments
-
-    file = "standard input" if sources.data == "-" else sources.data
-    task = matrix.plan(sources, schema, {**said[0], "settings": parse_assignments(said[1] or [])})
-    listed = None if sources.pairs is None else read_table(sources.pairs)
-    pairs_file = str(sources.pairs)
-    which = task.pairs(listed, sources.all_pairs, file=pairs_file)
-    return plan_matrix_cells(
-        task,
-        which,
-        wish,
-        costs[0],
-        file=file,
-        pairs_file=pairs_file,
-        cost_file=str(costs[1]),
-    )
-
-
-def _sample(console: Console, job: Job, threads: int | None, time_limit: float | None) -> Run:
-    from glfm_cli.cli.progress import Progress
-    from glfm_cli.inference.executors import available_threads
-
-    with Progress(console, job.plan) as progress:
-        return job.sample(
-            threads=threads or available_threads(), time_limit=time_limit, observer=progress
-        )
 
 
 def _report(

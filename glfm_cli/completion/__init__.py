@@ -1,59 +1,53 @@
-"""Complete a table: every requested gap filled, with its uncertainty."""
+"""Complete a table, or a matrix given as triplets: every missing cell, with its uncertainty."""
 
 from __future__ import annotations
 
+from glfm_cli.completion.complete import complete
+from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
-from glfm_cli.completion.impute import (
-    INTERVAL,
-    check_multiple,
-    check_request,
-    check_with_fit,
-    complete,
-    estimate_cost,
-    impute,
-)
+from glfm_cli.completion.impute import Imputation, impute, plan_imputation
+from glfm_cli.completion.kept import Kept, Watch
+from glfm_cli.completion.matrix.matrix import MatrixCompletion, MatrixTask, plan_matrix
 from glfm_cli.completion.multiple import Multiple
 from glfm_cli.completion.new_rows import Fitted
-from glfm_cli.completion.prepare import CHAINS, DRAWS, THIN, WARMUP, as_schema, prepare
-from glfm_cli.completion.record import run_record, write_record
+from glfm_cli.completion.prepare import TableLike, Types, as_schema, as_table, prepare
+from glfm_cli.completion.record import run_record, save_record
+from glfm_cli.completion.requests import INTERVAL, Unseen, check_estimate, check_unseen
 from glfm_cli.completion.result import ColumnCompletion, Completion
-from glfm_cli.completion.session import (
-    DEFAULTS,
-    SamplingOptions,
-    SaveOptions,
-    Session,
-    partial_folder,
-    plan_session,
-)
+from glfm_cli.completion.session import Session, partial_folder, plan_fit, plan_session
 from glfm_cli.completion.traces import check_traces, write_traces
 
 __all__ = [
-    "CHAINS",
-    "DEFAULTS",
-    "DRAWS",
     "INTERVAL",
-    "THIN",
-    "WARMUP",
     "ColumnCompletion",
     "Completion",
     "Files",
     "Fitted",
+    "Imputation",
+    "Kept",
+    "MatrixCompletion",
+    "MatrixTask",
     "Multiple",
-    "SamplingOptions",
-    "SaveOptions",
     "Session",
+    "TableLike",
+    "Types",
+    "Unseen",
+    "Watch",
     "as_schema",
-    "check_multiple",
-    "check_request",
+    "as_table",
+    "check_estimate",
     "check_traces",
-    "check_with_fit",
+    "check_unseen",
     "complete",
     "estimate_cost",
     "impute",
     "partial_folder",
+    "plan_fit",
+    "plan_imputation",
+    "plan_matrix",
     "plan_session",
     "prepare",
     "run_record",
-    "write_record",
+    "save_record",
     "write_traces",
 ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from glfm_cli.completion.draws import SCHEMA
-from glfm_cli.completion.multiple import Multiple, check_names
+from glfm_cli.completion.matrix.matrix import MatrixTask
+from glfm_cli.completion.multiple import check_names
 from glfm_cli.completion.result import PROBABILITIES, Completion, cells_schema
 from glfm_cli.completion.traces import check_traces, write_traces
 from glfm_cli.encoding import Data, flag_columns
-from glfm_cli.io import check_target, write_parts, write_table
+from glfm_cli.errors import UsageError
+from glfm_cli.io import check_target, check_writable, write_parts, write_table
 
 
 @dataclass(frozen=True)
@@ -21,8 +25,8 @@ class Files:
 
     Parameters
     ----------
-    table : path or "-"
-        The completed table.
+    table : path or "-", optional
+        The completed table, or the predictions of pairs.
     cells, probabilities : path or "-", optional
         The completed cells, and the probabilities of their levels.
     flags : bool
@@ -33,17 +37,50 @@ class Files:
         Every kept draw of every completed cell.
     traces : path, optional
         The traces of the run, as NetCDF.
+    record : path, optional
+        What makes the run again: versions, options, hashes, diagnostics.
+    others : mapping of str to path
+        What `finish` of `impute` writes, by the option that names each; the record hashes them.
     """
 
-    table: Path | str = "-"
+    table: Path | str | None = None
     cells: Path | str | None = None
     probabilities: Path | str | None = None
     flags: bool = False
     multiple: int | None = None
     draws: Path | str | None = None
     traces: Path | str | None = None
+    record: Path | str | None = None
+    others: Mapping[str, Path | str] = field(default_factory=dict)
 
-    def check(self, table: pa.Table, data: Data) -> None:
+    @property
+    def needs_intervals(self) -> bool:
+        """Whether somebody looks at the intervals of numbers: who gets the result alone may."""
+        return self.cells is not None or self.table is None
+
+    def by_option(self) -> dict[str, Path | str]:
+        """Return every file but the record, by the option that names it."""
+        named = {"--output": None if self.table == "-" else self.table, "--cells": self.cells}
+        named |= {"--probabilities": self.probabilities, "--draws-to": self.draws}
+        named |= {"--traces-to": self.traces}
+        return {name: path for name, path in named.items() if path is not None} | dict(self.others)
+
+    def check_for_pairs(self, of_fit: bool) -> None:
+        """Raise UsageError when something is asked for that is about tables alone."""
+        named = {
+            "--flags": self.flags or None,
+            "--multiple": self.multiple,
+            "--record": self.record,
+        }
+        for name in [*self.by_option(), *(n for n, v in named.items() if v is not None)]:
+            if name != "--output":
+                what = "the fit is of" if of_fit else "the types file describes"
+                raise UsageError(
+                    f"{name} is about tables, and {what} triplets",
+                    hint="Predictions of a matrix come in long form, one row a pair.",
+                )
+
+    def check(self, table: pa.Table, data: Data | MatrixTask) -> None:
         """Raise now what `write` would raise after the work: names, formats, folders.
 
         Raises
@@ -53,12 +90,17 @@ class Files:
         OutputError
             A folder is missing or not writable, or a format cannot hold a column's type.
         """
+        if not isinstance(data, Data):
+            if self.table is not None:
+                check_target(self.table, data.blank())
+            return
         if self.flags:
             table = flag_columns(table, data)
         if self.multiple is not None:
             check_names(table)
         first = table.slice(0, 1)
-        check_target(self.table, first)
+        if self.table is not None:
+            check_target(self.table, first)
         if self.cells is not None:
             ids = first.select(list(data.ids))
             schema = cells_schema(ids.schema)
@@ -75,12 +117,18 @@ class Files:
             check_target(self.draws, pa.table(row, schema=SCHEMA))
         if self.traces is not None:
             check_traces(self.traces)
+        if self.record is not None:
+            check_writable(self.record)
 
-    def write(self, completion: Completion, source: pa.Table) -> Multiple | None:
+    def write(self, completion: Any, source: pa.Table) -> Any:
         """Write every part, the completed table last, in the dialect of `source`.
 
-        Return the versions when there are several.
+        Return the completion, with its versions when there are several.
         """
+        if not isinstance(completion, Completion):
+            if self.table is not None:
+                write_parts(completion.parts(), self.table)
+            return completion
         if self.cells is not None:
             write_table(completion.cells(), self.cells)
         if self.probabilities is not None:
@@ -93,11 +141,14 @@ class Files:
                 self.traces, completion.traces, completion.data, model=model, seed=completion.seed
             )
         if self.multiple is not None:
-            versions = completion.multiple(self.multiple)
-            write_parts(versions.parts(flags=self.flags), self.table, like=source)
-            return versions
+            completion = replace(completion, versions=completion.multiple(self.multiple))
+        if self.table is None:
+            return completion
+        if completion.versions is not None:
+            write_parts(completion.versions.parts(flags=self.flags), self.table, like=source)
+            return completion
         completed = completion.table
         if self.flags:
             completed = flag_columns(completed, completion.data)
         write_table(completed, self.table, like=source)
-        return None
+        return completion

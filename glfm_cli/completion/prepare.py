@@ -5,105 +5,106 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-from collections.abc import Mapping
-from numbers import Integral
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from glfm_cli.encoding import Data, encode
+from glfm_cli.encoding import Data, EncodedColumn, encode
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.io import read_table
+from glfm_cli.io.files import file_label
+from glfm_cli.io.frames import table_of
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.capabilities import Scheduled, SuitsColumns
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.options import CHAINS, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
 
-MODEL = "glfm"
-CHAINS = 8
 MORE_CHAINS = 16
 FEW_CELLS = 40_000  # observed, up to which there are more chains
-WARMUP = 100
-DRAWS = 20
-THIN = 2
-SEED = 0
+
+TableLike: TypeAlias = Any  # a table, a data frame, a matrix of numbers, or a path
+Types: TypeAlias = Schema | Mapping[str, Any] | str | os.PathLike[str]
+
+
+class Configured(NamedTuple):
+    """A model, its configuration and that of the links, and how long it is fitted."""
+
+    latent: LatentModel
+    config: Any
+    links: LinkConfig
+    plan: Plan
 
 
 def prepare(
     table: pa.Table,
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    types: Types,
+    sampling: Sampling | None = None,
     *,
-    model: str,
-    chains: int | None,
-    warmup: int,
-    draws: int,
-    thin: int,
-    seed: int,
-    settings: Mapping[str, object] | None,
     file: str | None = None,
     data: Data | None = None,
+    **options: Any,
 ) -> tuple[Problem, Data, Plan]:
     """Check everything, encode the table and calibrate the links; nothing is sampled yet.
 
-    The options are those of `impute`; `file` names the table in messages; `data` is the table
+    `options` are fields of `sampling`; `file` names the table in messages; `data` is the table
     when it has been encoded already.
     """
-    plan = Plan(CHAINS if chains is None else chains, warmup, draws, thin, seed)
-    check_plan(plan)
-    latent = _model(model)
-    if latent.kind == "ascent":
-        plan = _of_ascent(plan, model)
-    configs = apply_settings(
-        {"model": latent.Config(), "links": LinkConfig()}, dict(settings or {})
-    )
+    (sampling,) = gather(options, sampling or Sampling())
+    latent = model_of(sampling, "dense")
     if data is None:
         data = encode(table, as_schema(types), file=file)
-    if chains is None:
-        plan = dataclasses.replace(plan, chains=chains_for(data))
-    links_config = configs["links"]
-    if "first_threshold_fixed" not in (settings or {}):  # without a bias it must be free
-        bias = getattr(configs["model"], "bias", False)
+    found = configure(sampling, "dense", data.columns, chains_for(data, latent))
+    links_config = found.links
+    if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free
+        bias = getattr(found.config, "bias", False)
         links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
     links = tuple(make_link(encoded, links_config) for encoded in data.columns)
     xs = tuple(encoded.x for encoded in data.columns)
-    problem = Problem(latent, configs["model"], links, xs, links_config)
-    return problem, data, plan
+    problem = Problem(found.latent, found.config, links, xs, links_config)
+    return problem, data, found.plan
 
 
-def chains_for(data: Data) -> int:
-    """Return how many chains complete a table when nobody says.
+def configure(
+    sampling: Sampling, layout: str, columns: Sequence[EncodedColumn], chains: int
+) -> Configured:
+    """Return the model for columns of some layout, its configuration, and how long it is fitted.
 
-    Chains find different features, and estimates average over them. The error of a table averages
-    over its cells besides; a small one has few, and its chains are cheap.
+    `chains` are there when nobody says how many. What a model takes for granted may depend on
+    the kinds of columns; the settings of `sampling` come last.
     """
-    cells = sum(int(encoded.observed.sum()) for encoded in data.columns)
-    return MORE_CHAINS if cells <= FEW_CELLS else CHAINS
-
-
-def _of_ascent(plan: Plan, model: str) -> Plan:
-    """Return the plan of an ascent, when nothing was said that it has no use for."""
-    if (plan.warmup, plan.draws, plan.thin) == (WARMUP, DRAWS, THIN):
-        return Plan.of_ascent(plan.chains, plan.seed)
-    if (plan.warmup, plan.draws) == (0, 1):
-        return plan
-    raise UsageError(
-        f"--warmup, --draws and --thin say how long to sample, and '{model}' is fitted otherwise",
-        hint="Leave them out; --chains says how many restarts there are.",
+    latent = model_of(sampling, layout)
+    plan = Plan(**sampling.length(chains))
+    if latent.kind == "ascent":
+        plan = _of_ascent(plan, sampling)
+    config = latent.Config()
+    if isinstance(latent, SuitsColumns):
+        config = latent.config_for([str(c.column.type) for c in columns], layout)
+    configs = apply_settings(
+        {"model": config, "links": LinkConfig()}, dict(sampling.settings or {})
     )
+    if isinstance(latent, Scheduled):
+        steps = latent.n_steps(configs["model"], columns[0].x.size)
+        plan = dataclasses.replace(plan, thin=steps)
+    return Configured(latent, configs["model"], configs["links"], plan)
 
 
-def check_plan(plan: Plan) -> None:
-    """Raise UsageError when a number that says how long to sample is out of range."""
-    for name, least in (("chains", 1), ("warmup", 0), ("draws", 1), ("thin", 1), ("seed", 0)):
-        value = getattr(plan, name)
-        if not isinstance(value, Integral) or value < least:
-            raise UsageError(name, value=value, expected=f"a whole number from {least}")
+def model_of(sampling: Sampling, layout: str) -> LatentModel:
+    """Return the latent model that is asked for, else the first that takes the layout.
 
-
-def _model(name: str) -> LatentModel:
+    Raises
+    ------
+    UsageError
+        There is no such model, or it does not take the layout.
+    """
+    able = [name for name, model in MODELS.items() if layout in model.layouts]
+    name = sampling.model or able[0]
     if name not in MODELS:
         close = difflib.get_close_matches(name, MODELS, n=1)
         raise UsageError(
@@ -112,13 +113,52 @@ def _model(name: str) -> LatentModel:
             expected=" or ".join(MODELS),
             hint=f"Did you mean '{close[0]}'?" if close else None,
         )
+    if name not in able:
+        what = "triplets" if layout == "sparse" else "tables"
+        raise UsageError(
+            f"--model {name} does not take {what}",
+            expected=" or ".join(f"--model {other}" for other in able),
+            hint="A types file with roles row, column and value describes a matrix.",
+        )
     return MODELS[name]
 
 
-def as_schema(types: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
+def chains_for(data: Data, model: LatentModel) -> int:
+    """Return how many chains complete a table when nobody says.
+
+    Chains find different features, and estimates average over them. The error of a table averages
+    over its cells besides; a small one has few, and its chains are cheap.
+    """
+    if isinstance(model, Scheduled):
+        return model.n_restarts
+    cells = sum(int(encoded.observed.sum()) for encoded in data.columns)
+    return MORE_CHAINS if cells <= FEW_CELLS else CHAINS
+
+
+def _of_ascent(plan: Plan, sampling: Sampling) -> Plan:
+    """Return the plan of an ascent, when nothing was said that it has no use for."""
+    if (sampling.warmup, sampling.draws, sampling.thin) == (None, None, None):
+        return Plan.of_ascent(plan.chains, plan.seed)
+    if (plan.warmup, plan.draws) == (0, 1):
+        return plan
+    raise UsageError(
+        "--warmup, --draws and --thin say how long to sample, and "
+        f"'{sampling.model}' is fitted otherwise",
+        hint="Leave them out; --chains says how many restarts there are.",
+    )
+
+
+def as_schema(types: Types) -> Schema:
     """Return the schema that a types file, its content or its path describes."""
     if isinstance(types, Schema):
         return types
     if isinstance(types, Mapping):
         return Schema.from_dict(types)
     return read_schema(Path(types))
+
+
+def as_table(table: TableLike) -> tuple[pa.Table, str | None]:
+    """Return a table that may be given as other data or by its path; its name in messages."""
+    if isinstance(table, str | os.PathLike):
+        return read_table(table), file_label(table)
+    return table_of(table), None

@@ -11,6 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from glfm_cli.completion.estimates import Estimate
+from glfm_cli.completion.files import Files
+from glfm_cli.completion.result import Completion
 from glfm_cli.completion.session import Session
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.sampling import Run
@@ -72,7 +75,20 @@ def run_record(
     }
 
 
-def write_record(record: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+def write_record(
+    files: Files, session: Session, completion: Completion, estimate: Estimate
+) -> None:
+    """Write the record of a completion, with the hashes of the files written before it."""
+    assert files.record is not None
+    request: dict[str, Any] = {"estimate": estimate, "interval": completion.interval}
+    request |= {"flags": files.flags, "time_limit": session.sampling.time_limit}
+    request |= {"multiple": files.multiple}
+    judged = completion.diagnostics, completion.warnings
+    record = run_record(session, completion.run, *judged, request, files.by_option())
+    save_record(record, files.record)
+
+
+def save_record(record: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a record to a file, which is there only when complete."""
     with atomic_write(path, "w") as file:
         json.dump(record, file, indent=1, ensure_ascii=False, allow_nan=False)

@@ -13,7 +13,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts
-from glfm_cli.errors import UsageError
+from glfm_cli.errors import UsageError, counted
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal
@@ -51,6 +51,7 @@ class Completion:
     """A completed table and how it came about.
 
     traces : every watched quantity over the run, (chain, draw); `diagnostics` judges them
+    versions : several completed versions, where they were requested
     """
 
     table: pa.Table
@@ -63,6 +64,7 @@ class Completion:
     interval: float
     seed: int
     ids: pa.Table  # the id columns, untouched
+    versions: Multiple | None = None
     given: Any = None  # the data that were completed, of whichever kind
 
     @property
@@ -74,6 +76,12 @@ class Completion:
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
         return (*self.data.notes, *self.run.warnings)
+
+    def in_words(self) -> str:
+        """Return what was done."""
+        return (
+            f"{counted(self.n_completed, 'cell')} completed in {counted(self.data.n_rows, 'row')}"
+        )
 
     def to_table(self) -> pa.Table:
         """Return the completed table."""
@@ -157,6 +165,7 @@ class Completion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary that `glfm impute --json` prints."""
+        more = {} if self.versions is None else {"multiple": self.versions.to_dict()}
         return {
             "rows": self.data.n_rows,
             "columns": self.table.num_columns,
@@ -172,7 +181,7 @@ class Completion:
             "per_column": [_column_summary(part) for part in self.columns],
             "diagnostics": self.diagnostics.to_dict(),
             "warnings": list(self.warnings),
-        }
+        } | more
 
 
 def cells_schema(ids: pa.Schema) -> pa.Schema:

@@ -1,113 +1,49 @@
-"""A run that is kept: begun in a new folder, or gone on with from an old one."""
+"""A run and the folder it is kept in: planned, begun there or continued, and sampled."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from glfm_cli.arrays import Array
-from glfm_cli.completion.prepare import DRAWS, MODEL, SEED, THIN, WARMUP, prepare
-from glfm_cli.encoding import Data
+from glfm_cli.completion.header import (
+    Encoded,
+    Files,
+    describe,
+    hash_of,
+    header_to_continue,
+    same_run,
+    version_notes,
+)
+from glfm_cli.completion.matrix.matrix import plan_matrix
+from glfm_cli.completion.matrix.saved import features_to_continue
+from glfm_cli.completion.matrix.side import features_of
+from glfm_cli.completion.prepare import prepare
+from glfm_cli.encoding import Data, encode_triplets, is_triplets
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.leave_one_out import recalibrate
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
+from glfm_cli.options import MatrixOptions, Sampling, Saving
 from glfm_cli.schema import Schema
-from glfm_cli.settings import apply_settings
-from glfm_cli.store import (
-    EVERY,
-    Header,
-    Modelled,
-    Store,
-    check_folder,
-    check_free,
-    discard,
-    hash_of_data,
-    hash_of_types,
-    read_header,
-    versions,
-)
+from glfm_cli.store import Header, Store, check_free, discard
 
 PARTIAL = ".glfm.partial"  # put after the output's name
-
-
-@dataclass(frozen=True)
-class SamplingOptions:
-    """The options that fix a run's draws; None where the user said nothing.
-
-    A new run fills in the defaults, a resumed one what it was begun with.
-    """
-
-    model: str | None = None
-    chains: int | None = None
-    warmup: int | None = None
-    draws: int | None = None
-    thin: int | None = None
-    seed: int | None = None
-    settings: Mapping[str, object] | None = None
-
-    def filled(self) -> dict[str, Any]:
-        """Return every option, the defaults where nothing was said; `prepare` counts chains."""
-        said = {name: value for name, value in vars(self).items() if value is not None}
-        return {**DEFAULTS, **said}
-
-
-DEFAULTS: dict[str, Any] = {
-    "model": MODEL,
-    "chains": None,
-    "warmup": WARMUP,
-    "draws": DRAWS,
-    "thin": THIN,
-    "seed": SEED,
-    "settings": None,
-}
-
-
-@dataclass(frozen=True)
-class SaveOptions:
-    """Where a run is kept.
-
-    save, resume : a new folder, or the folder of a run to go on with
-    partial : the output whose partial work is kept beside it until the run is complete
-    with_data : whether the encoded table is kept too
-    every : seconds between two saved states
-    """
-
-    save: Path | None = None
-    resume: Path | None = None
-    partial: Path | None = None
-    with_data: bool = True
-    every: float = EVERY
-
-    def __post_init__(self) -> None:
-        if self.save is not None and self.resume is not None:
-            raise UsageError(
-                "--save and --resume cannot be used together",
-                hint="--resume goes on in the folder it is given; copy that first to keep it.",
-            )
-        if not self.with_data and self.save is None:
-            raise UsageError(
-                "--no-data says what --save leaves out", hint="Give --save DIR.glfm with it."
-            )
-        if not 0 <= self.every < float("inf"):
-            raise UsageError("--checkpoint", value=self.every, expected="seconds from 0")
-        if self.save is not None:
-            check_free(self.save)
+NOTHING = MatrixOptions()
 
 
 @dataclass(frozen=True)
 class Session:
     """A run that is ready to be sampled: what, how long, and where it is kept.
 
-    data : the encoded table; without columns for a matrix, which has all in `more`
-    header : what was asked for, and of what; the folder says the same
+    data : the encoded table, or the matrix that is given as triplets
+    sampling, saving : the options
+    header : what is fitted, and how; the folder says the same
     more : further files of the folder, as named arrays, which a matrix has
     store : the open folder, once `begun`; None when nothing is kept
     partial : the folder is removed once the result is written
@@ -116,11 +52,12 @@ class Session:
     """
 
     problem: Problem
-    data: Data
+    data: Encoded
     plan: Plan
-    keeping: SaveOptions
+    sampling: Sampling
+    saving: Saving
     header: Header
-    more: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    more: Files = field(default_factory=dict)
     store: Store | None = None
     partial: bool = False
     notes: tuple[str, ...] = ()
@@ -129,9 +66,9 @@ class Session:
     @property
     def folder(self) -> Path | None:
         """Where the run is kept, or will be; None when it is not."""
-        keeping = self.keeping
-        beside = None if keeping.partial is None else partial_folder(keeping.partial)
-        return keeping.resume or keeping.save or beside
+        saving = self.saving
+        beside = None if saving.partial is None else partial_folder(saving.partial)
+        return saving.resume or saving.save or beside
 
     def begun(self) -> Session:
         """Return the session with its folder made or opened again; nothing was written before.
@@ -141,10 +78,10 @@ class Session:
         OutputError, StoreError
             The folder cannot be written, is broken, or another run writes to it.
         """
-        links, every = self.problem.links, self.keeping.every
-        data = self._kept_data() if self.keeping.with_data else None
-        if self.keeping.resume is not None:
-            store = Store.reopen(self.keeping.resume, self.header, links, every=every)
+        links, every = self.problem.links, self.saving.checkpoint
+        data = self._saved_data() if self.saving.with_data else None
+        if self.saving.resume is not None:
+            store = Store.reopen(self.saving.resume, self.header, links, every=every)
             try:
                 done = _sweeps_made(store, self.problem, self.plan)
                 store.plan_for(self.plan)
@@ -152,19 +89,19 @@ class Session:
                 store.close()
                 raise
             return replace(self, store=store, done=done)
-        if self.keeping.save is not None:
-            folder = self.keeping.save
+        if self.saving.save is not None:
+            folder = self.saving.save
             store = Store.create(folder, self.header, links, data, more=self.more, every=every)
             return replace(self, store=store)
-        return self if self.keeping.partial is None else self._beside_output(self.header)
+        return self if self.saving.partial is None else self._beside_output(self.header)
 
-    def _kept_data(self) -> Data | None:
-        return self.data if self.problem.entries is None else None
+    def _saved_data(self) -> Data | None:
+        return self.data if isinstance(self.data, Data) else None
 
     def _beside_output(self, header: Header) -> Session:
         """Return the session with a folder beside the output: a killed twin's if there is one."""
-        assert self.keeping.partial is not None
-        folder = partial_folder(self.keeping.partial)
+        assert self.saving.partial is not None
+        folder = partial_folder(self.saving.partial)
         note: tuple[str, ...] = ()
         if os.path.lexists(folder):
             twin = self._twin(folder, header)
@@ -172,18 +109,18 @@ class Session:
                 return twin
             discard(folder)  # raises when another run writes to it
             note = (f"{folder}, left by an earlier run that was another, was replaced",)
-        links, every = self.problem.links, self.keeping.every
-        data = self._kept_data()
+        links, every = self.problem.links, self.saving.checkpoint
+        data = self._saved_data()
         store = Store.create(folder, header, links, data, more=self.more, every=every)
         return replace(self, store=store, partial=True, notes=note)
 
     def _twin(self, folder: Path, header: Header) -> Session | None:
         """Return the session that goes on with a folder if its run is the same one, and sound."""
-        found, store = _same_run(folder, header), None
+        found, store = same_run(folder, header), None
         if found is None:
             return None
         try:
-            links, every = self.problem.links, self.keeping.every
+            links, every = self.problem.links, self.saving.checkpoint
             store = Store.reopen(folder, found, links, every=every)
             done = _sweeps_made(store, self.problem, self.plan)
         except StoreError:
@@ -193,27 +130,21 @@ class Session:
         note = f"going on from {folder}, left by an earlier run with the same options"
         return replace(self, store=store, partial=True, notes=(note,), done=done)
 
-    def sample(
-        self,
-        *,
-        threads: int = 1,
-        time_limit: float | None = None,
-        observer: Observer | None = None,
-        forecasts: bool = True,
-    ) -> Run:
+    def sample(self, *, observer: Observer | None = None, forecasts: bool = True) -> Run:
         """Run the chains, or what is left of them, and let go of the folder.
 
         Without `forecasts` they are recalibrated only where the fit is kept, for those to come;
         those of a matrix never are.
         """
         recalibrated = forecasts or (self.store is not None and not self.partial)
-        recalibrated = recalibrated and self.problem.entries is None
+        recalibrated = recalibrated and isinstance(self.data, Data)
+        threads = self.sampling.threads or available_threads()
         with nullcontext() if self.store is None else self.store:
             run = sample(
                 self.problem,
                 self.plan,
                 threads=threads,
-                time_limit=time_limit,
+                time_limit=self.sampling.time_limit,
                 observer=observer,
                 keeper=self.store,
             )
@@ -228,28 +159,64 @@ class Session:
 def plan_session(
     table: pa.Table,
     schema: Schema | None,
-    requested: SamplingOptions,
-    keeping: SaveOptions,
+    sampling: Sampling,
+    saving: Saving,
+    matrix: MatrixOptions = NOTHING,
     *,
     file: str | None = None,
 ) -> Session:
-    """Check everything, encode the table and calibrate the links; nothing is written yet.
+    """Check everything, encode what is given and calibrate the links; nothing is written yet.
 
     Raises
     ------
     GlfmError
         The table, the types or an option are wrong, or do not belong to the run to go on with.
     """
-    if keeping.resume is not None:
-        return _going_on(table, schema, requested, keeping, keeping.resume, file)
+    if saving.save is not None:
+        check_free(Path(saving.save))
+    if saving.resume is not None:
+        return _continued(table, schema, sampling, saving, matrix, Path(saving.resume), file)
     if schema is None:
-        data = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
+        name = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
         raise UsageError(
-            "--types FILE is missing", hint=f"`glfm types {data} -o types.yaml` writes a first one."
+            "--types FILE is missing", hint=f"`glfm types {name} -o types.yaml` writes a first one."
         )
-    problem, encoded, plan = prepare(table, schema, **requested.filled(), file=file)
-    header = _header(problem, encoded, plan, schema, table, keeping.with_data, file)
-    return Session(problem, encoded, plan, keeping, header)
+    data, problem, plan = plan_fit(table, schema, sampling, matrix, file=file)
+    names = table.column_names
+    header, more = describe(data, problem, plan, schema, names, saving.with_data, file)
+    return Session(problem, data, plan, sampling, saving, header, more)
+
+
+def plan_fit(
+    table: pa.Table,
+    schema: Schema,
+    sampling: Sampling,
+    matrix: MatrixOptions = NOTHING,
+    *,
+    file: str | None = None,
+) -> tuple[Encoded, Problem, Plan]:
+    """Return a table, or triplets, encoded, and what is sampled of it, everything checked."""
+    if not is_triplets(schema):
+        check_layout(False, matrix)
+        problem, data, plan = prepare(table, schema, sampling, file=file)
+        return data, problem, plan
+    task = plan_matrix(
+        encode_triplets(table, schema, file=file),
+        sampling,
+        features=(features_of(matrix.row_features), features_of(matrix.column_features)),
+        missingness_features=matrix.missingness_features,
+    )
+    return task, task.problem, task.plan
+
+
+def check_layout(triplets: bool, matrix: MatrixOptions, *, of_fit: bool = False) -> None:
+    """Raise UsageError when options of triplets meet a table."""
+    what = "the fit is of" if of_fit else "the types file describes"
+    for name in () if triplets else matrix.written():
+        raise UsageError(
+            f"--{name} is about triplets, and {what} a table",
+            hint="Triplets have columns with the roles row, column and value.",
+        )
 
 
 def partial_folder(output: Path) -> Path:
@@ -257,101 +224,50 @@ def partial_folder(output: Path) -> Path:
     return output.with_name(output.name + PARTIAL)
 
 
-def _same_run(folder: Path, header: Header) -> Header | None:
-    """Return the header of a folder when its run is the one that `header` describes."""
-    try:
-        check_folder(folder)
-        found = read_header(folder)
-    except StoreError:
-        return None
-    by_the_way = ("seconds", "file", "links_hash", "recalibration")
-    kept = replace(header, **{name: getattr(found, name) for name in by_the_way})
-    return found if found == kept else None
-
-
-def _going_on(
+def _continued(
     table: pa.Table,
     schema: Schema | None,
-    requested: SamplingOptions,
-    keeping: SaveOptions,
+    sampling: Sampling,
+    saving: Saving,
+    matrix: MatrixOptions,
     folder: Path,
     file: str | None,
 ) -> Session:
-    header, plan = header_to_go_on_with(schema, requested, folder)
-    if header.matrix is not None:
-        raise StoreError("is a fit of triplets, which completes no table", file=str(folder))
-    problem, data, _ = prepare(
-        table,
-        header.schema,
+    header, plan = header_to_continue(schema, sampling, folder)
+    if header.matrix is None:
+        if schema is not None and is_triplets(schema):
+            raise StoreError("is a fit of a table, and triplets are given", file=str(folder))
+        check_layout(False, matrix, of_fit=True)
+    else:
+        matrix = features_to_continue(matrix, header.matrix, folder)
+    same = replace(
+        sampling,
         model=header.model,
         settings={**asdict(header.model_config), **asdict(header.link_config)},
-        file=file,
         **asdict(plan),
     )
-    if hash_of_data(data) != header.data_hash:
+    data, problem, _ = plan_fit(table, header.schema, same, matrix, file=file)
+    if hash_of(data) != header.data_hash:
+        dense = isinstance(data, Data)
+        what = "another table than the one" if dense else "other cells or features than those"
         raise StoreError(
-            "was made with another table than the one given now",
+            f"was made with {what} given now",
             file=str(folder),
-            hint="Give the table of the first run.",
+            hint=f"Give the {'table' if dense else 'tables'} of the first run.",
         )
+    names = table.column_names
+    _, more = describe(data, problem, plan, header.schema, names, header.has_data, file)
     return Session(
         problem,
         data,
         plan,
-        keeping,
+        sampling,
+        saving,
         replace(header, plan=plan, file=file),
+        more,
         partial=folder.name.endswith(PARTIAL),
         notes=version_notes(header, folder),
     )
-
-
-def header_to_go_on_with(
-    schema: Schema | None, requested: SamplingOptions, folder: Path
-) -> tuple[Header, Plan]:
-    """Return what a folder says of its run, and the plan to go on with; the options must fit.
-
-    Raises
-    ------
-    StoreError, UsageError
-        The folder is broken, or types or an option are not those of its run.
-    """
-    check_folder(folder)
-    header = read_header(folder)
-    if schema is not None and hash_of_types(schema) != header.types_hash:
-        raise StoreError(
-            "was made with other types than those given now",
-            file=str(folder),
-            hint="Leave --types out to use its own, or start a new run.",
-        )
-    return header, _extended(header, requested, folder)
-
-
-def _extended(header: Header, requested: SamplingOptions, folder: Path) -> Plan:
-    """Return the plan of a saved run with the draws that are wanted now."""
-    fixed = {"model": header.model, **asdict(header.plan)}
-    free = ("draws", "settings") if header.latent.kind == "gibbs" else ("settings",)
-    for name, value in vars(requested).items():
-        if name in free or value is None or value == fixed[name]:
-            continue
-        raise UsageError(
-            f"--{name}",
-            value=value,
-            expected=f"{fixed[name]}, with which {folder} was begun",
-            hint=f"Leave --{name} out; only --draws may change when a run goes on.",
-        )
-    if requested.settings:
-        _check_settings(header, requested.settings, folder)
-    return header.plan if requested.draws is None else replace(header.plan, draws=requested.draws)
-
-
-def _check_settings(header: Header, settings: Mapping[str, object], folder: Path) -> None:
-    configs = {"model": header.model_config, "links": header.link_config}
-    if apply_settings(configs, settings) != configs:
-        raise UsageError(
-            "--set changes a setting with which the run was begun",
-            file=str(folder),
-            hint="Leave --set out; only --draws may change when a run goes on.",
-        )
 
 
 def _sweeps_made(store: Store, problem: Problem, plan: Plan) -> int:
@@ -365,48 +281,3 @@ def _sweeps_made(store: Store, problem: Problem, plan: Plan) -> int:
             expected=f"at least {most}, which {store.folder} has already",
         )
     return sum(min(extent.sweeps, plan.sweeps) for extent in extents)
-
-
-def version_notes(header: Header, folder: Path) -> tuple[str, ...]:
-    now = versions()
-    changed = [
-        f"{name} {then} then, {now.get(name, 'none')} now"
-        for name, then in header.versions.items()
-        if now.get(name) != then
-    ]
-    if not changed:
-        return ()
-    listed = "; ".join(changed)
-    return (f"{folder} was begun with other versions, so the draws may differ ({listed})",)
-
-
-def _header(
-    problem: Problem,
-    data: Data,
-    plan: Plan,
-    schema: Schema,
-    table: pa.Table,
-    with_data: bool,
-    file: str | None,
-) -> Header:
-    modelled = tuple(
-        Modelled(encoded.column.name, str(encoded.column.type), encoded.index, encoded.levels)
-        for encoded in data.columns
-    )
-    return Header(
-        model=problem.model.name,
-        model_config=problem.config,
-        link_config=problem.link_config,
-        plan=plan,
-        schema=schema,
-        n_rows=data.n_rows,
-        table=tuple(table.column_names),
-        modelled=modelled,
-        ids=data.ids,
-        notes=data.notes,
-        data_hash=hash_of_data(data),
-        types_hash=hash_of_types(schema),
-        has_data=with_data,
-        file=file,
-        versions=versions(),
-    )

@@ -10,7 +10,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.classification import Classification, classify, classify_rows
 from glfm_cli.completion import as_schema
-from glfm_cli.completion.new_rows import Unseen
+from glfm_cli.completion.requests import Unseen
 from glfm_cli.errors import UsageError
 from glfm_cli.estimators.checks import not_fitted, table_of_rows
 from glfm_cli.estimators.imputer import Types

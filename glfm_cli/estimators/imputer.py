@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,22 +12,21 @@ import numpy as np
 from glfm_cli.completion import (
     Completion,
     Fitted,
-    SamplingOptions,
-    SaveOptions,
     as_schema,
-    check_request,
+    check_estimate,
     complete,
     plan_session,
 )
 from glfm_cli.completion.estimates import Estimate
-from glfm_cli.completion.impute import INTERVAL
-from glfm_cli.completion.new_rows import Unseen
+from glfm_cli.completion.requests import INTERVAL, Unseen
+from glfm_cli.encoding import Data
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.estimators.checks import check_width, not_fitted, seed_of, table_of_rows
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
+from glfm_cli.options import Sampling, Saving
 from glfm_cli.schema import Column, ColumnType, Role, Schema
 
 Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
@@ -98,16 +97,15 @@ class GlfmImputer(WithParameters):
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Sample the model of a table; `y` is not used."""
-        check_request(self.estimate, INTERVAL, self.threads, None)
+        check_estimate(self.estimate, INTERVAL)
         table = table_of_rows(X)
         schema = self._guessed(table, X) if self.types is None else as_schema(self.types)
-        seed = seed_of(self.seed, self.random_state)
-        requested = SamplingOptions(
-            self.model, self.chains, self.warmup, self.draws, self.thin, seed, self.settings
-        )
-        session = plan_session(table, schema, requested, SaveOptions())
+        options = {field.name: getattr(self, field.name, None) for field in fields(Sampling)}
+        options["seed"] = seed_of(self.seed, self.random_state)
+        session = plan_session(table, schema, Sampling(**options), Saving())
         workers = self._workers()
-        run = session.sample(threads=workers)
+        run = session.sample()
+        assert isinstance(session.data, Data)
         seed = session.plan.seed
         self._fitted = Fitted.of_run(schema, session.data, session.problem, run.posterior, seed)
         self.completion_ = complete(
@@ -136,6 +134,7 @@ class GlfmImputer(WithParameters):
         if isinstance(X, np.ndarray | list):
             check_width(self, table.num_columns)
         data = fitted.encode(table, unseen=self.unseen)
+        assert isinstance(data, Data)
         workers = self._workers()
         run = fitted.run(data, seed=fitted.seed, threads=workers)
         done = complete(run, data, table, seed=fitted.seed, estimate=self.estimate, threads=workers)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from glfm_cli.evaluation.compare import compare_tables
-from glfm_cli.evaluation.evaluate import (
-    METHODS,
-    RATES,
-    REPEATS,
-    TIMEOUT,
-    Observer,
-    evaluate,
-)
+from glfm_cli.evaluation.design import TIMEOUT, Design
+from glfm_cli.evaluation.evaluate import METHODS, RATES, REPEATS, EvaluationObserver, evaluate
 from glfm_cli.evaluation.evaluation import Evaluation
 from glfm_cli.evaluation.forecast import Forecast
+from glfm_cli.evaluation.matrix.evaluate import MatrixEvaluation
 from glfm_cli.evaluation.results import Outcome
 
 __all__ = [
@@ -20,9 +15,11 @@ __all__ = [
     "RATES",
     "REPEATS",
     "TIMEOUT",
+    "Design",
     "Evaluation",
+    "EvaluationObserver",
     "Forecast",
-    "Observer",
+    "MatrixEvaluation",
     "Outcome",
     "compare_tables",
     "evaluate",

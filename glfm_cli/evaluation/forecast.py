@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import glfm_cli.inference.chains as chains
 from glfm_cli.evaluation.jobs import Bench, Job
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import hide
-from glfm_cli.inference import chains
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Posterior
 

@@ -134,7 +134,7 @@ def _number(value: object) -> float:
 # ------------------------------------------------------------------------------ on disk
 
 
-class Store:
+class Results:
     """Where results go while they come, and the file that they become.
 
     Parameters

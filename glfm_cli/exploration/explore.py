@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import SamplingOptions, SaveOptions, as_schema, check_request
+from glfm_cli.completion import Kept, TableLike, Types, as_schema, as_table
+from glfm_cli.completion.saved import is_saved_fit
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
-from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import choose
+from glfm_cli.exploration.components import describe_components
 from glfm_cli.exploration.dependence import dependence as depend
 from glfm_cli.exploration.explanation import Explanation, explain, feature_model
 from glfm_cli.exploration.features import (
@@ -27,139 +25,119 @@ from glfm_cli.exploration.features import (
     rank,
     weights_elsewhere,
 )
+from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.findings import Remainder
-from glfm_cli.exploration.job import Job, is_saved_fit, open_fit, prepare_exploration
+from glfm_cli.exploration.job import Job, open_fit, plan_exploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
-from glfm_cli.exploration.request import TOP, Request, make_request
+from glfm_cli.exploration.request import Request
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.rows import similar as alike
 from glfm_cli.exploration.rows import surprising as least_expected
 from glfm_cli.exploration.scales import Scale, scale_of
 from glfm_cli.exploration.stability import Matches, match_features, membership_probability
 from glfm_cli.inference.diagnostics import diagnose
-from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
-from glfm_cli.io import read_table
-from glfm_cli.schema import Schema
-from glfm_cli.store import EVERY
+from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 
 
 def explore(
-    table: pa.Table | str | os.PathLike[str],
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    table: TableLike,
+    types: Types | None = None,
     *,
-    model: str | None = None,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    thin: int | None = None,
-    seed: int | None = None,
-    threads: int | None = None,
-    time_limit: float | None = None,
-    settings: Mapping[str, object] | None = None,
-    sample: str = "consensus",
-    top: int = TOP,
-    columns: Sequence[str] | None = None,
-    surprising: int = 0,
-    similar: int | None = None,
-    dependence: bool = False,
-    save: str | os.PathLike[str] | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    no_data: bool = False,
-    checkpoint: float = EVERY,
+    sampling: Sampling | None = None,
+    saving: Saving | None = None,
+    matrix: MatrixOptions | None = None,
+    request: Request | None = None,
+    files: ExplorationFiles | None = None,
     observer: Observer | None = None,
+    finish: Callable[[Any], None] | None = None,
+    **options: Any,
 ) -> Exploration:
-    """Find out what structure is in a table.
+    """Find out what structure is in a table, or in triplets.
 
     Parameters
     ----------
     table : pyarrow.Table or path
         The table, or a folder `NAME.glfm` with a saved fit of it, which is not sampled again: then
         `types` and the options of sampling are those of that fit, and giving others is an error.
-    types, model, chains, warmup, draws, thin, seed, threads, time_limit, settings, observer
-    save, resume, no_data, checkpoint
-        As in `impute`, except that chains start from few features (`initial_features` 2 and
-        `initial_share` 0.2, unless `settings` say otherwise).
-    sample : {"consensus", "best", "held-out"}
-        Which draw is shown: the one whose rows go together most as on average, the one with the
-        highest log likelihood, or the one that best predicts a tenth of the observed cells,
-        hidden before the fit.
-    top : int
-        How many patterns are shown.
-    columns : sequence of str, optional
-        The columns that words and figures speak of; all by default.
-    surprising : int
-        How many of the least expected cells and rows to find.
-    similar : int, optional
-        A data row, counted from 1, whose likes to find.
-    dependence : bool
-        Whether to find how much columns tell of each other.
+    types
+        As in `impute`.
+    sampling, saving, matrix, request : Sampling, Saving, MatrixOptions, Request
+        The options; their fields are keywords of this function, too: `chains=4`, `top=3`. Chains
+        start from few features (`initial_features` 2 and `initial_share` 0.2, unless `settings`
+        say otherwise).
+    files : ExplorationFiles, optional
+        What is written; nothing if left out.
+    observer, finish
+        As in `impute`.
 
     Returns
     -------
     Exploration
-
-    Raises
-    ------
-    GlfmError
-        The table, the types or an option are wrong; the error says where and what to do.
+        Of a model with components, and so of triplets, a `ComponentExploration`.
     """
-    check_request("auto", 0.5, threads, time_limit)
-    request = make_request(
-        sample=sample,
-        top=top,
-        columns=columns,
-        surprising=surprising,
-        similar=similar,
-        dependence=dependence,
+    groups = (
+        sampling or Sampling(),
+        saving or Saving(),
+        matrix or MatrixOptions(),
+        request or Request(),
     )
-    requested = SamplingOptions(model, chains, warmup, draws, thin, seed, settings)
-    keeping = SaveOptions(
-        None if save is None else Path(save),
-        None if resume is None else Path(resume),
-        with_data=not no_data,
-        every=checkpoint,
-    )
-    file = None
-    if not isinstance(table, pa.Table):
-        if is_saved_fit(table):
-            said = {**vars(requested), "types": types, "time_limit": time_limit}
-            check_nothing_to_sample({**said, "save": save, "resume": resume})
-            run, job = open_fit(table, request)
-            return describe_run(run, job, request)
-        file, table = str(table), read_table(table)
+    *others, request = gather(options, *groups)
+    job = plan_explore(table, types, (others[0], others[1], others[2]), request)
+    files = files or ExplorationFiles()
+    files.check()
+    if job.of_components:
+        files.check_components()
+    if job.session is None:
+        record = {} if files.record is None else {"record": files.record}
+        Sampling().check_none(record)
+        assert job.run is not None
+        return _finished(job.run, job, request, files, finish)
+    with Kept(job.session, observer) as kept:
+        return _finished(kept.sample(forecasts=False), job, request, files, finish)
+
+
+def _finished(
+    run: Run,
+    job: Job,
+    request: Request,
+    files: ExplorationFiles,
+    finish: Callable[[Any], None] | None,
+) -> Exploration:
+    """Return what the draws say, all files of it written."""
+    found: Any = (describe_components if job.of_components else describe_run)(run, job, request)
+    files.write(found)
+    if finish is not None:
+        finish(found)
+    if files.record is not None and job.session is not None:
+        files.write_record(job.session, run, found)
+    return found
+
+
+def plan_explore(
+    table: TableLike,
+    types: Types | None,
+    groups: tuple[Sampling, Saving, MatrixOptions],
+    request: Request,
+) -> Job:
+    """Check everything and encode what is given, or open a saved fit; nothing is sampled yet."""
+    if is_saved_fit(table):
+        sampling, saving, matrix = groups
+        threads = {} if sampling.threads is None else {"threads": sampling.threads}
+        more = {} if types is None else {"types": types}
+        sampling.check_none(more | threads | saving.written() | matrix.written())
+        return open_fit(table, request)
     schema = None if types is None else as_schema(types)
-    job = prepare_exploration(table, schema, request, requested, keeping, file=file)
-    assert job.session is not None
-    run = job.session.begun().sample(
-        threads=threads or available_threads(),
-        time_limit=time_limit,
-        observer=observer,
-        forecasts=False,
-    )
-    return describe_run(run, job, request)
-
-
-def check_nothing_to_sample(said: Mapping[str, object]) -> None:
-    """Raise UsageError when options of sampling come with a saved fit.
-
-    said : options by parameter name; None or empty where nothing was said
-    """
-    for name, value in said.items():
-        if value is None or value == {}:
-            continue
-        option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-        raise UsageError(
-            f"{option} is about sampling, but a saved fit has been sampled",
-            hint="Leave it out, or give the table itself.",
-        )
+    source, file = as_table(table)
+    return plan_exploration(source, schema, request, groups, file=file)
 
 
 def describe_run(run: Run, job: Job, request: Request) -> Exploration:
     """Return what the draws of a run say of the structure of the table."""
     posterior, data = run.posterior, job.data
+    assert isinstance(data, Data)
     bias = job.bias
     scales = tuple(
         scale_of(d, encoded, posterior.links[d], posterior.spans[d])
@@ -298,11 +276,7 @@ def _options(job: Job, request: Request) -> dict[str, Any]:
     return {
         "source": job.source,
         "model": job.model.name,
-        "chains": job.plan.chains,
-        "warmup": job.plan.warmup,
-        "draws": job.plan.draws,
-        "thin": job.plan.thin,
-        "seed": job.plan.seed,
+        **vars(job.plan),
         "sample": request.sample,
         "top": request.top,
         "columns": None if request.columns is None else list(request.columns),

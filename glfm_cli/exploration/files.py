@@ -1,18 +1,84 @@
-"""An exploration as files in a folder: tables, and the object of `--json`."""
+"""The files that an exploration becomes: checked before the work, written after it."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from glfm_cli.completion import Session, check_traces, run_record, save_record, write_traces
 from glfm_cli.errors import OutputError, UsageError
 from glfm_cli.exploration.matrix_result import MatrixExploration
 from glfm_cli.exploration.result import Exploration
+from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write, write_table
 from glfm_cli.io.files import check_writable
 
 FORMATS = ("csv", "parquet")
+
+
+@dataclass(frozen=True)
+class ExplorationFiles:
+    """Where the parts of an exploration go; None for those that nobody asked for.
+
+    folder : gets every table in `format`, and `exploration.json`
+    traces : those of the chains, as NetCDF;  record : what makes the run again
+    others : what `finish` of `explore` writes, by option; the record hashes them
+    """
+
+    folder: Path | None = None
+    format: str = "csv"
+    traces: Path | None = None
+    record: Path | None = None
+    others: Mapping[str, Path] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise now what writing would raise after the work.
+
+        Raises
+        ------
+        UsageError, OutputError
+            A format is not known, or a folder is missing or not writable.
+        """
+        check_format(self.format)
+        if self.folder is not None:
+            check_folder(self.folder)
+        if self.record is not None:
+            check_writable(self.record)
+        if self.traces is not None:
+            check_traces(self.traces)
+
+    def check_components(self) -> None:
+        """Raise UsageError when something is requested that is about features alone."""
+        named = {"--traces-to": self.traces, "--record": self.record, **self.others}
+        for name, path in named.items():
+            if path is not None:
+                raise UsageError(
+                    f"{name} is about binary features, which the low-rank model has none of",
+                    hint="Leave it out, or explore with --model glfm.",
+                )
+
+    def write(self, found: Exploration | MatrixExploration) -> None:
+        """Write every table, and the traces."""
+        if self.folder is not None:
+            write_files(found, self.folder, self.format)
+        if self.traces is not None and isinstance(found, Exploration):
+            posterior, seed = found.posterior, found.options["seed"]
+            traces, model = posterior.traces(), posterior.model.name
+            write_traces(self.traces, traces, found.data, model=model, seed=seed)
+
+    def write_record(self, session: Session, run: Run, found: Exploration) -> None:
+        """Write what makes the run again, with hashes of the files written; a folder has none."""
+        assert self.record is not None
+        names = ("sample", "top", "columns", "surprising", "similar", "dependence")
+        request = {name: found.options[name] for name in names}
+        request |= {"time_limit": session.sampling.time_limit}
+        written = {"--output": self.folder, "--traces": self.traces, **self.others}
+        outputs = {name: path for name, path in written.items() if path is not None}
+        record = run_record(session, run, found.diagnostics, found.warnings, request, outputs)
+        save_record(record, self.record)
 
 
 def check_format(format: str) -> str:

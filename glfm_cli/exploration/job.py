@@ -1,4 +1,4 @@
-"""What is explored: a table ready to be fitted, or a fit that was saved before."""
+"""What is explored: a table or triplets ready to be fitted, or a fit that was saved before."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import CHAINS, SamplingOptions, SaveOptions, Session, plan_session, prepare
+from glfm_cli.completion import Session, estimate_cost, plan_session, prepare
+from glfm_cli.completion.matrix import MatrixTask
+from glfm_cli.completion.prepare import model_of
+from glfm_cli.completion.saved import encoded_of_fit
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Hidden
 from glfm_cli.exploration.explanation import feature_model
+from glfm_cli.exploration.lowrank import component_model
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Plan, Run
-from glfm_cli.latent import MODELS
+from glfm_cli.latent.capabilities import Components
 from glfm_cli.latent.model import LatentModel
+from glfm_cli.links import Link
+from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
 from glfm_cli.schema import Schema
 from glfm_cli.store import load_fit
 from glfm_cli.streams import CELLS, Streams
@@ -31,9 +37,10 @@ FEW: dict[str, object] = {"initial_features": 2, "initial_share": 0.2}
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A table to be explored.
+    """A table, or a matrix that is given as triplets, to be explored.
 
     session : how it is sampled, and where that is kept; None when it was sampled before
+    run : the draws of a fit that was saved; None when it is to be sampled
     data : with every observed cell;  hidden : those that the fit does not see
     settings : those of model and links that are not the defaults
     source : the table's or the saved fit's name
@@ -41,10 +48,12 @@ class Job:
     """
 
     session: Session | None
+    run: Run | None
     model: LatentModel
     config: Any
+    links: tuple[Link, ...]
     plan: Plan
-    data: Data
+    data: Data | MatrixTask
     ids: pa.Table
     hidden: Hidden | None
     settings: Mapping[str, object]
@@ -53,58 +62,84 @@ class Job:
 
     @property
     def bias(self) -> bool:
-        """Whether all rows share a feature."""
+        """Whether all rows share a feature, or a component model has intercepts."""
         return bool(getattr(self.config, "bias", False))
 
+    @property
+    def of_components(self) -> bool:
+        """Whether the model has components, not features."""
+        return isinstance(self.model, Components)
 
-def prepare_exploration(
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know beforehand, one line each."""
+        of_data = self.data.notes if isinstance(self.data, Data) and self.session else ()
+        return (*of_data, *(self.session.notes if self.session is not None else ()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what would be done, as `--dry-run --json` prints it."""
+        if self.session is None:
+            assert self.run is not None
+            sizes = {
+                "rows": self.data.n_rows if isinstance(self.data, Data) else len(self.data.rows)
+            }
+            return sizes | {
+                "modelled_columns": len(self.links),
+                "draws": self.run.posterior.n_draws,
+            }
+        found = estimate_cost(self.session)
+        if isinstance(self.data, Data):
+            del found["cells_to_complete"]
+            found["gaps"] = {e.column.name: int((~e.observed).sum()) for e in self.data.columns}
+            found["cells_missing"] = sum(found["gaps"].values())
+        return found
+
+
+def plan_exploration(
     table: pa.Table,
     schema: Schema | None,
     request: Request,
-    requested: SamplingOptions,
-    keeping: SaveOptions,
+    groups: tuple[Sampling, Saving, MatrixOptions],
     *,
     file: str | None = None,
 ) -> Job:
-    """Check everything, encode the table and calibrate the links; nothing is sampled yet.
+    """Check everything, encode what is given and calibrate the links; nothing is sampled yet.
 
     Raises
     ------
     GlfmError
         The table, the types or an option are wrong, or do not belong to the run to go on with.
     """
+    sampling, saving, matrix = groups
     held_out = request.sample == "held-out"
-    if held_out and (keeping.save is not None or keeping.resume is not None):
+    if held_out and (saving.save is not None or saving.resume is not None):
         raise UsageError(
             "--sample held-out fits the table without some of its cells: no fit of it to keep",
             hint="Leave out --save and --resume, or take --sample consensus.",
         )
-    if schema is not None and is_triplets(schema):
-        raise UsageError(
-            "the types describe triplets, and features are those of a table's rows",
-            hint="`explore_matrix` explores triplets.",
-        )
-    if keeping.resume is None:
-        requested = _from_few(requested)
-    session = plan_session(table, schema, requested, keeping, file=file)
-    feature_model(session.problem.model)
-    data = session.data
-    request.check_rows(data.n_rows)
-    request.check_columns([encoded.column.name for encoded in data.columns])
+    if saving.resume is None:
+        sparse = schema is not None and is_triplets(schema)
+        sampling = _from_few(sampling, "sparse" if sparse else "dense")
+    session = plan_session(table, schema, sampling, saving, matrix, file=file)
+    model, data = session.problem.model, session.data
+    _check(request, model, data)
     hidden = None
     if held_out:
         assert schema is not None  # without one only a resumed run is planned
+        assert isinstance(data, Data)
         seen, hidden = hide(data, Streams(session.plan.seed, 0).get(CELLS))
-        problem, _, _ = prepare(table, schema, **requested.filled(), file=file, data=seen)
-        session = dataclasses.replace(session, problem=problem, data=seen, keeping=SaveOptions())
+        problem, _, _ = prepare(table, schema, sampling, file=file, data=seen)
+        session = dataclasses.replace(session, problem=problem, data=seen, saving=Saving())
     problem = session.problem
     return Job(
         session=session,
-        model=problem.model,
+        run=None,
+        model=model,
         config=problem.config,
+        links=problem.links,
         plan=session.plan,
         data=data,
-        ids=table.select(list(data.ids)),
+        ids=table.select(list(data.ids)) if isinstance(data, Data) else pa.table({}),
         hidden=hidden,
         settings={**_changed(problem.config), **_changed(problem.link_config)},
         source=file,
@@ -112,20 +147,28 @@ def prepare_exploration(
     )
 
 
-def _from_few(requested: SamplingOptions) -> SamplingOptions:
+def _check(request: Request, model: LatentModel, data: Data | MatrixTask) -> None:
+    """Raise UsageError when a model has nothing to explore, or not what is requested."""
+    if isinstance(model, Components):
+        component_model(model)
+        request.check_components()
+        return
+    feature_model(model)
+    assert isinstance(data, Data)
+    request.check_rows(data.n_rows)
+    request.check_columns([encoded.column.name for encoded in data.columns])
+
+
+def _from_few(sampling: Sampling, layout: str) -> Sampling:
     """Return the options with chains that start from few features, unless they say otherwise.
 
     A table's size does not matter to their number: they are there to find each other's features.
     """
-    model = MODELS.get(requested.filled()["model"])
-    if model is None:  # the error comes with the other options' ones
-        return requested
-    feature_model(model)
-    known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
+    known = {field.name for field in dataclasses.fields(model_of(sampling, layout).Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
-    chains = CHAINS if requested.chains is None else requested.chains
-    settings = {**few, **(requested.settings or {})}
-    return dataclasses.replace(requested, chains=chains, settings=settings)
+    chains = CHAINS if sampling.chains is None else sampling.chains
+    settings = {**few, **(sampling.settings or {})}
+    return dataclasses.replace(sampling, chains=chains, settings=settings or None)
 
 
 def _changed(config: Any) -> dict[str, object]:
@@ -139,44 +182,34 @@ def _changed(config: Any) -> dict[str, object]:
     }
 
 
-def is_saved_fit(path: str | os.PathLike[str]) -> bool:
-    """Return True for a folder, or what is called like one of a saved fit."""
-    return os.path.isdir(path) or os.fspath(path).rstrip("/").endswith(".glfm")
-
-
-def open_fit(path: str | os.PathLike[str], request: Request) -> tuple[Run, Job]:
-    """Return a saved fit as a run that has been made, and its job.
+def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
+    """Return a saved fit as a run that has been made.
 
     Raises
     ------
     StoreError
         It is no saved fit, or a broken one.
     UsageError
-        It was saved without its table, its model has no features, or the request does not fit.
+        It was saved without its table, its model has nothing to explore, or the request does not
+        fit.
     """
     fit = load_fit(path)
-    feature_model(fit.model)
-    if fit.data is None:
-        raise UsageError(
-            "the table was left out of this saved fit, and an exploration compares with it",
-            file=str(path),
-            hint="Save a fit without --no-data, or give the table and its types.",
-        )
-    request.check_rows(fit.data.n_rows)
-    request.check_columns([encoded.column.name for encoded in fit.data.columns])
-    job = Job(
+    data = encoded_of_fit(fit, "an exploration compares with it")
+    _check(request, fit.model, data)
+    return Job(
         session=None,
+        run=Run(fit.posterior, None, fit.header.seconds, fit.notes),
         model=fit.model,
         config=fit.config,
+        links=fit.links,
         plan=fit.plan,
-        data=fit.data,
+        data=data,
         ids=pa.table({}),
         hidden=None,
         settings={**_changed(fit.config), **_changed(fit.link_config)},
         source=str(path),
         schema=fit.schema,
     )
-    return Run(fit.posterior, None, fit.header.seconds, fit.notes), job
 
 
 def hide(data: Data, rng: np.random.Generator, share: float = HELD_OUT) -> tuple[Data, Hidden]:

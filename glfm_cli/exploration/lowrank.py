@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.latent.bsvd.draw import Parts
-from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import gaussian
+from glfm_cli.latent import MODELS
+from glfm_cli.latent.capabilities import Components, Parts
+from glfm_cli.latent.model import LatentModel, gaussian
 
 MOST_VECTORS = 600  # of all draws together, from which the mean matrix is decomposed
 TAIL = (0.025, 0.975)
@@ -76,17 +78,32 @@ class Effect:
     spread: Amount
 
 
+def component_model(model: LatentModel) -> Components:
+    """Return the model as one with components.
+
+    Raises
+    ------
+    UsageError
+        It has none.
+    """
+    if not isinstance(model, Components):
+        able = [name for name, one in MODELS.items() if isinstance(one, Components)]
+        raise UsageError(
+            f"the model '{model.name}' has no components to explore",
+            hint=f"Take a model that has: --model {' or '.join(able)}.",
+        )
+    return cast(Components, model)
+
+
 def model_parts(posterior: Posterior) -> list[Parts]:
     """Return the parts of every draw, chain by chain."""
-    model = posterior.model
-    assert isinstance(model, Bsvd)
+    model = component_model(posterior.model)
     return [model.parts(draw.latent) for draw in posterior.draws()]
 
 
 def ranks(posterior: Posterior) -> list[Array]:
     """Return the number of components of every draw, an array for each chain."""
-    model = posterior.model
-    assert isinstance(model, Bsvd)
+    model = component_model(posterior.model)
     return [
         np.array([model.parts(draw.latent).U.shape[1] for draw in chain])
         for chain in posterior.chains
@@ -162,7 +179,7 @@ def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[A
 
     Each part counts with the mean square over all cells, observed or not, of what it adds to x.
     """
-    first = int(bias)
+    first, model = int(bias), component_model(posterior.model)
     found: dict[str, list[float]] = {}
     for part, draw in zip(draws, posterior.draws(), strict=True):
         n_cells = part.U.shape[0] * part.sV.shape[0]
@@ -173,7 +190,7 @@ def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[A
             "slopes of rows": _square(part.slope, part.level) / n_cells,
             "features of rows": _square(part.R[:, first:], part.G_R[:, first:]) / n_cells,
             "features of columns": _square(part.G_C[:, first:], part.C[:, first:]) / n_cells,
-            "noise": float(np.mean(draw.latent.noise_of_rows(np.arange(part.U.shape[0])))),
+            "noise": float(np.mean(model.noise_of_rows(draw.latent, np.arange(part.U.shape[0])))),
         }
         total = sum(said.values())
         for name, value in said.items():

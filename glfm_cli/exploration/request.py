@@ -32,12 +32,34 @@ class Request:
     similar: int | None = None
     dependence: bool = False
 
+    def __post_init__(self) -> None:
+        check_sample(self.sample)
+        if self.top < 1:
+            raise UsageError("--top", value=self.top, expected="a whole number from 1")
+        if self.surprising < 0:
+            raise UsageError(
+                "--surprising", value=self.surprising, expected="a whole number from 0"
+            )
+        if self.columns is not None:
+            names = [self.columns] if isinstance(self.columns, str) else self.columns
+            object.__setattr__(self, "columns", tuple(names))
+
     def check_rows(self, n_rows: int) -> None:
         """Raise UsageError when the row asked for is not in the table."""
         if self.similar is not None and not 1 <= self.similar <= n_rows:
             raise UsageError(
                 "--similar", value=self.similar, expected=f"a data row from 1 to {n_rows}"
             )
+
+    def check_components(self) -> None:
+        """Raise UsageError when something is requested that is about features alone."""
+        plain = Request()
+        for name in ("sample", "columns", "surprising", "similar", "dependence"):
+            if getattr(self, name) != getattr(plain, name):
+                raise UsageError(
+                    f"--{name} is about binary features, which the low-rank model has none of",
+                    hint="Leave it out, or explore with --model glfm.",
+                )
 
     def requested(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the columns asked for; a comma separates names, unless a name has one itself."""
@@ -66,29 +88,3 @@ class Request:
             return tuple(scales)
         by_name = {scale.name: scale for scale in scales}
         return tuple(by_name[name] for name in self.requested(list(by_name)))
-
-
-def make_request(
-    *,
-    sample: str = "consensus",
-    top: int = TOP,
-    columns: Sequence[str] | None = None,
-    surprising: int = 0,
-    similar: int | None = None,
-    dependence: bool = False,
-) -> Request:
-    """Return a request whose parts are in range, or raise UsageError."""
-    if top < 1:
-        raise UsageError("--top", value=top, expected="a whole number from 1")
-    if surprising < 0:
-        raise UsageError("--surprising", value=surprising, expected="a whole number from 0")
-    if isinstance(columns, str):
-        columns = [columns]
-    return Request(
-        check_sample(sample),
-        int(top),
-        None if columns is None else tuple(columns),
-        int(surprising),
-        None if similar is None else int(similar),
-        bool(dependence),
-    )

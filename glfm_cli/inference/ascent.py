@@ -63,16 +63,16 @@ class _Competition:
     def _rounds(self) -> Sequence[Round]:
         model, plan = self.problem.model, self.plan
         if isinstance(model, Restarts):
-            return model.rounds(self.problem.config, plan.chains)
+            return model.rounds(self.problem, plan.chains)
         return [Round(plan.sweeps)]
 
     def _halve(self) -> None:
-        model, n = self.problem.model, self.plan.chains
+        model = self.problem.model
         groups: dict[int, list[int]] = {}
         for index in self.left:
             group = 0
             if isinstance(model, Restarts):
-                group = model.group(self.problem.config, index, n)
+                group = model.group(self.problem, index)
             groups.setdefault(group, []).append(index)
         best = [
             sorted(among, key=lambda i: -self.scores[i])[: (len(among) + 1) // 2]
@@ -122,17 +122,17 @@ class _Competition:
         """Keep the last states of those that are left, weighted, as the draws."""
         model, links = self.problem.model, self.problem.links
         scores = {index: self.scores[index] for index in self.left}
-        first = self._begun(self.left[0])
         if isinstance(model, Restarts):
-            weights = model.weights(self.problem.config, scores, first.values)
+            weights = model.weights(self.problem, scores)
         else:
             weights = softmax(list(scores.values())).tolist()
         draws = []
         for index, weight in zip(self.left, weights, strict=True):
             chain, log = self._begun(index), self.logs[index]
             draw = chain.keep()
-            told = {"score": scores[index], "weight": weight, "converged": float(chain.ascent.done)}
-            log.append(replace(draw, trace={**draw.trace, **told}))
+            told = {"score": scores[index], "weight": weight}
+            ended = {"converged": float(chain.ascent.done)}  # the model may know better
+            log.append(replace(draw, trace={**ended, **draw.trace, **told}))
             log.save(chain.save())
             draws.append(log.draws())
         posterior = Posterior.of_restarts(model, links, spans_of(links), draws)

@@ -207,9 +207,7 @@ def _over_draws(
         law = posterior.cells_law(draw, rows)
         for d, column in columns.items():
             own = law.column(d, column.index)
-            forecast, density = column.link.forecast(
-                column.x, own, draw.params[d], LARGEST_WEIGHT
-            )
+            forecast, density = column.link.forecast(column.x, own, draw.params[d], LARGEST_WEIGHT)
             weight = 1.0 / density
             new = LeftOut(column.index, weight, weight**2, weight[:, None] * forecast)
             sums[d] = sums[d] + new if d in sums else new

@@ -11,6 +11,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.diagnostics import Diagnostics, diagnose
 from glfm_cli.inference.recalibration import Recalibration
+from glfm_cli.latent.capabilities import SharedLaw
 from glfm_cli.latent.model import LatentModel, Pairs
 from glfm_cli.links import Link, Params, RowsLaw
 
@@ -98,6 +99,12 @@ class Posterior:
         """Return a law given which the cells of the rows are independent, drawn under one draw."""
         requested = rows if self.pairs is None else self.pairs.take(rows)
         return self.model.joint(draw.latent, requested, rng)
+
+    def for_one_table(self, draw: Draw, rng: np.random.Generator) -> Draw:
+        """Return a draw under which rows are independent: a sample, where it is a law itself."""
+        if not isinstance(self.model, SharedLaw):
+            return draw
+        return replace(draw, latent=self.model.sample_shared(draw.latent, rng))
 
     def shares(self) -> Array:
         """Return the weight of every draw, chain by chain, where 1 is that of an average one."""

@@ -27,6 +27,7 @@ from glfm_cli.links.observation import Average
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
 
+
 @dataclass(frozen=True)
 class Marginal:
     """The marginal predictive of some cells of one column.
@@ -151,6 +152,7 @@ def draw_jointly(
     """
     if draw is None:
         draw = posterior.choose(rng)
+    draw = posterior.for_one_table(draw, rng)
     drawn: dict[int, list[Array]] = {d: [] for d in cells}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     for start in range(0, n_rows, BLOCK_ROWS):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from glfm_cli.inference import chains
+import glfm_cli.inference.chains as chains
 from glfm_cli.inference.ascent import ascend
 from glfm_cli.inference.chain import Problem, spans_of
 from glfm_cli.inference.executors import run_jobs

@@ -40,7 +40,7 @@ class Ascent:
             return
         if not np.isfinite(bound):
             raise NumericalError(f"the bound of the model '{model}' is not a finite number")
-        if self.bounds and bound < self.bounds[-1] - FALL * abs(bound):
+        if not progress.noisy and self.bounds and bound < self.bounds[-1] - FALL * abs(bound):
             raise NumericalError(
                 f"the bound of the model '{model}' fell from {self.bounds[-1]:.10g} to {bound:.10g}"
             )

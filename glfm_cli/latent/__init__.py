@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from glfm_cli.latent.bsvd import Bsvd
+from glfm_cli.latent.clgp import Clgp
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.mixture import Mixture
 from glfm_cli.latent.model import LatentModel
 
-MODELS: dict[str, LatentModel] = {"glfm": Glfm(), "bsvd": Bsvd(), "mixture": Mixture()}
+MODELS: dict[str, LatentModel] = {
+    "glfm": Glfm(),
+    "bsvd": Bsvd(),
+    "mixture": Mixture(),
+    "clgp": Clgp(),
+}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
+import numpy as np
+
+from glfm_cli.arrays import Array
 from glfm_cli.latent.model import Values
 
 
@@ -26,13 +29,33 @@ class Round:
 
 
 @runtime_checkable
+class Scheduled(Protocol):
+    """An ascent that says how long it is."""
+
+    @property
+    def n_restarts(self) -> int:
+        """Return how many restarts there are when nobody says."""
+
+    def n_steps(self, config: Any, n_rows: int) -> int:
+        """Return the largest number of steps of a restart."""
+
+
+@runtime_checkable
+class SharedLaw(Protocol):
+    """A model whose draw is a law of what rows share."""
+
+    def sample_shared(self, draw: Any, rng: np.random.Generator) -> Any:
+        """Return a draw with a sample of it, the same for all rows of one completed table."""
+
+
+@runtime_checkable
 class Restarts(Protocol):
     """An ascent whose restarts compete; without it, all run to their end.  [Jamieson 2016]"""
 
-    def rounds(self, config: Any, restarts: int) -> Sequence[Round]:
+    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
         """Return the rounds; restarts that are left after the last predict together."""
 
-    def group(self, config: Any, restart: int, restarts: int) -> int:
+    def group(self, problem: Any, restart: int) -> int:
         """Return the group of which a restart is; the better half of each group goes on."""
 
     def enter(self, state: Any, best_alone: bool) -> bool:
@@ -44,5 +67,57 @@ class Restarts(Protocol):
     def score(self, state: Any, values: Values, bound: float) -> float:
         """Return by what restarts are compared."""
 
-    def weights(self, config: Any, scores: Mapping[int, float], values: Values) -> list[float]:
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         """Return the weights of restarts that predict together, which add up to 1."""
+
+
+class Parts(NamedTuple):
+    """What the latent matrix of a draw is made of: U (s V)' + R G_R' + G_C C' + slope level'.
+
+    U (I, K), sV (J, K) : the low-rank part
+    R, G_R : covariates of rows (I, p), a constant first with a bias, and their weights (J, p)
+    C, G_C : those of columns (J, q) and (I, q)
+    slope, level : c (I, 1) and g - mu (J, 1), or (I, 0) and (J, 0)
+    """
+
+    U: Array
+    sV: Array
+    R: Array
+    G_R: Array
+    G_C: Array
+    C: Array
+    slope: Array
+    level: Array
+
+
+@runtime_checkable
+class Components(Protocol):
+    """A model whose rows and columns are told apart by components, whose number is inferred."""
+
+    def parts(self, draw: Any) -> Parts:
+        """Return what the latent matrix of a draw is made of."""
+
+    def noise_of_rows(self, draw: Any, rows: Array) -> Array:
+        """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A model whose draws have more or fewer components."""
+
+    @property
+    def size(self) -> str:
+        """Return the name of the trace that says how many."""
+
+
+def has_size(model: object) -> TypeGuard[Sized]:
+    """Return whether the draws of a model have more or fewer components."""
+    return isinstance(model, Sized)
+
+
+@runtime_checkable
+class SuitsColumns(Protocol):
+    """A model whose defaults depend on the kinds of columns and on the layout."""
+
+    def config_for(self, kinds: Sequence[str], layout: str) -> Any:
+        """Return the configuration where nothing is set, for column types by name."""

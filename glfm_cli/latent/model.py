@@ -104,10 +104,12 @@ class Progress(NamedTuple):
 
     bound : of an ascent, the bound after it; None where it has none that is new
     done : whether an ascent has converged
+    noisy : whether the bound is estimated by samples, so that it may fall
     """
 
     bound: float | None = None
     done: bool = False
+    noisy: bool = False
 
 
 @dataclass(frozen=True)

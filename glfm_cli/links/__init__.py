@@ -1,7 +1,7 @@
 """Links: what the cells of a column are, given the law of a few latent numbers."""
 
 from glfm_cli.links.config import LinkConfig
-from glfm_cli.links.law import CellLaw, NormalMixture, RowsLaw
+from glfm_cli.links.law import CellLaw, NormalMixture, Probabilities, RowsLaw
 from glfm_cli.links.link import Link
 from glfm_cli.links.observation import (
     LevelObservation,
@@ -24,6 +24,7 @@ __all__ = [
     "NumericObservation",
     "Observation",
     "Params",
+    "Probabilities",
     "RowsLaw",
     "Summary",
     "link_from",

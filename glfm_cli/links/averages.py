@@ -9,7 +9,7 @@ import numpy as np
 
 from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.arrays import Array
-from glfm_cli.links.law import CellLaw, one_number
+from glfm_cli.links.law import CellLaw, of_latent, one_number
 from glfm_cli.links.observation import LevelObservation, Params, Summary
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class NumberAverage:
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw; several are evaluated at once, which is cheaper."""
-        for weight, part in law.components():
+        for weight, part in of_latent(law).components():
             eta, var = one_number(part)
             eta = eta.copy()  # what is kept must not keep the laws of other columns alive
             weight, var = (np.broadcast_to(one, eta.shape) for one in (share * weight, var))

@@ -19,7 +19,7 @@ from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import is_trials, successes_of, trials_of
 from glfm_cli.links.averages import RateAverage
-from glfm_cli.links.law import CellLaw, Normal, one_number
+from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.observation import Params, no_params
 from glfm_cli.links.sums import draw_sums
 from glfm_cli.schema import Column
@@ -168,7 +168,7 @@ class BinomialLink:
             out: Array = log_ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)
             return out
 
-        return law.log_average(log_p)
+        return of_latent(law).log_average(log_p)
 
     def expected(self, law: CellLaw, params: Params) -> Array:
         """Return the probability of a hit (n,)."""
@@ -178,7 +178,7 @@ class BinomialLink:
             out: Array = ndtr(eta / np.sqrt(var))
             return out
 
-        return law.average(rate)
+        return of_latent(law).average(rate)
 
     def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
         """Return which (n, G) of the bins of rates that end at `at` (G - 1,) holds the rate."""

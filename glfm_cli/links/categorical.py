@@ -22,7 +22,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.links.constants import SCALAR, number, take
 from glfm_cli.links.correlated import split
-from glfm_cli.links.law import CellLaw, Normal
+from glfm_cli.links.law import Normal
 from glfm_cli.links.levels import LevelLink, require_levels
 from glfm_cli.links.observation import Params, no_params
 from glfm_cli.schema import Column
@@ -194,9 +194,8 @@ class CategoricalLink(LevelLink):
             total = total + weight * out
         return np.asarray(total)
 
-    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
+    def sample_levels(self, part: Normal, params: Params, rng: np.random.Generator) -> Array:
         """Return one level code a row, as float64: the largest of drawn utilities."""
-        part = law.pick(rng)
         (n, n_latent), n_levels = part.mean.shape, self.slot.size
         sd = np.sqrt(np.broadcast_to(part.variances, (n, n_latent)))
         root = None if part.covariance is None else np.linalg.cholesky(part.covariance)

@@ -1,6 +1,7 @@
 """The law of cells: what a latent model answers with, and an observation turns into forecasts.
 
     NormalMixture    of a cell's latent numbers, the noise of its column included
+    Probabilities    of a cell's levels, however the model came by them
 
 A law describes n cells of one column under one draw. Draws of latent numbers are a mixture whose
 components are the draws, each with the noise alone as its variance.
@@ -111,7 +112,41 @@ class NormalMixture(NamedTuple):
         return (weights * self.means).sum(axis=1), within
 
 
-CellLaw = NormalMixture
+class Probabilities(NamedTuple):
+    """The levels of a cell: p (n, R), adding up to 1."""
+
+    p: Array
+
+    @property
+    def size(self) -> int:
+        """Return the number n of cells."""
+        return int(self.p.shape[0])
+
+    def take(self, at: Array) -> Probabilities:
+        """Return the law of some of the cells, once for each time that they are named."""
+        return Probabilities(self.p[at])
+
+    def log_p(self, codes: Array) -> Array:
+        """Return the log probabilities (n,) of one level a cell."""
+        with np.errstate(divide="ignore"):
+            out: Array = np.log(self.p[np.arange(self.size), codes.astype(np.intp)])
+        return out
+
+    def sample(self, rng: np.random.Generator) -> Array:
+        """Return one level code a cell, as float64."""
+        ends = np.cumsum(self.p, axis=1)
+        codes = (rng.random((self.size, 1)) * ends[:, -1:] >= ends).sum(axis=1)
+        return np.minimum(codes, self.p.shape[1] - 1).astype(np.float64)
+
+
+CellLaw = NormalMixture | Probabilities
+
+
+def of_latent(law: CellLaw) -> NormalMixture:
+    """Return a law of latent numbers as such; TypeError when it is one of levels."""
+    if not isinstance(law, NormalMixture):
+        raise TypeError("the law is one of levels, not of latent numbers")
+    return law
 
 
 def normal(eta: Array, var: float | Array) -> NormalMixture:

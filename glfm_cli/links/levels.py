@@ -10,7 +10,7 @@ from scipy.special import xlogy
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.links.averages import LevelAverage
-from glfm_cli.links.law import CellLaw, Normal
+from glfm_cli.links.law import CellLaw, Normal, Probabilities
 from glfm_cli.links.observation import LevelObservation, Params
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class LevelLink:
         """Return the probabilities (n, R) under one normal."""
         raise NotImplementedError
 
+    def sample_levels(self, part: Normal, params: Params, rng: np.random.Generator) -> Array:
+        """Return one level code a row under one normal each, as float64."""
+        raise NotImplementedError
+
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless all are codes of levels."""
         if not np.isin(x, np.arange(self.n_levels)).all():
@@ -52,11 +56,21 @@ class LevelLink:
 
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return log P(x), accurate in the far tails."""
+        if isinstance(law, Probabilities):
+            return law.log_p(x)
         return law.log_average(lambda part: self.log_probability(x, part, params))
 
     def probabilities(self, law: CellLaw, params: Params) -> Array:
         """Return the probabilities (n, R) of the levels."""
+        if isinstance(law, Probabilities):
+            return law.p
         return law.average(lambda part: self.level_probabilities(part, params))
+
+    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
+        """Return one level code a row, as float64."""
+        if isinstance(law, Probabilities):
+            return law.sample(rng)
+        return self.sample_levels(law.pick(rng), params, rng)
 
     def latent_levels(self) -> tuple[int | None, ...]:
         """Return None: the latent column is of all levels."""

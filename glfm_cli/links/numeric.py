@@ -17,7 +17,7 @@ from glfm_cli.links import expectation
 from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.constants import SCALAR, margin_in, margin_out, take
 from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
-from glfm_cli.links.law import CellLaw, Normal, one_number
+from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
 from glfm_cli.links.observation import Params, no_params
 from glfm_cli.links.shapes import LARGEST, Identity
@@ -157,11 +157,13 @@ class NumericLink:
             eta, var = one_number(part)
             return ndtr((end - eta) / self.sd(var, params))
 
-        return law.average(below)
+        return of_latent(law).average(below)
 
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return log p(x), or log P(x) of integers, not truncated to the bounds."""
-        return law.log_average(lambda part: self.log_density_at(x, *one_number(part), params))
+        return of_latent(law).log_average(
+            lambda part: self.log_density_at(x, *one_number(part), params)
+        )
 
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return log p(x) for y ~ N(eta, var)."""
@@ -184,7 +186,7 @@ class NumericLink:
 
     def _mass_and_first(self, law: CellLaw, params: Params) -> tuple[Array, Array]:
         """Return P(in) and E[x; in]."""
-        found = law.average(
+        found = of_latent(law).average(
             lambda part: np.stack(self.moments(*one_number(part), params)[:2], axis=1)
         )
         return found[:, 0].copy(), found[:, 1].copy()
@@ -203,7 +205,7 @@ class NumericLink:
             zero, one = np.zeros((eta.size, 1)), np.ones((eta.size, 1))
             return np.diff(np.concatenate([zero, below, one], axis=1), axis=1)
 
-        return law.average(bins)
+        return of_latent(law).average(bins)
 
     def correctable(self, x: Array) -> bool:
         """Return whether the column has a density to speak of."""
@@ -225,7 +227,7 @@ class NumericLink:
             density = np.exp(-np.minimum(0.5 * square, np.log(most))) / sd
             return np.column_stack([ndtr((end - eta) / sd) - low, high - low, density])
 
-        found = law.average(parts)
+        found = of_latent(law).average(parts)
         return found[:, :2], found[:, 2]
 
     def moments(self, eta: Array, var: float | Array, params: Params) -> tuple[Array, Array, Array]:
@@ -270,7 +272,7 @@ class NumericLink:
 
     def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
         """Return one draw of x a row, truncated to the bounds."""
-        eta, var = one_number(law.pick(rng))
+        eta, var = one_number(of_latent(law).pick(rng))
         a, b = self.latent_bounds
         sd = self.sd(var, params)
         if a == -np.inf and b == np.inf:

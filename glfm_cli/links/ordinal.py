@@ -18,7 +18,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.constants import take
 from glfm_cli.links.intervals import log_interval
-from glfm_cli.links.law import CellLaw, Normal, one_number
+from glfm_cli.links.law import Normal, one_number
 from glfm_cli.links.levels import LevelLink, require_levels
 from glfm_cli.links.observation import Params
 from glfm_cli.schema import Column
@@ -176,9 +176,9 @@ class OrdinalLink(LevelLink):
         flip = low > 0.0
         return ndtr(np.where(flip, -low, high)) - ndtr(np.where(flip, -high, low))
 
-    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
+    def sample_levels(self, part: Normal, params: Params, rng: np.random.Generator) -> Array:
         """Return one level code a row, as float64."""
-        eta, var = one_number(law.pick(rng))
+        eta, var = one_number(part)
         y = eta + np.sqrt(var) * rng.standard_normal(np.shape(eta))
         return np.searchsorted(params["thresholds"], y, side="left").astype(np.float64)
 

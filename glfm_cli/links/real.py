@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
     from glfm_cli.links.config import LinkConfig
 
+
 @dataclass(frozen=True, eq=False)
 class RealLink(NumericLink):
     """A continuous column; every observed cell fixes y, or y + u when there is link noise."""

@@ -24,7 +24,7 @@ from glfm_cli.errors import StoreError, write_error
 HEADER, TYPES, LINKS, DATA, LOCK = "run.json", "types.yaml", "links.arrow", "data.arrow", "lock"
 MATRIX = "matrix.arrow"
 _KNOWN = re.compile(
-    r"(run\.json|types\.yaml|(links|data|matrix|fit)\.arrow|lock|chain-\d+\.\w+\.arrow)"
+    r"(run\.json|types\.yaml|(links|data|matrix|constants|pooling)\.arrow|lock|chain-\d+\.\w+\.arrow)"
 )
 _TEMPORARY = re.compile(r"\.[\w.-]+\.[0-9a-f]{12}\.tmp")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)

@@ -47,7 +47,8 @@ SHARE = 0.02  # of the time, at most, that saving takes
 class Layout:
     """What the draws of a fit look like: the model, its links, and the size of the table.
 
-    n_columns : of a matrix; None of a table, which has those of its links
+    n_columns : of a matrix, or latent ones of a classifier; None of a table, which has those of
+        its links
     """
 
     model: LatentModel
@@ -65,7 +66,8 @@ class Layout:
     def sizes(self) -> Sizes:
         """Return the sizes of the table."""
         spans = spans_of(self.links)
-        return Sizes(self.n_rows, self.n_columns or spans[-1][1], spans)
+        n_latent = spans[-1][1] if self.n_columns is None else self.n_columns
+        return Sizes(self.n_rows, n_latent, spans)
 
     def pack(self, draw: Draw) -> dict[str, Array]:
         """Return a draw as named arrays: `latent.*`, and `params` and `trace` as `Names` says.

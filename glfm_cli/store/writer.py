@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+import glfm_cli.inference.chains as chains
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError
-from glfm_cli.inference import chains
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan

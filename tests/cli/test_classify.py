@@ -210,7 +210,7 @@ def test_what_shapes_a_fit_has_no_place_beside_one(
     desk.check_rejected(error, classify, "--save", "b.glfm", "--cv", "2")
 
 
-@pytest.mark.parametrize("name", ["types.yaml", "fit.arrow"])
+@pytest.mark.parametrize("name", ["types.yaml", "constants.arrow"])
 def test_a_changed_fit_is_not_used(
     classify: Any, desk: Any, here: Callable[..., Any], name: str
 ) -> None:

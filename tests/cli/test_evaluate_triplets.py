@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.encoding import successes_of
+from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.matrix.forecasts import BASELINES, Forecasts, scores
-from glfm_cli.evaluation.matrix.holdouts import Asked, HoldOut, hold_out
+from glfm_cli.evaluation.matrix.holdouts import HoldOut, hold_out
 from glfm_cli.schema import Schema
 
 VALUE = {"type": "ordinal", "role": "value", "levels": ["1", "2", "3", "4"]}
@@ -33,7 +34,7 @@ def ratings(n_rows: int = 12, n_columns: int = 9) -> pa.Table:
 
 
 def sets(table: pa.Table, types: dict[str, Any] = RATED, **asked: Any) -> list[HoldOut]:
-    return hold_out(table, Schema.from_dict(types), Asked(**asked), seed=1)
+    return hold_out(table, Schema.from_dict(types), Design(**asked), seed=1)
 
 
 def pairs_of(triplets: Any) -> set[tuple[int, int]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,7 @@ import pytest
 
 from glfm_cli import explore
 from glfm_cli.cli import explore as command
-from glfm_cli.cli import options
-from glfm_cli.exploration import TOP
+from glfm_cli.exploration import TOP, Request
 
 SHORT = ("--chains", "1", "--warmup", "5", "--draws", "5", "--threads", "1")
 TYPES = "columns:\n  id: id\n  heat: {type: real, unit: °C}\n  kind: categorical\n  size: count\n"
@@ -248,8 +249,7 @@ def test_the_reference_explains_every_key_and_column(
 
 
 def test_defaults_of_command_and_library_are_the_same() -> None:
-    python = explore.__kwdefaults__
-    for name in ("model", "chains", "warmup", "draws", "thin", "seed"):
-        assert python[name] is None  # those of every run: `DEFAULTS`
-    assert (python["checkpoint"], python["no_data"]) == (options.CHECKPOINT, False)
-    assert python["top"] == command.TOP == TOP
+    shell = {n: p.default for n, p in inspect.signature(command.run).parameters.items()}
+    for field in fields(Request):
+        assert shell[field.name] == field.default
+    assert shell["top"] == TOP

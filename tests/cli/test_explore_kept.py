@@ -80,7 +80,7 @@ def test_a_run_begun_by_impute_is_gone_on_with(
 
 def test_python_keeps_a_run_too(table: tuple[str, ...]) -> None:
     options: dict[str, Any] = {"chains": 2, "warmup": 4, "draws": 3, "threads": 1}
-    found = explore("table.csv", "types.yaml", save="run.glfm", no_data=True, **options)
+    found = explore("table.csv", "types.yaml", save="run.glfm", with_data=False, **options)
     assert not Path("run.glfm/data.arrow").exists()
     again = explore("table.csv", resume="run.glfm", threads=1)
     assert again.to_dict()["features"] == found.to_dict()["features"]
@@ -163,7 +163,7 @@ def test_a_dry_run_of_a_saved_fit_says_that_there_is_nothing_to_sample(
     explored("--save", "run.glfm")
     before = sorted(tmp_path.rglob("*"))
     said = here("explore", "run.glfm", "--dry-run", "-o", "out")
-    assert "nothing to sample: the fit has 12 draws" in said.stdout
+    assert "with the 12 draws of the fit" in said.stdout
     shown = json.loads(here("explore", "run.glfm", "--dry-run", "--json").stdout)
     assert (shown["rows"], shown["draws"]) == (59, 12)
     assert sorted(tmp_path.rglob("*")) == before

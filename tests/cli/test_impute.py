@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ import pytest
 import glfm_cli
 from glfm_cli import Schema, read_table, write_table
 from glfm_cli.cli import impute as command
-from glfm_cli.cli import options
-from glfm_cli.completion import CHAINS, DEFAULTS, prepare
 from glfm_cli.completion import impute as task
+from glfm_cli.completion import prepare
 from glfm_cli.completion.prepare import FEW_CELLS, MORE_CHAINS
+from glfm_cli.latent import MODELS
+from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
 from tests.cli.terminal import OnTerminal
 
 Here = Callable[..., Any]
@@ -404,37 +406,36 @@ def test_python_gives_the_same_table_as_the_command(run: Here, sample_data: Path
 
 
 def test_defaults_of_the_command_are_those_of_python() -> None:
+    shell = {n: p.default for n, p in inspect.signature(command.run).parameters.items()}
     python = {
-        name: DEFAULTS.get(name, parameter.default)
-        for name, parameter in inspect.signature(task).parameters.items()
-        if parameter.default is not inspect.Parameter.empty and name != "observer"
-    }
-    shell = {
         name: parameter.default
-        for name, parameter in inspect.signature(command.run).parameters.items()
+        for name, parameter in inspect.signature(task).parameters.items()
+        if name in ("estimate", "interval", "fit", "unseen")
     }
     assert python == {name: shell[name] for name in python}
-    assert python["chains"] is None
-    assert (CHAINS, python["warmup"]) == (options.CHAINS, options.WARMUP)
-    assert (python["draws"], python["thin"]) == (options.DRAWS, options.THIN)
-    assert python["checkpoint"] == options.CHECKPOINT
+    sampling = Sampling().length(CHAINS)
+    assert {n: v for n, v in sampling.items() if n != "chains"} == {
+        name: shell[name] for name in ("warmup", "draws", "thin", "seed")
+    }
+    assert shell["chains"] is None
+    assert shell["checkpoint"] == Saving().checkpoint
+    assert shell["model"] == next(iter(MODELS))
 
 
-def test_defaults_are_named_in_the_docstring_of_python() -> None:
-    documented = " ".join((task.__doc__ or "").split())
-    chains = "(8 if left out, of a small table 16)"
-    for said in (chains, "(100)", "(20)", "(2)", "0 if left out", '"glfm" if left out'):
-        assert said in documented
-    expected = {"warmup": 100, "draws": 20, "thin": 2, "seed": 0, "model": "glfm"}
-    assert {name: DEFAULTS[name] for name in expected} == expected
+def test_defaults_are_named_in_the_docstring_of_the_options() -> None:
+    documented = " ".join((Sampling.__doc__ or "").split())
+    for words in ("(8, of a small table 16)", "(100)", "(20)", "(2)", "0 if left out"):
+        assert words in documented
+    assert Sampling().length(CHAINS) == {
+        "chains": 8, "warmup": 100, "draws": 20, "thin": 2, "seed": 0
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "chains"), [(200, 16), (40_000, 16), (40_001, 8)])
 def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> None:
     table = pa.table({"a": [*map(float, range(rows)), None]})
-    said: dict[str, Any] = {**DEFAULTS, "settings": None}
-    assert prepare(table, {"columns": {"a": "real"}}, **said)[2].chains == chains
-    assert prepare(table, {"columns": {"a": "real"}}, **{**said, "chains": 3})[2].chains == 3
+    assert prepare(table, {"columns": {"a": "real"}})[2].chains == chains
+    assert prepare(table, {"columns": {"a": "real"}}, chains=3)[2].chains == 3
 
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:
@@ -445,7 +446,7 @@ def test_help_says_how_many_chains_there_are(here: Here) -> None:
 
 def test_every_option_of_python_has_its_option_on_the_command_line(here: Here) -> None:
     words = here("impute", "--help").stdout.split()
-    for name in inspect.signature(task).parameters:
-        if name not in ("table", "observer"):
-            option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-            assert option in words
+    names = {field.name for group in (Sampling, Saving, MatrixOptions) for field in fields(group)}
+    renamed = {"settings": "set", "with_data": "no-data"}
+    for name in names - {"partial"} | {"estimate", "interval", "fit", "unseen"}:
+        assert f"--{renamed.get(name, name.replace('_', '-'))}" in words

@@ -50,9 +50,8 @@ def test_a_bad_option_is_rejected(desk: Any, explored: Run, options: str) -> Non
 def test_triplets_have_no_features(desk: Any) -> None:
     desk.put("table.csv", "who,what,stars\na,x,1\nb,x,2\na,y,3\n")
     types = {"who": "row", "what": "column", "stars": {"role": "value", "type": "real"}}
-    with pytest.raises(UsageError, match="triplets") as error:
-        explore("table.csv", {"columns": types})
-    assert error.value.hint == "`explore_matrix` explores triplets."
+    with pytest.raises(UsageError, match="features"):
+        explore("table.csv", {"columns": types}, surprising=2)
 
 
 # Folders -------------------------------------------------------------------------------------
@@ -90,10 +89,10 @@ def test_a_fit_of_a_model_without_features_is_not_gone_on_with(
 ) -> None:
     done = here(
         "impute", "table.csv", "--types", "types.yaml", *SHORT,
-        "--model", "bsvd", "-o", "x.csv", "--save", "low.glfm",
+        "--model", "mixture", "-o", "x.csv", "--save", "low.glfm",
     )  # fmt: skip
     assert done.status == 0, done.stderr
-    error = "the model 'bsvd' has no features to explore"
+    error = "the model 'mixture' has no features to explore"
     desk.check_rejected(error, here, "explore", "table.csv", "--resume", "low.glfm")
 
 

@@ -278,7 +278,7 @@ def test_python_keeps_and_goes_on_like_the_command(
     desk_run: Here, table: tuple[str, ...], straight: dict[str, bytes]
 ) -> None:
     plan = {"chains": 3, "warmup": 30, "seed": 5}
-    impute(table[1], table[3], **plan, draws=10, save="fit.glfm", no_data=True)  # type: ignore[arg-type]
+    impute(table[1], table[3], **plan, draws=10, save="fit.glfm", with_data=False)  # type: ignore[arg-type]
     completion = impute(table[1], resume="fit.glfm", draws=20)
     fit = load_fit("fit.glfm")
     assert fit.data is None

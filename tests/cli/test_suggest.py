@@ -79,7 +79,7 @@ def test_a_saved_fit_is_not_sampled_again(table: Any) -> None:
     assert rows_of(kept.stdout) == [{n: row[n] for n in requested} for row in rows_of(fresh.stdout)]
     refused = ask("--draws", "9", source=("fit.glfm",))
     assert refused.status == 2
-    assert "--draws says how to sample, but a saved fit has been sampled" in refused.stderr
+    assert "--draws is about sampling, but a saved fit has been sampled" in refused.stderr
 
 
 def test_costs_are_read_and_written_beside_the_cells(table: Any) -> None:

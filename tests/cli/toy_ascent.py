@@ -145,10 +145,10 @@ class HalvedClasses(Classes):
 
     name = "halved-classes"
 
-    def rounds(self, config: Any, restarts: int) -> Sequence[Round]:
+    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
         return [Round(5), Round(1000, halve=True, tolerance=10.0), Round(1000, best_alone=True)]
 
-    def group(self, config: Any, restart: int, restarts: int) -> int:
+    def group(self, problem: Any, restart: int) -> int:
         return 0
 
     def enter(self, state: State, best_alone: bool) -> bool:
@@ -157,7 +157,7 @@ class HalvedClasses(Classes):
     def score(self, state: State, values: Values, bound: float) -> float:
         return bound
 
-    def weights(self, config: Any, scores: Mapping[int, float], values: Values) -> list[float]:
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         return [1 / len(scores)] * len(scores)
 
 

@@ -21,6 +21,7 @@ from glfm_cli.evaluation.masks import MECHANISMS
 from glfm_cli.evaluation.methods import known_methods
 from glfm_cli.evaluation.results import RESULTS
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.cnpf import CnpfConfig
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
 
@@ -30,6 +31,7 @@ TABLES = "docs/reference/tables.md"
 JSON = "docs/reference/json.md"
 SETTINGS = {
     **{f"docs/models/{name}.md": model.Config for name, model in MODELS.items()},
+    "docs/models/cnpf.md": CnpfConfig,
     "docs/models/iqgme.md": IqgmeConfig,
     "docs/models/index.md": LinkConfig,
 }

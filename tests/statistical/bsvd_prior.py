@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn, pack_trials, trials_of
 from glfm_cli.inference.chain import Chain, Problem, start_chain
-from glfm_cli.latent.bsvd.matrix import thread_pool
+from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd.moves import BsvdConfig, BsvdState, fill_means
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries

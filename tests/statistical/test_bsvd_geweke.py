@@ -15,6 +15,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding import successes_of
 from glfm_cli.inference.chain import Chain
 from glfm_cli.latent.bsvd import moves, row_noise
 from glfm_cli.latent.bsvd.moves import BsvdConfig
@@ -120,7 +121,8 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
         found |= {"mu": odd(state.mu), "G_C square": even(state.G_C).sum()}
     for link, params, x in zip(chain.problem.links, chain.params, chain.problem.xs, strict=True):
         if not link.known:
-            found[f"first level {link.name}"] = float(np.sum(x == 0.0))
+            # Small numbers and codes are successes without trials.
+            found[f"first level {link.name}"] = float(np.sum(successes_of(x) == 0.0))
         if isinstance(link, OrdinalLink):
             gaps = np.log(np.diff(params["thresholds"]))
             found |= {f"log gap {i} {link.name}": gap for i, gap in enumerate(gaps)}

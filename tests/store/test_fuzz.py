@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli import impute, impute_matrix, load_fit
+from glfm_cli import impute, load_fit
 from glfm_cli.errors import GlfmError
+from glfm_cli.latent import MODELS
 from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
 
 MEMORY = 1 << 30  # bytes that a damaged fit may take beyond what the process has
@@ -41,6 +42,7 @@ MATRICES: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
         {"y": [i % 4 for i in range(18)], "n": [4 + i % 3 for i in range(18)]},
     ),
 }
+SHORT_ASCENT = {"iterations": 2, "inducing": 3, "dimensions": 2}
 WHO = {
     "who": [f"r{i // 3}" for i in range(18)],
     "what": [f"c{(i + i // 3) % 5}" for i in range(18)],
@@ -53,19 +55,21 @@ def make(kind: str, folder: Path) -> Callable[[], None]:
         types, values = MATRICES[kind]
         table = pa.table({**WHO, **values})
         schema = {"columns": {**ROLES, **types}}
-        impute_matrix(table, schema, chains=1, warmup=2, draws=2, save=folder)
+        impute(table, schema, chains=1, warmup=2, draws=2, save=folder)
 
         def use() -> None:
-            impute_matrix(table, fit=folder)
-            impute_matrix(table, resume=folder, draws=3)
+            impute(table, fit=folder)
+            impute(table, resume=folder, draws=3)
 
         return use
     table = pa.table(TABLE)
-    impute(table, TYPES, model=kind, chains=1, warmup=2, draws=2, save=folder)
+    ascent = MODELS[kind].kind == "ascent"
+    lasting = {"settings": SHORT_ASCENT} if ascent else {"warmup": 2, "draws": 2}
+    impute(table, TYPES, model=kind, chains=1, save=folder, **lasting)
 
     def use_table() -> None:
         impute(table, fit=folder)
-        impute(table, resume=folder, draws=3)
+        impute(table, resume=folder, draws=None if ascent else 3)
 
     return use_table
 
@@ -228,7 +232,7 @@ def outcomes(kind: str, root: Path, seed: int, n: int) -> list[list[str]]:
     return lines
 
 
-KINDS = ["glfm", "bsvd", "mixture", *MATRICES]
+KINDS = ["glfm", "bsvd", "mixture", "clgp", *MATRICES]
 
 
 @pytest.mark.parametrize("kind", KINDS)

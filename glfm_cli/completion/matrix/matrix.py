@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,32 +21,21 @@ from glfm_cli.completion.matrix.pairs import (
     unobserved,
 )
 from glfm_cli.completion.matrix.side import Features, SideCode, read_side
-from glfm_cli.completion.prepare import CHAINS, DRAWS, SEED, THIN, WARMUP, check_plan
+from glfm_cli.completion.prepare import configure
 from glfm_cli.encoding import Ids, Triplets
-from glfm_cli.errors import SchemaError, UsageError
+from glfm_cli.errors import SchemaError, counted
 from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.diagnostics import Diagnostics, diagnose
 from glfm_cli.inference.posterior import Posterior, gates
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
-from glfm_cli.latent import MODELS
-from glfm_cli.latent.bsvd.sampler import COMPONENTS
+from glfm_cli.latent.capabilities import has_size
 from glfm_cli.latent.model import Entries
 from glfm_cli.links import Link, LinkConfig, make_link
-from glfm_cli.schema import ColumnType
-from glfm_cli.settings import apply_settings
+from glfm_cli.options import CHAINS, Sampling, gather
 from glfm_cli.streams import CELLS, Streams
 
-MODEL = "bsvd"  # the one model of a matrix of one kind
 INTERVAL = 0.95
-# Defaults by kind of value. People rate by numbers and by levels, and differ in range and
-# reliability. Levels and counts say too little of hidden cells to choose a chain's start by them.
-OF_VALUES: Mapping[ColumnType | None, dict[str, Any]] = {
-    ColumnType.REAL: {"slopes": True, "row_noise": True},
-    ColumnType.ORDINAL: {"slopes": True},
-    ColumnType.CATEGORICAL: {"initial_components": COMPONENTS},
-    ColumnType.COUNT: {"initial_components": COMPONENTS},
-}
 
 
 @dataclass(frozen=True)
@@ -59,6 +48,8 @@ class MatrixTask:
     missingness : how many covariates were asked for that the pattern of observed cells gives
     known : rows and columns of the fit that others were added to; 0 where there is none
     has_cells : whether the observed cells are known; not of a fit that was saved without
+    new : the cells of rows and columns that were added, in the matrix of all; None without any
+    notes : what a user should know, one line each
     """
 
     problem: Problem
@@ -71,6 +62,8 @@ class MatrixTask:
     missingness: int | None = None
     known: tuple[int, int] = (0, 0)
     has_cells: bool = True
+    new: Problem | None = None
+    notes: tuple[str, ...] = ()
 
     def sample(
         self,
@@ -109,47 +102,27 @@ WhichPairs = partial[Iterator[Pairs]]
 
 def plan_matrix(
     triplets: Triplets,
+    sampling: Sampling | None = None,
     *,
-    model: str | None = None,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    thin: int | None = None,
-    seed: int | None = None,
-    settings: Mapping[str, object] | None = None,
-    row_features: Features = None,
-    column_features: Features = None,
+    features: tuple[Features, Features] = (None, None),
     missingness_features: int | None = None,
+    **options: Any,
 ) -> MatrixTask:
-    """Check the options, which are those of `impute_matrix`, and what is known of both sides.
+    """Check the options, and what is known of both sides; nothing is sampled yet.
+
+    `options` are fields of `sampling`, `features` those of rows and of columns.
 
     Raises
     ------
     GlfmError
         A table of features or an option is wrong.
     """
-    if model not in (None, MODEL):
-        raise UsageError(
-            f"--model {model} does not take triplets",
-            expected=f"--model {MODEL}",
-            hint="A types file with roles row, column and value describes a matrix.",
-        )
-    latent = MODELS[MODEL]
-    said = {"chains": chains, "warmup": warmup, "draws": draws, "thin": thin, "seed": seed}
-    defaults = {"chains": CHAINS, "warmup": WARMUP, "draws": DRAWS, "thin": THIN, "seed": SEED}
-    plan = Plan(**{n: defaults[n] if value is None else value for n, value in said.items()})
-    check_plan(plan)
-    configs = apply_settings(
-        {
-            "model": latent.Config(**OF_VALUES.get(triplets.value.column.type, {})),
-            "links": LinkConfig(),
-        },
-        dict(settings or {}),
-    )
+    (sampling,) = gather(options, sampling or Sampling())
+    latent, config, link_config, plan = configure(sampling, "sparse", [triplets.value], CHAINS)
     _check_names(triplets)
-    link, x = _link(triplets, configs["links"])
-    rows, of_rows, row_names, row_code = _with_side(triplets.rows, row_features)
-    columns, of_columns, names, code = _with_side(triplets.columns, column_features)
+    link, x = _link(triplets, link_config)
+    rows, of_rows, row_names, row_code = _with_side(triplets.rows, features[0])
+    columns, of_columns, names, code = _with_side(triplets.columns, features[1])
     entries = Entries(triplets.row, triplets.column, (len(rows), len(columns)))
     if missingness_features is not None:
         by_row, by_column = of_missingness(entries, missingness_features)
@@ -158,10 +131,10 @@ def plan_matrix(
         names = (*names, *(f"missingness {i + 1}" for i in range(by_column.shape[1])))
     problem = Problem(
         latent,
-        configs["model"],
+        config,
         (link,),
         (x,),
-        configs["links"],
+        link_config,
         entries,
         of_rows,
         of_columns,
@@ -222,13 +195,18 @@ def _link(triplets: Triplets, config: LinkConfig) -> tuple[Link, Array]:
 
 @dataclass(frozen=True)
 class MatrixCompletion:
-    """A sampled matrix: predictions of its cells, and how the chains did."""
+    """A sampled matrix: predictions of its cells, and how the chains did.
+
+    which, estimate : the pairs whose cells are predicted, and what stands for each
+    """
 
     task: MatrixTask
     run: Run
     traces: dict[str, Array]
     diagnostics: Diagnostics
     interval: float
+    which: WhichPairs | None = None
+    estimate: Estimate = "auto"
 
     @classmethod
     def of(cls, task: MatrixTask, run: Run, interval: float = INTERVAL) -> MatrixCompletion:
@@ -246,14 +224,42 @@ class MatrixCompletion:
         """The draws."""
         return self.run.posterior
 
-    def parts(self, which: WhichPairs, estimate: Estimate = "auto") -> Iterator[pa.Table]:
-        """Yield the predictions of some pairs, at least one part (see `table_of`)."""
+    @property
+    def data(self) -> MatrixTask:
+        """The matrix."""
+        return self.task
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know, one line each."""
+        return self.run.warnings
+
+    @property
+    def size(self) -> dict[str, float]:
+        """The mean number of components, by the name of its trace, where the model has some."""
+        model = self.posterior.model
+        return {model.size: float(np.mean(self.traces[model.size]))} if has_size(model) else {}
+
+    def in_words(self) -> str:
+        """Return what was learnt from."""
+        n_rows, n_columns = len(self.task.rows), len(self.task.columns)
+        cells = counted(int(self.task.triplets.row.size), "cell")
+        size = "".join(f", {name} {value:.1f}" for name, value in self.size.items())
+        return f"{cells} of {n_rows} x {n_columns}{size}"
+
+    def to_table(self) -> pa.Table:
+        """Return the predictions, a row for each pair (see `table_of`)."""
+        return pa.concat_tables(self.parts())
+
+    def parts(self) -> Iterator[pa.Table]:
+        """Yield the predictions, at least one part (see `table_of`)."""
+        which = self.which or self.task.pairs(None, False)
         none = True
         for pairs in which():
             none = False
-            yield self.table_of(pairs, estimate)
+            yield self.table_of(pairs, self.estimate)
         if none:
-            yield self.table_of(Pairs(np.empty(0, np.int64), np.empty(0, np.int64)), estimate)
+            yield self.table_of(Pairs(np.empty(0, np.int64), np.empty(0, np.int64)), self.estimate)
 
     def table_of(self, pairs: Pairs, estimate: Estimate = "auto") -> pa.Table:
         """Return a row for each pair: ids, estimate, mean, sd, lower, upper, probabilities.
@@ -306,7 +312,7 @@ class MatrixCompletion:
             "stopped": self.run.stopped,
             "seconds": round(self.run.seconds, 3),
             "interval": self.interval,
-            "rank": float(np.mean(self.traces["rank"])),
+            **self.size,
             "diagnostics": self.diagnostics.to_dict(),
             "warnings": list(self.run.warnings),
         }

@@ -7,66 +7,37 @@ and columns that the fit knows teach it nothing more.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion.learnt import check_reach
 from glfm_cli.completion.matrix.matrix import MatrixTask
 from glfm_cli.completion.matrix.saved import same_side, task_of_fit
 from glfm_cli.completion.matrix.side import Features, Side, read_more
-from glfm_cli.completion.new_rows import Unseen, check_reach, check_unseen
+from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import Ids, LearntColumn, Triplets, encode_triplets
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.chain import Problem
-from glfm_cli.inference.folding import SWEEPS, fold_in
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.sampling import Run
-from glfm_cli.latent.bsvd.sampler import Bsvd
+from glfm_cli.latent.capabilities import Components
 from glfm_cli.latent.model import Entries
 from glfm_cli.store import Fit
 from glfm_cli.store.matrix import SIDES
 
 
-@dataclass(frozen=True)
-class FittedMatrix:
-    """A saved fit of triplets, and further units that are to be predicted with it.
-
-    task : the matrix of all units, those of the fit first
-    posterior : of the fit alone
-    new : cells of new units, in the matrix of all units; None where there is no new unit
-    notes : what a user should know, one line each
-    """
-
-    task: MatrixTask
-    posterior: Posterior
-    new: Problem | None
-    notes: tuple[str, ...]
-
-    def run(self, *, seed: int, threads: int = 1, sweeps: int = SWEEPS) -> Run:
-        """Return the draws: the fit's as they are, with new units folded in where there are some.
-
-        `seed`, `threads` and `sweeps` are those of `glfm_cli.inference.folding.fold_in`.
-        """
-        began = time.monotonic()
-        posterior = self.posterior
-        if self.new is not None:
-            posterior = fold_in(posterior, self.new, seed=seed, threads=threads, sweeps=sweeps)
-        return Run(posterior, None, time.monotonic() - began, self.notes)
-
-
-def with_fit(
+def encode_units(
     fit: Fit,
     table: pa.Table,
     features: tuple[Features, Features] = (None, None),
     *,
     unseen: Unseen = "error",
     file: str | None = None,
-) -> FittedMatrix:
-    """Return what a saved fit needs to predict the cells of a table of triplets and its units.
+) -> MatrixTask:
+    """Return the matrix of a saved fit and of a table of triplets, whose units may be new.
 
     Parameters
     ----------
@@ -105,9 +76,9 @@ def with_fit(
     known = (len(old.rows), len(old.columns))
     everything = _together(old, triplets, (units[0], units[1]))
     task = replace(old, triplets=everything[0], rows=units[0], columns=units[1])
-    notes = (*fit.notes, *everything[2])
+    task = replace(task, notes=everything[2])
     if (len(units[0]), len(units[1])) == known:
-        return FittedMatrix(task, fit.posterior, None, notes)
+        return task
     covariates = [
         _covariates(fit.posterior, old, which, ids, side)
         for which, (ids, side) in enumerate(zip(units, sides, strict=True))
@@ -117,7 +88,7 @@ def with_fit(
     problem = Problem(
         fit.model, config, fit.links, (x,), fit.link_config, entries, covariates[0], covariates[1]
     )
-    return FittedMatrix(replace(task, known=known), fit.posterior, problem, notes)
+    return replace(task, known=known, new=problem)
 
 
 def _read_sides(
@@ -186,13 +157,13 @@ def _covariates(
 ) -> Array | None:
     """Return the covariates (n, p) of all units of a side, without the intercepts."""
     model, draw = posterior.model, next(posterior.draws()).latent
-    assert isinstance(model, Bsvd)
-    parts = model.parts(draw)
-    of_fit = parts.R if which == 0 else parts.C
     names = old.covariates[which]
-    of_fit = of_fit[:, of_fit.shape[1] - len(names) :]
     if not names:
         return None
+    assert isinstance(model, Components)  # no other takes covariates
+    parts = model.parts(draw)
+    of_fit = parts.R if which == 0 else parts.C
+    of_fit = of_fit[:, of_fit.shape[1] - len(names) :]
     new = ids.keys[of_fit.shape[0] :]
     option = f"--{SIDES[which]}-features"
     if new and old.missingness is not None:

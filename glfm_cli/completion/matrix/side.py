@@ -44,10 +44,10 @@ class FeatureTable:
 Features = FeatureTable | None
 
 
-def features_of(given: tuple[Any, Any] | None) -> Features:
+def features_of(given: tuple[Any, Any] | Features) -> Features:
     """Return a table of features and its types, each of which may be given by its path."""
-    if given is None:
-        return None
+    if given is None or isinstance(given, FeatureTable):
+        return given
     table, types = given
     file = None if isinstance(table, pa.Table) else str(table)
     table = table if file is None else read_table(table)

@@ -1,29 +1,29 @@
-"""Hide cells of a matrix, foretell them with several methods, and score the forecasts."""
+"""Hide cells of a matrix, predict them with several methods, and score the forecasts."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import as_schema, check_request
-from glfm_cli.completion.matrix import Features, MatrixTask, features_of, plan_matrix
+from glfm_cli.completion import TableLike, as_table
+from glfm_cli.completion.matrix import MatrixTask, features_of, plan_matrix
 from glfm_cli.encoding import Triplets
 from glfm_cli.errors import UsageError
+from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.matrix.forecasts import BASELINES, Forecasts, of_model, scores
-from glfm_cli.evaluation.matrix.holdouts import Asked, HoldOut, hold_out
+from glfm_cli.evaluation.matrix.holdouts import HoldOut, hold_out
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.inference.sampling import Observer, Run
-from glfm_cli.io import read_table
+from glfm_cli.inference.sampling import Run
+from glfm_cli.io import check_target, write_table
+from glfm_cli.latent import MODELS
+from glfm_cli.options import MatrixOptions, Sampling
 from glfm_cli.schema import Schema
 
-MODEL = "bsvd"
-METHODS = (MODEL, *BASELINES)
 HIGHER = frozenset({"log_likelihood"})  # of which more is better
 NO_VERDICT = frozenset({"rank", "seconds"})
 
@@ -41,7 +41,7 @@ RESULTS = pa.schema(
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreLine:
     """One score of one method on one set of hidden cells."""
 
     method: str
@@ -61,7 +61,7 @@ class MatrixEvaluation:
     stopped : why it ended early, None when it did not
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ScoreLine, ...]
     warnings: tuple[str, ...]
     seconds: float
     stopped: str | None = None
@@ -113,47 +113,17 @@ def _mean(values: Sequence[float]) -> tuple[float, float | None]:
     return float(np.mean(values)), error
 
 
-def evaluate_matrix(
-    table: pa.Table | str | os.PathLike[str],
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str],
-    *,
-    methods: Sequence[str] = METHODS,
-    mechanism: str | None = None,
-    rates: Sequence[float] | None = None,
-    repeats: int | None = None,
-    row_features: tuple[Any, Any] | Features = None,
-    column_features: tuple[Any, Any] | Features = None,
-    missingness_features: int | None = None,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    thin: int | None = None,
-    seed: int = 0,
-    threads: int | None = None,
-    time_limit: float | None = None,
-    settings: Mapping[str, object] | None = None,
-    observer: Observer | None = None,
+def evaluate_triplets(
+    table: TableLike,
+    schema: Schema,
+    sampling: Sampling,
+    matrix: MatrixOptions,
+    design: Design,
 ) -> MatrixEvaluation:
-    """Hide cells of a matrix, foretell them with several methods, and score the forecasts.
+    """Hide cells of a matrix, predict them with several methods, and score the forecasts.
 
-    Parameters
-    ----------
-    table, types
-        Triplets and what their columns are. A column of role `split` says which rows of the table
-        are `train` and which `test`; then nothing is drawn.
-    methods : sequence of str
-        "bsvd", "mean" (of all cells), "row-mean", "column-mean".
-    mechanism : {"mcar", "one-per-row"}
-        Whether a share of all cells is hidden, the default, or one of every row that has two.
-    rates, repeats
-        Shares of the cells to hide, with "mcar", 0.1 if left out; sets of hidden cells at each,
-        5 if left out.
-    row_features, column_features, missingness_features
-        As in `impute_matrix`, for the model.
-    chains, warmup, draws, thin, threads, time_limit, settings, observer
-        How the model is sampled, each time.
-    seed : int
-        Of the hidden cells and of the model.
+    A column of role `split` says which rows of the table are `train` and which `test`; then
+    nothing is drawn.
 
     Raises
     ------
@@ -161,31 +131,35 @@ def evaluate_matrix(
         The table, its types or an option are wrong.
     """
     began = time.monotonic()
-    check_request("auto", 0.5, threads, time_limit)
-    _check(methods)
-    file = None if isinstance(table, pa.Table) else str(table)
-    data = table if isinstance(table, pa.Table) else read_table(table)
-    sets = hold_out(data, as_schema(types), Asked(mechanism, rates, repeats), seed, file)
-    options: dict[str, Any] = {"chains": chains, "warmup": warmup, "draws": draws, "thin": thin}
-    options |= {"seed": seed, "settings": settings, "missingness_features": missingness_features}
-    for name, given in (("row_features", row_features), ("column_features", column_features)):
-        options[name] = features_of(given) if isinstance(given, tuple) else given
+    design.check_triplets()
+    models = [name for name, model in MODELS.items() if "sparse" in model.layouts]
+    methods = (models[0], *BASELINES) if design.methods is None else tuple(design.methods)
+    _check(methods, (*models, *BASELINES))
+    data, file = as_table(table)
+    if design.output is not None:
+        check_target(design.output, RESULTS.empty_table())
+    sampling = replace(sampling, seed=sampling.seed or 0)
+    sets = hold_out(data, schema, design, sampling.seed or 0, file)
+    features = features_of(matrix.row_features), features_of(matrix.column_features)
+    missingness = matrix.missingness_features
 
-    def planned(train: Triplets) -> MatrixTask:
-        return plan_matrix(train, **options)
+    def planned(train: Triplets, model: str) -> MatrixTask:
+        own = replace(sampling, model=model)
+        return plan_matrix(train, own, features=features, missingness_features=missingness)
 
-    if MODEL in methods:
-        planned(sets[0].train)  # what is wrong with an option is said before any work
-    workers = threads or available_threads()
-    lines: list[Line] = []
+    for model in models:
+        if model in methods:
+            planned(sets[0].train, model)  # what is wrong with an option is said before any work
+    workers = sampling.threads or available_threads()
+    lines: list[ScoreLine] = []
     warnings: dict[str, None] = {}
     stopped = None
     for held in sets:
         for method in methods:
             start = time.monotonic()
-            if method == MODEL:
-                task = planned(held.train)
-                run = task.sample(threads=workers, time_limit=time_limit, observer=observer)
+            if method in models:
+                task = planned(held.train, method)
+                run = task.sample(threads=workers, time_limit=sampling.time_limit)
                 found = of_model(task, run, held.test)
                 warnings |= dict.fromkeys(_warnings(run))
                 stopped = run.stopped
@@ -194,13 +168,17 @@ def evaluate_matrix(
             lines += _lines(held, method, found, time.monotonic() - start)
         if stopped == "interrupted":
             break
-    return MatrixEvaluation(tuple(lines), tuple(warnings), time.monotonic() - began, stopped)
+    seconds = time.monotonic() - began
+    result = MatrixEvaluation(tuple(lines), tuple(warnings), seconds, stopped)
+    if design.output is not None:
+        write_table(result.to_table(), design.output)
+    return result
 
 
-def _check(methods: Sequence[str]) -> None:
+def _check(methods: Sequence[str], known: Sequence[str]) -> None:
     for method in methods:
-        if method not in METHODS:
-            raise UsageError("--methods", value=method, expected=", ".join(METHODS))
+        if method not in known:
+            raise UsageError("--methods", value=method, expected=", ".join(known))
     if not methods or len(set(methods)) < len(methods):
         raise UsageError("--methods", value=",".join(methods), expected="each method once")
 
@@ -212,10 +190,10 @@ def _warnings(run: Run) -> list[str]:
     return said
 
 
-def _lines(held: HoldOut, method: str, found: Forecasts, seconds: float) -> list[Line]:
+def _lines(held: HoldOut, method: str, found: Forecasts, seconds: float) -> list[ScoreLine]:
     n = held.test.row.size
     values = scores(held, found) | {"seconds": seconds}
     return [
-        Line(method, held.mechanism, held.rate, held.repeat, name, value, n)
+        ScoreLine(method, held.mechanism, held.rate, held.repeat, name, value, n)
         for name, value in values.items()
     ]

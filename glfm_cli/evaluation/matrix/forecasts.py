@@ -15,6 +15,7 @@ from glfm_cli.encoding import Triplets, successes_of
 from glfm_cli.evaluation.matrix.holdouts import HoldOut
 from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.sampling import Run
+from glfm_cli.latent.capabilities import has_size
 
 PULL = 5.0  # cells, or for hits `TRIALS` trials, that the overall mean counts in a unit's own
 TRIALS = 30.0
@@ -62,13 +63,15 @@ def of_model(task: MatrixTask, run: Run, test: Triplets) -> Forecasts:
         assert found.probabilities is not None
         mean = found.probabilities @ values
         median = values[np.argmax(np.cumsum(found.probabilities, axis=1) >= 0.5, axis=1)]
+    model = posterior.model
+    size = float(np.mean(posterior.traces()[model.size])) if has_size(model) else float("nan")
     which = np.arange(truth.size)
     log_p = log_scores(posterior.at(pairs), {0: which}, {0: truth})[0]
-    return Forecasts(mean, median, log_p, float(np.mean(posterior.traces()["rank"])))
+    return Forecasts(mean, median, log_p, size)
 
 
 def of_means(unit: str) -> Callable[[HoldOut], Forecasts]:
-    """Return the baseline that foretells a cell by the mean of its row, its column, or all cells.
+    """Return the baseline that predicts a cell by the mean of its row, its column, or all cells.
 
     Means of rows and columns are shrunken to that of all cells; so are shares of levels and rates.
     """

@@ -18,6 +18,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import LearntColumn, Triplets, encode_triplets, open_column
 from glfm_cli.encoding.levels import distinct_texts
 from glfm_cli.errors import TableError, UsageError
+from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.split import TEST, TRAIN
 from glfm_cli.schema import Role, Schema
 
@@ -28,7 +29,7 @@ RATES, REPEATS = (0.1,), 5
 
 @dataclass(frozen=True)
 class HoldOut:
-    """Cells to learn from and cells to foretell, of one matrix.
+    """Cells to learn from and cells to predict, of one matrix.
 
     mechanism : one of `SPLIT`, `ONE`, `RANDOM`;  rate : share of the cells that is hidden
     repeat : from 1
@@ -41,39 +42,20 @@ class HoldOut:
     test: Triplets
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the user said of the cells to hide; None where nothing."""
-
-    mechanism: str | None = None
-    rates: Sequence[float] | None = None
-    repeats: int | None = None
-
-    def check_split(self, name: str) -> None:
-        """Raise UsageError when a split column leaves an option nothing to say."""
-        for option, value in vars(self).items():
-            if value is not None:
-                raise UsageError(
-                    f"--{option}", value=value, expected=f"none: '{name}' says which are hidden"
-                )
-
-    def filled(self) -> tuple[str, Sequence[float], int]:
-        """Return all three, with defaults; raise UsageError when they are wrong."""
-        mechanism = self.mechanism or RANDOM
-        repeats = REPEATS if self.repeats is None else self.repeats
-        if mechanism not in MECHANISMS:
-            raise UsageError("--mechanism", value=mechanism, expected=" or ".join(MECHANISMS))
-        if mechanism == ONE and self.rates is not None:
-            raise UsageError("--rates", expected=f"none: --mechanism {ONE} hides one cell a row")
-        if repeats < 1:
-            raise UsageError("--repeats", value=repeats, expected="a whole number from 1")
-        return mechanism, RATES if self.rates is None else self.rates, repeats
+def filled(design: Design) -> tuple[str, Sequence[float], int]:
+    """Return mechanism, rates and repeats, with defaults; raise UsageError when they are wrong."""
+    mechanism = design.mechanism or RANDOM
+    if mechanism not in MECHANISMS:
+        raise UsageError("--mechanism", value=mechanism, expected=" or ".join(MECHANISMS))
+    if mechanism == ONE and design.rates is not None:
+        raise UsageError("--rates", expected=f"none: --mechanism {ONE} hides one cell a row")
+    return mechanism, design.rates or RATES, design.repeats or REPEATS
 
 
 def hold_out(
     table: pa.Table,
     schema: Schema,
-    asked: Asked,
+    design: Design,
     seed: int,
     file: str | None = None,
 ) -> list[HoldOut]:
@@ -87,10 +69,10 @@ def hold_out(
     columns = schema.resolve(table.column_names)
     marks = [i for i, column in enumerate(columns) if column.role is Role.SPLIT]
     if marks:
-        asked.check_split(columns[marks[0]].name)
+        design.check_split(columns[marks[0]].name)
         test = _marked(table, schema, marks[0], file)
         return [_split(table, schema, test, file)]
-    mechanism, rates, repeats = asked.filled()
+    mechanism, rates, repeats = filled(design)
     triplets = encode_triplets(table, schema, file=file)
     return list(_drawn(triplets, mechanism, rates, repeats, seed))
 

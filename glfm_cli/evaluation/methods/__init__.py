@@ -7,20 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.methods.learners import Iterative, Neighbours
-from glfm_cli.evaluation.methods.models import ModelMethod, Sampling
+from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.methods.program import Program, parse_program
 from glfm_cli.evaluation.methods.sibp import Sibp
-from glfm_cli.evaluation.methods.simple import Draw, Mean
+from glfm_cli.evaluation.methods.simple import Mean, RandomValue
 from glfm_cli.evaluation.task import Method
 from glfm_cli.latent import MODELS
+from glfm_cli.options import Sampling
 
-__all__ = ["Method", "Program", "Sampling", "choose_methods", "known_methods"]
+__all__ = ["Method", "Program", "choose_methods", "known_methods"]
 
 _BUILT_IN: dict[str, Callable[[Sampling], Method]] = {
     "sibp": Sibp,
     "marginal": lambda sampling: ModelMethod("marginal", "glfm", sampling, {"max_features": 0}),
     "mean": lambda _: Mean(),
-    "draw": lambda _: Draw(),
+    "draw": lambda _: RandomValue(),
     "knn": lambda _: Neighbours(),
     "iterative": lambda _: Iterative(),
 }
@@ -71,7 +72,7 @@ def choose_methods(
             chosen.append(parse_program(name, programs[name], timeout))
         elif name in _BUILT_IN:
             chosen.append(_BUILT_IN[name](sampling))
-        elif name in MODELS:
+        elif name in MODELS and "dense" in MODELS[name].layouts:
             chosen.append(ModelMethod(name, name, sampling, {}))
         else:
             raise _unknown(name, [*known_methods(), *programs])
@@ -84,11 +85,13 @@ def choose_methods(
 def _check_settings(methods: Sequence[Method], sampling: Sampling) -> None:
     """Raise UsageError for a setting that no model among the methods has."""
     models = [method for method in methods if isinstance(method, ModelMethod)]
-    for name in sampling.settings:
+    for name in sampling.settings or {}:
         if not models:
             raise UsageError(f"--set {name}", expected="a model among the methods")
         if not any(name in model.known_settings() for model in models):
-            models[0].configure({name: sampling.settings[name]})  # which raises, with a hint
+            models[0].configure(
+                {name: (sampling.settings or {})[name]}
+            )  # which raises, with a hint
 
 
 def _unknown(name: str, known: Sequence[str]) -> UsageError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from glfm_cli.completion import DRAWS, THIN, WARMUP, prepare
+from glfm_cli.completion import prepare
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.task import AT, Prediction, Task
@@ -20,20 +20,11 @@ from glfm_cli.inference.predictive import log_scores, predict
 from glfm_cli.inference.sampling import Plan, Run, sample
 from glfm_cli.latent import MODELS
 from glfm_cli.links import LinkConfig
+from glfm_cli.options import Sampling
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 
-
-@dataclass(frozen=True)
-class Sampling:
-    """How models are fitted; names and defaults are those of `impute`."""
-
-    chains: int | None = None
-    warmup: int = WARMUP
-    draws: int = DRAWS
-    thin: int = THIN
-    time_limit: float | None = None
-    settings: Mapping[str, object] = field(default_factory=dict)
+PLAN = ("chains", "warmup", "draws", "thin")
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,13 @@ class ModelMethod:
     @property
     def key(self) -> str:
         """Return the model and all that steers its sampling."""
-        plan = dataclasses.replace(self.sampling, settings={})
+        length = self.sampling.length(0)
+        named: dict[str, object] = {
+            "chains": self.sampling.chains,
+            **{n: length[n] for n in PLAN[1:]},
+        }
+        named |= {"time_limit": self.sampling.time_limit, "settings": {}}
+        plan = f"Sampling({', '.join(f'{name}={value!r}' for name, value in named.items())})"
         settings = sorted((name, str(value)) for name, value in self.settings.items())
         return f"{self.name} {self.model} {plan} {settings}"
 
@@ -59,7 +56,7 @@ class ModelMethod:
     def settings(self) -> dict[str, object]:
         """Return the user's settings that this model has, and the fixed ones."""
         known = self.known_settings()
-        given = {name: v for name, v in self.sampling.settings.items() if name in known}
+        given = {name: v for name, v in (self.sampling.settings or {}).items() if name in known}
         return {**given, **self.fixed}
 
     def known_settings(self) -> set[str]:
@@ -83,18 +80,12 @@ class ModelMethod:
         self, table: pa.Table, schema: Schema, data: Data, *, seed: int
     ) -> tuple[Problem, Plan]:
         """Return what is sampled, and for how long."""
-        problem, _, plan = prepare(
-            table,
-            schema,
-            model=self.model,
-            chains=self.sampling.chains,
-            warmup=self.sampling.warmup,
-            draws=self.sampling.draws,
-            thin=self.sampling.thin,
-            seed=seed,
-            settings=self.settings,
-            data=data,
+        sampling = dataclasses.replace(
+            self.sampling, model=self.model, seed=seed, settings=self.settings
         )
+        if MODELS[self.model].kind == "ascent":  # they are for the samplers beside it
+            sampling = dataclasses.replace(sampling, warmup=None, draws=None, thin=None)
+        problem, _, plan = prepare(table, schema, sampling, data=data)
         return problem, plan
 
     def seen(self, data: Data) -> Data:

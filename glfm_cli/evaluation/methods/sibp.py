@@ -18,7 +18,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
-from glfm_cli.evaluation.methods.models import ModelMethod, Sampling
+from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import AT, Prediction, Task
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
@@ -27,6 +27,7 @@ from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.law import Normal, one_number
 from glfm_cli.links.levels import LevelLink
 from glfm_cli.links.real import RealLink
+from glfm_cli.options import Sampling
 from glfm_cli.schema import ColumnType, Transform
 
 DISCRETE = (ColumnType.COUNT, ColumnType.CATEGORICAL, ColumnType.ORDINAL)
@@ -155,6 +156,4 @@ class RoundedLevels(LevelLink):
         """Return (n, R) probabilities of the levels."""
         eta, var = one_number(part)
         codes, sd = np.arange(float(self.n_levels)), np.sqrt(var)[:, None]
-        return np.exp(
-            log_rounded(self.link, codes, eta[:, None], sd, 0.0, self.n_levels - 1.0)
-        )
+        return np.exp(log_rounded(self.link, codes, eta[:, None], sd, 0.0, self.n_levels - 1.0))

@@ -36,7 +36,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Draw:
+class RandomValue:
     """A random observed value of the column: its distribution is that of the observed cells.
 
     The level probabilities are (n_r + 1/2) / (n + R/2), so that a level which was not observed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.capabilities import Parts
 from glfm_cli.latent.model import Sizes, Spans, take
 
 
@@ -102,19 +103,3 @@ class BsvdDraw:
             )
         left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
         return cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation, sizes.spans)
-
-
-class Parts(NamedTuple):
-    """U (I, K) and s V (J, K) of the components that are on; the others, see `bsvd`.
-
-    slope, level : c (I, 1) and g - mu (J, 1), or (I, 0) and (J, 0)
-    """
-
-    U: Array
-    sV: Array
-    R: Array
-    G_R: Array
-    G_C: Array
-    C: Array
-    slope: Array
-    level: Array

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.bsvd.matrix import Each
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.bsvd.moves import BsvdState, scan, shift
 
 WIDTH = 0.5  # of the first bracket of the log scale

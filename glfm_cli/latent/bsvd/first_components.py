@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.bsvd.matrix import Each
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.bsvd.moves import (
     SMALLEST,
     BsvdState,

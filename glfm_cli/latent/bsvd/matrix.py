@@ -1,4 +1,4 @@
-"""Observed cells of a matrix, stored by row and by column, and worked on in blocks.
+"""Observed cells of a matrix, stored by row and by column.
 
 A table is the matrix of its pseudo-columns (`Cells.y`, dense); triplets are a matrix of their own
 (`Cells.entries`), of which only the observed cells are stored.
@@ -6,55 +6,18 @@ A table is the matrix of its pseudo-columns (`Cells.y`, dense); triplets are a m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import HERE, Side
 from glfm_cli.latent.model import Cells
 
-BLOCK = 1 << 15  # cells that one job works on, about
 PART = 1 << 18  # cells whose temporary numbers may be held at once
 
 NONE = np.empty(0)
-HERE = np.empty(0, dtype=np.int32)
-
-
-@dataclass(frozen=True)
-class Side:
-    """The cells of every unit, a row or a column of the matrix.
-
-    indptr : (n + 1,) int64, entries indptr[u] .. indptr[u + 1] - 1 belong to unit u
-    index : (m,) int32, the other side's unit of each entry
-    cell : (m,) int32, the entry's place in row order; empty where it is that
-    cuts : ascending unit numbers, from 0 to n, between which the blocks lie
-    """
-
-    indptr: Array
-    index: Array
-    cell: Array
-    cuts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, unit: Array, index: Array, cell: Array, n: int) -> Side:
-        """Return the side of entries that are sorted by unit."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n))]).astype(np.int64)
-        whole = np.arange(BLOCK, int(indptr[-1]), BLOCK)
-        cuts = np.unique(np.concatenate([[0], np.searchsorted(indptr, whole), [n]]))
-        index = index.astype(np.int32, copy=False)
-        return cls(indptr, index, cell, tuple(int(cut) for cut in cuts))
-
-    @property
-    def n(self) -> int:
-        """The number of units."""
-        return int(self.indptr.size - 1)
-
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Yield the first unit of every block and one past its last."""
-        yield from zip(self.cuts[:-1], self.cuts[1:], strict=True)
 
 
 @dataclass(frozen=True)
@@ -122,32 +85,3 @@ class Matrix:
         """Yield the cells in parts, for what would need much memory if done with all at once."""
         for start in range(0, self.n_cells, PART):
             yield slice(start, start + PART)
-
-
-Each = Callable[[Side, Callable[[int, int], object]], None]
-
-
-@contextmanager
-def thread_pool(threads: int) -> Iterator[Each]:
-    """Yield a function that calls `work(start, end)` for every block of a side.
-
-    The calls run in up to `threads` threads and must not touch each other's units.
-    """
-
-    def one_by_one(side: Side, work: Callable[[int, int], object]) -> None:
-        for start, end in side.blocks():
-            work(start, end)
-
-    if threads <= 1:
-        yield one_by_one
-        return
-    with ThreadPoolExecutor(threads) as pool:
-
-        def together(side: Side, work: Callable[[int, int], object]) -> None:
-            if len(side.cuts) <= 2:
-                one_by_one(side, work)
-                return
-            for done in [pool.submit(work, start, end) for start, end in side.blocks()]:
-                done.result()
-
-        yield together

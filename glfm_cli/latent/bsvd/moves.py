@@ -14,8 +14,9 @@ from glfm_cli._kernels import _bsvd
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
+from glfm_cli.latent.blocks import Each, Side
 from glfm_cli.latent.bsvd.design import Design
-from glfm_cli.latent.bsvd.matrix import Each, Matrix, Side
+from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.model import Cells, Spans
 from glfm_cli.settings import require
 

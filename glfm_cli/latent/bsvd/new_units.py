@@ -17,9 +17,10 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each, Side
 from glfm_cli.latent.bsvd.design import Design
 from glfm_cli.latent.bsvd.draw import BsvdDraw
-from glfm_cli.latent.bsvd.matrix import Each, Matrix, Side
+from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
 from glfm_cli.latent.bsvd.row_noise import draw_row_precision
 from glfm_cli.latent.model import Cells

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.bsvd.effects import slice_draw
-from glfm_cli.latent.bsvd.matrix import Each
 from glfm_cli.latent.bsvd.moves import BsvdState, scan
 
 LEAST, MOST = 1e-3, 1.0  # of the coefficient of variation

@@ -30,17 +30,19 @@ some 5 ns a cell for each component that is looked at. Memory: 60 bytes a cell b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import Each, thread_pool
 from glfm_cli.latent.bsvd.design import Design
-from glfm_cli.latent.bsvd.draw import BsvdDraw, Parts
+from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
 from glfm_cli.latent.bsvd.first_components import choose_components
-from glfm_cli.latent.bsvd.matrix import Each, Matrix, thread_pool
+from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import (
     BsvdConfig,
     BsvdState,
@@ -60,11 +62,20 @@ from glfm_cli.latent.bsvd.row_noise import (
     MOST,
     draw_noise_of_rows,
 )
+from glfm_cli.latent.capabilities import Parts
 from glfm_cli.latent.model import Cells, Kind, Pairs, Rows, Sees, Sizes, take
 from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
 COMPONENTS = 10  # that a chain of a table starts with
+# Defaults of a matrix by kind of value. People rate by numbers and by levels, and differ in range
+# and reliability. Levels and counts say too little of hidden cells to choose a chain's start by.
+OF_VALUES: dict[str, dict[str, Any]] = {
+    "real": {"slopes": True, "row_noise": True},
+    "ordinal": {"slopes": True},
+    "categorical": {"initial_components": COMPONENTS},
+    "count": {"initial_components": COMPONENTS},
+}
 FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
 
 
@@ -77,7 +88,12 @@ class Bsvd:
     kind: Kind = "gibbs"
     layouts = frozenset({"dense", "sparse"})
     takes_weights = True
+    size = "rank"
     refines = False
+
+    def config_for(self, kinds: Sequence[str], layout: str) -> BsvdConfig:
+        """Return the defaults, which of a matrix depend on the kind of its values."""
+        return BsvdConfig(**(OF_VALUES.get(kinds[0], {}) if layout == "sparse" else {}))
 
     def start(self, cells: Cells, config: BsvdConfig, streams: Streams) -> BsvdState:
         """Return a state with a few components, after some sweeps of the blocks alone."""
@@ -223,6 +239,10 @@ class Bsvd:
     def parts(self, draw: BsvdDraw) -> Parts:
         """Return what x is made of, under one draw."""
         return draw.parts()
+
+    def noise_of_rows(self, draw: BsvdDraw, rows: Array) -> Array:
+        """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
+        return draw.noise_of_rows(rows)
 
     def fold_in(
         self,

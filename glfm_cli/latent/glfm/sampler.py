@@ -60,6 +60,7 @@ class Glfm:
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
     takes_weights = False
+    size = "features"
     refines = True
 
     def start(self, cells: Cells, config: GlfmConfig, streams: Streams) -> GlfmState:

@@ -18,20 +18,24 @@ belongs to a row together with its expert:
 
 where x_n missing and t_n are apart, given z_n, for a label of more than two levels.
 
+model.py     the models that the driver runs: an ascent of one table or many tasks, and a sampler
 rows.py      what a table is to the model: rows grouped by which features are known
 prior.py     configuration and prior
+coefficients.py   sticks and coefficients of labels, which all forms of experts have
 experts.py   q of everything that rows share; its updates and its part of the bound
 local.py     q of the rows given the experts, and the statistics that the updates need
 factors.py   the same for experts of many features, whose covariances are of low rank;
 factor_rows.py, loadings.py   their rows, and where they start
-forms.py     the two forms of experts, as fits see them;  rules.py   what both have
-climb.py     iterations of a start, and moves to fewer experts;  merges.py  which two could be one
-fit.py       starts, and which of them predict together
+forms.py     the two forms of experts, as fits see them
+ascent.py    iterations of a start, and moves to fewer experts;  merges.py  which two could be one
+fit.py       starts, and by what weights they predict together
 gates.py, factor_gates.py     new rows: which expert, which label, which missing features
 laws.py      the same, whichever the form is
-drawn.py     the experts as the Gibbs sampler draws them;  gibbs.py    the sampler
-usage.py     many tasks: which of the shared experts each uses;  own.py   their own rules
+gibbs_draw.py   the experts as the Gibbs sampler draws them;  gibbs.py    its sweep
+usage.py     many tasks: which of the shared experts each uses
+deviations.py, deviation_scale.py   what the coefficients of tasks are off by
 tasks.py     many tasks: starts and iterations
+packing.py   all of it as named arrays, and back, checked
 """
 
 from __future__ import annotations
@@ -40,14 +44,13 @@ from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.fit import ROUGH, Fitted, Member, fit_experts
+from glfm_cli.latent.iqgme.fit import ROUGH, Member
 from glfm_cli.latent.iqgme.gates import LabelLaw
-from glfm_cli.latent.iqgme.gibbs import FittedDraws, fit_gibbs
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.laws import label_law
+from glfm_cli.latent.iqgme.model import ExpertAscent, ExpertSampler, Tables
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig, factors_for, what_forms
 from glfm_cli.latent.iqgme.rows import Half, Rows
-from glfm_cli.latent.iqgme.tasks import FittedTasks, fit_tasks
 from glfm_cli.latent.iqgme.truncation import Between, Largest, Truncation
 from glfm_cli.latent.iqgme.usage import Usage
 
@@ -56,11 +59,10 @@ __all__ = [
     "ROUGH",
     "Between",
     "Drawn",
+    "ExpertAscent",
+    "ExpertSampler",
     "Experts",
     "FactorExperts",
-    "Fitted",
-    "FittedDraws",
-    "FittedTasks",
     "Half",
     "IqgmeConfig",
     "LabelLaw",
@@ -68,13 +70,11 @@ __all__ = [
     "LowRank",
     "Member",
     "Rows",
+    "Tables",
     "TaskDeviations",
     "Truncation",
     "Usage",
     "factors_for",
-    "fit_experts",
-    "fit_gibbs",
-    "fit_tasks",
     "label_law",
     "what_forms",
 ]

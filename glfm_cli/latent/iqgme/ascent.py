@@ -8,7 +8,7 @@ they no longer raise it, such moves are tried, and kept where the bound is highe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -26,8 +26,6 @@ FALL = 1e-8  # relative fall of the bound that is more than rounding
 TRIALS = 4  # joins, and removals, that do not raise the bound before no more are tried
 SETTLE = 2  # iterations at most in which rows settle before a move is judged
 TINY = 1e-300
-
-Stop = Callable[[], bool]
 
 
 @dataclass(eq=False)
@@ -55,29 +53,19 @@ class CoordinateAscent(ABC):
         """Return whether the bound has stopped rising and no expert can be spared."""
         return self.quiet >= 2 and self.tried
 
-    def run(
-        self,
-        data: Any,
-        form: Form,
-        config: IqgmeConfig,
-        iterations: int,
-        pool: ThreadPoolExecutor | None = None,
-        stop: Stop | None = None,
-        watch: Callable[[int, float], None] | None = None,
+    def step(
+        self, data: Any, form: Form, config: IqgmeConfig, pool: ThreadPoolExecutor | None = None
     ) -> None:
-        """Iterate until so many iterations are made in all, it has converged, or `stop` says so.
+        """Iterate, or move to fewer experts, until there is a new bound, or none is to be had.
 
         data : the rows, or those of every task
         """
-        while not self.converged and len(self.bounds) < iterations:
-            if stop is not None and self.bounds and stop():
-                return
+        made = len(self.bounds)
+        while len(self.bounds) == made and not self.converged:
             if self.quiet >= 2:
                 self._simplify(data, form, config, pool)
             else:
                 self._iterate(data, form, config, pool)
-            if watch is not None:
-                watch(len(self.bounds), self.bounds[-1])
 
     def _iterate(
         self, data: Any, form: Form, config: IqgmeConfig, pool: ThreadPoolExecutor | None

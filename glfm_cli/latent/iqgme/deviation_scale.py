@@ -7,20 +7,21 @@ for one omega after another, and foretell those.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.ascent import Stop
 from glfm_cli.latent.iqgme.deviations import OwnSums, TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.forms import Form, Opening, local_step
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.rows import Rows
 from glfm_cli.latent.iqgme.truncation import Truncation, stacked
+
+Stop = Callable[[], bool]
 
 GRID = (1e3, 3e2, 1e2, 3e1, 1e1, 3.0, 1.0, 0.3)
 PATIENCE = 2

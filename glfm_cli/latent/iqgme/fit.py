@@ -1,22 +1,21 @@
-"""Starts, iterations and convergence of the variational fit."""
+"""Starts of the variational fit of one table, and what is left of one at its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.ascent import EMPTY, CoordinateAscent, Stop
+from glfm_cli.latent.iqgme.ascent import EMPTY, CoordinateAscent
 from glfm_cli.latent.iqgme.coefficients import stick_evidence
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
-from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of, local_step
+from glfm_cli.latent.iqgme.forms import Form, Opening, local_step
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
@@ -34,8 +33,6 @@ STARTS = (
 LLOYD = 15  # iterations of k-means, which only starts the fit
 ROUGH = 10.0  # times the tolerance, with which starts that are not the best may end
 FREE, WEAK = 10, 0.1  # iterations of a free start, and the precision of weights in them
-
-Watch = Callable[[int, int, float], None]  # start, iteration, bound
 
 
 @dataclass(eq=False)
@@ -114,67 +111,6 @@ class Member:
         return q, q.pi if j is None else self.shares[j]
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """The best of several starts, and those that predict with it.
-
-    members : the best first
-    rho : (H, n) responsibilities of the best for the rows it was fitted to
-    bounds : the bound after every iteration of the best start
-    ends : the bound that each start reached; NaN where it was not made
-    converged : whether the best met the tolerance
-    """
-
-    members: tuple[Member, ...]
-    rho: Array
-    bounds: Array
-    ends: Array
-    converged: bool
-
-    @property
-    def experts(self) -> Experts | FactorExperts:
-        """Return q of the best start."""
-        return self.members[0].experts
-
-
-def fit_experts(
-    rows: Rows,
-    config: IqgmeConfig,
-    streams: list[np.random.Generator],
-    *,
-    pool: ThreadPoolExecutor | None = None,
-    stop: Stop | None = None,
-    watch: Watch | None = None,
-) -> Fitted:
-    """Return the mixtures with the best bounds among starts, one from each random stream.
-
-    Parameters
-    ----------
-    rows : Rows
-    config : IqgmeConfig
-    streams : list of Generator
-    pool : ThreadPoolExecutor, optional
-        Works on batches of rows; the result does not depend on it.
-    stop : callable, optional
-        Asked after every iteration whether to end early; the first start always makes one.
-    watch : callable, optional
-        Told start, iteration and bound after every iteration.
-
-    Raises
-    ------
-    NumericalError
-        The numbers broke down.
-    """
-    forms = forms_of(config, [rows])
-    make = partial(begin, rows, config=config)
-    run = partial(Start.run, data=rows, pool=pool)
-    found, ends = successive_halving(make, run, forms, config, streams, stop, watch)
-    weights = weights_of([start.bounds[-1] for start in found], forms, rows.n_label)
-    members = tuple(Member(start.experts, w) for start, w in zip(found, weights, strict=True))
-    best = found[0]
-    return Fitted(members, best.local.rho, np.array(best.bounds), ends, best.converged)
-
-
 def weights_of(bounds: Sequence[float], forms: Sequence[Form], n_label: int) -> list[float]:
     """Return the weights of fits of these bounds: exp(bound / number of numbers of an expert).
 
@@ -184,85 +120,6 @@ def weights_of(bounds: Sequence[float], forms: Sequence[Form], n_label: int) -> 
     slack = max(form.numbers(n_label) for form in forms)
     weight = np.exp((np.array(bounds) - max(bounds)) / slack)
     return [float(w) for w in weight / weight.sum()]
-
-
-class Runs(Protocol):
-    """A start under way."""
-
-    bounds: list[float]
-    quiet: int
-
-
-OneStart = TypeVar("OneStart", bound=Runs)
-
-
-def successive_halving(
-    make: Callable[..., OneStart],
-    run: Callable[..., None],
-    forms: Sequence[Form],
-    config: IqgmeConfig,
-    streams: list[np.random.Generator],
-    stop: Stop | None,
-    watch: Watch | None,
-    worth: Callable[..., float] | None = None,
-) -> tuple[list[OneStart], Array]:
-    """Return the starts run to their end, the best first, and the bounds that all reached.
-
-    Every start makes `config.short` iterations. Of each form the better half goes on, most of the
-    way, and the best of them until it has converged; or, where one is to predict alone, the better
-    half of all goes on for twice as many iterations, and so on.
-
-    Parameters
-    ----------
-    make : callable
-        Given `form`, `rng` and its place `i`, returns a start.
-    run : callable
-        Given a start and `form`, `iterations`, `stop` and `watch`, lets it go on.
-    forms : sequence of Form
-        The first starts are of the first form, and so on.
-    worth : callable, optional
-        Given a start and `form`, by what starts are compared; the bound if left out.
-
-    The bounds of starts that were not made are NaN.
-    """
-    n = len(streams)
-    ends, values = np.full(n, np.nan), np.full(n, np.nan)
-    alive: dict[int, OneStart] = {}
-
-    def form_at(i: int) -> int:
-        return i * len(forms) // n
-
-    def go_on(i: int, iterations: int, config: IqgmeConfig = config) -> None:
-        told = None if watch is None else partial(watch, i)
-        most = min(iterations, config.iterations)
-        run(alive[i], form=forms[form_at(i)], config=config, iterations=most, stop=stop, watch=told)
-        ends[i] = alive[i].bounds[-1]
-        values[i] = ends[i] if worth is None else worth(alive[i], form=forms[form_at(i)])
-
-    def better(among: list[int]) -> list[int]:
-        return sorted(among, key=lambda i: -values[i])[: (len(among) + 1) // 2]
-
-    for i, rng in enumerate(streams):
-        if alive and stop is not None and stop():
-            break
-        alive[i] = make(form=forms[form_at(i)], rng=rng, i=i)
-        go_on(i, config.short)
-    if config.average:
-        of_form = [[i for i in alive if form_at(i) == f] for f in range(len(forms))]
-        left = [i for among in of_form for i in better(among)]
-    else:
-        left, budget = list(alive), config.short
-        while len(left) > 1:
-            left, budget = better(left), 2 * budget
-            for i in left if len(left) > 1 else []:
-                go_on(i, budget)
-    rough = replace(config, tolerance=ROUGH * config.tolerance)
-    for i in left if len(left) > 1 else []:
-        go_on(i, config.iterations, rough)
-    best = max(left, key=lambda i: float(values[i]))
-    alive[best].quiet = 0
-    go_on(best, config.iterations)
-    return [alive[i] for i in sorted(left, key=lambda i: -values[i])], ends
 
 
 # ------------------------------------------------------------------------------------ starts

@@ -94,6 +94,9 @@ class Form(Protocol):
     def candidates(self, q: Any, s: Any, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one, the best first."""
 
+    def noisy(self, rows: Rows) -> tuple[int, int]:
+        """Return the shape of what is kept of noisy columns under an expert."""
+
 
 class Full:
     """Experts with covariances of all features."""
@@ -162,6 +165,10 @@ class Full:
     def candidates(self, q: Experts, s: Statistics, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one."""
         return candidates(q, self.prior, s, least)
+
+    def noisy(self, rows: Rows) -> tuple[int, int]:
+        """Return all features of rows, or of none where all are known."""
+        return (len(rows.x) if rows.halves else 0), rows.n_features
 
 
 class Factored:
@@ -261,6 +268,10 @@ class Factored:
     def candidates(self, q: FactorExperts, s: FactorSums, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one."""
         return candidates(q.core, self.prior.core, s.core, least)
+
+    def noisy(self, rows: Rows) -> tuple[int, int]:
+        """Return the half-known features of rows."""
+        return len(rows.x), rows.half_at.size
 
 
 def forms_of(config: IqgmeConfig, tables: Sequence[Rows]) -> list[Form]:

@@ -22,22 +22,17 @@ variables t; they stand as given while z and x are drawn, as y does, and are dra
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
-from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, draw_sticks
 from glfm_cli.latent.iqgme.local import Gaps, Seen, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Block, Rows
 from glfm_cli.latent.iqgme.truncation import Between
-
-Stop = Callable[[], bool]
-Watch = Callable[[int, int, float], None]  # chain, sweep, log likelihood
 
 
 @dataclass(eq=False)
@@ -242,60 +237,3 @@ def _draw_weights(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Ge
     q.zeta = phi + rng.standard_normal((K, P + 1)) / np.sqrt(g * q.lam)
     empty = rng.standard_normal((int(np.sum(~full)), K, P + 1))
     q.mw[~full] = q.zeta + empty / np.sqrt(q.lam)
-
-
-# -------------------------------------------------------------------------------------- runs
-
-
-@dataclass(frozen=True, eq=False)
-class FittedDraws:
-    """Draws of several chains.
-
-    draws : of all chains, their kept ones
-    trace : (chains, sweeps) log likelihoods; NaN where a chain ended early
-    """
-
-    draws: tuple[Drawn, ...]
-    trace: Array
-
-
-def fit_gibbs(
-    rows: Rows,
-    config: IqgmeConfig,
-    streams: list[np.random.Generator],
-    *,
-    stop: Stop | None = None,
-    watch: Watch | None = None,
-) -> FittedDraws:
-    """Return draws of the experts given rows, by a chain from each random stream.
-
-    The second half of a chain's sweeps is kept from, at even distances. Arguments are those of
-    `fit_experts`; a chain that is ended early keeps the experts that it has.
-
-    Raises
-    ------
-    NumericalError
-        The numbers broke down.
-    """
-    prior = Prior.of(config, rows.n_features)
-    first = config.sweeps // 2
-    requested = set(np.linspace(first, config.sweeps - 1, config.draws).astype(int).tolist())
-    trace = np.full((len(streams), config.sweeps), np.nan)
-    draws: list[Drawn] = []
-    for chain, rng in enumerate(streams):
-        if draws and stop is not None and stop():
-            break
-        state = start_gibbs(rows, prior, config, rng)
-        kept: list[Drawn] = []
-        for i in range(config.sweeps):
-            if i and stop is not None and stop():
-                break
-            trace[chain, i] = sweep(state, rows, prior, rng)
-            if not np.isfinite(trace[chain, i]):
-                raise NumericalError("the log likelihood of the mixture is not a finite number")
-            if i in requested:
-                kept.append(replace(state.q, mw=state.q.mw.copy()))
-            if watch is not None:
-                watch(chain, i + 1, float(trace[chain, i]))
-        draws += kept or [replace(state.q, mw=state.q.mw.copy())]
-    return FittedDraws(tuple(draws), trace)

@@ -16,30 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.ascent import EMPTY, TINY, CoordinateAscent, Stop
+from glfm_cli.latent.iqgme.ascent import EMPTY, TINY, CoordinateAscent
 from glfm_cli.latent.iqgme.coefficients import stick_evidence
 from glfm_cli.latent.iqgme.deviation_scale import choose_omega
 from glfm_cli.latent.iqgme.deviations import OwnSums, TaskDeviations
-from glfm_cli.latent.iqgme.experts import Experts
-from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.fit import (
     CERTAIN,
     FREE,
     WEAK,
-    Member,
     start_clusters,
-    successive_halving,
-    weights_of,
 )
-from glfm_cli.latent.iqgme.forms import Form, Opening, forms_of
-from glfm_cli.latent.iqgme.left_out_labels import left_out_score
+from glfm_cli.latent.iqgme.forms import Form, Opening
 from glfm_cli.latent.iqgme.local import Local, over
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
@@ -211,61 +203,6 @@ def task_step(
     return total, own_sums, value
 
 
-@dataclass(frozen=True, eq=False)
-class FittedTasks:
-    """The best of several starts; as `Fitted`, with what tasks use of the best.
-
-    usage : Usage
-    """
-
-    members: tuple[Member, ...]
-    usage: Usage
-    bounds: Array
-    ends: Array
-    converged: bool
-
-    @property
-    def experts(self) -> Experts | FactorExperts:
-        """Return q of the best start."""
-        return self.members[0].experts
-
-
-def fit_tasks(
-    tables: Sequence[Rows],
-    config: IqgmeConfig,
-    streams: list[np.random.Generator],
-    *,
-    pool: ThreadPoolExecutor | None = None,
-    stop: Stop | None = None,
-    watch: Callable[[int, int, float], None] | None = None,
-) -> FittedTasks:
-    """Return the experts of several tasks, one table of rows each; as `fit_experts`."""
-    forms = forms_of(config, tables)
-    omegas = [omega_for(tables, form, config, stop) for form in forms]
-
-    def make(form: Form, rng: np.random.Generator, i: int) -> TaskStart:
-        return begin_tasks(tables, form, config, rng, i, omegas[forms.index(form)])
-
-    def worth(start: TaskStart, form: Form) -> float:
-        q, shares = start.experts, start.usage.weights
-        return left_out_score(form, tables, q, start.own, shares, start.locals)
-
-    run = partial(TaskStart.run, data=tables, pool=pool)
-    if told_by_labels(tables):
-        found, ends = successive_halving(make, run, forms, config, streams, stop, watch, worth)
-        score = np.array([worth(start, forms[0]) for start in found])
-        weights = [float(w) for w in softmax(score)]
-    else:
-        found, ends = successive_halving(make, run, forms, config, streams, stop, watch)
-        weights = weights_of([start.bounds[-1] for start in found], forms, tables[0].n_label)
-    members = tuple(
-        Member(start.experts, w, start.usage.weights, start.own)
-        for start, w in zip(found, weights, strict=True)
-    )
-    best = found[0]
-    return FittedTasks(members, best.usage, np.array(best.bounds), ends, best.converged)
-
-
 def told_by_labels(tables: Sequence[Rows]) -> bool:
     """Return whether starts are compared by labels left out, since the bound is about features."""
     labelled = any(rows.labelled.any() for rows in tables)
@@ -273,7 +210,7 @@ def told_by_labels(tables: Sequence[Rows]) -> bool:
 
 
 def omega_for(
-    tables: Sequence[Rows], form: Form, config: IqgmeConfig, stop: Stop | None = None
+    tables: Sequence[Rows], form: Form, config: IqgmeConfig, stop: Callable[[], bool] | None = None
 ) -> float | None:
     """Return the precision of the tasks' own rules, None where they have none."""
     if not config.own_rules or not tables[0].n_label:

@@ -1,0 +1,132 @@
+"""What `glfm explore` prints of a model with components: rank, components and covariates."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, TextIO
+
+from glfm_cli.errors import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
+    from glfm_cli.exploration import MatrixExploration
+
+WIDEST = 100
+MOST_EXPLAINED = 40  # columns listed on the terminal
+
+
+def show(found: MatrixExploration, stdout: TextIO) -> None:
+    """Print what was found; without blanks at the ends of lines where it goes to a file."""
+    from rich.console import Console as RichConsole
+
+    width = min(RichConsole(file=stdout).width, WIDEST)
+    page = stdout if stdout.isatty() else io.StringIO()
+    console = RichConsole(file=page, highlight=False, width=width)
+    said = found.to_dict()
+    columns = "column" if found.variance else "latent column"
+    for line in (
+        f"{counted(said['rows'], 'row')}, {counted(said['columns'], columns)}, "
+        f"{counted(said['chains'], 'chain')} with {counted(said['draws'], 'draw')} in all, "
+        f"{found.seconds:.1f} s.",
+        f"Rank {said['rank']['mean']:.1f} (95 %: {said['rank']['lower']} to "
+        f"{said['rank']['upper']}).",
+        found.diagnostics.summary(),
+    ):
+        console.print(line, markup=False)
+    _components(console, found)
+    _shares(console, found)
+    _effects(console, found)
+    if isinstance(page, io.StringIO):
+        stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
+
+
+def _components(console: RichConsole, found: MatrixExploration) -> None:
+    from rich.text import Text
+
+    from glfm_cli.exploration.words import percent
+
+    if not found.components:
+        console.print("\nNo component: rows and columns have nothing in common.", markup=False)
+        return
+    table = _table(console, "Components of the completed matrix")
+    for name in ("", "size", "share"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table.add_column("columns", ratio=3)
+    table.add_column("rows", ratio=2)
+    for c in found.components:
+        table.add_row(
+            c.name,
+            f"{c.size:.2f} ±{c.size_sd:.2f}",
+            percent(c.share),
+            Text(_signed(found.leading(c, "column"))),
+            Text(_signed(found.leading(c, "row"))),
+        )
+    console.print(table)
+
+
+def _signed(leading: list[tuple[str, float, float]]) -> str:
+    """Return names behind their signs, those whose sign is not sure in brackets."""
+    texts = [f"{'+' if score > 0 else '−'}{name}" for name, score, _ in leading]
+    return ", ".join(
+        text if abs(score) > 2 * sd else f"({text})"
+        for text, (_, score, sd) in zip(texts, leading, strict=True)
+    )
+
+
+def _shares(console: RichConsole, found: MatrixExploration) -> None:
+    from rich.text import Text
+
+    from glfm_cli.exploration.words import percent
+
+    said = found.to_dict()
+    if found.variance:
+        table = _table(console, "Shares of the variance")
+        rows = [(part["part"], part) for part in said["variance"]]
+    else:
+        table = _table(console, "What the components explain of each column's variance")
+        rows = sorted(
+            ((part["column"], part) for part in said["explained"]), key=lambda one: -one[1]["share"]
+        )
+    for name in ("", "share", "95 %"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for name, part in rows[:MOST_EXPLAINED]:
+        low, high = percent(part["lower"]), percent(part["upper"])
+        table.add_row(Text(name), percent(part["share"]), f"{low} to {high}")
+    console.print(table)
+    if len(rows) > MOST_EXPLAINED:
+        console.print(f"and {len(rows) - MOST_EXPLAINED} more columns.", markup=False)
+
+
+def _effects(console: RichConsole, found: MatrixExploration) -> None:
+    from rich.text import Text
+
+    if not found.effects:
+        return
+    table = _table(
+        console, "Covariates: what one standard deviation more does, on the latent scale"
+    )
+    table.add_column("of", no_wrap=True)
+    table.add_column("covariate")
+    for name in ("mean", "95 %", "spread"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in sorted(found.effects, key=lambda e: (e.side, -abs(e.mean.mean) - e.spread.mean)):
+        table.add_row(
+            f"{one.side}s",
+            Text(one.name),
+            f"{one.mean.mean:+.2f}",
+            f"{one.mean.lower:+.2f} to {one.mean.upper:+.2f}",
+            f"{one.spread.mean:.2f}",
+        )
+    console.print(table)
+
+
+def _table(console: RichConsole, title: str) -> Any:
+    """Print a title, and return a table to fill."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print()
+    console.print(Text(title, style="bold"))
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))

@@ -1,0 +1,172 @@
+"""What a kept run says of itself, and whether a run that goes on is the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion.matrix.matrix import MatrixTask
+from glfm_cli.completion.matrix.saved import cells_of, hash_of_task
+from glfm_cli.encoding import Data
+from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.inference.chain import Problem
+from glfm_cli.inference.sampling import Plan
+from glfm_cli.options import Sampling
+from glfm_cli.schema import Schema
+from glfm_cli.settings import apply_settings
+from glfm_cli.store import (
+    Header,
+    MatrixHeader,
+    Modelled,
+    cell_arrays,
+    check_folder,
+    hash_of_content,
+    hash_of_data,
+    hash_of_types,
+    matrix_arrays,
+    read_header,
+    versions,
+)
+from glfm_cli.store.folder import DATA, MATRIX
+
+Files = Mapping[str, Mapping[str, Array]]  # of a folder, as named arrays
+Encoded = Data | MatrixTask  # a table, or a matrix that is given as triplets
+
+
+def hash_of(data: Encoded) -> str:
+    """Return the SHA-256 of everything that a model sees."""
+    return hash_of_data(data) if isinstance(data, Data) else hash_of_task(data)
+
+
+def describe(
+    data: Encoded,
+    problem: Problem,
+    plan: Plan,
+    schema: Schema,
+    names: list[str],
+    with_data: bool,
+    file: str | None,
+) -> tuple[Header, Files]:
+    """Return what run.json says of a run, and the files that a matrix has besides.
+
+    names : of all columns of the table that was given;  file : its name, for people
+    """
+    matrix, files = (None, {}) if isinstance(data, Data) else _of_matrix(data, with_data)
+    columns = data.columns if isinstance(data, Data) else (data.triplets.value,)
+    modelled = [Modelled(c.column.name, str(c.column.type), c.index, c.levels) for c in columns]
+    header = Header(
+        model=problem.model.name,
+        model_config=problem.config,
+        link_config=problem.link_config,
+        plan=plan,
+        schema=schema,
+        n_rows=data.n_rows if isinstance(data, Data) else len(data.rows),
+        table=tuple(names),
+        modelled=tuple(modelled),
+        ids=data.ids if isinstance(data, Data) else (),
+        notes=data.notes if isinstance(data, Data) else (),
+        data_hash=hash_of(data),
+        types_hash=hash_of_types(schema),
+        has_data=with_data,
+        file=file,
+        versions=versions(),
+        matrix=matrix,
+    )
+    return header, files
+
+
+def _of_matrix(task: MatrixTask, with_cells: bool) -> tuple[MatrixHeader, Files]:
+    """Return what run.json says of a matrix, and the files that hold it."""
+    ids, cells = (task.rows, task.columns), cells_of(task)
+    arrays = [None if code is None else code.arrays() for code in task.codes]
+    sides = [None if code is None else code.to_dict() for code in task.codes]
+    content = matrix_arrays(ids, (arrays[0], arrays[1]))
+    header = MatrixHeader(
+        n_columns=len(task.columns),
+        n_cells=cells.row.size,
+        ids=(task.rows.name, task.columns.name),
+        kinds=(str(task.rows.values.type), str(task.columns.values.type)),
+        covariates=task.covariates,
+        missingness=task.missingness,
+        sides=(sides[0], sides[1]),
+        content_hash=hash_of_content(content),
+    )
+    return header, {MATRIX: content} | ({DATA: cell_arrays(cells)} if with_cells else {})
+
+
+def same_run(folder: Path, header: Header) -> Header | None:
+    """Return the header of a folder when its run is the one that `header` describes."""
+    try:
+        check_folder(folder)
+        found = read_header(folder)
+    except StoreError:
+        return None
+    by_the_way = ("seconds", "file", "links_hash", "recalibration")
+    same = replace(header, **{name: getattr(found, name) for name in by_the_way})
+    return found if found == same else None
+
+
+def header_to_continue(
+    schema: Schema | None, sampling: Sampling, folder: Path
+) -> tuple[Header, Plan]:
+    """Return what a folder says of its run, and the plan to go on with; the options must fit.
+
+    Raises
+    ------
+    StoreError, UsageError
+        The folder is broken, or types or an option are not those of its run.
+    """
+    check_folder(folder)
+    header = read_header(folder)
+    if schema is not None and hash_of_types(schema) != header.types_hash:
+        raise StoreError(
+            "was made with other types than those given now",
+            file=str(folder),
+            hint="Leave --types out to use its own, or start a new run.",
+        )
+    return header, _extended(header, sampling, folder)
+
+
+def _extended(header: Header, sampling: Sampling, folder: Path) -> Plan:
+    """Return the plan of a saved run with the draws that are requested now."""
+    fixed = {"model": header.model, **asdict(header.plan)}
+    free = ("draws",) if header.latent.kind == "gibbs" else ()
+    for name in fixed:
+        value = getattr(sampling, name)
+        if name in free or value is None or value == fixed[name]:
+            continue
+        raise UsageError(
+            f"--{name}",
+            value=value,
+            expected=f"{fixed[name]}, with which {folder} was begun",
+            hint=f"Leave --{name} out; only --draws may change when a run goes on.",
+        )
+    if sampling.settings:
+        _check_settings(header, sampling.settings, folder)
+    return header.plan if sampling.draws is None else replace(header.plan, draws=sampling.draws)
+
+
+def _check_settings(header: Header, settings: Mapping[str, object], folder: Path) -> None:
+    configs = {"model": header.model_config, "links": header.link_config}
+    if apply_settings(configs, settings) != configs:
+        raise UsageError(
+            "--set changes a setting with which the run was begun",
+            file=str(folder),
+            hint="Leave --set out; only --draws may change when a run goes on.",
+        )
+
+
+def version_notes(header: Header, folder: Path) -> tuple[str, ...]:
+    """Return what differs between the versions that began a run and those of now."""
+    now = versions()
+    changed = [
+        f"{name} {then} then, {now.get(name, 'none')} now"
+        for name, then in header.versions.items()
+        if now.get(name) != then
+    ]
+    if not changed:
+        return ()
+    listed = "; ".join(changed)
+    return (f"{folder} was begun with other versions, so the draws may differ ({listed})",)

@@ -1,0 +1,98 @@
+"""What an evaluation compares, and which cells it hides; None where nothing was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+
+from glfm_cli.errors import UsageError
+
+TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class Design:
+    """How an evaluation is made.
+
+    Attributes
+    ----------
+    methods : sequence of str
+        Latent models by name, "sibp", "marginal", "mean", "draw", "knn", "iterative"; the names of
+        programs are added if they are not there. Of triplets: models that take them, "mean" (of
+        all cells), "row-mean", "column-mean".
+    programs : mapping of str to str
+        Other programs: a name and a command with `{input}` and `{output}`, and, where useful,
+        `{types}` and `{seed}`.
+    method_timeout : float
+        Seconds that a program may take for one table.
+    rates : sequence of float
+        Shares of the cells to hide, each in (0, 1).
+    repeats : int
+        Sets of hidden cells at each rate, 5 if left out.
+    mechanism : {"mcar", "mar", "mnar", "observed"}, of triplets {"mcar", "one-per-row"}
+        What being hidden depends on: nothing, other columns, the value itself; or it imitates the
+        table's own missing cells. Of triplets a share of all cells, or one of every row.
+    reference : str, optional
+        The method that others are compared to; the first if left out.
+    jobs : int, optional
+        Fits that are made at the same time, in processes; as many as processors if left out.
+    output : path, optional
+        A table of the results, which grows as they come.
+    resume : bool
+        Go on with the results that `output` has already.
+    """
+
+    methods: Sequence[str] | None = None
+    programs: Mapping[str, str] = field(default_factory=dict)
+    method_timeout: float = TIMEOUT
+    rates: Sequence[float] | None = None
+    repeats: int | None = None
+    mechanism: str | None = None
+    reference: str | None = None
+    jobs: int | None = None
+    output: Path | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        rates = self.rates
+        if rates is not None and not len(rates):
+            raise UsageError("--rates", expected="at least one share of cells to hide")
+        for rate in rates or ():
+            if not 0 < rate < 1:
+                raise UsageError("--rates", value=f"{rate:g}", expected="shares between 0 and 1")
+        if rates and len(set(np.round(np.asarray(rates) * 1e9))) < len(rates):
+            raise UsageError("--rates", value="a rate twice", expected="different shares")
+        for name in ("repeats", "jobs"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, Integral) or value < 1):
+                raise UsageError(f"--{name}", value=value, expected="a whole number from 1")
+        if not 0 < self.method_timeout < float("inf"):
+            raise UsageError(
+                "--method-timeout", value=self.method_timeout, expected="seconds above 0"
+            )
+        if self.resume and self.output is None:
+            raise UsageError("--resume needs --output, the results to go on with")
+
+    def check_split(self, name: str) -> None:
+        """Raise UsageError when a split column leaves an option nothing to say."""
+        for option in ("mechanism", "rates", "repeats"):
+            value = getattr(self, option)
+            if value is not None:
+                raise UsageError(
+                    f"--{option}", value=value, expected=f"none: '{name}' says which are hidden"
+                )
+
+    def check_triplets(self) -> None:
+        """Raise UsageError when something is said that is about tables alone."""
+        plain = Design()
+        for name in ("programs", "method_timeout", "reference", "jobs", "resume"):
+            if getattr(self, name) != getattr(plain, name):
+                option = "--method" if name == "programs" else f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    f"{option} is about tables, and the types file describes triplets",
+                    hint="Triplets have columns with the roles row, column and value.",
+                )

@@ -1,0 +1,83 @@
+"""What the draws of a model with components say: rank, components, effects of covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.arrays import Array
+from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.exploration.job import Job
+from glfm_cli.exploration.lowrank import (
+    components,
+    effects,
+    explained,
+    model_parts,
+    ranks,
+    variance,
+)
+from glfm_cli.exploration.matrix_result import MatrixExploration
+from glfm_cli.exploration.request import Request
+from glfm_cli.inference.sampling import Run
+from glfm_cli.links import Link
+from glfm_cli.links.law import normal
+
+
+def describe_components(run: Run, job: Job, request: Request) -> MatrixExploration:
+    """Return what the draws of a run say of the structure of a table, or of a matrix."""
+    posterior, draws, data = run.posterior, model_parts(run.posterior), job.data
+    direction = None
+    notes: tuple[str, ...] = ()
+    covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    if isinstance(data, Data):
+        columns, direction = _latent_columns(data.columns, posterior.links)
+        number = pa.chunked_array([np.arange(1, data.n_rows + 1)])
+        rows = pa.table({**{name: job.ids[name] for name in job.ids.column_names}, "row": number})
+        notes = data.notes if job.session is not None else ()
+    else:
+        rows, columns = (pa.table({ids.name: ids.values}) for ids in (data.rows, data.columns))
+        covariates = data.covariates
+    return MatrixExploration(
+        rows=rows,
+        columns=columns,
+        ranks=tuple(ranks(posterior)),
+        components=tuple(components(draws, request.top, direction)),
+        top=request.top,
+        variance=() if direction is not None else tuple(variance(posterior, draws, job.bias)),
+        explained=tuple(explained(posterior, draws)) if direction is not None else (),
+        effects=tuple(effects(draws, covariates, job.bias)),
+        posterior=posterior,
+        diagnostics=posterior.diagnose(posterior.traces()),
+        stopped=run.stopped,
+        seconds=run.seconds,
+        options={
+            "source": job.source, "model": job.model.name, **vars(job.plan), "top": request.top
+        },
+        notes=(*notes, *run.warnings),
+    )  # fmt: skip
+
+
+def _latent_columns(
+    columns: Sequence[EncodedColumn], links: Sequence[Link]
+) -> tuple[pa.Table, Array]:
+    """Return name and level of each latent column, and whether a higher one means a higher value.
+
+    A categorical column has one for each level but its commonest, against which they stand.
+    """
+    names: list[str] = []
+    levels: list[str | None] = []
+    direction: list[float] = []
+    for encoded, link in zip(columns, links, strict=True):
+        codes = link.latent_levels()
+        own = [None if code is None else encoded.levels[code] for code in codes]
+        names += [encoded.column.name] * len(own)
+        levels += own
+        up = 1.0
+        if not link.discrete:
+            low, high = link.expected(normal(np.array([-1.0, 1.0]), 1.0), {})
+            up = -1.0 if high < low else 1.0
+        direction += [up] * len(own)
+    table = {"column": pa.array(names, pa.string()), "level": pa.array(levels, pa.string())}
+    return pa.table(table), np.array(direction)

@@ -1,0 +1,78 @@
+"""Settings of the latent Gaussian process (`clgp`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from glfm_cli.settings import require
+
+WIDE_TABLE = 30  # columns from which on a table starts with more dimensions
+
+
+@dataclass(frozen=True)
+class ClgpConfig:
+    """Settings of the latent Gaussian process; `--set name=value` reaches each.
+
+    dimensions : Q of the latent space; None: half the columns, at most 10, or 16 where these are
+        more than 30
+    inducing : M inducing points; None: a fifth of the rows, from 20 to 100
+    kernel : `both`, linear plus squared exponential; `rbf`, the latter alone [CLGP section 3];
+        `linear`, the latent Gaussian model of [CLGP section 5]
+    samples : T of every row's place in an iteration, in antithetic pairs
+    category_samples : E of the logits of a column with three levels or more, antithetic
+    iterations : of the ascent, and the least of them for a tall table
+    passes : over a table that is taken in batches
+    batch : rows of an iteration; a table with more is taken in batches
+    learning_rate : of Adam, the largest on its way
+    first_penalty : by which the penalty of places away from the prior is multiplied at first, so
+        that rows can part; it grows to 1
+    warm_up : share of the iterations over which it does
+    """
+
+    dimensions: int | None = None
+    inducing: int | None = None
+    kernel: Literal["both", "rbf", "linear"] = "both"
+    samples: int = 2
+    category_samples: int = 8
+    iterations: int = 300
+    passes: int = 20
+    batch: int = 4096
+    learning_rate: float = 0.03
+    first_penalty: float = 0.1
+    warm_up: float = 0.4
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("dimensions", 1, 1000),
+            ("inducing", 1, 10_000),
+            ("iterations", 1, 1_000_000),
+            ("passes", 1, 100_000),
+            ("batch", 1, 1_000_000),
+        ):
+            value = getattr(self, name)
+            optional = value is None and name in ("dimensions", "inducing")
+            expected = f"a whole number from {least} to {most}"
+            require(optional or least <= value <= most, name, value, expected)
+        for name in ("samples", "category_samples"):
+            value = getattr(self, name)
+            even = 2 <= value <= 1000 and value % 2 == 0
+            require(even, name, value, "an even number from 2 to 1000")
+        for name in ("learning_rate", "first_penalty", "warm_up"):
+            value = getattr(self, name)
+            require(0.0 < value <= 1.0, name, value, "a number above 0, at most 1")
+        kernels = ("both", "rbf", "linear")
+        require(self.kernel in kernels, "kernel", self.kernel, "both, rbf or linear")
+
+    def n_dimensions(self, n_columns: int) -> int:
+        """Return Q for a table of D columns."""
+        if self.dimensions is not None:
+            return self.dimensions
+        return 16 if n_columns > WIDE_TABLE else max(1, min(10, (n_columns + 1) // 2))
+
+    def n_inducing(self, n_rows: int) -> int:
+        """Return M for a table of N rows."""
+        if self.kernel == "linear":
+            return 0
+        wanted = max(20, min(100, n_rows // 5)) if self.inducing is None else self.inducing
+        return min(wanted, n_rows)

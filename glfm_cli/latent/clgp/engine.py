@@ -1,0 +1,138 @@
+"""The latent Gaussian process of an observed table: what is done with one restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.clgp.ascent import ClgpState, begun, step
+from glfm_cli.latent.clgp.blocks import RowBlock, cut
+from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate
+from glfm_cli.latent.clgp.config import ClgpConfig
+from glfm_cli.latent.clgp.draws import ClgpDraw
+from glfm_cli.latent.clgp.features import Inducing
+from glfm_cli.latent.clgp.new_rows import fold_in
+from glfm_cli.latent.clgp.parameters import Places, Shared
+from glfm_cli.latent.clgp.relevance import LEAST_RELEVANCE, relevances
+from glfm_cli.latent.clgp.starts import first_places, first_shared
+from glfm_cli.latent.clgp.table import ObservedTable
+from glfm_cli.latent.model import Progress, Sizes, take
+from glfm_cli.streams import START, Streams
+
+COMPARISONS = 20  # samples of the bound that restarts are compared by
+QUARTER = 4  # the last of so many parts of an ascent should rise no more
+RISE = 2.0  # standard errors
+
+
+class ClgpEngine:
+    """An ascent of the bound of an `ObservedTable`."""
+
+    def start(
+        self, table: ObservedTable, config: ClgpConfig, streams: Streams, chain: int = 0
+    ) -> ClgpState:
+        """Return the state that a chain, a restart, begins with; the first, 0, starts unshaken."""
+        rng = streams.get(START)
+        Q = config.n_dimensions(len(table.kinds))
+        places = first_places(table, Q, chain, rng)
+        return begun(config, first_shared(table, places, config, rng), places)
+
+    def step(
+        self,
+        state: ClgpState,
+        table: ObservedTable,
+        streams: Streams,
+        pool: ThreadPoolExecutor | None = None,
+    ) -> Progress:
+        """Make one iteration, in place; the pool works on blocks of rows, and changes no bit.
+
+        Raises
+        ------
+        NumericalError
+            The kernel of the inducing points lost its rank.
+        """
+        return step(state, table, streams, pool)
+
+    def bound(
+        self, state: ClgpState, table: ObservedTable, pool: ThreadPoolExecutor | None = None
+    ) -> float:
+        """Return the bound under normals that are common to all restarts, so that these compare.
+
+        Block by block: memory of O(block), whatever the table's length.
+        """
+        config, Q = state.config, state.places.m.shape[1]
+        inducing = Inducing.of(state.shared)
+        total = bound_of_shared(state.shared, table.slots)
+        for number, rows in enumerate(cut(np.arange(table.n_rows))):
+            rng = Streams(0, number).get(START)  # no run's seed: as nodes of a rule of integration
+            block = RowBlock.drawn(table, rows, COMPARISONS, config.category_samples, Q, rng)
+            evaluated = evaluate([block], state.places, state.shared, table.slots, inducing, pool)
+            total += bound_of_rows(evaluated, state.places)
+        return total
+
+    def draw(self, state: ClgpState, table: ObservedTable) -> ClgpDraw:
+        """Return a snapshot of q."""
+        return ClgpDraw.of(table.kinds, state.shared, state.places)
+
+    fold_in = staticmethod(fold_in)
+
+    def trace(self, state: ClgpState) -> dict[str, float]:
+        """Return how many dimensions have a part in what columns are, and `converged`."""
+        used = np.sum(relevances(state.shared, state.places) >= LEAST_RELEVANCE)
+        return {"dimensions_used": float(used), "converged": float(self.converged(state))}
+
+    def converged(self, state: ClgpState) -> bool:
+        """Return whether the bound rose in the last quarter by no more than its noise."""
+        last = np.array(state.bounds[-max(len(state.bounds) // QUARTER, 4) :])
+        if last.size < 4:
+            return False
+        half = last.size // 2
+        earlier, later = last[:half], last[half:]
+        error = np.sqrt(earlier.var() / earlier.size + later.var() / later.size)
+        return bool(later.mean() - earlier.mean() <= RISE * error)
+
+    def warnings(self, state: ClgpState) -> list[str]:
+        """Return what a user should know of a finished restart."""
+        if not self.converged(state):
+            return ["the bound of a restart was still rising; raise --set iterations=N"]
+        return []
+
+    def save(self, state: ClgpState) -> dict[str, Array]:
+        """Return everything that the next iteration depends on, besides table and streams."""
+        arrays = state.shared.arrays() | {"m": state.places.m, "log_sd": state.places.log_sd}
+        for name, moments in (state.moments | state.row_moments).items():
+            arrays[f"{name}_first"], arrays[f"{name}_second"] = moments.first, moments.second
+        return arrays | {"order": state.order, "bounds": np.array(state.bounds, dtype=np.float64)}
+
+    def load(
+        self, arrays: Mapping[str, Array], table: ObservedTable, config: ClgpConfig
+    ) -> ClgpState:
+        """Return the state that `save` was given; ValueError when it is none of this table."""
+        N = table.n_rows
+        shared = Shared.taken(arrays, table.slots).copy()
+        wanted = config.n_dimensions(len(table.kinds)), config.n_inducing(N)
+        if shared.Z.shape[::-1] != wanted or bool(shared.n_linear) != (config.kernel != "rbf"):
+            raise ValueError("'Z' is not of the settings' dimensions, inducing points and kernel")
+        places = Places.taken(arrays, N, wanted[0])
+        state = begun(config, shared, Places(places.m.copy(), places.log_sd.copy()))
+        for name, moments in (state.moments | state.row_moments).items():
+            for part in ("first", "second"):
+                kept = getattr(moments, part)
+                kept[...] = take(arrays, f"{name}_{part}", np.float64, kept.shape)
+            if np.any(moments.second < 0.0):
+                raise ValueError(f"'{name}_second' has a negative number")
+        state.order = take(arrays, "order", np.int64, (N,)).copy()
+        if not np.array_equal(np.sort(state.order), np.arange(N)):
+            raise ValueError("'order' is no order of the rows")
+        state.bounds = [float(bound) for bound in take(arrays, "bounds", np.float64, (None,))]
+        return state
+
+    def pack(self, draw: ClgpDraw) -> dict[str, Array]:
+        """Return a draw as named arrays."""
+        return draw.pack()
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> ClgpDraw:
+        """Return the draw that `pack` was given, on the same memory."""
+        return ClgpDraw.unpack(arrays, sizes.rows, sizes.latent, sizes.columns)

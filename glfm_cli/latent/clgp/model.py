@@ -1,0 +1,176 @@
+"""The latent Gaussian process as a latent model: what a driver calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.capabilities import Round
+from glfm_cli.latent.clgp.ascent import ClgpState, n_iterations
+from glfm_cli.latent.clgp.blocks import BLOCK
+from glfm_cli.latent.clgp.columns import kinds_of, observed_table
+from glfm_cli.latent.clgp.config import ClgpConfig
+from glfm_cli.latent.clgp.draws import ClgpDraw
+from glfm_cli.latent.clgp.engine import ClgpEngine
+from glfm_cli.latent.clgp.laws import ClgpLaw
+from glfm_cli.latent.clgp.new_rows import fold_in
+from glfm_cli.latent.clgp.table import ObservedTable
+from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values
+from glfm_cli.streams import Streams
+
+ENGINE = ClgpEngine()
+
+
+@dataclass
+class ClgpChain:
+    """A restart's state, with the table as it sees it."""
+
+    ascent: ClgpState
+    table: ObservedTable
+
+
+class Clgp:
+    """The latent Gaussian process: `sees` values, an ascent of a bound."""
+
+    name = "clgp"
+    Config = ClgpConfig
+    sees: Sees = "values"
+    kind: Kind = "ascent"
+    layouts = frozenset({"dense"})
+    takes_weights = False
+    n_restarts = 5
+
+    def start(self, values: Values, config: ClgpConfig, streams: Streams, chain: int) -> ClgpChain:
+        """Return the state that a chain, a restart, begins with; the first, 0, starts unshaken."""
+        table = _table_of(values)
+        state = ClgpChain(ENGINE.start(table, config, streams, chain), table)
+        _update_params(state, values)
+        return state
+
+    def step(self, state: ClgpChain, values: Values, streams: Streams, adapt: bool) -> Progress:
+        """Make one iteration, in place.
+
+        Raises
+        ------
+        NumericalError
+            The kernel of the inducing points lost its rank.
+        """
+        with _pool(values, state.table) as pool:
+            progress = ENGINE.step(state.ascent, state.table, streams, pool)
+        _update_params(state, values)
+        return progress
+
+    def draw(self, state: ClgpChain) -> ClgpDraw:
+        """Return a snapshot of q."""
+        return ENGINE.draw(state.ascent, state.table)
+
+    def cells_law(self, draw: ClgpDraw, rows: Rows) -> ClgpLaw:
+        """Return the law of the cells of some rows, weights and places integrated."""
+        assert not isinstance(rows, Pairs)
+        return draw.law(rows)
+
+    def joint(self, draw: ClgpDraw, rows: Rows, rng: np.random.Generator) -> ClgpLaw:
+        """Return a law given latent numbers, under a draw that `sample_shared` made."""
+        assert not isinstance(rows, Pairs)
+        return draw.joint(rows, rng)
+
+    def sample_shared(self, draw: ClgpDraw, rng: np.random.Generator) -> ClgpDraw:
+        """Return a draw with a sample of the weights."""
+        return draw.sampled(rng)
+
+    def fold_in(
+        self, draw: ClgpDraw, values: Values, sweeps: int, rng: np.random.Generator
+    ) -> ClgpDraw:
+        """Return the draw with new rows, each where its bound is largest."""
+        problem = values.problem
+        table = observed_table(problem.links, problem.xs, values.params, draw.kinds)
+        streams = Streams(int(rng.integers(2**63)), 0)
+        with _pool(values, table) as pool:
+            return fold_in(draw, problem.config, table, streams, pool)
+
+    # Restarts ----------------------------------------------------------------------------------
+
+    def n_steps(self, config: ClgpConfig, n_rows: int) -> int:
+        """Return the number of iterations."""
+        return n_iterations(config, n_rows)
+
+    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
+        """Return a single round: the way to the prior's penalty is one that cannot be cut short."""
+        return [Round(np.iinfo(np.int64).max)]
+
+    def group(self, problem: Any, restart: int) -> int:
+        """Return 0: there is one group."""
+        return 0
+
+    def enter(self, state: ClgpChain, best_alone: bool) -> bool:
+        """Return False: there is no second round."""
+        return False
+
+    def score(self, state: ClgpChain, values: Values, bound: float) -> float:
+        """Return the bound under normals that all restarts share."""
+        with _pool(values, state.table) as pool:
+            return ENGINE.bound(state.ascent, state.table, pool)
+
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
+        """Return the softmax of bounds a row: restarts that were cut short hardly count."""
+        n_rows = max(problem.n_rows, 1)
+        weights: list[float] = softmax(np.array(list(scores.values())) / n_rows).tolist()
+        return weights
+
+    # Told and kept -----------------------------------------------------------------------------
+
+    def trace(self, state: ClgpChain) -> dict[str, float]:
+        """Return how many dimensions have a part in what columns are."""
+        return ENGINE.trace(state.ascent)
+
+    def warnings(self, state: ClgpChain) -> list[str]:
+        """Return what a user should know of a finished restart."""
+        return ENGINE.warnings(state.ascent)
+
+    def save(self, state: ClgpChain) -> dict[str, Array]:
+        """Return everything that the next iteration depends on, besides table and streams."""
+        return ENGINE.save(state.ascent)
+
+    def load(self, arrays: Mapping[str, Array], values: Values, config: ClgpConfig) -> ClgpChain:
+        """Return the state that `save` was given; ValueError when it is none of this table."""
+        table = _table_of(values)
+        return ClgpChain(ENGINE.load(arrays, table, config), table)
+
+    def pack(self, draw: ClgpDraw) -> dict[str, Array]:
+        """Return a draw as named arrays."""
+        return draw.pack()
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> ClgpDraw:
+        """Return the draw that `pack` was given, on the same memory."""
+        return ClgpDraw.unpack(arrays, sizes.rows, sizes.latent, sizes.columns)
+
+
+def _table_of(values: Values) -> ObservedTable:
+    problem: Any = values.problem
+    kinds = kinds_of(problem.links, problem.xs)
+    return observed_table(problem.links, problem.xs, values.params, kinds)
+
+
+def _update_params(state: ClgpChain, values: Values) -> None:
+    """Let the observations have the thresholds, in place."""
+    slots = state.table.slots
+    for d, kind in enumerate(slots.kinds):
+        if kind.n_thresholds:
+            values.params[d]["thresholds"][:] = state.ascent.shared.thresholds(slots, d)
+
+
+@contextmanager
+def _pool(values: Values, table: ObservedTable) -> Iterator[ThreadPoolExecutor | None]:
+    """Lend a pool of the chain's threads, None where there is nothing to share out."""
+    if values.threads == 1 or table.n_rows <= BLOCK:
+        yield None
+        return
+    with ThreadPoolExecutor(values.threads) as pool:
+        yield pool

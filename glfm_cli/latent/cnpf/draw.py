@@ -1,0 +1,122 @@
+"""A snapshot of a fit: what rows share, and the gamma laws of the rows' weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import HERE
+from glfm_cli.latent.cnpf.config import CnpfConfig
+from glfm_cli.latent.cnpf.counts import Missing
+from glfm_cli.latent.cnpf.rows import Rows, exposures
+from glfm_cli.latent.cnpf.state import load_shared
+from glfm_cli.latent.cnpf.tables import Shared, Tables
+from glfm_cli.latent.model import Sizes, take
+
+GREATEST = 64.0  # by which the weights may be multiplied for new rows
+
+
+@dataclass(frozen=True)
+class CnpfDraw:
+    """What is predicted from: q(x) and q(a).
+
+    shared : q(a), weights and locations;  columns : the columns' missing pairs in the fit
+    shape, rate : (U, T) of q(x_uk)
+    tau : by which the weights are multiplied for new rows
+    """
+
+    shared: Shared
+    columns: Missing
+    shape: Array
+    rate: Array
+    tau: float = 1.0
+
+    @property
+    def mean_x(self) -> Array:
+        """E x (U, T)."""
+        mean: Array = self.shape / self.rate
+        return mean
+
+    @property
+    def mean_a(self) -> Array:
+        """E a (I, T)."""
+        return self.shared.mean(self.columns)
+
+    def proportions(self) -> Array:
+        """Return theta (U, T): the share of each component in a row's expected counts."""
+        theta = self.mean_x * self.mean_a.sum(axis=0)
+        shares: Array = theta / theta.sum(axis=1, keepdims=True)
+        return shares
+
+    def correlations(self) -> Array:
+        """Return rho (T, T), the cosines of the components' locations; 0 without locations."""
+        size = np.linalg.norm(self.shared.l, axis=1, keepdims=True)
+        unit = self.shared.l / np.where(size > 0.0, size, 1.0)
+        rho: Array = unit @ unit.T
+        return rho
+
+    def pack(self) -> dict[str, Array]:
+        """Return it as named arrays."""
+        s = self.shared
+        return {
+            "w": s.w,
+            "c": np.array(s.c),
+            "l": s.l,
+            "A": s.A,
+            "B": s.B,
+            "own_B": s.own_B,
+            "own": self.columns.units.astype(np.int64),
+            "column_rate": np.array(s.column_rate),
+            "shape": self.shape,
+            "rate": self.rate,
+            "tau": np.array(self.tau),
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes, config: CnpfConfig) -> CnpfDraw:
+        """Return what `pack` gave; ValueError, with a phrase, when it is no such snapshot.
+
+        The columns' missing pairs themselves are not kept: only which columns have a rate of their
+        own.
+        """
+        own = take(arrays, "own", np.int64, (None,))
+        if own.size and (own[0] < 0 or own[-1] >= sizes.columns or np.any(np.diff(own) <= 0)):
+            raise ValueError("'own' is not an ascending list of columns")
+        shared = load_shared(arrays, config, sizes.columns, own.size)
+        law = [
+            take(arrays, name, np.float64, (sizes.rows, config.components))
+            for name in ("shape", "rate")
+        ]
+        tau = float(take(arrays, "tau", np.float64, ()))
+        if not all(np.all(part > 0.0) for part in law) or not 0.0 < tau <= GREATEST:
+            raise ValueError("'shape', 'rate' or 'tau' is out of range")
+        return cls(shared, columns_with_rates(own, sizes.columns), law[0], law[1], tau)
+
+
+def columns_with_rates(own: Array, n_columns: int) -> Missing:
+    """Return missing pairs of which nothing but their columns is known."""
+    if not own.size:
+        return Missing.of(HERE, HERE, 0, 0)
+    at = np.full(n_columns, -1, dtype=np.int32)
+    at[own] = np.arange(own.size)
+    nothing = np.zeros(own.size + 1, np.int64), HERE, np.zeros(own.size, np.uint8)
+    return Missing(at, *nothing)
+
+
+def draw_of(
+    config: CnpfConfig,
+    shared: Shared,
+    columns: Missing,
+    rows: Rows,
+    tables: Tables,
+    tau: float = 1.0,
+) -> CnpfDraw:
+    """Return the snapshot of rows as last visited with `tables`."""
+    T = config.components
+    # Shapes stay above 0 where a component without counts has hardly any weight.
+    shape = np.maximum(tables.w[:T] + rows.n[:, :T], 1e-12)
+    rate = (rows.rho + exposures(rows, tables))[:, :T]
+    return CnpfDraw(shared.copy(), columns, shape, rate, tau)

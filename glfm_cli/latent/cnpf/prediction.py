@@ -1,0 +1,119 @@
+"""New rows, rates of cells, and the perplexity of held-out counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.blocks import thread_pool
+from glfm_cli.latent.cnpf.config import CnpfConfig
+from glfm_cli.latent.cnpf.counts import Counts
+from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
+from glfm_cli.latent.cnpf.rows import visit_rows
+from glfm_cli.latent.cnpf.starts import start_new_rows
+from glfm_cli.latent.cnpf.tables import tables_of
+
+ROUNDS = 25
+PART = 1 << 16  # cells whose temporary numbers are held at once
+SMOOTH = 0.01  # added to every column's count in the unigram
+
+
+def fold_in(draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
+    """Return the snapshot of other rows, by the local step alone.
+
+    Weights are multiplied by tau and shares are those of the mean step: mean field fits weights
+    that are too small for rows of few counts. Missing pairs say nothing; a topic model takes the
+    words it sees for all.
+    """
+    shared = draw.shared.copy()
+    shared.w = shared.w * draw.tau
+    tables = tables_of(config, shared, counts, draw.columns, mean_step=True)
+    rows = start_new_rows(config, counts, shared.w)
+    with thread_pool(counts.threads) as each:
+        visit_rows(rows, counts, tables, each, ROUNDS, mean_step=True)
+    return draw_of(config, draw.shared, draw.columns, rows, tables, draw.tau)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Mean and variance (n,) of the Poisson rates of some cells, under q."""
+
+    mean: Array
+    var: Array
+
+
+def rates(draw: CnpfDraw, row: Array, column: Array) -> Rates:
+    """Return the law's moments of sum_k x_uk a_ki at the cells (row, column).
+
+    For a topic model these are shares of the row's total but for that factor.
+    """
+    x, a = draw.mean_x, draw.mean_a
+    var_x = x / draw.rate
+    var_a = a**2 / draw.shared.A
+    mean, var = np.empty(row.size), np.empty(row.size)
+    for start in range(0, row.size, PART):
+        part = slice(start, start + PART)
+        u, i = row[part], column[part]
+        mean[part] = np.einsum("nk,nk->n", x[u], a[i])
+        # Both factors are independent: E x^2 a^2 - (E x E a)^2.
+        var[part] = np.einsum("nk,nk->n", var_x[u] + x[u] ** 2, var_a[i])
+        var[part] += np.einsum("nk,nk->n", var_x[u], a[i] ** 2)
+    return Rates(mean, var)
+
+
+def sample_rates(
+    draw: CnpfDraw, row: Array, column: Array, size: int, rng: np.random.Generator
+) -> Array:
+    """Return draws (size, n) of the rates of cells from q, joint within rows and columns."""
+    units, u = np.unique(row, return_inverse=True)
+    sides, i = np.unique(column, return_inverse=True)
+    a_rate = draw.shared.A[sides] / draw.mean_a[sides]
+    out = np.empty((size, row.size))
+    for s in range(size):
+        x = rng.gamma(draw.shape[units]) / draw.rate[units]
+        a = rng.gamma(draw.shared.A[sides]) / a_rate
+        out[s] = np.einsum("nk,nk->n", x[u], a[i])
+    return out
+
+
+def unigram_of(counts: Counts) -> Array:
+    """Return the columns' shares (I,) of all counts, smoothed."""
+    total = counts.column_totals + SMOOTH
+    share: Array = total / total.sum()
+    return share
+
+
+def perplexity(draw: CnpfDraw, held_out: Counts, unigram: Array, mix: float = 0.0) -> float:
+    """Return exp(- mean log p) of held-out counts, pooled over the rows of the snapshot.
+
+    p_u(i) is the cell's rate over those of all columns, with a share `mix` of the unigram.
+    """
+    side, y = held_out.rows, held_out.count
+    row = np.repeat(np.arange(side.n), np.diff(side.indptr))
+    total = draw.mean_x @ draw.mean_a.sum(axis=0)
+    p = rates(draw, row, side.index).mean / total[row]
+    p = (1.0 - mix) * p + mix * unigram[side.index]
+    return float(np.exp(-(y * np.log(p)).sum() / y.sum()))
+
+
+def choose_tau(
+    draw: CnpfDraw,
+    seen: Counts,
+    held_out: Counts,
+    config: CnpfConfig,
+    candidates: Sequence[float] = (1.0, 2.0, 4.0, 8.0, 16.0),
+) -> tuple[CnpfDraw, dict[float, float]]:
+    """Return the snapshot with the tau that predicts best, and the perplexity of each.
+
+    seen, held_out : counts of the same rows, none of which `draw` was fitted to; those of
+        `held_out` are missing pairs of `seen`
+    """
+    found = {}
+    for tau in candidates:
+        folded = fold_in(replace(draw, tau=tau), seen, config)
+        found[tau] = perplexity(folded, held_out, np.ones(seen.shape[1]))
+    best = min(found, key=lambda tau: found[tau])
+    return replace(draw, tau=best), found

@@ -1,0 +1,349 @@
+"""The mixture of experts as the driver sees it: an ascent for one table or many tasks, a sampler.
+
+A problem has the `Tables` that it is fitted to. What is kept of a restart is a `Member`, of a
+sweep a `Drawn`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from glfm_cli.arrays import Array
+from glfm_cli.errors import NumericalError
+from glfm_cli.latent.capabilities import Round
+from glfm_cli.latent.iqgme.ascent import CoordinateAscent
+from glfm_cli.latent.iqgme.fit import ROUGH, Member, Start, begin, weights_of
+from glfm_cli.latent.iqgme.forms import Form, forms_of
+from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn
+from glfm_cli.latent.iqgme.left_out_labels import left_out_score
+from glfm_cli.latent.iqgme.packing import (
+    drawn_in,
+    experts_in,
+    local_in,
+    member_in,
+    out,
+    own_in,
+    own_sums_in,
+    prefixed,
+    sums_in,
+    under,
+    usage_in,
+)
+from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior, forms_for
+from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, omega_for, told_by_labels
+from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Values, take
+from glfm_cli.streams import START, Streams
+
+
+@dataclass(eq=False)
+class Tables:
+    """What is fitted: the rows of one table, or of each of several tasks.
+
+    restarts : of the fit;  pool : for parts of a restart where the driver lends threads
+    stop : asked whether to end while the scale of tasks' deviations is looked for
+    """
+
+    rows: tuple[Rows, ...]
+    config: IqgmeConfig
+    many: bool
+    restarts: int
+    pool: ThreadPoolExecutor | None = None
+    stop: Callable[[], bool] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def n_label(self) -> int:
+        """Return the number of the label's variables."""
+        return self.rows[0].n_label
+
+    @cached_property
+    def _prepared(self) -> list[tuple[Form, float | None]]:
+        forms = forms_of(self.config, self.rows)
+        if not self.many:
+            return [(form, None) for form in forms]
+        return [(form, omega_for(self.rows, form, self.config, self.stop)) for form in forms]
+
+    @property
+    def forms(self) -> list[Form]:
+        """Return the forms that restarts have, in turn."""
+        with self._lock:  # the first restarts begin side by side
+            return [form for form, _ in self._prepared]
+
+    def form_of(self, restart: int) -> tuple[Form, float | None]:
+        """Return the form of a restart, and the precision of tasks' deviations if they have some.
+
+        The first restarts are of the first form, and so on.
+        """
+        forms = self.forms
+        return self._prepared[restart * len(forms) // self.restarts]
+
+    @property
+    def data(self) -> Any:
+        """Return the rows as starts take them."""
+        return self.rows if self.many else self.rows[0]
+
+
+@dataclass(eq=False)
+class State:
+    """A restart: where it stands, and the form of its experts."""
+
+    start: CoordinateAscent
+    form: Form
+    place: int
+
+
+def tables_of(values: Values) -> Tables:
+    """Return what a problem is fitted to."""
+    tables: Tables = values.problem.tables
+    return tables
+
+
+class ExpertsModel:
+    """What fits of the mixture of experts have in common."""
+
+    Config = IqgmeConfig
+    sees: Sees = "values"
+    layouts = frozenset({"dense"})
+    takes_weights = False
+
+    def cells_law(self, draw: Any, rows: Any) -> Any:
+        """Raise: labels and features have laws of their own, see `label_law`."""
+        raise TypeError("the laws of labels and features are those of `label_law`")
+
+    def joint(self, draw: Any, rows: Any, rng: np.random.Generator) -> Any:
+        """Raise, as `cells_law` does."""
+        raise TypeError("the laws of labels and features are those of `label_law`")
+
+    def fold_in(self, draw: Any, values: Values, sweeps: int, rng: np.random.Generator) -> Any:
+        """Return the draw: new rows change nothing of what rows share."""
+        return draw
+
+    def warnings(self, state: Any) -> list[str]:
+        """Return nothing."""
+        return []
+
+
+class ExpertAscent(ExpertsModel):
+    """Variational fits, of one table or of many tasks that share experts."""
+
+    name = "iqgme"
+    kind: Kind = "ascent"
+
+    def start(self, values: Values, config: IqgmeConfig, streams: Streams, chain: int) -> State:
+        """Return restart number `chain`."""
+        tables, rng = tables_of(values), streams.get(START)
+        form, omega = tables.form_of(chain)
+        if tables.many:
+            start: Any = begin_tasks(tables.rows, form, config, rng, chain, omega)
+        else:
+            start = begin(tables.rows[0], form, config, rng, chain)
+        return State(start, form, chain)
+
+    def step(self, state: State, values: Values, streams: Streams, adapt: bool) -> Progress:
+        """Make one iteration, or one move to fewer experts."""
+        tables, start, made = tables_of(values), state.start, len(state.start.bounds)
+        config = replace(tables.config, tolerance=values.tolerance * tables.config.tolerance)
+        start.step(tables.data, state.form, config, tables.pool if values.threads > 1 else None)
+        bound = start.bounds[-1] if len(start.bounds) > made else None
+        return Progress(bound, start.converged)
+
+    # How restarts compete ------------------------------------------------------------------
+
+    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
+        """Return a short round, one of the better half, and one for the best alone.
+
+        Where one is to predict alone, the better half goes on for twice as many steps, and so on.
+        """
+        config: IqgmeConfig = problem.config
+        steps, most = min(config.short, config.iterations), config.iterations
+        last = Round(most, best_alone=True)
+        if config.average:
+            return [Round(steps), Round(most, halve=True, tolerance=ROUGH), last]
+        rounds, left, budget = [Round(steps)], restarts, config.short
+        while left > 1:
+            left, budget = (left + 1) // 2, 2 * budget
+            rounds.append(Round(min(budget, most), halve=True))
+        return [*rounds, last]
+
+    def group(self, problem: Any, restart: int) -> int:
+        """Return the form of a restart, whose better half goes on; one for all if one predicts."""
+        tables: Tables = problem.tables
+        if not tables.config.average:
+            return 0
+        n_rows = sum(len(rows.x) for rows in tables.rows)
+        n_forms = len(forms_for(tables.config, n_rows, tables.rows[0].n_features))
+        return restart * n_forms // tables.restarts
+
+    def enter(self, state: State, best_alone: bool) -> bool:
+        """Let the best go on though it may have converged roughly."""
+        if best_alone:
+            state.start.quiet = 0
+        return state.start.converged
+
+    def score(self, state: State, values: Values, bound: float) -> float:
+        """Return the bound, or where it is about features alone, what it gives to labels."""
+        tables, start = tables_of(values), state.start
+        if not (isinstance(start, TaskStart) and told_by_labels(tables.rows)):
+            return bound
+        q, shares = start.experts, start.usage.weights
+        return left_out_score(state.form, tables.rows, q, start.own, shares, start.locals)
+
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
+        """Return the weights of restarts that predict together."""
+        tables: Tables = problem.tables
+        values = list(scores.values())
+        if tables.many and told_by_labels(tables.rows):
+            return [float(w) for w in softmax(values)]
+        return weights_of(values, tables.forms, tables.n_label)
+
+    # What is kept --------------------------------------------------------------------------
+
+    def trace(self, state: State) -> dict[str, float]:
+        """Return how many experts there are."""
+        return {"experts": float(state.start.experts.H)}
+
+    def draw(self, state: State) -> Member:
+        """Return what predicts, of weight 1."""
+        start = state.start
+        if isinstance(start, TaskStart):
+            return Member(start.experts, 1.0, start.usage.weights, start.own)
+        return Member(start.experts, 1.0)
+
+    def save(self, state: State) -> dict[str, Array]:
+        """Return the restart as named arrays."""
+        start = state.start
+        flags = [start.quiet, start.moved, start.tried, start.free, state.place]
+        arrays = {"bounds": np.array(start.bounds), "flags": np.array(flags, dtype=np.int64)}
+        arrays |= prefixed("experts.", out(start.experts))
+        arrays |= {} if start.sums is None else prefixed("sums.", out(start.sums))
+        if not isinstance(start, TaskStart):
+            assert isinstance(start, Start)
+            return arrays | prefixed("local.", out(start.local))
+        for j, local in enumerate(start.locals):
+            arrays |= prefixed(f"local.{j}.", out(local))
+        arrays |= prefixed("usage.", out(start.usage))
+        arrays |= {} if start.own is None else prefixed("own.", out(start.own))
+        return arrays | (
+            {} if start.own_sums is None else prefixed("own_sums.", out(start.own_sums))
+        )
+
+    def load(self, arrays: Mapping[str, Array], values: Values, config: IqgmeConfig) -> State:
+        """Return the restart that `save` was given."""
+        tables = tables_of(values)
+        quiet, moved, tried, free, place = map(int, take(arrays, "flags", np.int64, (5,)))
+        if not 0 <= place < tables.restarts or min(quiet, free) < 0:
+            raise ValueError("'flags' does not fit")
+        form, J = tables.form_of(place)[0], len(tables.rows)
+        q = experts_in(under(arrays, "experts."), tables.rows[0].n_features, tables.n_label + 1)
+        common: dict[str, Any] = {
+            "sums": sums_in(under(arrays, "sums."), form, q),
+            "bounds": take(arrays, "bounds", np.float64, (None,)).tolist(),
+            "quiet": quiet,
+            "moved": bool(moved),
+            "tried": bool(tried),
+            "free": free,
+        }
+        if not tables.many:
+            local = local_in(under(arrays, "local."), form, tables.rows[0], q, q.H)
+            return State(Start(q, local, **common), form, place)
+        usage = usage_in(under(arrays, "usage."), J, q.H)
+        n_atoms = usage.sigma.shape[1]
+        locals_ = [
+            local_in(under(arrays, f"local.{j}."), form, rows, q, n_atoms)
+            for j, rows in enumerate(tables.rows)
+        ]
+        own, rules = under(arrays, "own."), q.rules
+        deviations = own_in(own, rules, J) if own else None
+        sums = own_sums_in(under(arrays, "own_sums."), J, rules)
+        return State(TaskStart(q, usage, locals_, deviations, sums, **common), form, place)
+
+    def pack(self, draw: Member) -> dict[str, Array]:
+        """Return a member as named arrays."""
+        return out(draw)
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> Member:
+        """Return a member of `sizes.latent` features, with tasks if it has shares of them."""
+        n_tasks = len(arrays["shares"]) if "shares" in arrays else None
+        phi = "experts.core.phi" if "experts.core.phi" in arrays else "experts.phi"
+        K = len(take(arrays, phi, np.float64, (None, None)))
+        return member_in(arrays, sizes.latent, K + 1, n_tasks)
+
+
+@dataclass(eq=False)
+class Chain:
+    """A chain of the sampler, and the log likelihood of its last sweep, up to a constant."""
+
+    gibbs: GibbsState
+    log_p: float = 0.0
+
+
+class ExpertSampler(ExpertsModel):
+    """The Gibbs sampler, of one table and experts of full covariances."""
+
+    name = "iqgme"
+    kind: Kind = "gibbs"
+
+    def start(self, values: Values, config: IqgmeConfig, streams: Streams, chain: int) -> Chain:
+        """Return the state that a chain begins with."""
+        rows, prior = self._rows(values, config)
+        return Chain(start_gibbs(rows, prior, config, streams.get(START)))
+
+    def _rows(self, values: Values, config: IqgmeConfig) -> tuple[Rows, Prior]:
+        rows = tables_of(values).rows[0]
+        return rows, Prior.of(config, rows.n_features)
+
+    def step(self, state: Chain, values: Values, streams: Streams, adapt: bool) -> Progress:
+        """Make one sweep."""
+        rows, prior = self._rows(values, values.problem.config)
+        log_p = sweep(state.gibbs, rows, prior, streams.get(START))
+        if not np.isfinite(log_p):
+            raise NumericalError("the log likelihood of the mixture is not a finite number")
+        state.log_p = log_p
+        return Progress()
+
+    def trace(self, state: Chain) -> dict[str, float]:
+        """Return the log likelihood before the last sweep."""
+        return {"log_likelihood": state.log_p}
+
+    def draw(self, state: Chain) -> Drawn:
+        """Return the experts as they are."""
+        q = state.gibbs.q
+        return replace(q, mw=q.mw.copy(), lam=q.lam.copy(), zeta=q.zeta.copy())
+
+    def save(self, state: Chain) -> dict[str, Array]:
+        """Return the chain as named arrays."""
+        g = state.gibbs
+        arrays = {"x": g.x, "t": g.t, "y": g.y, "z": g.z.astype(np.int64)}
+        return arrays | prefixed("q.", out(g.q)) | {"log_p": np.array(state.log_p)}
+
+    def load(self, arrays: Mapping[str, Array], values: Values, config: IqgmeConfig) -> Chain:
+        """Return the chain that `save` was given."""
+        rows, _ = self._rows(values, config)
+        (n, P), K, H = rows.x.shape, rows.n_label, config.experts
+        shapes = {"x": (n, P), "t": (n, K), "y": (n, P)}
+        x, t, y = (take(arrays, name, np.float64, shape).copy() for name, shape in shapes.items())
+        z = take(arrays, "z", np.int64, (n,)).copy()
+        if n and not (z.min() >= 0 and z.max() < H):
+            raise ValueError("'z' is out of range")
+        q = drawn_in(under(arrays, "q."), H, P, K)
+        log_p = float(take(arrays, "log_p", np.float64, ()))
+        return Chain(GibbsState(q, z, x, t, y), log_p)
+
+    def pack(self, draw: Drawn) -> dict[str, Array]:
+        """Return a draw as named arrays."""
+        return out(draw)
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> Drawn:
+        """Return a draw of `sizes.latent` features."""
+        K = len(take(arrays, "zeta", np.float64, (None, None)))
+        return drawn_in(arrays, None, sizes.latent, K)

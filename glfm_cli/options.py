@@ -1,0 +1,185 @@
+"""The options that tasks share, each group a frozen dataclass; what was not said is None.
+
+Public functions take the groups whole (`sampling=Sampling(chains=4)`) or their fields as keywords
+(`chains=4`); commands make them of what the user wrote.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from glfm_cli.errors import UsageError
+
+CHAINS = 8
+WARMUP = 100
+DRAWS = 20
+THIN = 2
+SEED = 0
+CHECKPOINT = 5.0  # seconds between two saved states
+LEAST = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a model is sampled.
+
+    A new run fills in the defaults, a resumed one what it was begun with.
+
+    Attributes
+    ----------
+    model : str, optional
+        A latent model of `glfm_cli.latent.MODELS`.
+    chains, warmup, draws, thin : int, optional
+        Independent chains (8, of a small table 16); sweeps dropped at the start of each (100);
+        states kept from each (20); sweeps from one kept state to the next (2).
+    seed : int, optional
+        The same seed gives the same result, whatever `threads` is; 0 if left out.
+    settings : mapping, optional
+        Fields of the model's and the links' configuration, by name.
+    threads : int, optional
+        Chains that run at the same time; by default as many as there are processors.
+    time_limit : float, optional
+        Seconds of sampling after which the draws so far are used.
+    """
+
+    model: str | None = None
+    chains: int | None = None
+    warmup: int | None = None
+    draws: int | None = None
+    thin: int | None = None
+    seed: int | None = None
+    settings: Mapping[str, object] | None = None
+    threads: int | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in {**LEAST, "threads": 1}.items():
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, Integral) or value < least):
+                raise UsageError(f"--{name}", value=value, expected=f"a whole number from {least}")
+        if self.time_limit is not None and not 0 < self.time_limit < float("inf"):
+            raise UsageError("--time-limit", value=self.time_limit, expected="seconds above 0")
+
+    def written(self) -> dict[str, object]:
+        """Return what was said, by the names of the command's options."""
+        return _written(self, {"time_limit": "time-limit", "settings": "set"})
+
+    def length(self, chains: int) -> dict[str, int]:
+        """Return chains, warmup, draws, thin and seed, the defaults where nothing was said."""
+        default = {"chains": chains, "warmup": WARMUP, "draws": DRAWS, "thin": THIN, "seed": SEED}
+        return {n: d if getattr(self, n) is None else getattr(self, n) for n, d in default.items()}
+
+    def check_none(self, more: Mapping[str, object] | None = None) -> None:
+        """Raise UsageError when options of sampling come with a saved fit."""
+        for name in {**self.written(), **(more or {})}:
+            raise UsageError(
+                f"--{name} is about sampling, but a saved fit has been sampled",
+                hint="Leave it out, or give the table itself.",
+            )
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where a run is kept.
+
+    Attributes
+    ----------
+    save : path, optional
+        A new folder NAME.glfm to keep the fit in; `load_fit` reads it.
+    resume : path, optional
+        The folder of an earlier run of this table to go on with: one that was cut short, or a
+        complete one with more `draws` (a chain). What else fixes the draws is taken from there;
+        the result is, byte for byte, that of one uninterrupted run.
+    partial : path, optional
+        The output whose partial work is kept beside it until the run is complete.
+    with_data : bool
+        Whether the encoded table is kept too.
+    checkpoint : float
+        Seconds between two saved states; less often where saving takes long.
+    """
+
+    save: Path | None = None
+    resume: Path | None = None
+    partial: Path | None = None
+    with_data: bool = True
+    checkpoint: float = CHECKPOINT
+
+    def __post_init__(self) -> None:
+        for name in ("save", "resume", "partial"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else Path(value))
+        if self.save is not None and self.resume is not None:
+            raise UsageError(
+                "--save and --resume cannot be used together",
+                hint="--resume goes on in the folder it is given; copy that first to keep it.",
+            )
+        if not self.with_data and self.save is None:
+            raise UsageError(
+                "--no-data says what --save leaves out", hint="Give --save DIR.glfm with it."
+            )
+        if not 0 <= self.checkpoint < float("inf"):
+            raise UsageError("--checkpoint", value=self.checkpoint, expected="seconds from 0")
+
+    def written(self) -> dict[str, object]:
+        """Return what was said, by the names of the command's options."""
+        return _written(replace(self, partial=None), {"with_data": "no-data"})
+
+
+@dataclass(frozen=True)
+class MatrixOptions:
+    """What is asked of a matrix that is given as triplets, and what is known of its two sides.
+
+    Attributes
+    ----------
+    pairs : pyarrow.Table or path, optional
+        The cells requested, in columns named as those of the ids; all without a value if left out.
+    all_pairs : bool
+        Whether these may be more than ten million.
+    row_features, column_features : (table, types), optional
+        What is known of rows and of columns, a row each, with one column of role id; tables or
+        paths. With `resume` and `fit` their types are those of the folder, and None will do here.
+    missingness_features : int, optional
+        So many leading singular vectors of the pattern of observed cells are covariates of rows
+        and columns, too.
+    """
+
+    pairs: Any = None
+    all_pairs: bool = False
+    row_features: Any = None
+    column_features: Any = None
+    missingness_features: int | None = None
+
+    def written(self) -> dict[str, object]:
+        """Return what was said, by the names of the command's options."""
+        return _written(self, {name.name: name.name.replace("_", "-") for name in fields(self)})
+
+
+def gather(options: Mapping[str, Any], *groups: Any) -> tuple[Any, ...]:
+    """Return the groups with the options laid over the fields of their names.
+
+    Raises
+    ------
+    TypeError
+        An option is a field of no group, as Python says it of a function's keywords.
+    """
+    names = [{field.name for field in fields(group)} for group in groups]
+    for name in options:
+        if not any(name in known for known in names):
+            caller = inspect.stack()[1].function
+            raise TypeError(f"{caller}() got an unexpected keyword argument '{name}'")
+    return tuple(
+        replace(group, **{n: v for n, v in options.items() if n in known})
+        for group, known in zip(groups, names, strict=True)
+    )
+
+
+def _written(group: Any, renamed: Mapping[str, str]) -> dict[str, object]:
+    """Return the fields that are not as they are when nothing is said."""
+    plain, said = asdict(type(group)()), vars(group)
+    differs = {n: v for n, v in said.items() if v is not plain[n] and v != {} and v != plain[n]}
+    return {renamed.get(name, name): value for name, value in differs.items()}
