@@ -70,19 +70,23 @@ class build_ext(_build_ext):
 
     def finalize_options(self) -> None:
         self.checked, self.sanitized = is_on("GLFM_CHECKED"), is_on("GLFM_SANITIZE")
-        if SHARED not in self.distribution.ext_modules:  # several commands come by
-            self.distribution.ext_modules.append(SHARED)
-            for extension in self.distribution.ext_modules:
+        modules = self.distribution.ext_modules
+        # A kernel of its own, such as a test compiles, shares the code that is installed.
+        self.whole = any(extension.name.startswith("glfm_cli.") for extension in modules)
+        if self.whole and SHARED not in modules:
+            modules.append(SHARED)
+        for extension in modules:
+            if str(HERE) not in extension.include_dirs:  # several commands come by
                 configure(extension, self.sanitized)
         super().finalize_options()
 
     def run(self) -> None:
         hunting = self.checked or self.sanitized
-        if hunting or HUNTING.exists():
+        if self.whole and (hunting or HUNTING.exists()):
             self.force = True
             HUNTING.touch()
         super().run()
-        if not hunting:
+        if self.whole and not hunting:
             HUNTING.unlink(missing_ok=True)
 
     def build_extensions(self) -> None:

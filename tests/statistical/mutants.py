@@ -41,7 +41,7 @@ BITS_MUTANTS = {
         "points_gain(r, d, weights) + r.moved.log_p",
     ),
 }
-_SOURCES = {"_glfm": ("_vector",), "_bits": ("_vector", "_normal")}
+_SOURCES = {"_glfm": ("_vector",), "_glfm_bits": ("_vector", "_normal")}
 
 _SETUP = """
 import sys
@@ -60,7 +60,7 @@ setup(
 
 def mutated(name: str) -> tuple[str, dict[str, str]]:
     """Return the name of a mutant's kernel, and its sources by file, with one line replaced."""
-    kernel = "_bits" if name in BITS_MUTANTS else "_glfm"
+    kernel = "_glfm_bits" if name in BITS_MUTANTS else "_glfm"
     right, wrong = (BITS_MUTANTS | MUTANTS)[name]
     sources = {
         path.name: path.read_text(encoding="utf-8")

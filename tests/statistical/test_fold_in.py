@@ -156,7 +156,7 @@ def test_the_starting_bits_alone_are_noticed(row: str) -> None:
 def test_mutants_of_the_kernel_are_caught(
     mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(glfm, "_bits", compile_mutant(mutant, tmp_path))
+    monkeypatch.setattr(glfm, "_glfm_bits", compile_mutant(mutant, tmp_path))
     tiny = Tiny(True, seed=1)
     found = [p_value(tiny.folded(row), tiny.exact(row)) for row in ROWS.values()]
     assert min(found) < 1e-6, found
