@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 
-from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP
 from glfm_cli.encoding import encode
 from glfm_cli.evaluation import scores
 from glfm_cli.evaluation.masks import draw_mask
@@ -32,7 +31,7 @@ from glfm_cli.evaluation.scoring import Score, score_all, spans
 from glfm_cli.evaluation.task import Prediction, hide
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io import read_table
-from glfm_cli.options import Sampling
+from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP, Sampling
 from glfm_cli.schema import read_schema
 
 SHOWN = ("coverage_50", "coverage_80", "coverage_95", "ncrps", "log_score", "calibration")

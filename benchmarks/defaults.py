@@ -23,8 +23,8 @@ import numpy as np
 from accuracy import names_in
 from stability import errors_by_seed
 
-from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP
 
 PLAN = {"chains": CHAINS, "warmup": WARMUP, "draws": DRAWS, "thin": THIN}
 DEFAULT = "defaults"

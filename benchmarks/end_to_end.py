@@ -35,8 +35,8 @@ import pyarrow.csv as pc
 from memory import status
 from speed import planted
 
-from glfm_cli.completion import DRAWS, WARMUP
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.options import DRAWS, WARMUP
 
 FEATURES = 10
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glfm_cli.completion import CHAINS, DRAWS, THIN, WARMUP, Fitted, prepare
+from glfm_cli.completion import Fitted, prepare
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.inference.executors import available_threads
@@ -31,6 +31,7 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.sampling import sample
 from glfm_cli.io import read_table
+from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP
 from glfm_cli.schema import read_schema
 
 HELD_OUT = 0.2

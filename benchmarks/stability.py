@@ -19,14 +19,13 @@ import numpy as np
 from accuracy import names_in
 from paper_figures import load
 
-from glfm_cli.completion import DRAWS, THIN, WARMUP
 from glfm_cli.encoding import encode
 from glfm_cli.evaluation.masks import draw_mask
 from glfm_cli.evaluation.methods import choose_methods
 from glfm_cli.evaluation.scoring import score_all, spans
 from glfm_cli.evaluation.task import hide
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.options import Sampling
+from glfm_cli.options import DRAWS, THIN, WARMUP, Sampling
 from glfm_cli.schema import read_schema
 
 

@@ -86,7 +86,7 @@ class Workplace:
         Empty; gets `sample_data/` and the command `glfm` of this checkout.
     extra : mapping of command to options
         Added to every such command, last, so that they win over those of the example; but not
-        beside `--fit` or a saved fit, where nothing is sampled.
+        beside `--fit`, a saved fit or an ascent, where nothing is sampled.
     """
 
     def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
@@ -96,7 +96,7 @@ class Workplace:
         commands.mkdir()
         script = commands / "glfm"
         lengthen = "".join(
-            f'case "$*" in *--fit*) ;; {name}*) set -- "$@" {options};; esac\n'
+            f'case "$*" in *--fit*) ;; *"--model clgp"*) ;; {name}*) set -- "$@" {options};; esac\n'
             for name, options in (extra or {}).items()
         )
         if lengthen:  # a saved fit has been sampled

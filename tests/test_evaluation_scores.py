@@ -183,7 +183,7 @@ def test_reliability_counts_every_level_of_every_cell() -> None:
     n[[0, 2, 3, 6, 7, 9]] = 1
     np.testing.assert_array_equal(tally.n, n)
     np.testing.assert_allclose(tally.p[[0, 2, 3, 6, 7, 9]], [0.0, 0.25, 0.31, 0.69, 0.75, 1.0])
-    np.testing.assert_array_equal(tally.hits[[0, 2, 3, 6, 7, 9]], [0, 0, 1, 0, 1, 1])
+    np.testing.assert_array_equal(tally.successes[[0, 2, 3, 6, 7, 9]], [0, 0, 1, 0, 1, 1])
     assert scores.calibration_error(tally) == pytest.approx((0.25 + 0.69 + 0.69 + 0.25) / 6)
 
 

@@ -86,7 +86,7 @@ def test_too_short_a_run_for_so_many_tables_is_warned_of(run: Run) -> None:
         (["--multiple", "9"], "needs a draw for each table, but 8 will be kept"),
         (["--multiple", "2", "--estimate", "median"], "--estimate median with something else"),
         (["--multiple", "0"], "Invalid value for '--multiple'"),
-        (["--draws-to", "draws.xlsx"], "does not tell the table's format"),
+        (["--draws-to", "draws.pdf"], "does not tell the table's format"),
         (["--traces-to", "traces.csv"], "a name ending in .nc"),
         (["--draws-to", "-"], "both go to standard output"),
         (["-o", "d.csv", "--draws-to", "d.csv"], "name the same file"),
