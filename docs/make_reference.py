@@ -35,7 +35,7 @@ GROUPS = {
         *("plot_exploration", "plot_columns", "plot_shares", "plot_traces", "plot_fit"),
         "plot_dependence",
     ),
-    "Evaluate": ("evaluate", "compare_tables", "Evaluation", "MatrixEvaluation", "plot_evaluation"),
+    "Evaluate": ("evaluate", "compare_tables", "Evaluation", "plot_evaluation"),
     "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
     "Scikit-learn": ("GlfmImputer", "GlfmClassifier", "GlfmFactorizer"),
 }

@@ -28,7 +28,6 @@ _EXPORTS = {
     "classify": "classification",
     "classify_rows": "classification",
     "Evaluation": "evaluation",
-    "MatrixEvaluation": "evaluation",
     "compare_tables": "evaluation",
     "evaluate": "evaluation",
     "Diagnosis": "diagnosis",

@@ -62,14 +62,13 @@ def complete(
         columns.append(part)
         fills[encoded.column.name] = part.estimate
     return Completion(
-        table=decode(table, data, fills),
-        data=data,
-        columns=tuple(columns),
-        posterior=posterior,
-        run=run,
-        traces=traces,
-        diagnostics=posterior.diagnose(traces),
-        interval=interval,
-        seed=seed,
-        ids=table.select(list(data.ids)),
+        data,
+        run,
+        traces,
+        posterior.diagnose(traces),
+        interval,
+        seed,
+        decode(table, data, fills),
+        tuple(columns),
+        table.select(list(data.ids)),
     )

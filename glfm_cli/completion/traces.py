@@ -47,7 +47,7 @@ def check_traces(path: Path | str) -> None:
 
 
 def write_traces(
-    path: Path | str, traces: Mapping[str, Array], data: Data, *, model: str, seed: int
+    path: Path | str, traces: Mapping[str, Array], data: Any, *, model: str, seed: int
 ) -> None:
     """Write every traced quantity as (chain, draw) to the group `posterior` of a NetCDF file.
 
@@ -71,7 +71,7 @@ def write_traces(
             out.write(Path(file).read_bytes())
 
 
-def _dataset(traces: Mapping[str, Array], data: Data, model: str, seed: int) -> Any:
+def _dataset(traces: Mapping[str, Array], data: Any, model: str, seed: int) -> Any:
     """Return the traces as an `xarray.Dataset`."""
     import xarray
 
@@ -81,7 +81,7 @@ def _dataset(traces: Mapping[str, Array], data: Data, model: str, seed: int) -> 
         found = _OF_COLUMN.fullmatch(name)
         if found:
             about["column"] = data.columns[int(found["column"])].column.name
-            if found["row"]:
+            if found["row"] and isinstance(data, Data):  # of a matrix, pairs at random
                 about["row"] = int(found["row"])
         variables[name] = (("chain", "draw"), trace, about)
     n_chains, n_draws = next(iter(traces.values())).shape

@@ -37,8 +37,8 @@ def describe_components(run: Run, job: Job, request: Request) -> MatrixExplorati
         rows = pa.table({**{name: job.ids[name] for name in job.ids.column_names}, "row": number})
         notes = data.notes if job.session is not None else ()
     else:
-        rows, columns = (pa.table({ids.name: ids.values}) for ids in (data.rows, data.columns))
-        covariates = data.covariates
+        rows, columns = (pa.table({ids.name: ids.values}) for ids in (data.rows, data.others))
+        covariates = data.names
     return MatrixExploration(
         rows=rows,
         columns=columns,
