@@ -33,7 +33,7 @@ _EXPORTS = {
     "Diagnosis": "diagnosis",
     "diagnose_fit": "diagnosis",
     "Exploration": "exploration",
-    "MatrixExploration": "exploration",
+    "ComponentExploration": "exploration",
     "explore": "exploration",
     "Multiple": "completion",
     "impute": "completion",

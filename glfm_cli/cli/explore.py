@@ -116,7 +116,7 @@ def run(
     """
     from glfm_cli.cli import explore_experts
     from glfm_cli.cli.explore_files import draw
-    from glfm_cli.exploration import Exploration, ExplorationFiles, Request, explore, plan_explore
+    from glfm_cli.exploration import ExplorationFiles, Request, explore, plan_explore
 
     console = options.console_of(ctx)
     figures = {"--html": html, "--plot": plot}
@@ -135,8 +135,7 @@ def run(
         return ExitStatus.OK
 
     def finish(found: Any) -> None:
-        if isinstance(found, Exploration):
-            draw(found, output, html, plot)
+        draw(found, output, html, plot)
 
     with Progress(console, "exploring") as watch:
         found = explore(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,15 @@ class Job:
         """What the user should know beforehand, one line each."""
         of_data = self.data.notes if self.session else ()
         return (*of_data, *(self.session.notes if self.session is not None else ()))
+
+    def options(self, request: Request, names: Sequence[str]) -> dict[str, Any]:
+        """Return what makes the run reproducible, ready for JSON; `names` those of the request."""
+        requested = {name: getattr(request, name) for name in names}
+        if requested.get("columns") is not None:
+            requested["columns"] = list(requested["columns"])
+        settings = {name: str(value) for name, value in self.settings.items()}
+        named = {"source": self.source, "model": self.model.name, **vars(self.plan)}
+        return {**named, **requested, "settings": settings}
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""

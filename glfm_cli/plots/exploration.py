@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.exploration import Exploration
+from glfm_cli.exploration import ComponentExploration, Exploration
 from glfm_cli.exploration.scales import Scale
+from glfm_cli.plots.components import plot_components
 from glfm_cli.plots.fit import draw_fit, varies
 from glfm_cli.plots.panels import WIDTH_LEVEL
 from glfm_cli.plots.patterns import (
@@ -30,6 +29,15 @@ from glfm_cli.plots.patterns import (
     legend_of,
     room_above,
     shown_patterns,
+)
+from glfm_cli.plots.sheet import (
+    PANEL,
+    draw_trace,
+    drawn,
+    legend,
+    new_figure,
+    percent_axis,
+    subtitle,
 )
 from glfm_cli.plots.style import (
     FAINT,
@@ -52,18 +60,16 @@ Path = str | os.PathLike[str]
 
 MAX_COLUMNS = 12
 
-_PANEL = (3.4, 2.25)  # inches
-_WIDE = 3
-_DPI = 150
-_CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
-
-
-def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
+def plot_exploration(
+    found: Exploration | ComponentExploration, path: Path | None = None
+) -> Figure:
     """Draw one page: features, patterns, the columns they move most, and the chains.
+
+    Of components: their shares, what leads them, what moves the cells, and the chains.
 
     Parameters
     ----------
-    found : Exploration
+    found : Exploration or ComponentExploration
     path : path, optional
         Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
 
@@ -76,14 +82,16 @@ def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
     OutputError
         The suffix is another one, or the file cannot be written.
     """
+    if not isinstance(found, Exploration):
+        return plot_components(found, path)
     columns = _most_moved(found, 6)
     draw: list[Callable[[Axes], None]] = [
         partial(_draw_features, found=found),
         partial(_draw_patterns, found=found),
-        partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
+        partial(draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
         *_columns_drawn(found, columns, _names_of(found)),
     ]
-    return _drawn(draw, path, legend_of(found))
+    return drawn(draw, path, legend_of(found))
 
 
 def plot_columns(
@@ -95,7 +103,7 @@ def plot_columns(
     """
     scales = _most_moved(found, MAX_COLUMNS) if columns is None else _named(found, columns)
     draw = _columns_drawn(found, scales[:MAX_COLUMNS])
-    return _drawn(draw, path, legend_of(found))
+    return drawn(draw, path, legend_of(found))
 
 
 def pages_of_columns(found: Exploration) -> list[list[str]]:
@@ -130,7 +138,7 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
     if path is not None:
         check_figure(path)
     with drawing():
-        figure = _new(size)
+        figure = new_figure(size)
         axes = figure.add_subplot()
         left = np.zeros(present.size)
         at = np.arange(present.size)
@@ -150,7 +158,7 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         head(axes, scale, ": share of rows with each pattern", width=345.0)
         others, *keys = legend_of(found, bars=True)
         others.set_label("any other pattern")
-        _legend(figure, [*keys, others])
+        legend(figure, [*keys, others])
         if path is not None:
             save(figure, path)
     return figure
@@ -162,11 +170,11 @@ def plot_traces(found: Exploration, path: Path | None = None) -> Figure:
     Parameters and errors are those of `plot_exploration`.
     """
     draw: list[Callable[[Axes], None]] = [
-        partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
-        partial(_draw_trace, found=found, name="features", title="Number of features"),
+        partial(draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
+        partial(draw_trace, found=found, name="features", title="Number of features"),
         partial(_draw_n_features, found=found),
     ]
-    return _drawn(draw, path)
+    return drawn(draw, path)
 
 
 def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
@@ -181,7 +189,7 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
         Patch(facecolor=OBSERVED, label="observed cells, on the scale of the model"),
         Line2D([], [], color=PREDICTED, linewidth=2, label="the density fitted to them"),
     ]
-    return _drawn(list(draw), path, keys if draw else [], nothing="There is no numeric column.")
+    return drawn(list(draw), path, keys if draw else [], nothing="There is no numeric column.")
 
 
 def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
@@ -197,10 +205,10 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         check_figure(path)
     n = len(one.names)
     if n < 2:
-        return _drawn([], path, nothing="There is only one column.")
+        return drawn([], path, nothing="There is only one column.")
     with drawing():
         side = max(1.8, 0.27 * n)
-        figure = _new((3.4 + side, 1.9 + side))
+        figure = new_figure((3.4 + side, 1.9 + side))
         axes = figure.add_subplot()
         strength = np.ma.masked_invalid(one.strength)
         most = max(0.2, float(np.ceil(10 * strength.max()) / 10))
@@ -211,7 +219,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         axes.set_title("What columns tell of each other", loc="left", fontproperties=TITLE, pad=14)
-        _subtitle(axes, "0 nothing, 1 everything")
+        subtitle(axes, "0 nothing, 1 everything")
         figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, ticks=MaxNLocator(5), format=plain)
         if n <= 12:
             for a in range(n):
@@ -240,7 +248,7 @@ def _count_rows(axes: Axes, counts: Array) -> None:
 
 def _draw_features(axes: Axes, found: Exploration) -> None:
     axes.set_title("Features", loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "share of rows; dark: found again by other chains")
+    subtitle(axes, "share of rows; dark: found again by other chains")
     names = [feature.name for feature in found.features]
     share = np.array([feature.share for feature in found.features])
     stability = np.array([feature.stability for feature in found.features])
@@ -248,7 +256,7 @@ def _draw_features(axes: Axes, found: Exploration) -> None:
     axes.barh(at, share, 0.72, color=OBSERVED)
     axes.barh(at, share * stability, 0.72, color=PREDICTED)
     axes.set_yticks(at, names)
-    _percent_axis(axes, share)
+    percent_axis(axes, share)
     if not names:
         axes.set_xticks([])
         axes.text(0.5, 0.5, "There is none.", ha="center", transform=axes.transAxes, color=TEXT)
@@ -256,7 +264,7 @@ def _draw_features(axes: Axes, found: Exploration) -> None:
 
 def _draw_patterns(axes: Axes, found: Exploration) -> None:
     axes.set_title("Patterns", loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "share of rows")
+    subtitle(axes, "share of rows")
     patterns = shown_patterns(found)
     share = np.array([pattern.share for pattern in patterns])
     names = _names_of(found)
@@ -264,35 +272,12 @@ def _draw_patterns(axes: Axes, found: Exploration) -> None:
     for i in range(at.size):
         axes.barh(at[i], share[i], 0.72, color=COLOURS[i])
     axes.set_yticks(at, names)
-    _percent_axis(axes, share)
-
-
-def _percent_axis(axes: Axes, share: np.ndarray) -> None:
-    axes.invert_yaxis()
-    axes.set_xlim(0, max(0.01, 1.08 * float(share.max(initial=0.0))))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(FuncFormatter(percent))
-    axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw_trace(axes: Axes, found: Exploration, name: str, title: str) -> None:
-    axes.set_title(title, loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "kept draws; a line is a chain")
-    for c, chain in enumerate(found.posterior.chains):
-        values = [draw.trace.get(name, np.nan) for draw in chain]
-        at = np.arange(1, len(values) + 1)
-        axes.plot(at, values, color=_CHAINS[c % len(_CHAINS)], linewidth=1.0,
-                  marker="." if len(values) < 3 else None)  # fmt: skip
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=name == "features"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    axes.spines[["top", "right"]].set_visible(False)
+    percent_axis(axes, share)
 
 
 def _draw_n_features(axes: Axes, found: Exploration) -> None:
     axes.set_title("Number of features", loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "share of the draws of all chains")
+    subtitle(axes, "share of the draws of all chains")
     values = np.array(
         [draw.trace.get("features", 0.0) for chain in found.posterior.chains for draw in chain]
     ).astype(int)
@@ -303,18 +288,6 @@ def _draw_n_features(axes: Axes, found: Exploration) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(percent))
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _subtitle(axes: Axes, text: str) -> None:
-    axes.annotate(
-        text,
-        (0, 1),
-        (0, 4),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontproperties=SMALL,
-        color=FAINT,
-    )
 
 
 # ------------------------------------------------------------------------------------ pages
@@ -339,7 +312,7 @@ def _columns_drawn(
     beside : names left of other panels of the figure
     """
     levels = [level for scale in scales for level in scale.encoded.levels]
-    width = room_above([*levels, *beside], 72 * _PANEL[0])
+    width = room_above([*levels, *beside], 72 * PANEL[0])
     return [partial(draw_column, found=found, scale=scale, width=width) for scale in scales]
 
 
@@ -357,46 +330,3 @@ def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:
     return [by_name[name] for name in names]
 
 
-def _new(size: tuple[float, float]) -> Figure:
-    figure = Figure(figsize=size, dpi=_DPI, layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03))
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _drawn(
-    draw: Sequence[Callable[[Axes], None]],
-    path: Path | None,
-    keys: Sequence[Patch | Line2D] = (),
-    nothing: str = "",
-) -> Figure:
-    """Return a figure with a panel for each of `draw`, and a legend of `keys`."""
-    if path is not None:
-        check_figure(path)
-    n_wide = min(max(len(draw), 1), _WIDE)
-    n_high = -(-max(len(draw), 1) // n_wide)
-    with drawing():
-        figure = _new((max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55))
-        if not draw:
-            figure.text(0.5, 0.5, nothing, ha="center", color=TEXT)
-        for i, one in enumerate(draw):
-            one(figure.add_subplot(n_high, n_wide, i + 1))
-        _legend(figure, keys)
-        if path is not None:
-            save(figure, path)
-    return figure
-
-
-def _legend(figure: Figure, keys: Sequence[Patch | Line2D]) -> None:
-    if not keys:
-        return
-    width = figure.get_size_inches()[0]
-    longest = max(len(str(key.get_label())) for key in keys)
-    wide = 2.3 if longest <= 36 else 3.3  # inches
-    figure.legend(
-        handles=keys,
-        loc="outside upper left",
-        ncols=max(1, min(len(keys), int(width // wide))),
-        frameon=False,
-        prop=SMALL,
-        handlelength=2.6,
-    )
