@@ -69,7 +69,7 @@ def _draw_rank(axes: Axes, found: ComponentExploration) -> None:
 
 def _draw_leading(axes: Axes, found: ComponentExploration, component: Component) -> None:
     axes.set_title(f"{component.name}: columns", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "largest scores, with two standard deviations")
+    subtitle(axes, "largest scores, ± 2 sd")
     names, score, sd = zip(*found.leading(component, "column"), strict=True)
     at = np.arange(len(names))
     axes.hlines(at, np.subtract(score, np.multiply(2, sd)), np.add(score, np.multiply(2, sd)))
