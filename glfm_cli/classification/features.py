@@ -153,7 +153,7 @@ def calibrate(encoded: EncodedColumn, config: LinkConfig) -> Feature:
     """Return the feature of a column that is not constant."""
     if not encoded.levels:
         return Number.calibrate(encoded, config)
-    if len(encoded.levels) == 2 or encoded.column.type == "ordinal":
+    if len(encoded.levels) == 2 or encoded.column.ordinal:
         return Steps.calibrate(encoded)
     return Choice.calibrate(encoded)
 

@@ -37,7 +37,7 @@ from glfm_cli.latent.iqgme import FactorExperts, Member
 from glfm_cli.latent.iqgme.packing import member_in, out, prefixed, under
 from glfm_cli.latent.model import take
 from glfm_cli.links import LinkConfig, link_from
-from glfm_cli.schema import Column, ColumnType, Role
+from glfm_cli.schema import COLUMN_TYPES, Column, Role
 from glfm_cli.store import EVERY, new_folder
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import (
@@ -332,7 +332,7 @@ def _members_in(part: Mapping[str, Array], seen: Calibrated) -> Fitted:
 def _column_in(
     said: Mapping[str, Any], resolved: Mapping[str, Column], part: Mapping[str, Array]
 ) -> LearntColumn:
-    column = replace(resolved[str(said["name"])], type=ColumnType(said["type"]))
+    column = replace(resolved[str(said["name"])], type=COLUMN_TYPES[said["type"]])
     levels = tuple(str(level) for level in said["levels"])
     sample = np.empty(0) if levels else take(part, "sample", np.float64, (3,))
     return LearntColumn(column, levels, sample)
