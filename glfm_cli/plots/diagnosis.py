@@ -63,7 +63,7 @@ def _figure(diagnosis: Diagnosis) -> Figure:
     names = _worst(diagnosis)
     checks = sorted(diagnosis.checks or (), key=lambda check: check.p_value)[:MAX_COLUMNS]
     n_rows = -(-len(names) // _WIDE) + -(-len(checks) // _WIDE)
-    figure = sheet(_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5, w_pad=0.06)
+    figure = sheet(_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5)
     grid = figure.add_gridspec(max(1, n_rows), _WIDE)
     for i, name in enumerate(names):
         axes = figure.add_subplot(grid[i // _WIDE, i % _WIDE])

@@ -113,10 +113,10 @@ def finished(draw: Callable[[], Figure], path: str | os.PathLike[str] | None) ->
     return figure
 
 
-def sheet(width: float, height: float, **layout: float) -> Figure:
-    """Return an empty figure of so many inches; `layout` pads its panels."""
-    pads = {"h_pad": 0.07, "hspace": 0.03} | layout
-    figure = Figure(figsize=(width, height), dpi=DPI, layout=ConstrainedLayoutEngine(**pads))
+def sheet(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches, with some room between its panels."""
+    layout = ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03)
+    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
