@@ -87,6 +87,9 @@ def judge(column: Profile) -> Verdict:
             percent=written.percent,
             unit=written.unit or None,
         )
+    if guessed.numeric and rest.unit is not None and not written.mark:
+        reason += f"; in {rest.unit}, as the row below the header says"
+        guessed = replace(guessed, unit=rest.unit)
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
 
 

@@ -25,6 +25,7 @@ from glfm_cli.links.correlated import split
 from glfm_cli.links.law import Normal
 from glfm_cli.links.levels import LevelLink, require_levels
 from glfm_cli.links.observation import Params
+from glfm_cli.links.utilities import expect_largest
 from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ class CategoricalLink(LevelLink):
         if bad >= 0:
             raise NumericalError("a latent mean is not finite", column=self.name, row=bad + 1)
         params["reference"] = np.array([squares, count])
+
+    def expect(self, x: Array, eta: Array, params: Params) -> tuple[Array, Array]:
+        """Return means of the utilities given the levels, and log P(x)."""
+        return expect_largest(x.astype(np.intp), eta, self.reference)
 
     @property
     def spread(self) -> float:

@@ -115,6 +115,6 @@ class Column:
         """Return the column as one of real numbers."""
         return replace(self, type=ColumnType.REAL)
 
-    def of_levels(self) -> Column:
-        """Return the column as one of levels without an order."""
-        return replace(self, type=ColumnType.CATEGORICAL)
+    def of_levels(self, *, ordered: bool = False) -> Column:
+        """Return the column as one of levels."""
+        return replace(self, type=ColumnType.ORDINAL if ordered else ColumnType.CATEGORICAL)
