@@ -7,7 +7,7 @@ import math
 from glfm_cli.diagnosis.check import MISFIT
 from glfm_cli.diagnosis.result import Diagnosis
 from glfm_cli.inference.diagnostics import ESS_LIMIT, RHAT_LIMIT, Flag, QuantityDiagnostics
-from glfm_cli.schema import ColumnType
+from glfm_cli.schema import COLUMN_TYPES
 from glfm_cli.store import Fit
 
 MOST_DRAWS = 100_000  # a chain; more would not be sensible advice
@@ -96,8 +96,8 @@ def _on_columns(result: Diagnosis) -> list[str]:
             "`transform: rank` for them in the types file, or give values that stand for "
             "something else (such as 999) as missing."
         )
-    levels = [c.column for c in misfits if c.levels and c.type == ColumnType.CATEGORICAL]
-    ordered = [c.column for c in misfits if c.levels and c.type == ColumnType.ORDINAL]
+    levels = [c.column for c in misfits if c.levels and not COLUMN_TYPES[c.type].ordered]
+    ordered = [c.column for c in misfits if c.levels and COLUMN_TYPES[c.type].ordered]
     if levels:
         said.append(
             f"The model does not make the levels of {_named(levels)} as often as they occur "

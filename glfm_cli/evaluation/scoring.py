@@ -22,7 +22,6 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn, successes_of
 from glfm_cli.encoding.trials import trials_of
 from glfm_cli.evaluation.task import AT, ENDS, GRID_START, LEVELS, Prediction
-from glfm_cli.schema import NUMERIC
 
 OVER_COLUMNS = (
     "rmse",  # of matrices alone, which have one column
@@ -128,7 +127,7 @@ def _score_column(
             values["nmae"] = values["mae"] / span
             values["error"] = (
                 scores.normalized_rmse(x, prediction.estimate, span)
-                if column.type in NUMERIC
+                if column.numeric
                 else scores.rank_displacement(x, prediction.estimate, len(encoded.levels))
             )
     if prediction.mean is not None:

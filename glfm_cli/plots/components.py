@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.exploration import Component, ComponentExploration
-from glfm_cli.plots.sheet import PANEL, draw_trace, drawn, percent_axis, subtitle
-from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, TITLE, percent, told_apart
+from glfm_cli.plots.pages import PANEL, draw_trace, drawn, percent_axis
+from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, TITLE, percent, subtitle, told_apart
 
 MOST_LEADING = 4  # components with a panel of their own
 

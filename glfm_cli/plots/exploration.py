@@ -20,6 +20,7 @@ from glfm_cli.exploration import ComponentExploration, Exploration
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.plots.components import plot_components
 from glfm_cli.plots.fit import draw_fit, varies
+from glfm_cli.plots.pages import PANEL, draw_trace, drawn, legend, percent_axis
 from glfm_cli.plots.panels import WIDTH_LEVEL
 from glfm_cli.plots.patterns import (
     COLOURS,
@@ -30,15 +31,6 @@ from glfm_cli.plots.patterns import (
     room_above,
     shown_patterns,
 )
-from glfm_cli.plots.sheet import (
-    PANEL,
-    draw_trace,
-    drawn,
-    legend,
-    new_figure,
-    percent_axis,
-    subtitle,
-)
 from glfm_cli.plots.style import (
     FAINT,
     OBSERVED,
@@ -47,12 +39,12 @@ from glfm_cli.plots.style import (
     SMALL,
     TEXT,
     TITLE,
-    check_figure,
-    drawing,
+    finished,
     percent,
     plain,
-    save,
+    sheet,
     short,
+    subtitle,
     told_apart,
 )
 
@@ -134,11 +126,9 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         ]
     ).reshape(len(shown_patterns(found)), present.size)
     order = np.arange(present.size) if scale.ordered else np.argsort(-shares[0], kind="stable")
-    size = (7.0, 1.3 + 0.19 * present.size)
-    if path is not None:
-        check_figure(path)
-    with drawing():
-        figure = new_figure(size)
+
+    def figure_of_shares() -> Figure:
+        figure = sheet(7.0, 1.3 + 0.19 * present.size)
         axes = figure.add_subplot()
         left = np.zeros(present.size)
         at = np.arange(present.size)
@@ -159,9 +149,9 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         others, *keys = legend_of(found, bars=True)
         others.set_label("any other pattern")
         legend(figure, [*keys, others])
-        if path is not None:
-            save(figure, path)
-    return figure
+        return figure
+
+    return finished(figure_of_shares, path)
 
 
 def plot_traces(found: Exploration, path: Path | None = None) -> Figure:
@@ -201,14 +191,13 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
     one = found.dependence
     if one is None:
         raise UsageError("the dependence between columns was not asked for")
-    if path is not None:
-        check_figure(path)
     n = len(one.names)
     if n < 2:
         return drawn([], path, nothing="There is only one column.")
-    with drawing():
+
+    def figure_of_dependence() -> Figure:
         side = max(1.8, 0.27 * n)
-        figure = new_figure((3.4 + side, 1.9 + side))
+        figure = sheet(3.4 + side, 1.9 + side)
         axes = figure.add_subplot()
         strength = np.ma.masked_invalid(one.strength)
         most = max(0.2, float(np.ceil(10 * strength.max()) / 10))
@@ -229,9 +218,9 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
                         colour = "white" if value < 0.55 * most else "black"
                         axes.text(b, a, f"{value:.2f}"[1:] if value < 1 else "1", ha="center",
                                   va="center", fontsize=7, color=colour)  # fmt: skip
-        if path is not None:
-            save(figure, path)
-    return figure
+        return figure
+
+    return finished(figure_of_dependence, path)
 
 
 # ------------------------------------------------------------------------------------ panels

@@ -7,38 +7,27 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.exploration import Explored
 from glfm_cli.plots.style import (
-    FAINT,
+    CHAINS,
     SMALL,
-    TEXT,
     TITLE,
-    check_figure,
-    drawing,
-    percent,
-    save,
+    bars_of_shares,
+    finished,
+    says_nothing,
+    sheet,
+    subtitle,
 )
 
 Path = str | os.PathLike[str]
 
 PANEL = (3.4, 2.25)  # inches
 _WIDE = 3
-_DPI = 150
-_CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
-
-
-def new_figure(size: tuple[float, float]) -> Figure:
-    """Return an empty figure of so many inches."""
-    figure = Figure(figsize=size, dpi=_DPI, layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03))
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def drawn(
@@ -48,20 +37,19 @@ def drawn(
     nothing: str = "",
 ) -> Figure:
     """Return a figure with a panel for each of `draw`, and a legend of `keys`."""
-    if path is not None:
-        check_figure(path)
     n_wide = min(max(len(draw), 1), _WIDE)
     n_high = -(-max(len(draw), 1) // n_wide)
-    with drawing():
-        figure = new_figure((max(PANEL[0] * n_wide, 5.0), PANEL[1] * n_high + 0.55))
+
+    def figure_of_all() -> Figure:
+        figure = sheet(max(PANEL[0] * n_wide, 5.0), PANEL[1] * n_high + 0.55)
         if not draw:
-            figure.text(0.5, 0.5, nothing, ha="center", color=TEXT)
+            says_nothing(figure, nothing)
         for i, one in enumerate(draw):
             one(figure.add_subplot(n_high, n_wide, i + 1))
         legend(figure, keys)
-        if path is not None:
-            save(figure, path)
-    return figure
+        return figure
+
+    return finished(figure_of_all, path)
 
 
 def legend(figure: Figure, keys: Sequence[Patch | Line2D]) -> None:
@@ -88,7 +76,7 @@ def draw_trace(axes: Axes, found: Explored, name: str, title: str) -> None:
     for c, chain in enumerate(found.posterior.chains):
         values = [draw.trace.get(name, np.nan) for draw in chain]
         at = np.arange(1, len(values) + 1)
-        axes.plot(at, values, color=_CHAINS[c % len(_CHAINS)], linewidth=1.0,
+        axes.plot(at, values, color=CHAINS[c % len(CHAINS)], linewidth=1.0,
                   marker="." if len(values) < 3 else None)  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=name == "features"))
@@ -98,22 +86,5 @@ def draw_trace(axes: Axes, found: Explored, name: str, title: str) -> None:
 
 def percent_axis(axes: Axes, share: np.ndarray) -> None:
     """Make the horizontal axis one of shares, bars from the top."""
-    axes.invert_yaxis()
-    axes.set_xlim(0, max(0.01, 1.08 * float(share.max(initial=0.0))))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(FuncFormatter(percent))
-    axes.tick_params(axis="y", length=0)
+    bars_of_shares(axes, float(share.max(initial=0.0)))
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def subtitle(axes: Axes, text: str) -> None:
-    """Write below a title what is shown."""
-    axes.annotate(
-        text,
-        (0, 1),
-        (0, 4),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontproperties=SMALL,
-        color=FAINT,
-    )
