@@ -5,7 +5,7 @@ from __future__ import annotations
 from glfm_cli.diagnosis.check import MISFIT
 from glfm_cli.diagnosis.result import Diagnosis
 from glfm_cli.inference.diagnostics import Flag
-from glfm_cli.schema import ColumnType
+from glfm_cli.schema import COLUMN_TYPES
 from glfm_cli.store import Fit
 
 MOST_NAMED = 3
@@ -80,8 +80,8 @@ def _on_columns(result: Diagnosis) -> list[str]:
             "`transform: rank` for them in the types file, or give values that stand for "
             "something else (such as 999) as missing."
         )
-    levels = [c.column for c in misfits if c.levels and c.type == ColumnType.CATEGORICAL]
-    ordered = [c.column for c in misfits if c.levels and c.type == ColumnType.ORDINAL]
+    levels = [c.column for c in misfits if c.levels and not COLUMN_TYPES[c.type].ordered]
+    ordered = [c.column for c in misfits if c.levels and COLUMN_TYPES[c.type].ordered]
     if levels:
         said.append(
             f"The model does not make the levels of {_named(levels)} as often as they occur "

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.arrays import Array
 from glfm_cli.links.law import CellLaw, of_latent, one_number
-from glfm_cli.links.observation import LevelObservation, Params, Summary
-
-if TYPE_CHECKING:
-    from glfm_cli.links.numeric import NumericLink
+from glfm_cli.links.observation import LevelObservation, NumericObservation, Params, Summary
 
 PENDING = 1 << 18  # cells x draws of a column whose moments are computed at once
 LARGEST = np.finfo(np.float64).max
@@ -65,10 +62,26 @@ class LevelAverage:
         return Summary(mean, sd, quantiles, p)
 
 
+class TruncatedNumber(NumericObservation, Protocol):
+    """A column of numbers whose one latent number is truncated to bounds."""
+
+    @property
+    def latent_bounds(self) -> tuple[float, float]:
+        """Return the least and the greatest latent number."""
+
+    def sd(self, var: float | Array, params: Params) -> Array:
+        """Return the sd of what the margin maps to values, `var` the variance of y."""
+
+    def standard_moments(
+        self, eta: Array, var: float | Array, params: Params
+    ) -> tuple[Array, Array, Array]:
+        """Return P(in), E[u; in], E[u^2; in] in standard units, in: inside the bounds."""
+
+
 class NumberAverage:
     """Averages two moments (standard units) of n cells, and keeps their normals for quantiles."""
 
-    def __init__(self, link: NumericLink, n: int, n_draws: int) -> None:
+    def __init__(self, link: TruncatedNumber, n: int, n_draws: int) -> None:
         self.link, self.n, self.n_draws = link, n, n_draws
         self.mass, self.first, self.second = np.zeros((3, n))
         self.centre = np.zeros(n)  # weighted sum of eta, then its mean
@@ -77,7 +90,7 @@ class NumberAverage:
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw; several are evaluated at once, which is cheaper."""
-        for weight, part in of_latent(law).components():
+        for weight, part in of_latent(law, 1).components():
             eta, var = one_number(part)
             eta = eta.copy()  # what is kept must not keep the laws of other columns alive
             weight, var = (np.broadcast_to(one, eta.shape) for one in (share * weight, var))
