@@ -13,7 +13,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification.tasks import as_task, with_readable_task
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode
 from glfm_cli.errors import SchemaError, TableError, UsageError
-from glfm_cli.schema import LEVELLED, Role, Schema
+from glfm_cli.schema import Role, Schema
 
 MOST_LEVELS = 50
 FEW_LABELS = 10  # of one level, below which a fit is warned about
@@ -82,7 +82,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             column=name,
             hint=f"Give '{name}' the type categorical in the types file.",
         )
-    if encoded.column.type not in LEVELLED:
+    if not encoded.column.levelled:
         raise SchemaError(
             f"the target has type {encoded.column.type}",
             file=schema.file,

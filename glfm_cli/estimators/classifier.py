@@ -17,7 +17,7 @@ from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
 from glfm_cli.io.frames import with_texts
-from glfm_cli.schema import Column, ColumnType, Role, Schema
+from glfm_cli.schema import Column, Role, Schema
 
 TARGET = "y"
 
@@ -151,5 +151,5 @@ def _with_target(schema: Schema, table: Any, name: str, n_levels: int) -> Schema
         if column.role is Role.TARGET and column.name in table.column_names
     )
     levels = tuple(str(c) for c in range(n_levels))
-    target = Column(name, Role.TARGET, ColumnType.CATEGORICAL, levels or None)
+    target = Column(name, Role.TARGET, levels=levels or None).of_levels()
     return Schema((*others, *dropped, target), schema.rest, schema.missing, schema.file)
