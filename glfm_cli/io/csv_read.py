@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,20 +18,12 @@ from glfm_cli.io.csv_split import (
     line_end,
     split_cells,
 )
-from glfm_cli.io.csv_text import encoding_of, find_header, sniff_delimiter
+from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, encoding_of, find_header, sniff_delimiter
 from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
 from glfm_cli.io.formats import check_is_text
+from glfm_cli.io.units import SAMPLE, is_units_row, with_units
 
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
-
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
@@ -64,10 +55,12 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
     n_cells, tail = _without_blank_lines(data, cells, n_columns)
     _check_rows(cells, n_cells, n_columns, file)
 
+    units = _units_row(data, cells, n_columns, n_cells)
+    first = n_columns * (2 if units else 1)
     buffer = np.frombuffer(data, dtype=np.uint8)
     arrays, quotings = [], []
     for j in range(n_columns):
-        which = slice(n_columns + j, n_cells, n_columns)
+        which = slice(first + j, n_cells, n_columns)
         quoted = cells.quoted[which]
         text = _gather(buffer, cells.starts[which], cells.ends[which])
         if quoted.any():
@@ -84,11 +77,24 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
         bom=bom,
         tail=tail,
         header=_quoting(pa.array(names, pa.string()), header_quoted, delimiter),
+        units=_quoting(pa.array(units, pa.string()), cells.quoted[n_columns:first], delimiter),
         new_columns=Quoting("all") if every else Quoting(),
         preamble=preamble,
         columns={name: q for name, q in zip(names, quotings, strict=True) if q != Quoting()},
     )
-    return with_dialect(pa.table(arrays, names=names), dialect)
+    table = with_dialect(pa.table(arrays, names=names), dialect)
+    return with_units(table, dict(zip(names, units, strict=True))) if units else table
+
+
+def _units_row(data: bytes, cells: Cells, n_columns: int, n_cells: int) -> list[str]:
+    """Return the cells of the row below the header when they are units, else nothing."""
+    units = [_text(data, cells, i) for i in range(n_columns, 2 * n_columns)]
+    last = min(n_cells, n_columns * (2 + SAMPLE))
+    below = [
+        [_text(data, cells, i) for i in range(2 * n_columns + j, last, n_columns)]
+        for j in range(n_columns)
+    ]
+    return units if below[0] and is_units_row(units, below) else []
 
 
 def check_names(names: list[str], file: str) -> None:
@@ -116,7 +122,7 @@ def check_names(names: list[str], file: str) -> None:
 
 def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
     """Return the text as UTF-8 bytes without byte-order mark, and how it was encoded."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
+    for encoding, mark in BYTE_ORDER_MARKS.items():
         if raw.startswith(mark):
             data = raw[len(mark) :]
             if encoding != "utf-8":
@@ -133,10 +139,7 @@ def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
             return data, encoding, True
     check_is_text(raw, file)
     encoding = encoding_of(raw)
-    if encoding == "utf-8":
-        _check_text(raw, file, skipped=0)
-        return raw, encoding, False
-    data = raw.decode(encoding).encode()
+    data = raw if encoding == "utf-8" else raw.decode(encoding).encode()
     _check_text(data, file, skipped=0)
     return data, encoding, False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,16 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.errors import OutputError
+from glfm_cli.io.csv_text import BYTE_ORDER_MARKS
 from glfm_cli.io.dialect import Dialect, Quoting, rule_mask
+from glfm_cli.io.units import units_of
 
 ROWS_PER_BLOCK = 1 << 16
-_MARKS = {
-    "utf-8": codecs.BOM_UTF8,
-    "utf-16-le": codecs.BOM_UTF16_LE,
-    "utf-16-be": codecs.BOM_UTF16_BE,
-    "utf-32-le": codecs.BOM_UTF32_LE,
-    "utf-32-be": codecs.BOM_UTF32_BE,
-}
 
 
 def csv_blocks(
@@ -32,12 +26,16 @@ def csv_blocks(
     """
     if first:
         if dialect.bom:
-            yield _MARKS[dialect.encoding]
+            yield BYTE_ORDER_MARKS[dialect.encoding]
         if dialect.preamble:
             yield _encode(dialect.preamble.encode(), dialect)
         names = pa.array(table.column_names, pa.string())
         header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
         yield _encode((dialect.delimiter.join(header) + dialect.newline).encode(), dialect)
+        if units := units_of(table):
+            row = pa.array([units.get(name, "") for name in table.column_names])
+            texts = _quote(row, dialect.units, dialect.delimiter).to_pylist()
+            yield _encode((dialect.delimiter.join(texts) + dialect.newline).encode(), dialect)
     for start in range(0, table.num_rows, ROWS_PER_BLOCK):
         block = table.slice(start, ROWS_PER_BLOCK)
         body = _rows(block, dialect)
