@@ -124,7 +124,7 @@ class Files:
         if self.traces is not None:
             model = completion.posterior.model.name
             write_traces(
-                self.traces, completion.traces, completion.data, model=model, seed=completion.seed
+                self.traces, completion.traces(), completion.data, model=model, seed=completion.seed
             )
         if not isinstance(completion, Completion):
             if self.table is not None:

@@ -31,6 +31,7 @@ from glfm_cli.completion.requests import (
 )
 from glfm_cli.completion.result import Completion
 from glfm_cli.completion.session import Session, check_layout, plan_session
+from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads
@@ -114,6 +115,7 @@ class Imputation:
     given, source : what is to be completed, and as a table
     task : the run that is to be made, or the fit whose draws are taken
     data : the encoded table, or the matrix;  pairs : those of a matrix that are requested
+    goal : how precise estimates should be, where somebody says
     """
 
     given: Any
@@ -126,6 +128,7 @@ class Imputation:
     interval: float
     seed: int
     threads: int
+    goal: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
@@ -164,11 +167,13 @@ class Imputation:
                 interval=self.interval,
                 intervals=self.files.needs_intervals,
                 threads=self.threads,
+                goal=self.goal,
             )
             found = dataclasses.replace(found, given=self.given)
         else:
             more: dict[str, Any] = {"which": self.pairs, "estimate": self.estimate}
-            found = MatrixCompletion.of(self.data, run, self.seed, self.interval, **more)
+            precision = judge(run.posterior, self.data, self.seed, self.goal)
+            found = MatrixCompletion(self.data, run, precision, self.interval, self.seed, **more)
         found = self.files.write(found, self.source)
         if finish is not None:
             finish(found)
@@ -226,7 +231,19 @@ def plan_imputation(
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
     threads = sampling.threads or available_threads()
-    return Imputation(table, source, task, data, pairs, files, chosen, interval, seed, threads)
+    return Imputation(
+        table,
+        source,
+        task,
+        data,
+        pairs,
+        files,
+        chosen,
+        interval,
+        seed,
+        threads,
+        sampling.precision,
+    )
 
 
 def requested_pairs(data: MatrixData, matrix: MatrixOptions) -> WhichPairs:

@@ -14,7 +14,6 @@ import numpy as np
 
 from glfm_cli import __version__
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.io import atomic_write, check_writable
 
@@ -81,7 +80,7 @@ def _dataset(traces: Mapping[str, Array], data: Any, model: str, seed: int) -> A
         found = _OF_COLUMN.fullmatch(name)
         if found:
             about["column"] = data.columns[int(found["column"])].column.name
-            if found["row"] and isinstance(data, Data):  # of a matrix, pairs at random
+            if found["row"]:
                 about["row"] = int(found["row"])
         variables[name] = (("chain", "draw"), trace, about)
     n_chains, n_draws = next(iter(traces.values())).shape

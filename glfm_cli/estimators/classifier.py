@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification import Classification, classify, classify_rows
+from glfm_cli.classification import Classification, classify
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.requests import Unseen
 from glfm_cli.errors import UsageError
@@ -112,7 +112,7 @@ class GlfmClassifier(WithParameters):
             raise not_fitted(self)
         trained = self.classification_.trained
         assert trained is not None
-        found = classify_rows(table_of_rows(X), trained, unseen=self.unseen, threads=self.threads)
+        found = classify(table_of_rows(X), fit=trained, unseen=self.unseen, threads=self.threads)
         assert found.predictions is not None
         return found.predictions.p
 

@@ -13,13 +13,9 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.estimates import Estimate, point
 from glfm_cli.completion.matrix.matrix import MatrixData
 from glfm_cli.completion.matrix.pairs import Pairs, WhichPairs, predict_pairs
-from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import CompletionResult
 from glfm_cli.errors import counted
-from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
-from glfm_cli.inference.sampling import Run
 from glfm_cli.latent.capabilities import has_size
-from glfm_cli.streams import CELLS, Streams
 
 
 @dataclass(frozen=True)
@@ -33,23 +29,13 @@ class MatrixCompletion(CompletionResult):
     which: WhichPairs | None = None
     estimate: Estimate = "auto"
 
-    @classmethod
-    def of(
-        cls, data: MatrixData, run: Run, seed: int, interval: float = INTERVAL, **more: Any
-    ) -> MatrixCompletion:
-        """Return the completion of a run, its traces diagnosed."""
-        posterior, rng = run.posterior, Streams(seed, 0).get(CELLS)
-        sides = (data.rows, data.others)
-        pairs = Pairs(*(rng.integers(len(ids), size=TRACED_CELLS) for ids in sides))
-        cells = trace_cells(posterior.at(pairs), {0: np.arange(TRACED_CELLS)}, rng)
-        traces = {**posterior.traces(), **cells}
-        return cls(data, run, traces, posterior.diagnose(traces), interval, seed, **more)
-
     @property
     def size(self) -> dict[str, float]:
         """The mean number of components, by the name of its trace, where the model has some."""
         model = self.posterior.model
-        return {model.size: float(np.mean(self.traces[model.size]))} if has_size(model) else {}
+        if not has_size(model):
+            return {}
+        return {model.size: float(np.mean(self.posterior.traces()[model.size]))}
 
     def in_words(self) -> str:
         """Return what was learnt from."""
