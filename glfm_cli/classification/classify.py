@@ -30,12 +30,12 @@ from glfm_cli.classification.saved import load_trained
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
+from glfm_cli.completion import TableLike, as_table
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
 from glfm_cli.inference.sampling import Stop
-from glfm_cli.io import read_table
 from glfm_cli.schema import Schema
 from glfm_cli.store import EVERY, check_free
 
@@ -45,11 +45,11 @@ FEW_LABELS = 10  # of one level, below which a fit is warned about
 
 
 def classify(
-    table: pa.Table | str | os.PathLike[str],
+    table: TableLike,
     types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     *,
     target: str | None = None,
-    predict: pa.Table | str | os.PathLike[str] | None = None,
+    predict: TableLike | None = None,
     cv: int | None = None,
     unseen: Unseen = "error",
     chains: int | None = None,
@@ -67,7 +67,7 @@ def classify(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
+    table : table, data frame, matrix or path
         The training rows. Rows without a label help to learn where rows lie, and are predicted
         unless `predict` or `cv` asks for something else.
     types : Schema, mapping or path
@@ -75,7 +75,7 @@ def classify(
     target : str, optional
         The column to predict, categorical or ordinal (whose order is not used); that of role
         target if left out.
-    predict : pyarrow.Table or path, optional
+    predict : table, data frame, matrix or path, optional
         Rows to predict. Labels that they have are not looked at but to score the predictions.
     cv : int, optional
         Cross-validate with so many folds instead.
@@ -125,13 +125,12 @@ def classify(
         configs = {"model": kept.config, "links": kept.link_config}
         chains, seed = kept.plan.chains, kept.plan.seed
     _check(predict, cv, chains, seed, threads, time_limit)
-    file = None if isinstance(table, pa.Table) else str(table)
-    table = table if isinstance(table, pa.Table) else read_table(table)
+    given = table if predict is None else predict
+    table, file = as_table(table)
     task = make_task(table, schema, target, file)
     new = None
     if predict is not None:
-        other = None if isinstance(predict, pa.Table) else str(predict)
-        source = predict if isinstance(predict, pa.Table) else read_table(predict)
+        source, other = as_table(predict)
         new = read_new_rows(task, source, missing, other)
     if cv is not None:
         _check_folds(task, cv)
@@ -197,11 +196,12 @@ def classify(
         stopped=stop.reason,
         warnings=_warnings((*task.notes, *_few(task)), new, complete),
         note=validated.note if validated is not None else classifier.note,
+        given=given,
     )
 
 
 def classify_rows(
-    table: pa.Table | str | os.PathLike[str],
+    table: TableLike,
     fit: Trained | str | os.PathLike[str],
     *,
     unseen: Unseen = "error",
@@ -212,7 +212,7 @@ def classify_rows(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
+    table : table, data frame, matrix or path
         Rows to predict, as `predict` of `classify`.
     fit : Trained or path
         `Classification.trained`, or the folder that `save` named.
@@ -227,8 +227,8 @@ def classify_rows(
     missing = check_unseen(unseen) == "missing"
     began = time.monotonic()
     trained = fit if isinstance(fit, Trained) else load_trained(fit)
-    file = None if isinstance(table, pa.Table) else str(table)
-    table = table if isinstance(table, pa.Table) else read_table(table)
+    given = table
+    table, file = as_table(table)
     new = trained.read(table, unseen_is_missing=missing, file=file)
     with thread_pool(threads or available_threads()) as pool:
         p = trained.probabilities(new.features, pool)
@@ -252,6 +252,7 @@ def classify_rows(
         seconds=time.monotonic() - began,
         stopped=None,
         warnings=_warnings((), new, complete),
+        given=given,
     )
 
 
