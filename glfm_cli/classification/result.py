@@ -92,15 +92,15 @@ class Classification(AsGiven):
     n_rows: int
     n_labelled: int
     n_features: int
-    trained: Trained | None
-    predictions: Predictions | None
-    scores: dict[str, float] | None
-    cross_validation: CrossValidation | None
-    completed: pa.Table | None
     seed: int
-    seconds: float
-    stopped: str | None
     warnings: tuple[str, ...]
+    trained: Trained | None = None
+    predictions: Predictions | None = None
+    scores: dict[str, float] | None = None
+    cross_validation: CrossValidation | None = None
+    completed: pa.Table | None = None
+    seconds: float = 0.0
+    stopped: str | None = None
     note: str | None = None
 
     @property

@@ -34,7 +34,7 @@ from glfm_cli.guess import guess_schema
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
 from glfm_cli.options import Sampling, Saving
-from glfm_cli.schema import Column, ColumnType, Role, Schema
+from glfm_cli.schema import Column, Role, Schema
 
 INDICATOR = "missingindicator_"
 _OUTPUTS = ("default", "pandas", "polars")
@@ -226,7 +226,7 @@ class GlfmImputer(WithParameters):
         columns = tuple(
             column
             if column.modelled or table[column.name].null_count == table.num_rows
-            else Column(column.name, type=ColumnType.REAL)
+            else Column(column.name).of_numbers()
             for column in schema.columns
         )
         return replace(schema, columns=columns)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.guess import codes
+import glfm_cli.guess.codes as codes
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.io.numerals import MINUS, PLAIN, SPACES, Numerals

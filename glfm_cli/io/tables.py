@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import glfm_cli.io.arrow_files as arrow_files
+import glfm_cli.io.sql as sql
 from glfm_cli.errors import OutputError
-from glfm_cli.io import arrow_files, sql
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
     METADATA_KEY,
