@@ -81,8 +81,8 @@ def evaluate(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or triplets.
+    table : table, data frame, matrix or path
+        As in `impute`, or triplets.
     types : Schema, mapping or path
         What the columns mean: a schema, the content of a types file, or its path. A column of role
         `split` marks the rows or cells to hide.
@@ -108,7 +108,7 @@ def evaluate(
     schema = as_schema(types)
     check_layout(is_triplets(schema), matrix)
     plan = prepare(table, schema, sampling, matrix, design)
-    return carry_out(plan, observer or Unwatched())
+    return replace(carry_out(plan, observer or Unwatched()), given=table)
 
 
 def prepare(

@@ -7,11 +7,12 @@ from typing import Any
 
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.io.frames import AsGiven
 from glfm_cli.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
-class Explored:
+class Explored(AsGiven):
     """The fit behind an exploration, and how it ended.
 
     data : the encoded table, or the matrix
