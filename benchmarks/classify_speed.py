@@ -28,8 +28,9 @@ import numpy as np
 from memory import forget_peak, status
 from threadpoolctl import threadpool_limits
 
+from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.fit import fit_experts
-from glfm_cli.latent.iqgme import Between, IqgmeConfig, Rows
+from glfm_cli.latent.iqgme import IqgmeConfig, Rows
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import forms_of
 
@@ -58,8 +59,8 @@ def planted(n: int, P: int, groups: int, hidden: float) -> Rows:
     x += centers[group]
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     known = rng.random(x.shape) >= hidden
-    up = (score > 0.0)[:, None]
-    label = Between(np.where(up, 0.0, -np.inf), np.where(up, np.inf, 0.0))
+    code = (score > 0.0).astype(np.float64)
+    label = LatentColumn.of_label(code, 2).data(code)
     return Rows(np.where(known, x, 0.0), known, label, np.ones(n, dtype=bool))
 
 

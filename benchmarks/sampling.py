@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 from three_gaussians import draw_rows
 
+from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
-    Between,
     IqgmeConfig,
     LabelLaw,
     Rows,
     label_law,
 )
+from glfm_cli.links import of_levels
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
@@ -82,14 +83,21 @@ PROBLEMS: dict[str, tuple[Draw, int, float]] = {
 }
 
 
+LABEL = LatentColumn.of_label(np.array([0.0, 1.0]), 2)
+
+
+def above(law: LabelLaw) -> np.ndarray:
+    """Return the probability (n,) of the second level."""
+    return of_levels(LABEL.link).probabilities(law.of_label(), LABEL.params)[:, 1]
+
+
 def tables(draw: Draw, n: int, gaps: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
     """Return training rows and new ones, on the training rows' scale."""
     x, y = draw(n + NEW, rng)
     known = rng.random(x.shape) >= gaps
     seen = np.where(known, x, np.nan)[:n]
     x = np.where(known, (x - np.nanmean(seen, axis=0)) / np.nanstd(seen, axis=0), 0.0)
-    above = y[:n].astype(bool)[:, None]
-    label = Between(np.where(above, 0.0, -np.inf), np.where(above, np.inf, 0.0))
+    label = LABEL.data(y[:n].astype(np.float64))
     return Rows(x[:n], known[:n], label, np.ones(n, dtype=bool)), Rows(x[n:], known[n:])
 
 
@@ -117,15 +125,15 @@ def main() -> None:
             train, new = tables(draw, n, gaps, np.random.default_rng([i, n]))
             fit = fit_experts(train, config, chains=said.starts, seed=i)
             laws = [label_law(new, member.experts) for member in fit.members]
-            best = laws[0].probability_above()
+            best = above(laws[0])
             weights = [member.weight for member in fit.members]
-            p = LabelLaw.average(laws, weights).probability_above()
+            p = above(LabelLaw.average(laws, weights))
             chains, experts = [], []
             for chain in range(2):
                 seed = 100 * (i + 1) + chain
                 drawn = fit_experts(train, sampled, chains=1, seed=seed).draws
                 laws = [label_law(new, q) for q in drawn]
-                chains.append(LabelLaw.average(laws).probability_above())
+                chains.append(above(LabelLaw.average(laws)))
                 experts += [np.sum(law.gate.mean(axis=1) > COUNTED) for law in laws]
             off, alone = (float(np.abs(q - np.mean(chains, axis=0)).mean()) for q in (p, best))
             apart = float(np.abs(chains[0] - chains[1]).mean())

@@ -70,6 +70,8 @@ class Streams:
 
         Raises ValueError when the arrays are not what `save` returns.
         """
+        if arrays.keys() != {"key", "streams"}:
+            raise ValueError("the random state is missing")
         streams = cls(0, 0)
         key, states = (np.asarray(arrays[name]) for name in ("key", "streams"))
         if key.shape != (2,) or states.ndim != 2 or states.shape[1] != _WORDS:

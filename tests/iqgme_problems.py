@@ -8,9 +8,12 @@ import numpy as np
 from scipy.special import betaln, digamma, gammaln, log_ndtr, multigammaln
 
 from glfm_cli.inference.run import Stop
-from glfm_cli.latent.iqgme import Between, Experts, Largest, Rows
+from glfm_cli.latent.iqgme import Experts, LabelLaw, LevelData, Rows
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.rows import Half
+from glfm_cli.links import LinkConfig, of_levels
+from glfm_cli.links.categorical import CategoricalLink
+from glfm_cli.links.ordinal import OrdinalLink
 
 Array = np.ndarray[Any, Any]
 
@@ -39,10 +42,33 @@ class Patience(Stop):
         return self.now()
 
 
-def signs(positive: Array) -> Between:
+def steps(code: Array, *cuts: float) -> LevelData:
+    """Ordered levels, one more than cuts."""
+    link = OrdinalLink("steps", len(cuts) + 1, LinkConfig())
+    return LevelData(link, {"thresholds": np.array(cuts)}, np.asarray(code, dtype=np.float64))
+
+
+def signs(positive: Array) -> LevelData:
     """What a binary label says of its variable."""
-    lower = np.where(positive, 0.0, -np.inf)
-    return Between(lower[:, None], np.where(positive, np.inf, 0.0)[:, None])
+    return steps(positive, 0.0)
+
+
+def choices(code: Array, n_levels: int, reference: int) -> LevelData:
+    """Levels without order."""
+    slot = np.insert(np.arange(n_levels - 1, dtype=np.intp), reference, -1)
+    link = CategoricalLink("choices", reference, slot)
+    return LevelData(link, {}, np.asarray(code, dtype=np.float64))
+
+
+def probabilities(law: LabelLaw, label: LevelData | None = None) -> Array:
+    """Return the probabilities (n, R) of the levels; of a binary label if none is given."""
+    label = signs(np.zeros(1)) if label is None else label
+    return of_levels(label.link).probabilities(law.of_label(), label.params)
+
+
+def above(law: LabelLaw) -> Array:
+    """Return the probability (n,) of the second level of a binary label."""
+    return probabilities(law)[:, 1]
 
 
 def problem(
@@ -63,13 +89,12 @@ def problem(
     known = rng.random((n, P)) >= gaps
     score = x @ rng.standard_normal((P, levels - 1)) + rng.standard_normal((n, levels - 1))
     code = np.column_stack([score, np.zeros(n)]).argmax(axis=1)
-    label = signs(code == 0) if levels == 2 else Largest(code, levels, levels - 1)
+    label = signs(code == 0) if levels == 2 else choices(code, levels, levels - 1)
     halves = ()
     if discrete:  # the first feature, in three steps
-        cuts = np.array([-np.inf, -0.5, 0.7, np.inf])
-        step = np.searchsorted(cuts[1:-1], x[:, 0])
-        ends = Between(cuts[step][:, None], cuts[step + 1][:, None])
-        halves = (Half(np.array([0]), known[:, 0].copy(), ends),)
+        cuts = np.array([-0.5, 0.7])
+        step = steps(np.searchsorted(cuts, x[:, 0]), *cuts)
+        halves = (Half(np.array([0]), known[:, 0].copy(), step),)
         known[:, 0] = False
     labelled = rng.random(n) >= unlabelled
     return Rows(np.where(known, x, 0.0), known, label, labelled, halves)

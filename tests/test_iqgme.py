@@ -8,17 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, climbed, plain_bound, problem, signs, three_gaussians
+from iqgme_problems import (
+    Array,
+    above,
+    choices,
+    climbed,
+    plain_bound,
+    probabilities,
+    problem,
+    signs,
+    steps,
+    three_gaussians,
+)
 from scipy.integrate import trapezoid
 from scipy.stats import norm, truncnorm, wishart
 
 from glfm_cli.classification.fit import Fitted, fit_experts
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme import (
-    Between,
     Experts,
     IqgmeConfig,
-    Largest,
     Rows,
     label_law,
 )
@@ -192,7 +201,7 @@ def test_rows_without_gaps_are_seen_alike_whatever_stands_beside_them(seed: int)
     q = fitted(whole).experts
     known = np.vstack([whole.known, [[True, False, True]] * 2])
     x = np.where(known, np.vstack([whole.x, whole.x[:2]]), 0.0)
-    label = signs(np.append(whole.label.upper[:, 0] > 0.0, [True, False]))
+    label = signs(np.append(whole.label.x, [1.0, 0.0]))
     mixed = Rows(x, known, label, np.append(whole.labelled, [True, True]))
     found = []
     for rows in (whole, mixed):
@@ -271,7 +280,7 @@ def test_three_gaussians_give_three_experts(seed: int) -> None:
     assert np.allclose(centers, [-3.0, 1.0, 5.0], atol=0.5)
     x, y = three_gaussians(500, rng)
     p = label_law(Rows((x - mean) / sd, np.ones(x.shape, dtype=bool)), fit.experts)
-    assert np.mean((p.probability_above() > 0.5) == y) > 0.95
+    assert np.mean((above(p) > 0.5) == y) > 0.95
 
 
 def test_a_row_without_features_gets_the_weights_of_the_experts(seed: int) -> None:
@@ -283,7 +292,7 @@ def test_a_row_without_features_gets_the_weights_of_the_experts(seed: int) -> No
 def test_probabilities_of_levels_add_up_and_agree_with_simulation(seed: int) -> None:
     rows = problem(seed, levels=4, discrete=True)
     law = label_law(rows, fitted(rows).experts)
-    p = law.probabilities(3)
+    p = probabilities(law, choices(np.zeros(1), 4, 3))
     assert np.allclose(p.sum(axis=1), 1.0)
     rng = np.random.default_rng(seed)
     i = 0
@@ -298,9 +307,10 @@ def test_probabilities_of_levels_add_up_and_agree_with_simulation(seed: int) -> 
 
 @pytest.mark.parametrize(("low", "high"), [(-np.inf, 0.3), (1.0, np.inf), (-0.2, 0.9), (4.0, 4.5)])
 def test_moments_between_two_ends(low: float, high: float) -> None:
-    ends = np.array([[low]]), np.array([[high]])
+    cuts = [end for end in (low, high) if np.isfinite(end)]
+    between = steps(np.full(1, float(np.isfinite(low))), *cuts)
     for eta in (-3.0, 0.0, 2.0):
-        mean, log_z = Between(*ends).expect(np.array([0]), np.array([[[eta]]]))
+        mean, log_z = between.expect(np.array([0]), np.array([[[eta]]]))
         law = truncnorm(low - eta, high - eta)
         assert mean[0, 0, 0] == pytest.approx(eta + law.mean(), abs=1e-7)
         width = norm.sf(low - eta) - norm.sf(high - eta)  # keeps its digits in the upper tail
@@ -308,9 +318,9 @@ def test_moments_between_two_ends(low: float, high: float) -> None:
 
 
 def test_moments_far_in_the_tails_are_finite_and_inside() -> None:
-    ends = Between(np.array([[0.0], [0.0]]), np.array([[np.inf], [0.1]]))
-    mean, log_z = ends.expect(np.arange(2), np.full((1, 2, 1), -60.0))
-    assert np.all((mean > 0) & (mean < 0.1))
+    between = steps(np.array([1.0, 2.0]), 0.0, 0.1)
+    mean, log_z = between.expect(np.arange(2), np.full((1, 2, 1), -60.0))
+    assert np.all((mean > 0) & (mean < 0.12))
     assert np.all(np.isfinite(log_z))
 
 
@@ -323,7 +333,7 @@ def test_moments_of_the_largest_utility(behind: float) -> None:
         others = np.delete(utility, won)
         density = norm.pdf(u - utility[won]) * np.prod(norm.cdf(u[:, None] - others), axis=1)
         z, first = trapezoid(density, u), trapezoid(u * density, u)
-        mean, log_z = Largest(np.array([won]), 4, 3).expect(np.array([0]), eta[None, None])
+        mean, log_z = choices(np.array([won]), 4, 3).expect(np.array([0]), eta[None, None])
         assert log_z[0, 0] == pytest.approx(np.log(z), abs=1e-8)
         if won < 3:
             assert mean[0, 0, won] == pytest.approx(first / z, abs=1e-7)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, climbed, problem, signs, three_gaussians
+from iqgme_problems import Array, above, climbed, problem, signs, three_gaussians
 
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import IqgmeConfig, LabelLaw, Rows, label_law
@@ -120,8 +120,8 @@ def test_the_better_half_of_the_starts_predicts_by_its_weights(seed: int) -> Non
     assert fit.experts is fit.members[0].experts
     assert fit.bounds[-1] == max(fit.ends)
     laws = [label_law(rows, member.experts) for member in fit.members]
-    each = [law.probability_above() for law in laws]
-    together = LabelLaw.average(laws, weights).probability_above()
+    each = [above(law) for law in laws]
+    together = above(LabelLaw.average(laws, weights))
     assert np.allclose(together, weights[0] * each[0] + weights[1] * each[1])
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, Patience, climbed, gamma_terms, problem, signs
+from iqgme_problems import Array, Patience, above, climbed, gamma_terms, problem, signs
 from scipy.special import digamma
 
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
-    Between,
     Experts,
     IqgmeConfig,
     Rows,
@@ -272,9 +271,9 @@ def test_tasks_of_opposite_rules_are_told_apart(seed: int) -> None:
         hits = []
         for j, rows in enumerate(test):
             q, pi = fitted.members[0].of_task(j)
-            p = label_law(rows, q, pi=np.tile(pi[:, None], (1, 200))).probability_above()
-            assert isinstance(rows.label, Between)
-            hits.append(np.mean((p > 0.5) == (rows.label.lower[:, 0] == 0.0)))
+            p = above(label_law(rows, q, pi=np.tile(pi[:, None], (1, 200))))
+            assert rows.label is not None
+            hits.append(np.mean((p > 0.5) == (rows.label.x == 1.0)))
         right[own_rules] = np.mean(hits)
     assert right[True] > 0.8 > 0.65 > right[False]
     new, _ = fitted.members[0].of_task(None)
@@ -418,4 +417,4 @@ def test_a_task_of_one_row_and_threads(seed: int) -> None:
     assert np.array_equal(alone.experts.B_inv, together.experts.B_inv)
     pi = np.tile(alone.members[0].shares[3][:, None], (1, 60))
     law = label_law(test[3], alone.experts, pi=pi)
-    assert np.all(np.isfinite(law.probability_above()))
+    assert np.all(np.isfinite(above(law)))

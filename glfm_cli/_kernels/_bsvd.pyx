@@ -133,25 +133,9 @@ def solve_units(
     cdef double* Q = target + CHUNK
     cdef double* b
     cdef const double* h
-    if q == 0:  # nothing to draw: all that is left over stays
-        with nogil:
-            for u in range(start, end):
-                total = 0.0
-                for e in range(indptr[u], indptr[u + 1]):
-                    c = e if by_row else cell[e]
-                    v = index[e]
-                    w = prec_own[u] * prec_other[v]
-                    if weighted:
-                        w *= weight[c]
-                    t = y[c]
-                    for k in range(p):
-                        t -= own[u, k] * other[v, k]
-                    total += w * t * t
-                quadratic[u] = total
-        return 0
     with nogil:
         for u in range(start, end):
-            b = &mean[u, 0]
+            b = &mean[u, 0] if q else NULL
             memset(Q, 0, q * q * sizeof(double))
             for k in range(q):
                 b[k] = prior_linear[k]
@@ -166,17 +150,22 @@ def solve_units(
                 t = y[c]
                 for k in range(p):
                     t -= own[u, k] * other[v, k]
+                total += w * t * t
+                if q == 0:
+                    continue
                 root = sqrt(w)
                 h = &regressor[v, 0]
                 for k in range(q):
                     H[n * q + k] = root * h[k]
                 target[n] = root * t
-                total += w * t * t
                 n += 1
                 if n == CHUNK:
                     dsyrk("L", "N", &q, &n, &unit, H, &q, &unit, Q, &q)
                     dgemv("N", &q, &n, &unit, H, &q, target, &one, &unit, b, &one)
                     n = 0
+            if q == 0:  # nothing to draw: all that is left over stays
+                quadratic[u] = total
+                continue
             if n > 0:
                 dsyrk("L", "N", &q, &n, &unit, H, &q, &unit, Q, &q)
                 dgemv("N", &q, &n, &unit, H, &q, target, &one, &unit, b, &one)

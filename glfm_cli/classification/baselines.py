@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.features import calibrate, is_constant
+from glfm_cli.classification.features import LatentColumn, is_constant
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.links import LinkConfig
 
@@ -57,7 +57,7 @@ def matrices(
     for e, other in zip(train, test, strict=True):
         if is_constant(e):
             continue
-        feature = calibrate(e, links)
+        feature = LatentColumn.calibrate(e, links)
         for x, part in zip((e.x, other.x), parts, strict=True):
             part.append(np.where(np.isnan(x)[:, None], np.nan, feature.latent(x)))
     width = (np.empty((train[0].x.size, 0)), np.empty((test[0].x.size, 0)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.features import Feature, calibrate, is_constant, make_rows
+from glfm_cli.classification.features import Calibrated, LatentColumn, is_constant
 from glfm_cli.classification.fit import Fitted, Watch, fit_experts
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.tasks import FitUsage
@@ -21,19 +21,16 @@ from glfm_cli.inference.run import Keeper, Stop
 from glfm_cli.latent.iqgme import (
     MOST_BOTH,
     ROUGH,
-    Between,
     Experts,
     FactorExperts,
     IqgmeConfig,
     LabelLaw,
-    Largest,
     Member,
     Rows,
-    Truncation,
     label_law,
     what_forms,
 )
-from glfm_cli.links import LinkConfig
+from glfm_cli.links import LevelObservation, LinkConfig, of_levels
 from glfm_cli.schema import Role
 
 MOST_LAWS = 10  # draws from which features are completed
@@ -41,31 +38,10 @@ DOMINANT = 0.005  # E[pi] from which an expert counts, as in the thesis
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrated:
-    """How the columns of a table are seen.
-
-    columns, features, n_levels, reference : as of `Classifier`
-    there : codes of the tasks that have rows, ascending; none for one task
-    """
-
-    columns: tuple[str, ...]
-    features: tuple[Feature, ...]
-    n_levels: int
-    reference: int
-    there: Array = field(default_factory=lambda: np.empty(0, np.intp))
-
-    @property
-    def n_latent(self) -> int:
-        """Return the number of latent columns."""
-        return sum(feature.n_latent for feature in self.features)
-
-
-@dataclass(frozen=True, eq=False)
 class Classifier:
     """A fitted mixture of experts.
 
-    columns : names of the features that are used, in the order of `features`
-    n_levels : R, levels of the label;  reference : the one whose utility is fixed
+    seen : how the columns are seen
     fitted : the fit
     members : those of the starts that predict together, the best first; none of a fit by sampling.
         Their shares of experts in tasks are by the task's code, (0, H) for one task
@@ -74,15 +50,22 @@ class Classifier:
     pooling : what predicts beside shared experts, None where nothing does
     """
 
-    columns: tuple[str, ...]
-    features: tuple[Feature, ...]
-    n_levels: int
-    reference: int
+    seen: Calibrated
     fitted: Fitted
     members: tuple[Member, ...]
     task: str | None
     note: str | None = None
     pooling: StackedPooling | None = None
+
+    @property
+    def n_levels(self) -> int:
+        """Return R, the number of levels of the label."""
+        return self.levels_link.n_levels
+
+    @property
+    def levels_link(self) -> LevelObservation:
+        """Return the link of the label."""
+        return of_levels(self.seen.label.link)
 
     @property
     def task_weights(self) -> Array:
@@ -144,11 +127,11 @@ class Classifier:
         Rows of an unknown task have the experts' shares in all tasks.
         """
         by_name = {encoded.column.name: encoded.x for encoded in columns}
-        xs = [by_name[name] for name in self.columns]
+        xs = [by_name[name] for name in self.seen.columns]
         n = columns[0].x.size if columns else 0
         if self.task is not None:
             return self._law_of_tasks(xs, by_name[self.task], pool, features)
-        rows = make_rows(self.features, xs, n)
+        rows = self.seen.rows(xs, n)
         if self.fitted.draws:
             draws = self.fitted.draws
             if features:  # their law takes much more room
@@ -167,7 +150,7 @@ class Classifier:
         parts = []
         for j in np.unique(code):
             at = np.flatnonzero(code == j)
-            rows, laws = make_rows(self.features, [x[at] for x in xs], at.size), []
+            rows, laws = self.seen.rows([x[at] for x in xs], at.size), []
             for member in self.members:
                 q, pi = member.of_task(j if j >= 0 else None)
                 pi = np.tile(pi[:, None], (1, at.size))
@@ -176,16 +159,15 @@ class Classifier:
             parts.append((at, law))
         return LabelLaw.gathered(parts)
 
+    def label_probabilities(self, law: LabelLaw) -> Array:
+        """Return (n, R) the probabilities of the levels under a law of labels."""
+        return self.levels_link.probabilities(law.of_label(), self.seen.label.params)
+
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
     ) -> Array:
         """Return (n, R) the probabilities of the levels; O(n) memory and time."""
-        law = self.law(columns, pool)
-        if self.n_levels > 2:
-            p = law.probabilities(self.reference)
-        else:
-            above = law.probability_above()
-            p = np.column_stack([1.0 - above, above])
+        p = self.label_probabilities(self.law(columns, pool))
         return p if self.pooling is None else self.pooling.mixed(p, columns, pool)
 
 
@@ -226,36 +208,36 @@ def fit_classifier(
     """
     task = next((e for e in columns if e.column.role is Role.TASK), None)
     used = [e for e in columns if e is not task and not is_constant(e)]
-    features = tuple(calibrate(e, links) for e in used)
-    reference = reference_of(code, n_levels)
+    there = np.empty(0, np.intp) if task is None else np.unique(task.x).astype(np.intp)
+    seen = Calibrated(
+        tuple(e.column.name for e in used),
+        tuple(LatentColumn.calibrate(e, links) for e in used),
+        LatentColumn.of_label(code, n_levels),
+        there,
+    )
 
     def rows_at(at: Array | slice) -> Rows:
-        label = what_labels_say(code[at], n_levels, reference)
-        xs = [e.x[at] for e in used]
-        return make_rows(features, xs, code[at].size, label, ~np.isnan(code[at]))
+        return seen.rows([e.x[at] for e in used], code[at].size, code[at])
 
-    names = tuple(e.column.name for e in used)
-    there = np.empty(0, np.intp) if task is None else np.unique(task.x).astype(np.intp)
     keeper = None
     if config.inference == "gibbs":
         _check_sampler(config, task)
     if keep is not None:
-        keeper = keep(Calibrated(names, features, n_levels, reference, there))
+        keeper = keep(seen)
     fit = partial(
         fit_experts, config=config, chains=chains, seed=seed, threads=threads, pool=pool,
         stop=stop, watch=watch, keeper=keeper,
     )  # fmt: skip
     note = None
-    n_latent = sum(feature.n_latent for feature in features)
     if config.inference != "gibbs":
-        note = what_forms(config, code.size, n_latent, chains)
+        note = what_forms(config, code.size, seen.n_latent, chains)
     if task is None:
         fitted = fit(rows_at(slice(None)))
-        return Classifier(names, features, n_levels, reference, fitted, fitted.members, None, note)
+        return Classifier(seen, fitted, fitted.members, None, note)
     shared = fit([rows_at(np.flatnonzero(task.x == j)) for j in there])
     members = tuple(among(member, there, len(task.levels)) for member in shared.members)
     name = task.column.name
-    found = Classifier(names, features, n_levels, reference, shared, members, name, note)
+    found = Classifier(seen, shared, members, name, note)
     if not (config.stack and config.average) or np.isnan(code).all():
         return found
     again = partial(
@@ -267,7 +249,7 @@ def fit_classifier(
         seed=seed,
         stop=stop,
     )
-    many = n_latent > MOST_BOTH
+    many = seen.n_latent > MOST_BOTH
     return replace(
         found, pooling=compare_pooling(columns, code, again, alone=many, pool=pool, stop=stop)
     )
@@ -293,24 +275,3 @@ def among(member: Member, there: Array, n_tasks: int) -> Member:
     shares[there] = member.shares
     own = None if member.own is None else member.own.among(there, n_tasks)
     return replace(member, shares=shares, own=own)
-
-
-def reference_of(code: Array, n_levels: int) -> int:
-    """Return the level whose utility is fixed: the first of two, else the most frequent."""
-    if n_levels == 2:
-        return 0
-    count = np.bincount(code[~np.isnan(code)].astype(np.intp), minlength=n_levels)
-    return int(np.argmax(count))
-
-
-def what_labels_say(code: Array, n_levels: int, reference: int) -> Truncation:
-    """Return what is known of the label's variables.
-
-    Two levels have one variable, above 0 for the second; more have one each but the reference.
-    """
-    filled = np.nan_to_num(code, nan=0.0)
-    if n_levels == 2:
-        second = filled == 1.0
-        lower = np.where(second, 0.0, -np.inf)[:, None]
-        return Between(lower, np.where(second, np.inf, 0.0)[:, None])
-    return Largest(filled, n_levels, reference)

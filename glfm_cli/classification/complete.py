@@ -7,7 +7,6 @@ ordered levels, the most probable of others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,19 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.features import Choice, Feature, Number, Steps
+from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.trained import Trained
 from glfm_cli.completion.estimates import point
-from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, decode
+from glfm_cli.encoding import Data, EncodedColumn, decode
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.latent.iqgme import LabelLaw
 from glfm_cli.latent.model import Spans
-from glfm_cli.links import Link, LinkConfig, NormalMixture, Params
-from glfm_cli.links.categorical import CategoricalLink
+from glfm_cli.links import NormalMixture
 from glfm_cli.links.law import ALL
-from glfm_cli.links.ordinal import OrdinalLink
 
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -51,9 +48,9 @@ def complete_features(
     """
     by_name = {encoded.column.name: encoded for encoded in data.columns}
     classifier = trained.classifier
-    used = [by_name[name] for name in classifier.columns]
+    used = [by_name[name] for name in classifier.seen.columns]
     law = classifier.law(data.columns, pool, features=True)
-    posterior = as_posterior(classifier.features, used, law)
+    posterior = as_posterior(classifier.seen.features, law)
     missing = {d: np.flatnonzero(encoded.requested) for d, encoded in enumerate(used)}
     missing = {d: where for d, where in missing.items() if where.size}
     marginals = predict(posterior, missing, QUANTILES, numeric_quantiles=False)
@@ -64,7 +61,7 @@ def complete_features(
     for known in trained.features:
         encoded = by_name[known.column.name]
         if (
-            known.column.name not in classifier.columns and encoded.requested.any()
+            known.column.name not in classifier.seen.columns and encoded.requested.any()
         ):  # it is constant
             value = known.sample[0] if known.sample.size else float(_only_level(encoded))
             fills[known.column.name] = np.full(int(encoded.requested.sum()), value)
@@ -112,35 +109,18 @@ class _FeaturesOfRows:
         )
 
 
-def as_posterior(
-    features: tuple[Feature, ...], used: Sequence[EncodedColumn | LearntColumn], law: LabelLaw
-) -> Posterior:
+def as_posterior(features: tuple[LatentColumn, ...], law: LabelLaw) -> Posterior:
     """Return the law as a posterior of one draw, with the links that see it."""
-    links: list[Link] = []
-    params: list[Params] = []
-    scale, shift = [], []
-    for feature, encoded in zip(features, used, strict=True):
-        name, n_levels = encoded.column.name, len(encoded.levels)
-        if isinstance(feature, Number):
-            links.append(feature.link)
-            params.append({})
-            scale.append(feature.sd)
-            shift.append(feature.mean)
-            continue
-        if isinstance(feature, Choice):
-            slot = np.insert(np.arange(n_levels - 1), feature.reference, -1).astype(np.intp)
-            links.append(CategoricalLink(name, feature.reference, slot))
-            params.append({})
-        elif isinstance(feature, Steps):
-            links.append(OrdinalLink(name, n_levels, LinkConfig()))
-            params.append({"thresholds": feature.cuts[1:-1]})
-        scale += [1.0] * feature.n_latent
-        shift += [0.0] * feature.n_latent
-    noise = np.array([0.0 if feature.known else 1.0 for feature in features])
+    links = tuple(feature.link for feature in features)
+    scale, shift = (
+        np.concatenate([np.empty(0), *(np.full(f.n_latent, value(f)) for f in features)])
+        for value in (lambda f: f.scale, lambda f: f.shift)
+    )
+    noise = np.array([float(link.discrete) for link in links])
     spans = spans_of(links)
-    model: Any = _Features(np.array(scale), np.array(shift), noise, spans)
-    draw = Draw(law, tuple(params), {})
-    return Posterior(model, tuple(links), spans, ((draw,),))
+    model: Any = _Features(scale, shift, noise, spans)
+    draw = Draw(law, tuple(feature.params for feature in features), {})
+    return Posterior(model, links, spans, ((draw,),))
 
 
 def _only_level(encoded: EncodedColumn) -> int:

@@ -17,7 +17,6 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import DOMINANT
 from glfm_cli.classification.complete import as_posterior
-from glfm_cli.classification.features import Choice
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
@@ -122,14 +121,10 @@ def describe_experts(trained: Trained) -> ExpertsFound:
     share = q.pi if classifier.task is None else classifier.task_weights.mean(axis=0)
     seen = _see(q)
     law = seen.law
-    if classifier.n_levels > 2:
-        p = law.probabilities(classifier.reference)
-    else:
-        above = law.probability_above()
-        p = np.column_stack([1.0 - above, above])
+    p = classifier.label_probabilities(law)
     named = {known.column.name: known for known in trained.features}
-    used = [named[name] for name in classifier.columns]
-    posterior = as_posterior(classifier.features, used, law)
+    used = [named[name] for name in classifier.seen.columns]
+    posterior = as_posterior(classifier.seen.features, law)
     rows = np.arange(q.H)
     marginals = predict(posterior, dict.fromkeys(range(len(used)), rows), RANGE)
     found: list[Expert] = []
@@ -208,16 +203,15 @@ def _place(name: str, levels: tuple[str, ...], link: Link, marginal: Marginal, h
 
 def _drives(trained: Trained, seen: _Seen, h: int) -> tuple[Drive, ...]:
     """Return what the features do to the scores of labels in expert h, the strongest first."""
-    classifier = trained.classifier
+    seen_as = trained.classifier.seen
     named = {known.column.name: known for known in trained.features}
-    features: list[str] = []
-    for name, feature in zip(classifier.columns, classifier.features, strict=True):
-        if isinstance(feature, Choice):
-            others = [r for r in range(feature.n_levels) if r != feature.reference]
-            features += [f"{name}={named[name].levels[r]}" for r in others]
-        else:
-            features.append(name)
-    scored = [level for r, level in enumerate(trained.levels) if r != classifier.reference]
+    features = [
+        name if r is None else f"{name}={named[name].levels[r]}"
+        for name, feature in zip(seen_as.columns, seen_as.features, strict=True)
+        for r in feature.link.latent_levels()
+    ]
+    of_label = seen_as.label.link.latent_levels()  # of two levels the second has the score
+    scored = [trained.levels[-1 if r is None else r] for r in of_label]
     drives = [
         Drive(label, feature, float(seen.effect[h, k, p]), float(seen.sd[h, p]))
         for k, label in enumerate(scored)

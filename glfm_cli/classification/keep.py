@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.classification.classifier import Calibrated, Classifier
+from glfm_cli.classification.classifier import Classifier
+from glfm_cli.classification.features import Calibrated
 from glfm_cli.classification.header import ClassifierHeader, column_out
 from glfm_cli.classification.saved import ClassifierStore, Keeping
 from glfm_cli.classification.task import Task

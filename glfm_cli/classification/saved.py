@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.classifier import Calibrated, Classifier, among
-from glfm_cli.classification.features import Choice, Feature, Number, Steps
+from glfm_cli.classification.classifier import Classifier, among
+from glfm_cli.classification.features import Calibrated, LatentColumn, seen_as, unbound
 from glfm_cli.classification.fit import Fitted, model_of
 from glfm_cli.classification.header import (
     ClassifierHeader,
@@ -142,7 +142,7 @@ class Keeping:
         features = tuple(
             column_out(known) | {"used": known.column.name in used} for known in learnt
         )
-        arrays = _calibrated_out(seen, place) | {"there": seen.there.astype(np.int64)}
+        arrays = _calibrated_out(seen, place)
         for known in learnt:
             if not known.levels:
                 ends = np.quantile(known.sample, [0.0, 0.5, 1.0], method="nearest")
@@ -178,11 +178,11 @@ def _layout(header: ClassifierHeader, n_latent: int) -> Layout:
 # ----------------------------------------------------------------------------------- writing
 
 
-def _calibrated_out(seen: Calibrated | Classifier, place: Mapping[str, int]) -> dict[str, Array]:
-    """Return the numbers of features, by the place of their column, and the reference."""
-    arrays: dict[str, Array] = {"reference": np.array(seen.reference, dtype=np.int64)}
+def _calibrated_out(seen: Calibrated, place: Mapping[str, int]) -> dict[str, Array]:
+    """Return the numbers of the label, and of features by the place of their column."""
+    arrays = prefixed("label.", _column_out(seen.label)) | {"there": seen.there.astype(np.int64)}
     for name, feature in zip(seen.columns, seen.features, strict=True):
-        arrays |= prefixed(f"{place[name]}.", _feature_out(feature))
+        arrays |= prefixed(f"{place[name]}.", _column_out(feature))
     return arrays
 
 
@@ -193,20 +193,15 @@ def _pooling_out(pooling: StackedPooling, place: Mapping[str, int]) -> dict[str,
         fits |= {f"{NONE}.{j}.": one for j, one in pooling.alone.fits.items()}
     for prefix, one in fits.items():
         assert isinstance(one, Classifier)
-        arrays |= prefixed(prefix, _calibrated_out(one, place))
+        arrays |= prefixed(prefix, _calibrated_out(one.seen, place))
         for i, latent in enumerate(one.fitted.members or one.fitted.draws):
             arrays |= prefixed(f"{prefix}fit.{i}.", out(latent))
     return arrays
 
 
-def _feature_out(feature: Feature) -> dict[str, Array]:
-    if isinstance(feature, Number):
-        scale = {"mean": np.array(feature.mean), "sd": np.array(feature.sd)}
-        return scale | {f"link.{k}": v for k, v in feature.link.constants().items()}
-    if isinstance(feature, Steps):
-        return {"cuts": feature.cuts}
-    assert isinstance(feature, Choice)
-    return {"reference": np.array(feature.reference, dtype=np.int64)}
+def _column_out(seen: LatentColumn) -> dict[str, Array]:
+    units = {"shift": np.array(seen.shift), "scale": np.array(seen.scale)}
+    return units | prefixed("link.", seen.link.constants()) | prefixed("params.", seen.params)
 
 
 # ----------------------------------------------------------------------------------- reading
@@ -228,22 +223,20 @@ def _trained(path: Path, header: ClassifierHeader, numbers: dict[str, Array]) ->
     used = [d for d, said in enumerate(header.features) if said["used"]]
     target = _column_in(header.target, resolved, {})
     task = next((known for known in learnt if known.column.role is Role.TASK), None)
-    seen = _calibrated_in(numbers, learnt, used, len(target.levels))
+    seen = _calibrated_in(numbers, learnt, used, target, header.link_config)
     fitted = _fitted_in(path, header, seen)
     if task is not None:
-        there, n_tasks = take(numbers, "there", np.int64, (None,)), len(task.levels)
+        there, n_tasks = seen.there, len(task.levels)
         if there.size and not (there.min() >= 0 and there.max() < n_tasks):
             raise ValueError("'there' is out of range")
         members = tuple(among(member, there, n_tasks) for member in fitted.members)
         fitted = replace(fitted, members=members)
     name = None if task is None else task.column.name
     _check_levels(fitted, len(target.levels))
-    classifier = Classifier(
-        seen.columns, seen.features, seen.n_levels, seen.reference, fitted, fitted.members, name
-    )
+    classifier = Classifier(seen, fitted, fitted.members, name)
     if header.pooling_hash and task is not None:
         arrays = _read_hashed(path, POOLING, header.pooling_hash)
-        pooling = _pooling_in(arrays, learnt, len(target.levels), len(task.levels))
+        pooling = _pooling_in(arrays, learnt, target, len(task.levels), header.link_config)
         classifier = replace(classifier, pooling=pooling)
     counts = (header.n_rows, header.n_labelled, header.plan.seed)
     return Trained(header.schema, header.table, tuple(learnt), target, classifier, *counts)
@@ -282,19 +275,28 @@ def _check_levels(fitted: Fitted, n_levels: int) -> None:
 
 
 def _calibrated_in(
-    numbers: Mapping[str, Array], learnt: Sequence[LearntColumn], used: Sequence[int], n_levels: int
+    numbers: Mapping[str, Array],
+    learnt: Sequence[LearntColumn],
+    used: Sequence[int],
+    target: LearntColumn,
+    config: LinkConfig,
 ) -> Calibrated:
     """Return how the columns at the places `used` are seen."""
     names = tuple(learnt[d].column.name for d in used)
-    features = tuple(_feature_in(learnt[d], under(numbers, f"{d}.")) for d in used)
-    reference = int(take(numbers, "reference", np.int64, ()))
-    if not 0 <= reference < n_levels:
-        raise ValueError(f"'reference' is {reference}")
-    return Calibrated(names, features, n_levels, reference)
+    each = [(learnt[d].column, len(learnt[d].levels), under(numbers, f"{d}.")) for d in used]
+    features = tuple(_seen_in(*one[:2], unbound(config), one[2]) for one in each)
+    column = replace(target.column, type=ColumnType.CATEGORICAL)
+    label = _seen_in(column, len(target.levels), LinkConfig(), under(numbers, "label."))
+    there = take(numbers, "there", np.int64, (None,))
+    return Calibrated(names, features, label, there)
 
 
 def _pooling_in(
-    numbers: Mapping[str, Array], learnt: Sequence[LearntColumn], n_levels: int, n_tasks: int
+    numbers: Mapping[str, Array],
+    learnt: Sequence[LearntColumn],
+    target: LearntColumn,
+    n_tasks: int,
+    config: LinkConfig,
 ) -> StackedPooling:
     """Return what predicts beside shared experts."""
     weights = take(numbers, WEIGHTS, np.float64, (None,))
@@ -304,11 +306,10 @@ def _pooling_in(
     def beside(prefix: str) -> Classifier:
         part = under(numbers, prefix)
         used = [d for d in range(len(learnt)) if under(part, f"{d}.")]
-        seen = _calibrated_in(part, learnt, used, n_levels)
-        fitted = _members_in(under(part, "fit."), seen)
-        _check_levels(fitted, n_levels)
-        parts = (seen.columns, seen.features, n_levels, seen.reference)
-        return Classifier(*parts, fitted, fitted.members, None)
+        seen = _calibrated_in(part, learnt, used, target, config)
+        fitted = _members_in(under(part, "fit."), seen, len(target.levels))
+        _check_levels(fitted, len(target.levels))
+        return Classifier(seen, fitted, fitted.members, None)
 
     of_task = {j: f"{NONE}.{j}." for j in range(n_tasks)}
     fits = {j: beside(prefix) for j, prefix in of_task.items() if under(numbers, prefix)}
@@ -318,11 +319,11 @@ def _pooling_in(
     return StackedPooling(named, beside(f"{COMPLETE}."), NoPooling(fits) if fits else None)
 
 
-def _members_in(part: Mapping[str, Array], seen: Calibrated) -> Fitted:
+def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> Fitted:
     members: list[Member] = []
     while under(part, f"{len(members)}."):
         one = under(part, f"{len(members)}.")
-        members.append(member_in(one, seen.n_latent, seen.n_levels, None))
+        members.append(member_in(one, seen.n_latent, n_levels, None))
     total = sum(member.weight for member in members)
     if min((m.weight for m in members), default=-1.0) < 0.0 or abs(total - 1.0) > 1e-9:
         raise ValueError("the weights of its fits do not add up to 1")
@@ -338,21 +339,17 @@ def _column_in(
     return LearntColumn(column, levels, sample)
 
 
-def _feature_in(known: LearntColumn, part: Mapping[str, Array]) -> Feature:
-    column, n_levels = known.column, len(known.levels)
-    if not n_levels:
-        constants = under(part, "link.")
-        link = link_from(column, 0, constants, LinkConfig())
-        mean, sd = (float(take(part, name, np.float64, ())) for name in ("mean", "sd"))
-        if not sd > 0:
-            raise ValueError(f"column '{column.name}': 'sd' is {sd:g}")
-        return Number(link, mean, sd)
-    if n_levels == 2 or column.ordinal:
-        cuts = np.asarray(part["cuts"])
-        if cuts.shape != (n_levels + 1,) or not np.all(np.diff(cuts) > 0):
-            raise ValueError(f"column '{column.name}': 'cuts' does not fit")
-        return Steps(cuts)
-    reference = int(take(part, "reference", np.int64, ()))
-    if not 0 <= reference < n_levels:
-        raise ValueError(f"column '{column.name}': 'reference' is {reference}")
-    return Choice(n_levels, reference)
+def _seen_in(
+    column: Column, n_levels: int, config: LinkConfig, part: Mapping[str, Array]
+) -> LatentColumn:
+    """Return how a column is seen, from its numbers."""
+    try:
+        link = link_from(seen_as(column, n_levels), n_levels, under(part, "link."), config)
+        params = under(part, "params.")
+        link.check_params(params)
+        shift, scale = (float(take(part, name, np.float64, ())) for name in ("shift", "scale"))
+        if not scale > 0:
+            raise ValueError(f"'scale' is {scale:g}")
+    except ValueError as error:
+        raise ValueError(f"column '{column.name}': {error}") from None
+    return LatentColumn(link, params, shift, scale)

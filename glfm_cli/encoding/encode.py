@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.levels import encode_levels
 from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
@@ -62,27 +63,38 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
 
 
 def _encode_column(source: Source, index: int) -> EncodedColumn:
-    column = source.column
     levels: tuple[str, ...] = ()
-    if column.type in NUMERIC:
+    if source.column.type in NUMERIC:
         x, left = encode_numbers(source)
     else:
         x, left, levels = encode_levels(source)
-    x = np.ascontiguousarray(x, dtype=np.float64)
-    observed = ~np.isnan(x)
-    if not observed.any():
+    if np.isnan(x).all():
         raise TableError(
             "no cell of it is observed, so there is nothing to learn from",
             file=source.file,
-            column=column.name,
+            column=source.column.name,
             expected="at least one value",
-            hint=f"Set `role: ignore` for '{column.name}' in the types file.",
+            hint=f"Set `role: ignore` for '{source.column.name}' in the types file.",
         )
-    requested = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
+    return encoded_column(source, index, x, left, levels)
+
+
+def encoded_column(
+    source: Source,
+    index: int,
+    x: Array,
+    left: Mask,
+    levels: tuple[str, ...],
+    sample: Array | None = None,
+) -> EncodedColumn:
+    """Return a column whose values x (n_rows,) were read; `left` says which gaps must stay."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    observed = ~np.isnan(x)
+    requested = ~observed & ~left if source.column.completed else np.zeros(x.size, dtype=bool)
     for array in (x, observed, requested):
         array.setflags(write=False)
     style = None if levels else style_of(source, observed)
-    return EncodedColumn(column, index, x, observed, requested, levels, style=style)
+    return EncodedColumn(source.column, index, x, observed, requested, levels, sample, style)
 
 
 def _with_type(source: Source) -> Source:

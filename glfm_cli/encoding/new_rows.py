@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
+from glfm_cli.encoding.encode import encoded_column
 from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import table_notes
-from glfm_cli.encoding.numeric import encode_numbers, style_of
+from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
@@ -152,16 +153,7 @@ def _encode_column(
         x, left, unseen = encode_known_levels(
             source, known.levels, unseen_is_missing=unseen_is_missing
         )
-    x = np.ascontiguousarray(x, dtype=np.float64)
-    observed = ~np.isnan(x)
-    requested = ~observed & ~left if column.completed else np.zeros(x.size, dtype=bool)
-    for array in (x, observed, requested):
-        array.setflags(write=False)
-    style = None if known.levels else style_of(source, observed)
-    encoded = EncodedColumn(
-        column, index, x, observed, requested, known.levels, known.sample, style
-    )
-    return encoded, unseen
+    return encoded_column(source, index, x, left, known.levels, known.sample), unseen
 
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:

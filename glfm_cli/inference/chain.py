@@ -175,6 +175,14 @@ def params_out(params: Sequence[Params]) -> dict[str, Array]:
     return {f"params.{d}.{name}": value for d, p in enumerate(params) for name, value in p.items()}
 
 
+def params_in(links: Sequence[Link], arrays: Mapping[str, Array]) -> tuple[Params, ...]:
+    """Return copies of what `params_out` was given; ValueError unless they can be the links'."""
+    found = [inner(arrays, f"params.{d}.") for d in range(len(links))]
+    params = tuple({name: value.copy() for name, value in p.items()} for p in found)
+    check_all_params(links, params)
+    return params
+
+
 def check_all_params(links: Sequence[Link], params: Sequence[Params]) -> None:
     """Raise ValueError, naming the column, unless these can be the links' parameters."""
     for link, part in zip(links, params, strict=True):
@@ -250,17 +258,10 @@ def load_chain(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) 
     sweep = int(take(arrays, "sweep", np.int64, ()))
     if sweep < 1:
         raise ValueError(f"'sweep' is {sweep}, expected a number from 1")
-    params = tuple(
-        {name: value.copy() for name, value in inner(arrays, f"params.{d}.").items()}
-        for d in range(len(problem.links))
-    )
-    check_all_params(problem.links, params)
-    words = inner(arrays, "random.")
-    if words.keys() != {"key", "streams"}:
-        raise ValueError("the random state is missing")
+    params, streams = params_in(problem.links, arrays), Streams.load(inner(arrays, "random."))
     state = gaussian(problem.model).load(inner(arrays, "latent."), cells, problem.config)
     spans, eta = spans_of(problem.links), np.zeros_like(cells.y)
-    return Chain(problem, Streams.load(words), cells, params, state, eta, spans, done=sweep)
+    return Chain(problem, streams, cells, params, state, eta, spans, done=sweep)
 
 
 def start_chain(problem: Problem, streams: Streams, threads: int = 1) -> Chain:

@@ -10,7 +10,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.inference.chain import Problem, check_all_params, inner, params_out
+from glfm_cli.inference.chain import Problem, inner, params_in, params_out
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import Progress, ValueModel, Values, sees_values, take
 from glfm_cli.streams import Streams, column_step
@@ -125,15 +125,8 @@ def load_values(problem: Problem, arrays: Mapping[str, Array], threads: int = 1)
     sweep = int(take(arrays, "sweep", np.int64, ()))
     if sweep < 0:
         raise ValueError(f"'sweep' is {sweep}, expected a number from 0")
-    params = tuple(
-        {name: value.copy() for name, value in inner(arrays, f"params.{d}.").items()}
-        for d in range(len(problem.links))
-    )
-    check_all_params(problem.links, params)
-    words = inner(arrays, "random.")
-    if words.keys() != {"key", "streams"}:
-        raise ValueError("the random state is missing")
+    params, streams = params_in(problem.links, arrays), Streams.load(inner(arrays, "random."))
     values = Values(problem, params, threads=threads)
     state = model.load(inner(arrays, "latent."), values, problem.config)
     ascent = Ascent.load(inner(arrays, "ascent.")) if model.kind == "ascent" else Ascent()
-    return ValueChain(problem, Streams.load(words), values, state, sweep, ascent)
+    return ValueChain(problem, streams, values, state, sweep, ascent)

@@ -1,4 +1,7 @@
-"""Parquet and Arrow IPC files, types and metadata kept."""
+"""Parquet and Arrow IPC files, types and metadata kept.
+
+Arrow's Parquet and data set parts take 60 MB and are loaded when such a file is met.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet as pq
-from pyarrow.dataset import dataset
 
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
@@ -51,6 +52,8 @@ def read_many(place: Location, file: str) -> pa.Table:
     found = place.path if Path(place.path).is_dir() else sorted(glob.glob(place.path))
     if not found:
         raise TableError("cannot be read: no file has such a name", file=file)
+    from pyarrow.dataset import dataset
+
     try:
         table = dataset(found, format="parquet", partitioning="hive").to_table()
     except (pa.ArrowException, OSError) as error:
@@ -66,8 +69,10 @@ def read_many(place: Location, file: str) -> pa.Table:
 
 
 def _read_parquet(data: bytes) -> pa.Table:
+    from pyarrow.parquet import ParquetFile
+
     # A file, not a data set: nothing is read out of the names of its folders.
-    return pq.ParquetFile(pa.BufferReader(data)).read()
+    return ParquetFile(pa.BufferReader(data)).read()
 
 
 def _read_ipc(data: bytes) -> pa.Table:
@@ -82,8 +87,10 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file, as Parquet or as an Arrow IPC file."""
     with _refusals(layout, shown):
         if layout == "parquet":
+            from pyarrow.parquet import write_table
+
             # The names inside lists stay as they are, too.
-            pq.write_table(table, file, use_compliant_nested_type=False)
+            write_table(table, file, use_compliant_nested_type=False)
             return
         with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
@@ -94,8 +101,10 @@ def write_parts(parts: Iterator[pa.Table], file: IO[Any], layout: str, shown: st
     first = next(parts)
     with _refusals(layout, shown):
         if layout == "parquet":
+            from pyarrow.parquet import ParquetWriter
+
             options = {"use_compliant_nested_type": False}
-            writer: Any = pq.ParquetWriter(file, first.schema, **options)
+            writer: Any = ParquetWriter(file, first.schema, **options)
         else:
             if any(pa.types.is_dictionary(kind) for kind in first.schema.types):
                 # An IPC file holds one dictionary a column, so it must be known from the start.

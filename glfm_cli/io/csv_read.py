@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,20 +18,11 @@ from glfm_cli.io.csv_split import (
     line_end,
     split_cells,
 )
-from glfm_cli.io.csv_text import encoding_of, find_header, sniff_delimiter
+from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, encoding_of, find_header, sniff_delimiter
 from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
 from glfm_cli.io.formats import check_is_text
 
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
-
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 
 def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
@@ -116,7 +106,7 @@ def check_names(names: list[str], file: str) -> None:
 
 def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
     """Return the text as UTF-8 bytes without byte-order mark, and how it was encoded."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
+    for encoding, mark in BYTE_ORDER_MARKS.items():
         if raw.startswith(mark):
             data = raw[len(mark) :]
             if encoding != "utf-8":
@@ -133,10 +123,7 @@ def _decode(raw: bytes, file: str) -> tuple[bytes, str, bool]:
             return data, encoding, True
     check_is_text(raw, file)
     encoding = encoding_of(raw)
-    if encoding == "utf-8":
-        _check_text(raw, file, skipped=0)
-        return raw, encoding, False
-    data = raw.decode(encoding).encode()
+    data = raw if encoding == "utf-8" else raw.decode(encoding).encode()
     _check_text(data, file, skipped=0)
     return data, encoding, False
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 
 import numpy as np
 
 from glfm_cli.io.csv_split import fields_per_row, line_end
 
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+BYTE_ORDER_MARKS = {
+    "utf-8": codecs.BOM_UTF8,
+    "utf-32-le": codecs.BOM_UTF32_LE,
+    "utf-32-be": codecs.BOM_UTF32_BE,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+}
 MOST_TITLES = 20  # lines above the header that are looked for
 SNIFFED_BYTES = 1 << 18
 EVEN_SHARE = 0.9  # of the rows below a title have as many fields as the header
@@ -64,14 +73,11 @@ def find_header(data: bytes) -> tuple[int, str | None]:
     first = _SEPARATOR_LINE.match(data)
     if first is not None:
         return first.end(), first[1].decode("latin-1")
-    sample = data
-    newline = bytes([line_end(data)])
-    if len(data) > SNIFFED_BYTES:
-        sample = data[: data.rfind(newline, 0, SNIFFED_BYTES) + 1] or data
+    sample, newline = _whole_rows(data), bytes([line_end(data)])
     top = data.split(newline, MOST_TITLES + 1)[: MOST_TITLES + 1]
     begins = []
     for delimiter in DELIMITERS:
-        counts = fields_per_row(sample.rstrip(b"\r\n") + newline, delimiter)
+        counts = fields_per_row(sample, delimiter)
         usual = int(np.bincount(counts).argmax()) if counts.size else 0
         titles = 0
         while titles < len(top) - 1 and _is_title(top[titles], delimiter):
@@ -93,17 +99,21 @@ def _is_title(line: bytes, delimiter: str) -> bool:
     return sum(bool(cell.strip(b' \t\r"')) for cell in line.split(delimiter.encode())) <= 1
 
 
+def _whole_rows(data: bytes) -> bytes:
+    """Return the whole rows of the first 256 kB."""
+    newline = bytes([line_end(data)])
+    if len(data) > SNIFFED_BYTES:
+        data = data[: data.rfind(newline, 0, SNIFFED_BYTES) + 1 or SNIFFED_BYTES]
+    return data.rstrip(b"\r\n") + newline
+
+
 def sniff_delimiter(data: bytes) -> str:
     """Return the delimiter that cuts the rows most evenly; the comma for a single column.
 
     Judged on whole rows of the first 256 kB. The share of rows with as many cells as the header
     decides, then the number of cells, then the order comma, tab, semicolon, bar.
     """
-    sample = data
-    if len(data) > SNIFFED_BYTES:
-        cut = data.rfind(bytes([line_end(data)]), 0, SNIFFED_BYTES) + 1
-        sample = data[: cut or SNIFFED_BYTES]
-    sample = sample.rstrip(b"\r\n") + bytes([line_end(data)])
+    sample = _whole_rows(data)
     best, best_score = ",", (0.0, 1)
     for delimiter in DELIMITERS:
         counts = fields_per_row(sample, delimiter)

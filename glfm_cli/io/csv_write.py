@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,16 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.errors import OutputError
+from glfm_cli.io.csv_text import BYTE_ORDER_MARKS
 from glfm_cli.io.dialect import Dialect, Quoting, rule_mask
 
 ROWS_PER_BLOCK = 1 << 16
-_MARKS = {
-    "utf-8": codecs.BOM_UTF8,
-    "utf-16-le": codecs.BOM_UTF16_LE,
-    "utf-16-be": codecs.BOM_UTF16_BE,
-    "utf-32-le": codecs.BOM_UTF32_LE,
-    "utf-32-be": codecs.BOM_UTF32_BE,
-}
 
 
 def csv_blocks(
@@ -32,7 +25,7 @@ def csv_blocks(
     """
     if first:
         if dialect.bom:
-            yield _MARKS[dialect.encoding]
+            yield BYTE_ORDER_MARKS[dialect.encoding]
         if dialect.preamble:
             yield _encode(dialect.preamble.encode(), dialect)
         names = pa.array(table.column_names, pa.string())

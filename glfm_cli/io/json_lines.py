@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
-from glfm_cli.io.mixed import cells_of, mixed_column
+from glfm_cli.io.mixed import cells_of, table_of_cells
 
 
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
@@ -40,27 +40,7 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     if not rows or not names:
         raise TableError("has no rows", file=file, expected="a JSON object a line")
     check_names(list(names), file)
-    columns = [_column(name, [row.get(name) for row in rows], file) for name in names]
-    fields = [
-        pa.field(name, column.type, metadata=metadata)
-        for name, (column, metadata) in zip(names, columns, strict=True)
-    ]
-    return pa.table([column for column, _ in columns], schema=pa.schema(fields))
-
-
-def _column(name: str, values: list[Any], file: str) -> tuple[pa.Array, dict | None]:
-    kinds = {type(value) for value in values if value is not None}
-    if str in kinds and len(kinds) > 1 and kinds <= {str, int, float}:
-        return mixed_column(values, [None if v is None else str(v) for v in values])
-    try:
-        return pa.array(values), None
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        raise TableError(
-            "the column holds values of several types",
-            file=file,
-            column=name,
-            hint="Write all its values as numbers, or all as text.",
-        ) from None
+    return table_of_cells(list(names), [[row.get(n) for row in rows] for n in names], file)
 
 
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:

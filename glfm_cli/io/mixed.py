@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from glfm_cli.errors import TableError
 from glfm_cli.io.dialect import NUMBER
 
 KEY = b"glfm.mixed"  # of a field: the texts that look like numbers though they are text
@@ -27,6 +28,35 @@ def mixed_column(values: Sequence[Any], texts: Sequence[str | None]) -> tuple[pa
     """
     lookalikes = {v for v in values if isinstance(v, str) and _NUMBER.fullmatch(v)}
     return pa.array(texts, pa.string()), {KEY: json.dumps(sorted(lookalikes)).encode()}
+
+
+def table_of_cells(names: Sequence[str], columns: Sequence[Sequence[Any]], file: str) -> pa.Table:
+    """Return columns of Python's values as a table.
+
+    Raises
+    ------
+    TableError
+        A column mixes types other than numbers and text.
+    """
+    arrays, fields = [], []
+    for name, values in zip(names, columns, strict=True):
+        kinds, metadata = {type(value) for value in values if value is not None}, None
+        try:
+            if str in kinds and len(kinds) > 1 and kinds <= {str, int, float}:
+                texts = [None if v is None else str(v) for v in values]
+                array, metadata = mixed_column(values, texts)
+            else:
+                array = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            raise TableError(
+                "the column holds values of several types",
+                file=file,
+                column=name,
+                hint="Write all its values as numbers, or all as text.",
+            ) from None
+        arrays.append(array)
+        fields.append(pa.field(name, array.type, metadata=metadata))
+    return pa.table(arrays, schema=pa.schema(fields))
 
 
 def cells_of(column: pa.Array, field: pa.Field) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.extras import need
 from glfm_cli.io.formats import SQLITE
 from glfm_cli.io.location import Location
-from glfm_cli.io.mixed import mixed_column
+from glfm_cli.io.mixed import table_of_cells
 
 
 def read_database(place: Location, layout: str, file: str) -> pa.Table:
@@ -74,25 +73,7 @@ def _sqlite(place: Location, file: str) -> pa.Table:
         if "base" in locals():
             base.close()
     check_names(header, file)
-    columns = [_column([row[j] for row in rows], name, file) for j, name in enumerate(header)]
-    fields = [
-        pa.field(name, column.type, metadata=metadata)
-        for name, (column, metadata) in zip(header, columns, strict=True)
-    ]
-    return pa.table([column for column, _ in columns], schema=pa.schema(fields))
-
-
-def _column(values: list[Any], name: str, file: str) -> tuple[pa.Array, dict | None]:
-    """Return a column of SQLite, where every cell has a type of its own."""
-    kinds = {type(value) for value in values if value is not None}
-    if str in kinds and len(kinds) > 1 and kinds <= {str, int, float}:
-        return mixed_column(values, [None if v is None else str(v) for v in values])
-    try:
-        return pa.array(values), None
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        raise TableError(
-            "the column holds values of several types", file=file, column=name
-        ) from None
+    return table_of_cells(header, list(zip(*rows, strict=True)) or [()] * len(header), file)
 
 
 def _duckdb(place: Location, file: str) -> pa.Table:

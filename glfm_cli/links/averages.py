@@ -59,7 +59,7 @@ class NumberAverage:
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw; several are evaluated at once, which is cheaper."""
-        for weight, part in of_latent(law).components():
+        for weight, part in of_latent(law, 1).components():
             eta, var = one_number(part)
             eta = eta.copy()  # what is kept must not keep the laws of other columns alive
             weight, var = (np.broadcast_to(one, eta.shape) for one in (share * weight, var))

@@ -20,7 +20,8 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import is_trials, successes_of, trials_of
 from glfm_cli.links.averages import RateAverage
 from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
-from glfm_cli.links.observation import Params, no_params
+from glfm_cli.links.observation import Params
+from glfm_cli.links.plain import PlainLink
 from glfm_cli.links.sums import draw_sums
 from glfm_cli.schema import Column
 
@@ -33,7 +34,7 @@ MANY = 400  # trials of a cell from which their sum is drawn at once
 
 
 @dataclass(frozen=True, eq=False)
-class BinomialLink:
+class BinomialLink(PlainLink):
     """One latent column of unit noise, P(hit) = Phi(eta)."""
 
     name: str
@@ -44,7 +45,6 @@ class BinomialLink:
     discrete = False
     integral = False
     ordered = True
-    spread = 1.0
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
@@ -62,10 +62,6 @@ class BinomialLink:
         """Return the link of a column."""
         return cls(column.name)
 
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError unless there are none."""
-        no_params(params)
-
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless all are hits among as many trials or more."""
         if not is_trials(x):
@@ -79,10 +75,6 @@ class BinomialLink:
         """Return False: forecasts of rates are not seen to be right or wrong."""
         return False
 
-    def latent_levels(self) -> tuple[int | None, ...]:
-        """Return None: the latent column is of all values."""
-        return (None,)
-
     def weights(self, x: Array) -> Array:
         """Return the trials (n,) of cells; 1 where x is NaN."""
         return np.where(np.isnan(x), 1.0, trials_of(np.nan_to_num(x)))
@@ -93,11 +85,6 @@ class BinomialLink:
         seen = ~np.isnan(x)
         y[seen, 0] = ndtri((successes_of(x[seen]) + 0.5) / (trials_of(x[seen]) + 1.0))
         return {}, y
-
-    def update_params(
-        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
-    ) -> None:
-        """Leave the parameters alone: there are none."""
 
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
@@ -150,13 +137,6 @@ class BinomialLink:
         """Hold y as it is: a mean of several is no single interval."""
         lower[:] = upper[:] = y
 
-    def scale_group(self, params: Params) -> tuple[float, float]:
-        """Return nothing that shares the scale of y."""
-        return 0.0, 0.0
-
-    def rescale(self, params: Params, factor: float) -> None:
-        """Do nothing: there are no parameters."""
-
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return log P(hits | trials)."""
         h, n = successes_of(x), trials_of(x)
@@ -168,7 +148,7 @@ class BinomialLink:
             out: Array = log_ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)
             return out
 
-        return of_latent(law).log_average(log_p)
+        return of_latent(law, 1).log_average(log_p)
 
     def expected(self, law: CellLaw, params: Params) -> Array:
         """Return the probability of a hit (n,)."""
@@ -178,7 +158,7 @@ class BinomialLink:
             out: Array = ndtr(eta / np.sqrt(var))
             return out
 
-        return of_latent(law).average(rate)
+        return of_latent(law, 1).average(rate)
 
     def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
         """Return which (n, G) of the bins of rates that end at `at` (G - 1,) holds the rate."""

@@ -24,7 +24,8 @@ from glfm_cli.links.constants import SCALAR, number, take
 from glfm_cli.links.correlated import split
 from glfm_cli.links.law import Normal
 from glfm_cli.links.levels import LevelLink, require_levels
-from glfm_cli.links.observation import Params, no_params
+from glfm_cli.links.observation import Params
+from glfm_cli.links.utilities import expect_largest
 from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class CategoricalLink(LevelLink):
         """Raise ValueError unless there is nothing but what a sweep notes of the reference."""
         if "reference" in params and np.any(take(params, "reference", 2) < 0.0):
             raise ValueError("'reference' is negative")
-        no_params({name: value for name, value in params.items() if name != "reference"})
+        super().check_params({n: value for n, value in params.items() if n != "reference"})
 
     def latent_levels(self) -> tuple[int, ...]:
         """Return the levels but the reference, against which they stand."""
@@ -111,11 +112,6 @@ class CategoricalLink(LevelLink):
         y[rows[slot >= 0], slot[slot >= 0]] = 1.0
         return {}, y
 
-    def update_params(
-        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
-    ) -> None:
-        """Leave the parameters alone: there are none."""
-
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
     ) -> None:
@@ -129,6 +125,10 @@ class CategoricalLink(LevelLink):
         if bad >= 0:
             raise NumericalError("a latent mean is not finite", column=self.name, row=bad + 1)
         params["reference"] = np.array([squares, count])
+
+    def expect(self, x: Array, eta: Array, params: Params) -> tuple[Array, Array]:
+        """Return means of the utilities given the levels, and log P(x)."""
+        return expect_largest(x.astype(np.intp), eta, self.reference)
 
     @property
     def spread(self) -> float:

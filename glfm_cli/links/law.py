@@ -142,10 +142,12 @@ class Probabilities(NamedTuple):
 CellLaw = NormalMixture | Probabilities
 
 
-def of_latent(law: CellLaw) -> NormalMixture:
-    """Return a law of latent numbers as such; TypeError when it is one of levels."""
+def of_latent(law: CellLaw, s: int | None = None) -> NormalMixture:
+    """Return a law of `s` latent numbers a cell, None for any; TypeError when it is another."""
     if not isinstance(law, NormalMixture):
         raise TypeError("the law is one of levels, not of latent numbers")
+    if s not in (None, law.means.shape[2]):
+        raise TypeError(f"the law is one of {law.means.shape[2]} latent numbers, expected {s}")
     return law
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -10,14 +11,15 @@ from scipy.special import xlogy
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.links.averages import LevelAverage
-from glfm_cli.links.law import CellLaw, Normal, Probabilities
+from glfm_cli.links.law import CellLaw, Normal, Probabilities, of_latent
 from glfm_cli.links.observation import LevelObservation, Params
+from glfm_cli.links.plain import PlainLink
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
 
 
-class LevelLink:
+class LevelLink(PlainLink, ABC):
     """A column of R levels."""
 
     discrete = True
@@ -33,17 +35,17 @@ class LevelLink:
         def n_latent(self) -> int:
             """Return the number of latent columns."""
 
+    @abstractmethod
     def log_probability(self, x: Array, part: Normal, params: Params) -> Array:
         """Return log P(x) (n,) under one normal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def level_probabilities(self, part: Normal, params: Params) -> Array:
         """Return the probabilities (n, R) under one normal."""
-        raise NotImplementedError
 
     def sample_levels(self, part: Normal, params: Params, rng: np.random.Generator) -> Array:
         """Return one level code a row under one normal each, as float64."""
-        raise NotImplementedError
+        return Probabilities(self.level_probabilities(part, params)).sample(rng)
 
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless all are codes of levels."""
@@ -58,26 +60,21 @@ class LevelLink:
         """Return log P(x), accurate in the far tails."""
         if isinstance(law, Probabilities):
             return law.log_p(x)
-        return law.log_average(lambda part: self.log_probability(x, part, params))
+        latent = of_latent(law, self.n_latent)
+        return latent.log_average(lambda part: self.log_probability(x, part, params))
 
     def probabilities(self, law: CellLaw, params: Params) -> Array:
         """Return the probabilities (n, R) of the levels."""
         if isinstance(law, Probabilities):
             return law.p
-        return law.average(lambda part: self.level_probabilities(part, params))
+        latent = of_latent(law, self.n_latent)
+        return latent.average(lambda part: self.level_probabilities(part, params))
 
     def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
         """Return one level code a row, as float64."""
         if isinstance(law, Probabilities):
             return law.sample(rng)
-        return self.sample_levels(law.pick(rng), params, rng)
-
-    def latent_levels(self) -> tuple[int | None, ...]:
-        """Return None: the latent column is of all levels."""
-        return (None,)
-
-    def weights(self, x: Array) -> None:
-        """Return None: all weights are 1."""
+        return self.sample_levels(of_latent(law, self.n_latent).pick(rng), params, rng)
 
     def average(self, n: int, n_draws: int) -> LevelAverage:
         """Return an empty average of the laws of n cells."""

@@ -90,3 +90,17 @@ class Link(Observation, Protocol):
 
     def rescale(self, params: Params, factor: float) -> None:
         """Follow a change of scale of y."""
+
+
+@runtime_checkable
+class Expecting(Link, Protocol):
+    """A link of several latent columns of unit noise, for fits that average over y.
+
+    Of one latent column whose y has an interval, `bound` says all (`intervals.interval_moments`).
+    """
+
+    def expect(self, x: Array, eta: Array, params: Params) -> tuple[Array, Array]:
+        """Return E[y | x] (..., n, n_latent) and log P(x) (..., n).
+
+        x : (n,), all observed;  eta : (..., n, n_latent) means before x is known
+        """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,7 +20,8 @@ from glfm_cli.links.constants import SCALAR, margin_in, margin_out, take
 from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
 from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
-from glfm_cli.links.observation import Params, no_params
+from glfm_cli.links.observation import Params
+from glfm_cli.links.plain import PlainLink
 from glfm_cli.links.shapes import LARGEST, Identity
 from glfm_cli.schema import Column
 
@@ -40,7 +42,7 @@ TIED = 0.6
 
 
 @dataclass(frozen=True, eq=False)
-class NumericLink:
+class NumericLink(PlainLink, ABC):
     """One latent column; y = g(x), or an interval of y.
 
     margin : g, calibrated
@@ -62,7 +64,6 @@ class NumericLink:
     n_latent = 1
     unit_noise = False
     discrete = False
-    spread = 1.0
     ordered = True
     integral = False
     # Sizes of the constants that are not one number; None for any.
@@ -100,10 +101,6 @@ class NumericLink:
                 raise ValueError(f"'{name}' does not increase")
         return cls(name=column.name, margin=margin_in(constants), **parts)
 
-    def check_params(self, params: Params) -> None:
-        """Raise ValueError unless there are none."""
-        no_params(params)
-
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless all are finite, and whole numbers where they should be."""
         if not np.isfinite(x).all():
@@ -114,25 +111,6 @@ class NumericLink:
     def typical(self) -> Array:
         """Return values in the middle and two standard deviations to either side."""
         return self.value(np.array([-2.0, 0.0, 2.0]))  # y has mean 0 and variance 1, or nearly
-
-    def latent_levels(self) -> tuple[int | None, ...]:
-        """Return None: the latent column is of all values."""
-        return (None,)
-
-    def weights(self, x: Array) -> None:
-        """Return None: all weights are 1."""
-
-    def update_params(
-        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
-    ) -> None:
-        """Leave the parameters alone: a numeric link has none."""
-
-    def scale_group(self, params: Params) -> tuple[float, float]:
-        """Return nothing: the noise variance is the scale."""
-        return 0.0, 0.0
-
-    def rescale(self, params: Params, factor: float) -> None:
-        """Leave the parameters alone: a numeric link has none."""
 
     def value(self, y: Array) -> Array:
         """Return the x of given y, clamped to support and bounds."""
@@ -157,17 +135,17 @@ class NumericLink:
             eta, var = one_number(part)
             return ndtr((end - eta) / self.sd(var, params))
 
-        return of_latent(law).average(below)
+        return of_latent(law, 1).average(below)
 
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return log p(x), or log P(x) of integers, not truncated to the bounds."""
-        return of_latent(law).log_average(
+        return of_latent(law, 1).log_average(
             lambda part: self.log_density_at(x, *one_number(part), params)
         )
 
+    @abstractmethod
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return log p(x) for y ~ N(eta, var)."""
-        raise NotImplementedError
 
     def average(self, n: int, n_draws: int) -> NumberAverage:
         """Return an empty average of the laws of n cells."""
@@ -186,13 +164,10 @@ class NumericLink:
 
     def _mass_and_first(self, law: CellLaw, params: Params) -> tuple[Array, Array]:
         """Return P(in) and E[x; in]."""
-        found = of_latent(law).average(
+        found = of_latent(law, 1).average(
             lambda part: np.stack(self.moments(*one_number(part), params)[:2], axis=1)
         )
         return found[:, 0].copy(), found[:, 1].copy()
-
-    def entropy(self, mean: Array, probabilities: Array | None) -> None:
-        """Return None: a number can tell any amount."""
 
     def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
         """Return the probabilities (n, G) of bins that end at `at` (G - 1,), before truncation."""
@@ -205,7 +180,7 @@ class NumericLink:
             zero, one = np.zeros((eta.size, 1)), np.ones((eta.size, 1))
             return np.diff(np.concatenate([zero, below, one], axis=1), axis=1)
 
-        return of_latent(law).average(bins)
+        return of_latent(law, 1).average(bins)
 
     def correctable(self, x: Array) -> bool:
         """Return whether the column has a density to speak of."""
@@ -227,7 +202,7 @@ class NumericLink:
             density = np.exp(-np.minimum(0.5 * square, np.log(most))) / sd
             return np.column_stack([ndtr((end - eta) / sd) - low, high - low, density])
 
-        found = of_latent(law).average(parts)
+        found = of_latent(law, 1).average(parts)
         return found[:, :2], found[:, 2]
 
     def moments(self, eta: Array, var: float | Array, params: Params) -> tuple[Array, Array, Array]:
@@ -272,7 +247,7 @@ class NumericLink:
 
     def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
         """Return one draw of x a row, truncated to the bounds."""
-        eta, var = one_number(of_latent(law).pick(rng))
+        eta, var = one_number(of_latent(law, 1).pick(rng))
         a, b = self.latent_bounds
         sd = self.sd(var, params)
         if a == -np.inf and b == np.inf:

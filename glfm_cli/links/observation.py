@@ -180,9 +180,3 @@ def of_levels(link: Observation) -> LevelObservation:
 def of_numbers(link: Observation) -> NumericObservation:
     """Return an observation of which `discrete` is false, as what it is."""
     return cast(NumericObservation, link)
-
-
-def no_params(params: Params) -> None:
-    """Raise ValueError when there are parameters where there should be none."""
-    if params:
-        raise ValueError(f"it has the parameters {sorted(params)}, expected []")

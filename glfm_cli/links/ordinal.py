@@ -47,7 +47,6 @@ class OrdinalLink(LevelLink):
     n_latent = 1
     unit_noise = True
     known = False
-    spread = 1.0
     ordered = True
 
     @classmethod

@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -25,21 +23,21 @@ from glfm_cli.plots.style import (
     PREDICTED,
     PUT_IN,
     SMALL,
-    TEXT,
     TITLE,
-    check_figure,
-    drawing,
+    finished,
     in_two_lines,
-    save,
+    open_frame,
+    says_nothing,
+    sheet,
     short,
     spread,
+    words_of,
 )
 
 MAX_PANELS = 12
 
 _N_COLUMNS = 3
 _PANEL = (3.3, 2.35)  # inches
-_DPI = 150
 _MASS = (np.arange(40) + 0.5) / 40  # probabilities whose quantiles stand for one predictive
 _AT_MOST_CELLS, _AT_MOST_DRAWS = 300, 100  # of a column, whose predictives are pooled
 _WIDTH = 176.0  # points, of the lines above a panel
@@ -69,31 +67,19 @@ def plot_completion(completion: Completion, path: str | os.PathLike[str] | None 
     OutputError
         The suffix is another one, or the file cannot be written.
     """
-    if path is not None:
-        check_figure(path)
     parts = sorted(
         (part for part in completion.columns if part.estimate.size),
         key=lambda part: -part.estimate.size,
     )
-    with drawing():
-        figure = _figure(completion, parts[:MAX_PANELS], len(parts))
-        if path is not None:
-            save(figure, path)
-    return figure
+    return finished(lambda: _figure(completion, parts[:MAX_PANELS], len(parts)), path)
 
 
 def _figure(completion: Completion, parts: Sequence[ColumnCompletion], n_columns: int) -> Figure:
     n_wide = min(max(len(parts), 1), _N_COLUMNS)
     n_high = -(-max(len(parts), 1) // n_wide)
-    figure = Figure(
-        figsize=(max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55),
-        dpi=_DPI,
-        layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03),
-    )
-    FigureCanvasAgg(figure)
+    figure = sheet(max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55)
     if not parts:
-        figure.text(0.5, 0.5, "There was nothing to complete.", ha="center", color=TEXT)
-        return figure
+        return says_nothing(figure, "There was nothing to complete.")
     panels = figure.subplots(n_high, n_wide, squeeze=False).ravel()
     pooled = _pooled(completion, parts)
     for axes, part, values in zip(panels, parts, pooled, strict=False):
@@ -144,11 +130,7 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
     percent = f"{share:.0f} %" if share >= 1 else "under 1 %"
     missing = f": {n_missing} missing, {percent}"
     title = short(column.name, _WIDTH, TITLE, tail=missing)
-    if column.label and column.unit:
-        words = f"{column.label} ({column.unit})"
-    else:
-        words = column.label or column.unit or ""
-    lines = in_two_lines(words, _WIDTH, SMALL)
+    lines = in_two_lines(words_of(column), _WIDTH, SMALL)
     axes.set_title("\n".join(lines) or " ", loc="left", fontproperties=SMALL, color=FAINT, pad=4)
     axes.annotate(
         title,
@@ -158,8 +140,7 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
         textcoords="offset points",
         fontproperties=TITLE,
     )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(length=2.5, width=0.6)
+    open_frame(axes)
 
 
 def _pooled(completion: Completion, parts: Sequence[ColumnCompletion]) -> list[Array]:

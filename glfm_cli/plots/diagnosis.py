@@ -7,24 +7,22 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from glfm_cli.diagnosis import ColumnCheck, Diagnosis
 from glfm_cli.plots.style import (
+    CHAINS,
     FAINT,
     OBSERVED,
     PLAIN,
     PREDICTED,
     SMALL,
     TITLE,
-    check_figure,
-    drawing,
-    save,
+    finished,
+    sheet,
     short,
 )
 
@@ -34,8 +32,6 @@ MAX_LEVELS = 8
 
 _WIDE = 3
 _PANEL = (3.3, 2.1)  # inches
-_DPI = 150
-_CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
 _INTERVAL = (0.025, 0.975)
 _WIDTH = 190.0  # points, of the line above a panel
 
@@ -60,22 +56,14 @@ def plot_diagnosis(diagnosis: Diagnosis, path: str | os.PathLike[str] | None = N
     OutputError
         The suffix is another one, or the file cannot be written.
     """
-    if path is not None:
-        check_figure(path)
-    with drawing():
-        figure = _figure(diagnosis)
-        if path is not None:
-            save(figure, path)
-    return figure
+    return finished(lambda: _figure(diagnosis), path)
 
 
 def _figure(diagnosis: Diagnosis) -> Figure:
     names = _worst(diagnosis)
     checks = sorted(diagnosis.checks or (), key=lambda check: check.p_value)[:MAX_COLUMNS]
     n_rows = -(-len(names) // _WIDE) + -(-len(checks) // _WIDE)
-    size = (_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5)
-    figure = Figure(figsize=size, dpi=_DPI, layout=ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06))
-    FigureCanvasAgg(figure)
+    figure = sheet(_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5)
     grid = figure.add_gridspec(max(1, n_rows), _WIDE)
     for i, name in enumerate(names):
         axes = figure.add_subplot(grid[i // _WIDE, i % _WIDE])
@@ -108,7 +96,7 @@ def _worst(diagnosis: Diagnosis) -> list[str]:
 def _draw_trace(axes: Axes, diagnosis: Diagnosis, name: str) -> None:
     for i, chain in enumerate(diagnosis.traces[name]):
         at = np.arange(1, chain.size + 1)
-        axes.plot(at, chain, color=_CHAINS[i % len(_CHAINS)], linewidth=0.8)
+        axes.plot(at, chain, color=CHAINS[i % len(CHAINS)], linewidth=0.8)
     quantity = diagnosis.diagnostics[name]
     rhat = f", R-hat {quantity.rhat:.2f}" if np.isfinite(quantity.rhat) else ""
     _title(axes, diagnosis.labels[name], rhat)

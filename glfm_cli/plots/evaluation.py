@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
@@ -20,14 +19,23 @@ from glfm_cli.evaluation.grids import percent as percent_text
 from glfm_cli.evaluation.scores import BINS
 from glfm_cli.evaluation.scoring import ALL, COLUMN
 from glfm_cli.evaluation.summary import Line
-from glfm_cli.plots.style import FAINT, OBSERVED, SMALL, check_figure, drawing, plain, save, short
+from glfm_cli.plots.style import (
+    FAINT,
+    OBSERVED,
+    SMALL,
+    finished,
+    open_frame,
+    plain,
+    says_nothing,
+    sheet,
+    short,
+)
 
 MAX_COLUMNS = 48  # of one panel
 
 # Okabe and Ito's, told apart with every kind of colour blindness; the form helps in print.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555", "#000000")
 _FORMS = "os^DvP*X"
-_DPI = 150
 _DODGE = 0.012  # of the axis, between the whiskers of two methods
 BENT_FROM = -20.0  # lowest score from which on a scale is bent
 LINEAR_TO = 5.0  # how far from 0 it is straight
@@ -72,14 +80,9 @@ def plot_evaluation(
     """
     if kind != "all" and kind not in _TITLES:
         raise UsageError("kind of figure", value=kind, expected=" or ".join([*_TITLES, "all"]))
-    if path is not None:
-        check_figure(path)
     requested = [one for one in _TITLES if kind in ("all", one)]
-    with drawing():
-        figure = _figure(evaluation, [one for one in requested if _DRAWN[one](evaluation, None)])
-        if path is not None:
-            save(figure, path)
-    return figure
+    drawn = [one for one in requested if _DRAWN[one](evaluation, None)]
+    return finished(lambda: _figure(evaluation, drawn), path)
 
 
 def _figure(evaluation: Evaluation, kinds: Sequence[str]) -> Figure:
@@ -89,24 +92,17 @@ def _figure(evaluation: Evaluation, kinds: Sequence[str]) -> Figure:
     bands += [[kind] for kind in kinds if kind.startswith("column")]
     if "reliability" in kinds:
         bands.append(["reliability"])
-    figure = Figure(
-        figsize=(5.0 if kinds in (["error"], ["log_score"], ["reliability"]) else 8.0,
-                 0.5 + 3.1 * max(len(bands), 1)),
-        dpi=_DPI,
-        layout="constrained",
-    )  # fmt: skip
-    FigureCanvasAgg(figure)
+    alone = list(kinds) in (["error"], ["log_score"], ["reliability"])
+    figure = sheet(5.0 if alone else 8.0, 0.5 + 3.1 * max(len(bands), 1))
     if not bands:
-        figure.text(0.5, 0.5, "There is nothing to draw.", ha="center")
-        return figure
+        return says_nothing(figure, "There is nothing to draw.")
     width = max(len(band) for band in bands)
     mosaic: Any = [band * (width // len(band)) for band in bands]
     panels = figure.subplot_mosaic(mosaic)
     for kind in kinds:
         axes = panels[kind]
         axes.set_title(_title(evaluation, kind), loc="left", fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(length=2.5, width=0.6)
+        open_frame(axes)
         _DRAWN[kind](evaluation, axes)
     scores = {_SCORES[kind] for kind in kinds}
     shown = [
@@ -139,9 +135,6 @@ def _style(evaluation: Evaluation, method: str) -> dict[str, Any]:
 def _handle(evaluation: Evaluation, method: str) -> Line2D:
     return Line2D([], [], label=short(method, _WIDTH_NAME, SMALL), linewidth=1.4,
                   **_style(evaluation, method))  # fmt: skip
-
-
-# ------------------------------------------------------------------------------- panels
 
 
 def _lines(evaluation: Evaluation, score: str, scope: str) -> list[Line]:

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -32,6 +30,7 @@ from glfm_cli.plots.patterns import (
     shown_patterns,
 )
 from glfm_cli.plots.style import (
+    CHAINS,
     FAINT,
     OBSERVED,
     PLAIN,
@@ -39,12 +38,14 @@ from glfm_cli.plots.style import (
     SMALL,
     TEXT,
     TITLE,
-    check_figure,
-    drawing,
+    bars_of_shares,
+    finished,
     percent,
     plain,
-    save,
+    says_nothing,
+    sheet,
     short,
+    subtitle,
     told_apart,
 )
 
@@ -54,8 +55,6 @@ MAX_COLUMNS = 12
 
 _PANEL = (3.4, 2.25)  # inches
 _WIDE = 3
-_DPI = 150
-_CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
 
 
 def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
@@ -126,11 +125,9 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         ]
     ).reshape(len(shown_patterns(found)), present.size)
     order = np.arange(present.size) if scale.ordered else np.argsort(-shares[0], kind="stable")
-    size = (7.0, 1.3 + 0.19 * present.size)
-    if path is not None:
-        check_figure(path)
-    with drawing():
-        figure = _new(size)
+
+    def figure_of_shares() -> Figure:
+        figure = sheet(7.0, 1.3 + 0.19 * present.size)
         axes = figure.add_subplot()
         left = np.zeros(present.size)
         at = np.arange(present.size)
@@ -151,9 +148,9 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         others, *keys = legend_of(found, bars=True)
         others.set_label("any other pattern")
         _legend(figure, [*keys, others])
-        if path is not None:
-            save(figure, path)
-    return figure
+        return figure
+
+    return finished(figure_of_shares, path)
 
 
 def plot_traces(found: Exploration, path: Path | None = None) -> Figure:
@@ -193,14 +190,13 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
     one = found.dependence
     if one is None:
         raise UsageError("the dependence between columns was not asked for")
-    if path is not None:
-        check_figure(path)
     n = len(one.names)
     if n < 2:
         return _drawn([], path, nothing="There is only one column.")
-    with drawing():
+
+    def figure_of_dependence() -> Figure:
         side = max(1.8, 0.27 * n)
-        figure = _new((3.4 + side, 1.9 + side))
+        figure = sheet(3.4 + side, 1.9 + side)
         axes = figure.add_subplot()
         strength = np.ma.masked_invalid(one.strength)
         most = max(0.2, float(np.ceil(10 * strength.max()) / 10))
@@ -211,7 +207,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         axes.set_title("What columns tell of each other", loc="left", fontproperties=TITLE, pad=14)
-        _subtitle(axes, "0 nothing, 1 everything")
+        subtitle(axes, "0 nothing, 1 everything")
         figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, ticks=MaxNLocator(5), format=plain)
         if n <= 12:
             for a in range(n):
@@ -221,9 +217,9 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
                         colour = "white" if value < 0.55 * most else "black"
                         axes.text(b, a, f"{value:.2f}"[1:] if value < 1 else "1", ha="center",
                                   va="center", fontsize=7, color=colour)  # fmt: skip
-        if path is not None:
-            save(figure, path)
-    return figure
+        return figure
+
+    return finished(figure_of_dependence, path)
 
 
 # ------------------------------------------------------------------------------------ panels
@@ -240,7 +236,7 @@ def _count_rows(axes: Axes, counts: Array) -> None:
 
 def _draw_features(axes: Axes, found: Exploration) -> None:
     axes.set_title("Features", loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "share of rows; dark: found again by other chains")
+    subtitle(axes, "share of rows; dark: found again by other chains")
     names = [feature.name for feature in found.features]
     share = np.array([feature.share for feature in found.features])
     stability = np.array([feature.stability for feature in found.features])
@@ -256,7 +252,7 @@ def _draw_features(axes: Axes, found: Exploration) -> None:
 
 def _draw_patterns(axes: Axes, found: Exploration) -> None:
     axes.set_title("Patterns", loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "share of rows")
+    subtitle(axes, "share of rows")
     patterns = shown_patterns(found)
     share = np.array([pattern.share for pattern in patterns])
     names = _names_of(found)
@@ -268,21 +264,17 @@ def _draw_patterns(axes: Axes, found: Exploration) -> None:
 
 
 def _percent_axis(axes: Axes, share: np.ndarray) -> None:
-    axes.invert_yaxis()
-    axes.set_xlim(0, max(0.01, 1.08 * float(share.max(initial=0.0))))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(FuncFormatter(percent))
-    axes.tick_params(axis="y", length=0)
+    bars_of_shares(axes, float(share.max(initial=0.0)))
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_trace(axes: Axes, found: Exploration, name: str, title: str) -> None:
     axes.set_title(title, loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "kept draws; a line is a chain")
+    subtitle(axes, "kept draws; a line is a chain")
     for c, chain in enumerate(found.posterior.chains):
         values = [draw.trace.get(name, np.nan) for draw in chain]
         at = np.arange(1, len(values) + 1)
-        axes.plot(at, values, color=_CHAINS[c % len(_CHAINS)], linewidth=1.0,
+        axes.plot(at, values, color=CHAINS[c % len(CHAINS)], linewidth=1.0,
                   marker="." if len(values) < 3 else None)  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=name == "features"))
@@ -292,7 +284,7 @@ def _draw_trace(axes: Axes, found: Exploration, name: str, title: str) -> None:
 
 def _draw_n_features(axes: Axes, found: Exploration) -> None:
     axes.set_title("Number of features", loc="left", fontproperties=TITLE, pad=14)
-    _subtitle(axes, "share of the draws of all chains")
+    subtitle(axes, "share of the draws of all chains")
     values = np.array(
         [draw.trace.get("features", 0.0) for chain in found.posterior.chains for draw in chain]
     ).astype(int)
@@ -303,18 +295,6 @@ def _draw_n_features(axes: Axes, found: Exploration) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(percent))
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _subtitle(axes: Axes, text: str) -> None:
-    axes.annotate(
-        text,
-        (0, 1),
-        (0, 4),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontproperties=SMALL,
-        color=FAINT,
-    )
 
 
 # ------------------------------------------------------------------------------------ pages
@@ -357,12 +337,6 @@ def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:
     return [by_name[name] for name in names]
 
 
-def _new(size: tuple[float, float]) -> Figure:
-    figure = Figure(figsize=size, dpi=_DPI, layout=ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03))
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def _drawn(
     draw: Sequence[Callable[[Axes], None]],
     path: Path | None,
@@ -370,20 +344,19 @@ def _drawn(
     nothing: str = "",
 ) -> Figure:
     """Return a figure with a panel for each of `draw`, and a legend of `keys`."""
-    if path is not None:
-        check_figure(path)
     n_wide = min(max(len(draw), 1), _WIDE)
     n_high = -(-max(len(draw), 1) // n_wide)
-    with drawing():
-        figure = _new((max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55))
+
+    def figure_of_all() -> Figure:
+        figure = sheet(max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55)
         if not draw:
-            figure.text(0.5, 0.5, nothing, ha="center", color=TEXT)
+            says_nothing(figure, nothing)
         for i, one in enumerate(draw):
             one(figure.add_subplot(n_high, n_wide, i + 1))
         _legend(figure, keys)
-        if path is not None:
-            save(figure, path)
-    return figure
+        return figure
+
+    return finished(figure_of_all, path)
 
 
 def _legend(figure: Figure, keys: Sequence[Patch | Line2D]) -> None:

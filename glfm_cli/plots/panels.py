@@ -16,6 +16,7 @@ from glfm_cli.plots.style import (
     PLAIN,
     PREDICTED,
     PUT_IN,
+    bars_of_shares,
     percent,
     plain,
     spread,
@@ -181,11 +182,7 @@ def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
     )
     axes.set_yticks(at, labels)
     axes.set_ylim(-0.6, len(labels) - 0.4)
-    axes.invert_yaxis()
-    axes.set_xlim(0, min(1.0, 1.08 * float(shares.max())))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(FuncFormatter(percent))
-    axes.tick_params(axis="y", length=0)
+    bars_of_shares(axes, float(shares.max()))
 
 
 def fewer(

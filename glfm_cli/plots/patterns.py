@@ -22,16 +22,19 @@ from glfm_cli.exploration.stability import some_rows
 from glfm_cli.links.margins import Interpolated
 from glfm_cli.plots.panels import N_BINS, WIDTH_LEVEL, edges_of, fewer, prefers_log, space_log_ticks
 from glfm_cli.plots.style import (
-    FAINT,
     OBSERVED,
     PLAIN,
     SMALL,
     TITLE,
+    bars_of_shares,
+    open_frame,
     percent,
     plain,
     short,
     squeezed,
+    subtitle,
     width_of,
+    words_of,
 )
 
 Position = Callable[[Array], Array]  # of a number on an axis
@@ -105,22 +108,12 @@ def room_above(names: Sequence[str], panel: float) -> float:
 def head(axes: Axes, scale: Scale, tail: str = "", width: float = _WIDTH) -> None:
     """Write name, label and unit above a panel, and clear its frame."""
     column = scale.encoded.column
-    words = f"{column.label} ({column.unit})" if column.label and column.unit else None
-    words = words or column.label or column.unit or ""
+    words = words_of(column)
     name = squeezed(column.name, width, TITLE, tail)
     axes.set_title(name, loc="left", fontproperties=TITLE, pad=14 if words else 5)
     if words:
-        axes.annotate(
-            short(words, width, SMALL),
-            (0, 1),
-            (0, 4),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontproperties=SMALL,
-            color=FAINT,
-        )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(length=2.5, width=0.6)
+        subtitle(axes, short(words, width, SMALL))
+    open_frame(axes)
 
 
 def _eta(found: Exploration, pattern: Pattern) -> Array:
@@ -229,8 +222,4 @@ def grouped_bars(axes: Axes, labels: Sequence[str], shares: Array) -> None:
         )
     axes.set_yticks(at, list(labels))
     axes.set_ylim(-0.6, len(labels) - 0.4)
-    axes.invert_yaxis()
-    axes.set_xlim(0, min(1.0, 1.08 * float(shares.max(initial=0.01))))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(FuncFormatter(percent))
-    axes.tick_params(axis="y", length=0)
+    bars_of_shares(axes, float(shares.max(initial=0.0)))

@@ -11,27 +11,34 @@ import io
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.textpath import text_to_path
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import OutputError
 from glfm_cli.io import atomic_write
 from glfm_cli.io.files import check_writable
+from glfm_cli.schema import Column
 
+DPI = 150
 FORMATS = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
 OBSERVED = "#c3c8ce"
 PREDICTED = "#0072b2"
 PUT_IN = "#d55e00"
+CHAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#999999")
 TEXT = "#222222"
 FAINT = "#666666"
 
@@ -87,6 +94,65 @@ def drawing() -> Iterator[None]:
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
+
+
+def finished(draw: Callable[[], Figure], path: str | os.PathLike[str] | None) -> Figure:
+    """Return the figure that `draw` makes, written to `path` unless that is None.
+
+    Raises
+    ------
+    OutputError
+        The suffix names no format, or the file cannot be written.
+    """
+    if path is not None:
+        check_figure(path)
+    with drawing():
+        figure = draw()
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+def sheet(width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches, with some room between its panels."""
+    layout = ConstrainedLayoutEngine(h_pad=0.07, hspace=0.03)
+    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def says_nothing(figure: Figure, words: str) -> Figure:
+    """Return a figure with words in place of panels."""
+    figure.text(0.5, 0.5, words, ha="center", color=TEXT)
+    return figure
+
+
+def subtitle(axes: Axes, text: str) -> None:
+    """Write a line in small letters between a panel and its title."""
+    axes.annotate(
+        text,
+        (0, 1),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontproperties=SMALL,
+        color=FAINT,
+    )
+
+
+def open_frame(axes: Axes) -> None:
+    """Leave out the upper and the right line around a panel, and make its ticks short."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(length=2.5, width=0.6)
+
+
+def bars_of_shares(axes: Axes, most: float) -> None:
+    """Make the axes of lying bars: the first on top, shares in percent up to `most`."""
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(0.01, min(1.0, 1.08 * most)))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(percent))
+    axes.tick_params(axis="y", length=0)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -195,6 +261,12 @@ def in_two_lines(text: str, width: float, font: FontProperties) -> list[str]:
 def width_of(text: str, font: FontProperties) -> float:
     """Return how wide a text is, in points."""
     return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+def words_of(column: Column) -> str:
+    """Return label and unit of a column, empty where it has neither."""
+    unit = f" ({column.unit})" if column.label and column.unit else column.unit or ""
+    return (column.label or "") + unit
 
 
 def plain(value: float, _: object = None) -> str:

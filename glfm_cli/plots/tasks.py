@@ -6,18 +6,15 @@ import os
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification import TaskUsage
-from glfm_cli.plots.style import SMALL, TITLE, check_figure, drawing, save, short
+from glfm_cli.plots.style import SMALL, TITLE, finished, sheet, short
 
 SHOWN = 0.005  # largest share from which an expert has a column
 _CELL = 0.24  # inches
-_DPI = 150
 
 
 def plot_tasks(usage: TaskUsage, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -34,27 +31,24 @@ def plot_tasks(usage: TaskUsage, path: str | os.PathLike[str] | None = None) -> 
     OutputError
         The suffix names no format, or the file cannot be written.
     """
-    if path is not None:
-        check_figure(path)
+    return finished(lambda: _figure(usage), path)
+
+
+def _figure(usage: TaskUsage) -> Figure:
     weights = usage.weights[:, usage.weights.max(axis=0) > SHOWN]
     J, S = weights.shape
     names = [short(name, 90.0, SMALL) for name in usage.names]
-    with drawing():
-        width = 4.0 + _CELL * (2 * J + max(S, 4))
-        layout = ConstrainedLayoutEngine()
-        figure = Figure(figsize=(width, 1.9 + _CELL * J), dpi=_DPI, layout=layout)
-        FigureCanvasAgg(figure)
-        left, middle, right = figure.subplots(1, 3, width_ratios=(J, J, max(S, 4)))
-        _shade(left, usage.similarity(), names, "Shared experts")
-        _shade(middle, usage.nearness(), names, "Near experts, too")
-        for axes in (left, middle):
-            axes.set_xticks(np.arange(J), names, rotation=90, fontproperties=SMALL)
-        image = _shade(right, weights, names, "Shares of experts")
-        experts = [str(s + 1) for s in np.flatnonzero(usage.weights.max(axis=0) > SHOWN)]
-        right.set_xticks(np.arange(S), experts, fontproperties=SMALL)
-        figure.colorbar(image, ax=right, shrink=0.8, pad=0.02)
-        if path is not None:
-            save(figure, path)
+    width = 4.0 + _CELL * (2 * J + max(S, 4))
+    figure = sheet(width, 1.9 + _CELL * J)
+    left, middle, right = figure.subplots(1, 3, width_ratios=(J, J, max(S, 4)))
+    _shade(left, usage.similarity(), names, "Shared experts")
+    _shade(middle, usage.nearness(), names, "Near experts, too")
+    for axes in (left, middle):
+        axes.set_xticks(np.arange(J), names, rotation=90, fontproperties=SMALL)
+    image = _shade(right, weights, names, "Shares of experts")
+    experts = [str(s + 1) for s in np.flatnonzero(usage.weights.max(axis=0) > SHOWN)]
+    right.set_xticks(np.arange(S), experts, fontproperties=SMALL)
+    figure.colorbar(image, ax=right, shrink=0.8, pad=0.02)
     return figure
 
 

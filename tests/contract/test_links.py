@@ -225,6 +225,18 @@ def test_cells_that_cannot_be_are_refused(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_laws_of_other_columns_are_refused(case: str) -> None:
+    link = CASES[case].link()
+    x, params = CASES[case].make(np.random.default_rng(4), 3), params_of(link)
+    law = normal(np.zeros((3, link.n_latent + 1)), 1.0)
+    for ask in (link.log_density, link.forecast):
+        with pytest.raises(TypeError, match="latent numbers, expected"):
+            ask(x, law, params)
+    with pytest.raises(TypeError, match="latent numbers, expected"):
+        link.sample(law, params, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_the_expected_value_lies_between_those_of_its_components(case: str, seed: int) -> None:
     link = CASES[case].link()
     s, params = link.n_latent, params_of(link)

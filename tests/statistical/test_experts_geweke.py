@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from iqgme_problems import signs, steps
 from scipy.stats import wishart
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme import Between, Half, IqgmeConfig, Rows, gibbs
+from glfm_cli.latent.iqgme import Half, IqgmeConfig, Rows, gibbs
 from glfm_cli.latent.iqgme.gibbs import GibbsState, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_sticks
 from glfm_cli.latent.iqgme.prior import Prior
@@ -88,8 +89,7 @@ def draw_table(state: GibbsState, rng: np.random.Generator) -> Rows:
     state.t[:, 0] = score + rng.standard_normal(N)
     state.y[:] = state.x + rng.standard_normal((N, P))
     above, high = state.t > 0.0, state.y[:, 2:] > CUT
-    label = Between(np.where(above, 0.0, -np.inf), np.where(above, np.inf, 0.0))
-    step = Between(np.where(high, CUT, -np.inf), np.where(high, np.inf, CUT))
+    label, step = signs(above[:, 0]), steps(high[:, 0], CUT)
     half = Half(np.array([2]), SEEN, step)
     return Rows(state.x.copy(), KNOWN, label, LABELLED, (half,))
 

@@ -9,8 +9,8 @@ integrated out under each expert, together with the label.  [iQGME chapter 3]
     z_n ~ sticks(alpha);  x_n | z = h ~ N(mu_h, Lam_h^-1);  t_n | z = h ~ N(w_h [x_n, 1], I_K)
     (mu, Lam)_h normal-Wishart;  w_hkp ~ N(zeta_kp, 1 / lam_p);  (zeta, lam)_p normal-gamma
 
-A label is what is known of t (`Between`: its sign; `Largest`: which is the largest); a discrete
-feature, likewise, is what is known of x plus unit noise. The approximation keeps everything that
+A label is a column of levels, seen through its link with t as the pseudo-observations; so is a
+feature of levels, with x plus unit noise. The approximation keeps everything that
 belongs to a row together with its expert:
 
     q = prod_n q(z_n) q(x_n missing, t_n | z_n) q(y_n | z_n)
@@ -19,6 +19,7 @@ belongs to a row together with its expert:
 where x_n missing and t_n are apart, given z_n, for a label of more than two levels.
 
 model.py     the models that the driver runs: an ascent of one table or many tasks, and a sampler
+level_data.py     what levels say of normal variables, by the link of their column
 rows.py      what a table is to the model: rows grouped by which features are known
 prior.py     configuration and prior
 coefficients.py   sticks and coefficients of labels, which all forms of experts have
@@ -48,16 +49,15 @@ from glfm_cli.latent.iqgme.fit import ROUGH, Member
 from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.laws import label_law
+from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.model import ExpertAscent, ExpertSampler, Tables
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig, factors_for, what_forms
 from glfm_cli.latent.iqgme.rows import Half, Rows
-from glfm_cli.latent.iqgme.truncation import Between, Largest, Truncation
 from glfm_cli.latent.iqgme.usage import Usage
 
 __all__ = [
     "MOST_BOTH",
     "ROUGH",
-    "Between",
     "Drawn",
     "ExpertAscent",
     "ExpertSampler",
@@ -66,13 +66,12 @@ __all__ = [
     "Half",
     "IqgmeConfig",
     "LabelLaw",
-    "Largest",
+    "LevelData",
     "LowRank",
     "Member",
     "Rows",
     "Tables",
     "TaskDeviations",
-    "Truncation",
     "Usage",
     "factors_for",
     "label_law",

@@ -17,9 +17,9 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.deviations import OwnSums, TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.forms import Form, Opening, local_step
+from glfm_cli.latent.iqgme.level_data import LevelData, stacked
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.rows import Rows
-from glfm_cli.latent.iqgme.truncation import Truncation, stacked
 
 Stop = Callable[[], bool]
 
@@ -39,7 +39,7 @@ class Seen:
     """
 
     f: Array
-    label: Truncation
+    label: LevelData
     task: NDArray[np.intp]
     start: NDArray[np.intp]
     fold: NDArray[np.intp]

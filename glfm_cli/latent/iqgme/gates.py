@@ -15,17 +15,17 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, ndtr
+from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, Rows
+from glfm_cli.links import NormalMixture
 
 ROUNDS = 30  # of q(y) and q(x) of the discrete features
 SETTLED = 1e-6
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,28 +73,10 @@ class LabelLaw:
 
         return cls(*(together(field.name) for field in fields(cls)))
 
-    def probability_above(self) -> Array:
-        """Return (n,) the probability that a label's only variable is above 0."""
-        p = ndtr(self.mean[:, :, 0] / np.sqrt(self.var[:, :, 0]))
-        return np.einsum("hn,hn->n", self.gate, p)
-
-    def probabilities(self, reference: int) -> Array:
-        """Return (n, R) the probabilities of each of R = K + 1 utilities to be the largest.
-
-        The utilities are taken as independent; the reference's has mean 0 and variance 1.
-        """
-        H, n, K = self.mean.shape
-        mean = np.insert(self.mean, reference, 0.0, axis=2)
-        sd = np.insert(np.sqrt(self.var), reference, 1.0, axis=2)
-        weight = WEIGHTS / WEIGHTS.sum()
-        p = np.empty((H, n, K + 1))
-        for r in range(K + 1):
-            at = mean[:, :, r, None] + sd[:, :, r, None] * NODES
-            below = (at[..., None] - mean[:, :, None, :]) / sd[:, :, None, :]
-            below[..., r] = np.inf
-            p[:, :, r] = np.exp(log_ndtr(below).sum(axis=-1)) @ weight
-        p /= p.sum(axis=2, keepdims=True)
-        return np.einsum("hn,hnr->nr", self.gate, p)
+    def of_label(self) -> NormalMixture:
+        """Return the law of the label's cells, its utilities taken as independent."""
+        mean, var = (np.swapaxes(each, 0, 1) for each in (self.mean, self.var))
+        return NormalMixture(self.gate.T, mean, var)
 
 
 def full_law(

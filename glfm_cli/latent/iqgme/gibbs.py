@@ -32,7 +32,6 @@ from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, dra
 from glfm_cli.latent.iqgme.local import Gaps, Seen, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Block, Rows
-from glfm_cli.latent.iqgme.truncation import Between
 
 
 @dataclass(eq=False)
@@ -98,7 +97,7 @@ def _draw_block(
     P, known = q.P, rows.seen(block)
     x = np.tile(known, (q.H, 1, 1))
     log_p = np.repeat(constant[:, None], at.size, axis=1)
-    together = isinstance(rows.label, Between) and bool(lab.size)
+    together = rows.n_label == 1 and bool(lab.size)
     linear = _linear(state, block, known, WW, with_t=not together)
     missing, along = None, np.zeros((q.H, block.labelled.size, P))
     if block.missing.size:
@@ -131,11 +130,10 @@ def _draw_block(
         which = at[lab]
         w = q.mw[state.z[which]]
         eta = np.einsum("bkp,bp->bk", w[:, :, :P], state.x[which]) + w[:, :, P]
-        state.t[which] = rows.label.draw(which, eta, state.t[which], rng)
+        state.t[which] = rows.label.draw(which, eta, rng)
     for half, places in zip(rows.halves, block.halves, strict=True):
         which = at[places, None]
-        now = state.y[which, half.at]
-        state.y[which, half.at] = half.what.draw(at[places], state.x[which, half.at], now, rng)
+        state.y[which, half.at] = half.what.draw(at[places], state.x[which, half.at], rng)
     return float(norm.sum())
 
 
@@ -158,7 +156,7 @@ def _draw_scores(
     rng: np.random.Generator,
 ) -> None:
     """Draw t of the labelled rows under their experts, and let their gaps go along."""
-    assert isinstance(rows.label, Between)
+    assert rows.label is not None
     lab = block.with_label
     which, each = block.rows[lab], np.arange(lab.size)
     z = state.z[which]

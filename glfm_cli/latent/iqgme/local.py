@@ -34,7 +34,6 @@ from glfm_cli.latent.iqgme.coefficients import Coefficients
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.rows import Block, Rows
-from glfm_cli.latent.iqgme.truncation import Between
 
 
 @dataclass(eq=False)
@@ -156,7 +155,7 @@ def complete_block(rows: Rows, block: Block, q: Experts, terms: Terms, local: Lo
     x = np.broadcast_to(rows.x[block.rows], (q.H, block.rows.size, q.P))
     missing = along = t_var = None
     sizes = np.diff(block.start)
-    together = isinstance(rows.label, Between) and bool(block.with_label.size)
+    together = rows.n_label == 1 and bool(block.with_label.size)
     if block.missing.size:
         x = x.copy()
         missing = Gaps.of(block, q.nB, terms.WW, block.labelled, block.noisy)
@@ -250,7 +249,7 @@ class Seen:
 
 def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Array) -> Seen:
     """Return that law; x (H, b, P) has the gaps where they are for t = 0, along (H, G, P)."""
-    assert isinstance(rows.label, Between)
+    assert rows.label is not None
     at = _positions(block.with_label, block.rows.size)
     score = (x[:, at] @ q.mw[:, 0, :-1, None])[:, :, 0] + q.mw[:, :1, -1]
     explained = np.einsum("hgp,hp->hg", along, q.mw[:, 0, :-1])

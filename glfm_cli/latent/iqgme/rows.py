@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.truncation import Truncation
+from glfm_cli.latent.iqgme.level_data import LevelData
 
 BLOCK = 1024  # rows that are worked on together
 RUN = 256  # rows that are worked on together under factors
@@ -17,14 +17,14 @@ COVARIANCES = 2**16  # numbers in the covariances of a block's gaps, under one e
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """A discrete feature: of the columns `at`, plus unit noise, `what` is known.
+    """A feature of levels: they are of the columns `at`, plus unit noise.
 
     at : (A,) latent columns;  seen : (n,) bool, rows where it is observed
     """
 
     at: Array
     seen: Array
-    what: Truncation
+    what: LevelData
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Rows:
 
     x: Array
     known: Array
-    label: Truncation | None = None
+    label: LevelData | None = None
     labelled: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
     halves: tuple[Half, ...] = ()
 

@@ -1,0 +1,86 @@
+"""A column of levels as the experts see it: what a level says of normal variables t ~ N(eta, I).
+
+They lie in an interval, of a link with one latent column, or are what the link itself expects of
+several. eta has the experts in front: (H, b, K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from glfm_cli._kernels._variates import fill_truncated_normal
+from glfm_cli.arrays import Array
+from glfm_cli.links import Link, Params
+from glfm_cli.links.intervals import interval_moments
+from glfm_cli.links.link import Expecting
+
+
+@dataclass(frozen=True, eq=False)
+class LevelData:
+    """The levels of n rows, seen through a link of unit noise.
+
+    x : (n,) level codes; of rows that are not asked for, any
+    """
+
+    link: Link
+    params: Params
+    x: Array
+
+    @property
+    def n_latent(self) -> int:
+        """Return the number K of variables."""
+        return self.link.n_latent
+
+    @cached_property
+    def interval(self) -> tuple[Array, Array]:
+        """Return the ends (n, 1) of the only variable."""
+        ends = np.empty((self.x.size, 1)), np.empty((self.x.size, 1))
+        self.link.bound(self.x, self.params, np.zeros((self.x.size, 1)), _NO_RNG, *ends)
+        return ends
+
+    def expect(self, rows: Array, eta: Array) -> tuple[Array, Array]:
+        """Return E[t] (H, b, K) and log P(level) (H, b) of some rows (b,).
+
+        eta : (H, b, K) means before the levels are known
+        """
+        if self.n_latent == 1:
+            mean, _, log_z = self.moments(rows, eta, np.ones(1))
+            return mean, log_z.sum(axis=-1)
+        assert isinstance(self.link, Expecting)
+        return self.link.expect(self.x[rows], eta, self.params)
+
+    def moments(self, rows: Array, eta: Array, scale: Array) -> tuple[Array, Array, Array]:
+        """Return means, variances and log P(level) (H, b, 1) of the only t ~ N(eta, scale^2)."""
+        lower, upper = (end[rows] for end in self.interval)
+        mean, var, log_z = interval_moments((lower - eta) / scale, (upper - eta) / scale)
+        return np.clip(eta + scale * mean, lower, upper), scale * scale * var, log_z
+
+    def draw(self, rows: Array, eta: Array, rng: np.random.Generator) -> Array:
+        """Return draws (b, K) of t given the levels; eta (b, K)."""
+        if self.n_latent == 1:
+            return self.draw_scaled(rows, eta, np.ones((1, 1)), rng)
+        t = np.empty(eta.shape)
+        self.link.augment(self.x[rows], eta, 1.0, dict(self.params), rng, t)
+        return t
+
+    def draw_scaled(self, rows: Array, eta: Array, scale: Array, rng: np.random.Generator) -> Array:
+        """Return draws (b, 1) of the only t ~ N(eta, scale^2) given the levels."""
+        mean, lower, upper = (
+            np.ascontiguousarray((one / scale)[:, 0])
+            for one in (eta, *(end[rows] for end in self.interval))
+        )
+        t = np.empty(len(eta))
+        fill_truncated_normal(mean, 1.0, lower, upper, rng, t)
+        return t[:, None] * scale
+
+
+_NO_RNG = np.random.default_rng(0)  # intervals draw nothing
+
+
+def stacked(parts: Sequence[tuple[LevelData, Array]]) -> LevelData:
+    """Return some rows of each of several tables, one after another's, seen through one link."""
+    return replace(parts[0][0], x=np.concatenate([data.x[at] for data, at in parts]))
