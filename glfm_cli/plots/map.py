@@ -11,11 +11,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import EllipseCollection
 from matplotlib.colors import to_hex, to_rgba_array
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -26,14 +24,13 @@ from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
 from glfm_cli.plots.panels import prefers_log
 from glfm_cli.plots.style import (
-    FAINT,
     SMALL,
     TITLE,
-    check_figure,
-    drawing,
+    finished,
     plain,
-    save,
+    sheet,
     short,
+    subtitle,
     told_apart,
 )
 
@@ -43,8 +40,7 @@ OTHERS = "#b0b0b0"
 MOST_SURFACES = 6
 ELLIPSES = 200  # rows, at most, that have one
 
-_SIZE = (11.0, 6.2)  # inches
-_DPI = 150
+_SIZES = {1: (8.6, 6.2), 2: (11.0, 6.2)}  # inches, by how many surfaces are side by side
 
 
 @dataclass(frozen=True)
@@ -115,23 +111,19 @@ def plot_map(found: MapExploration, path: str | os.PathLike[str] | None = None) 
     OutputError
         The suffix names no format, or the file cannot be written.
     """
-    if path is not None:
-        check_figure(path)
+    return finished(partial(_drawn, found), path)
+
+
+def _drawn(found: MapExploration) -> Figure:
     surfaces = found.map.surfaces[:MOST_SURFACES]
     wide = 2 if len(surfaces) > 3 else 1
-    with drawing():
-        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-        width = _SIZE[0] if wide == 2 else 8.6
-        figure = Figure(figsize=(width, _SIZE[1]), dpi=_DPI, layout=layout)
-        FigureCanvasAgg(figure)
-        parts: Any = figure.subfigures(1, 2, width_ratios=(1.45, 0.58 * wide))
-        left, right = parts
-        _draw_rows(left.add_subplot(), found)
-        for i, surface in enumerate(surfaces):
-            axes = right.add_subplot(-(-len(surfaces) // wide), wide, i + 1)
-            _draw_surface(axes, surface, found)
-        if path is not None:
-            save(figure, path)
+    figure = sheet(*(_SIZES[wide]))
+    parts: Any = figure.subfigures(1, 2, width_ratios=(1.45, 0.58 * wide))
+    left, right = parts
+    _draw_rows(left.add_subplot(), found)
+    for i, surface in enumerate(surfaces):
+        axes = right.add_subplot(-(-len(surfaces) // wide), wide, i + 1)
+        _draw_surface(axes, surface, found)
     return figure
 
 
@@ -156,7 +148,7 @@ def _draw_rows(axes: Axes, found: MapExploration) -> None:
     axes.set_title("The rows by place", loc="left", fontproperties=TITLE, pad=16)
     new = f", {len(shown.base):,} of the map in grey" if shown.new else ""
     text = f"{len(colours):,} rows{new}; ellipses: places that are unsure (1 sd)"
-    _subtitle(axes, text)
+    subtitle(axes, text)
     for axis, name in enumerate(("x1", "x2")):
         columns = found.on_axis(axis)[:3]
         said = ", ".join(f"{one.name} {_towards(one.towards[axis])}" for one in columns)
@@ -236,7 +228,7 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
     axes.set_aspect("equal", adjustable="box")
     _plain_axes(axes)
     axes.set_title(short(scale.name, 110.0, TITLE), loc="left", fontproperties=TITLE, pad=13)
-    _subtitle(axes, short(f"{what}; explained {percent(column.explained)}", 140.0, SMALL))
+    subtitle(axes, short(f"{what}; explained {percent(column.explained)}", 140.0, SMALL))
 
 
 def _level_text(levels: Sequence[str], code: float, _: object = None) -> str:
@@ -249,10 +241,3 @@ def _plain_axes(axes: Axes) -> None:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set(color="#d8d8d8", zorder=5)
-
-
-def _subtitle(axes: Axes, text: str) -> None:
-    axes.annotate(
-        text, (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points",
-        fontproperties=SMALL, color=FAINT,
-    )  # fmt: skip
