@@ -36,7 +36,7 @@ GROUPS = {
         "plot_dependence",
     ),
     "Evaluate": ("evaluate", "compare_tables", "Evaluation", "MatrixEvaluation", "plot_evaluation"),
-    "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
+    "Classify": ("classify", "Classification", "plot_tasks"),
     "Scikit-learn": ("GlfmImputer", "GlfmClassifier", "GlfmFactorizer"),
 }
 OTHERS = "Other"

@@ -26,7 +26,6 @@ _EXPORTS = {
     "GlfmImputer": "estimators",
     "Classification": "classification",
     "classify": "classification",
-    "classify_rows": "classification",
     "Evaluation": "evaluation",
     "MatrixEvaluation": "evaluation",
     "compare_tables": "evaluation",

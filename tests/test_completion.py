@@ -16,7 +16,7 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.links import LinkConfig, make_link
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema import COLUMN_TYPES, Column
 
 AT = np.array([0.025, 0.5, 0.975])
 
@@ -24,7 +24,7 @@ AT = np.array([0.025, 0.5, 0.975])
 def link_of(kind: str, n_levels: int = 0) -> Any:
     x = np.arange(1.0, 9.0) if n_levels == 0 else np.arange(9.0) % n_levels
     observed = np.ones(x.size, dtype=bool)
-    column = Column("c", type=ColumnType(kind))
+    column = Column("c", type=COLUMN_TYPES[kind])
     levels = tuple(str(r) for r in range(n_levels))
     return make_link(EncodedColumn(column, 0, x, observed, ~observed, levels), LinkConfig())
 
@@ -122,7 +122,7 @@ def complete(table: pa.Table, **options: Any) -> Any:
 def test_cells_describe_each_completed_cell_and_nothing_else(table: pa.Table) -> None:
     completion = complete(table)
     cells = completion.cells()
-    names = "row id column type estimate mean sd lower upper probability"
+    names = "row id column type estimate mean sd lower upper probability mcse"
     assert cells.column_names == names.split()
     gaps = {
         (i + 1, name)
@@ -145,6 +145,7 @@ def test_cells_describe_each_completed_cell_and_nothing_else(table: pa.Table) ->
             assert cell["probability"] is None
             assert float(cell["lower"]) <= float(cell["upper"])
             assert cell["sd"] > 0
+        assert cell["mcse"] is None or 0 <= cell["mcse"] < 10 * (cell["sd"] or 1)
         assert (cell["mean"] is None) == (cell["type"] == "categorical")
         assert (cell["lower"] is None) == (cell["type"] == "categorical")
     ordinal = [cell for cell in cells.to_pylist() if cell["type"] == "ordinal"]

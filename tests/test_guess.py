@@ -203,9 +203,9 @@ def test_other_columns_tell_what_a_point_before_three_digits_is() -> None:
 def test_thinning_frequencies_tell_a_count_from_a_scale() -> None:
     thin = ["0"] * 120 + ["1"] * 60 + ["2"] * 18 + ["3"] * 2
     even = repeat("0", "1", "2", "3")
-    assert guessed("x", thin)[0].type is ColumnType.COUNT
-    assert guessed("x", even)[0].type is ColumnType.ORDINAL
-    assert guessed("pain score", thin)[0].type is ColumnType.ORDINAL
+    assert guessed("x", thin)[0].type == ColumnType.COUNT
+    assert guessed("x", even)[0].type == ColumnType.ORDINAL
+    assert guessed("pain score", thin)[0].type == ColumnType.ORDINAL
 
 
 def test_shares_and_percentages_get_bounds() -> None:
@@ -291,7 +291,7 @@ def test_what_was_not_asked_is_left_as_it_is() -> None:
 def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
     cells = [*texts(np.linspace(5, 90, ROWS)), "<5", "see notes"]
     column, reason = guessed("x", cells)
-    assert column.type is ColumnType.POSITIVE
+    assert column.type == ColumnType.POSITIVE
     assert column.missing == (MissingCode("<5", False), MissingCode("see notes", False))
     assert "left as it is" in reason
 

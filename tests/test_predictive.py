@@ -19,7 +19,7 @@ from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.law import GivenLatent, NormalMixture, normal
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema import COLUMN_TYPES, Column
 
 pytestmark = pytest.mark.kernels
 
@@ -55,7 +55,7 @@ class WrittenLaw:
 def link_of(kind: str, x: Any, n_levels: int = 0, noise: float = 0.0, **more: Any) -> Any:
     x = np.array(x, dtype=np.float64)
     levels = tuple(str(r) for r in range(n_levels))
-    column = Column("c", type=ColumnType(kind), **more)
+    column = Column("c", type=COLUMN_TYPES[kind], **more)
     observed = np.ones(x.size, dtype=bool)
     encoded = EncodedColumn(column, 0, x, observed, ~observed, levels)
     return make_link(encoded, LinkConfig(link_noise=noise))

@@ -11,7 +11,7 @@ from glfm_cli.acquisition.cells import PairCells, TableCells
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Ids, encode_ids, encode_numbers, open_column
 from glfm_cli.errors import TableError
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema import Column
 
 COST = "cost"
 
@@ -58,7 +58,7 @@ def costs_of(cells: TableCells | PairCells, table: pa.Table, *, file: str | None
 def _costs(table: pa.Table, file: str | None) -> Array:
     if COST not in table.column_names:
         raise _no_column(COST, file, f"a column '{COST}'")
-    column = Column(COST, type=ColumnType.REAL)
+    column = Column(COST).of_numbers()
     source = open_column(table, table.column_names.index(COST), column, file)
     cost = encode_numbers(source)[0]
     bad = ~(cost > 0.0)

@@ -26,7 +26,7 @@ from glfm_cli.errors import SchemaError
 from glfm_cli.latent.iqgme import Half, LevelData, Rows
 from glfm_cli.links import Link, LinkConfig, Params, make_link
 from glfm_cli.links.link import Expecting
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema import Column
 
 FARTHEST = 20.0  # standard deviations; values beyond, and outside a transform's domain, are there
 SQRT_2 = 2.0**0.5
@@ -64,9 +64,8 @@ class LatentColumn:
     @classmethod
     def of_label(cls, code: Array, n_levels: int) -> LatentColumn:
         """Return a label of levels 0..R-1: of two levels cut at 0; of more, without an order."""
-        kind = ColumnType.ORDINAL if n_levels == 2 else ColumnType.CATEGORICAL
         observed, levels = ~np.isnan(code), tuple(map(str, range(n_levels)))
-        column = Column("label", type=kind)
+        column = Column("label").of_levels(ordered=n_levels == 2)
         link = make_link(EncodedColumn(column, 0, code, observed, ~observed, levels), LinkConfig())
         return cls(link, link.start(code, np.random.default_rng(0))[0])
 
@@ -92,7 +91,7 @@ class LatentColumn:
 
 def seen_as(column: Column, n_levels: int) -> Column:
     """Return a column as the link sees it: of two levels, ordered ones."""
-    return replace(column, type=ColumnType.ORDINAL) if n_levels == 2 else column
+    return column.of_levels(ordered=True) if n_levels == 2 else column
 
 
 def unbound(config: LinkConfig) -> LinkConfig:

@@ -37,7 +37,7 @@ from glfm_cli.latent.iqgme import FactorExperts, Member
 from glfm_cli.latent.iqgme.packing import member_in, out, prefixed, under
 from glfm_cli.latent.model import take
 from glfm_cli.links import LinkConfig, link_from
-from glfm_cli.schema import Column, ColumnType, Role
+from glfm_cli.schema import COLUMN_TYPES, Column, Role
 from glfm_cli.store import EVERY, new_folder
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import (
@@ -285,7 +285,7 @@ def _calibrated_in(
     names = tuple(learnt[d].column.name for d in used)
     each = [(learnt[d].column, len(learnt[d].levels), under(numbers, f"{d}.")) for d in used]
     features = tuple(_seen_in(*one[:2], unbound(config), one[2]) for one in each)
-    column = replace(target.column, type=ColumnType.CATEGORICAL)
+    column = target.column.of_levels()
     label = _seen_in(column, len(target.levels), LinkConfig(), under(numbers, "label."))
     there = take(numbers, "there", np.int64, (None,))
     return Calibrated(names, features, label, there)
@@ -333,7 +333,7 @@ def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> F
 def _column_in(
     said: Mapping[str, Any], resolved: Mapping[str, Column], part: Mapping[str, Array]
 ) -> LearntColumn:
-    column = replace(resolved[str(said["name"])], type=ColumnType(said["type"]))
+    column = replace(resolved[str(said["name"])], type=COLUMN_TYPES[said["type"]])
     levels = tuple(str(level) for level in said["levels"])
     sample = np.empty(0) if levels else take(part, "sample", np.float64, (3,))
     return LearntColumn(column, levels, sample)

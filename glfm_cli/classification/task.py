@@ -13,9 +13,10 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification.tasks import as_task, with_readable_task
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode
 from glfm_cli.errors import SchemaError, TableError, UsageError
-from glfm_cli.schema import LEVELLED, Role, Schema
+from glfm_cli.schema import Role, Schema
 
 MOST_LEVELS = 50
+FEW_LABELS = 10  # of one level, below which a fit is warned about
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             column=name,
             hint=f"Give '{name}' the type categorical in the types file.",
         )
-    if encoded.column.type not in LEVELLED:
+    if not encoded.column.levelled:
         raise SchemaError(
             f"the target has type {encoded.column.type}",
             file=schema.file,
@@ -131,6 +132,14 @@ def _target_name(table: pa.Table, schema: Schema, target: str | None) -> str:
             "no target is named", hint="Add --target COLUMN, or `role: target` in the types file."
         )
     return found[0]
+
+
+def few_labels(task: Task) -> tuple[str, ...]:
+    """Return a note on labels of few rows, if there are some."""
+    count = np.bincount(task.code[~np.isnan(task.code)].astype(np.intp))
+    each = zip(task.levels, count, strict=True)
+    few = [f"'{level}' ({n})" for level, n in each if n < FEW_LABELS]
+    return (f"column '{task.name}': few rows are labelled {', '.join(few[:5])}",) if few else ()
 
 
 def _labels(encoded: EncodedColumn, file: str | None) -> tuple[tuple[str, ...], Array, list[str]]:

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError
-from glfm_cli.schema import ColumnType, Role, Schema
+from glfm_cli.schema import Role, Schema
 
 COMMON = 0.01  # of the experts' shares in all tasks is mixed into each task's, so that none is 0
 TASK = "task"
@@ -23,7 +23,7 @@ def with_readable_task(schema: Schema) -> Schema:
     return replace(
         schema,
         columns=tuple(
-            replace(c, role=Role.PREDICTOR, type=ColumnType.CATEGORICAL)
+            replace(c.of_levels(), role=Role.PREDICTOR)
             if c.role is Role.TASK
             else c
             for c in schema.columns

@@ -16,6 +16,7 @@ from glfm_cli.completion.requests import INTERVAL, Unseen, check_estimate, check
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.session import Session, partial_folder, plan_fit, plan_session
 from glfm_cli.completion.traces import check_traces, write_traces
+from glfm_cli.completion.verdict import judge
 
 __all__ = [
     "INTERVAL",
@@ -42,6 +43,7 @@ __all__ = [
     "complete",
     "estimate_cost",
     "impute",
+    "judge",
     "partial_folder",
     "plan_fit",
     "plan_imputation",

@@ -24,7 +24,6 @@ from glfm_cli.encoding.source import (
 from glfm_cli.encoding.values import number_texts, typed_numbers
 from glfm_cli.errors import NumericalError, OutputError
 from glfm_cli.io import is_text_table, mark_written_type
-from glfm_cli.schema import NUMERIC
 
 
 def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
@@ -87,7 +86,7 @@ def blank(table: pa.Table, data: Data) -> pa.Table:
 def _field(table: pa.Table, encoded: EncodedColumn) -> pa.Field:
     """Return a column's field; text that holds numbers is marked to be written as such."""
     field = table.schema.field(encoded.index)
-    if is_text_table(table) and encoded.column.type in NUMERIC:
+    if is_text_table(table) and encoded.column.numeric:
         kind = "int64" if encoded.column.integral else "double"
         field = mark_written_type(field, kind, numerals_of(encoded.column))
     return field

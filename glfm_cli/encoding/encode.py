@@ -16,7 +16,7 @@ from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
-from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
+from glfm_cli.schema import Column, Role, Schema
 
 # A split is for `evaluate` alone; completing passes it through like an id.
 _UNUSED_ROLES = (Role.ROW, Role.COLUMN, Role.VALUE, Role.TASK)
@@ -64,7 +64,7 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
 
 def _encode_column(source: Source, index: int) -> EncodedColumn:
     levels: tuple[str, ...] = ()
-    if source.column.type in NUMERIC:
+    if source.column.numeric:
         x, left = encode_numbers(source)
     else:
         x, left, levels = encode_levels(source)
@@ -99,8 +99,8 @@ def encoded_column(
 
 def _with_type(source: Source) -> Source:
     """Return a predictor that was given no type as real if it holds numbers, else categorical."""
-    kind = ColumnType.REAL if is_numeric(source) else ColumnType.CATEGORICAL
-    return replace(source, column=replace(source.column, type=kind))
+    column = source.column
+    return replace(source, column=column.of_numbers() if is_numeric(source) else column.of_levels())
 
 
 def _check_modelled(column: Column, file: str | None) -> None:

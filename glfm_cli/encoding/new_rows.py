@@ -19,7 +19,7 @@ from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
-from glfm_cli.schema import NUMERIC, Column, Role, Schema
+from glfm_cli.schema import Column, Role, Schema
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _encode_column(
             "every cell is null, and the column has no type that could hold a value",
             hint="Give the column the type that it has in the fit's table.",
         )
-    if column.type in NUMERIC:
+    if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
         x, left = encode_numbers(source, zeros=zeros)
     else:

@@ -16,7 +16,7 @@ from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column, text_of
 from glfm_cli.encoding.trials import MOST_TRIALS, pack_trials, trials_of
 from glfm_cli.errors import SchemaError, TableError
-from glfm_cli.schema import NUMERIC, Column, ColumnType, Role, Schema
+from glfm_cli.schema import Column, Role, Schema
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _values(
     column = source.column
     if column.type is None:
         raise SchemaError("the column with role value needs a type", file=file, column=column.name)
-    if column.type in NUMERIC:
+    if column.numeric:
         return encode_numbers(source)[0], None, ()
     if not column.binomial:
         x, _, levels = encode_levels(source)
@@ -227,10 +227,9 @@ def _known_values(
     unseen_is_missing: bool,
 ) -> tuple[Array, Array | None]:
     """Return values and trials as `_values` does, by the types and levels of a fit."""
-    kind = learnt.column.type
-    if kind is ColumnType.BINOMIAL:
+    if learnt.column.binomial:
         return _values(table, columns, source, source.file)[:2]
-    if kind in NUMERIC:
+    if learnt.column.numeric:
         return encode_numbers(source, zeros=bool(np.any(learnt.sample == 0.0)))[0], None
     return encode_known_levels(source, learnt.levels, unseen_is_missing=unseen_is_missing)[0], None
 
@@ -243,7 +242,7 @@ def _counted(source: Source, what: str) -> Array:
     TableError
         A cell is no whole number from 0.
     """
-    plain = replace(source.column, type=ColumnType.REAL, trials=None, role=Role.FEATURE)
+    plain = replace(source.column.of_numbers(), trials=None, role=Role.FEATURE)
     x = encode_numbers(replace(source, column=plain))[0]
     bad = ~np.isnan(x) & ((x < 0.0) | (x != np.floor(x)))
     if bad.any():

@@ -17,7 +17,6 @@ from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import TableError
 from glfm_cli.evaluation.task import Task
 from glfm_cli.io import read_table
-from glfm_cli.schema import ColumnType
 
 
 def read_completed(path: str | os.PathLike[str], task: Task) -> dict[int, Array]:
@@ -108,7 +107,7 @@ def _column_at(
 
 
 def _numbers(source: Source) -> Array:
-    real = replace(source, column=replace(source.column, type=ColumnType.REAL))
+    real = replace(source, column=source.column.of_numbers())
     return encode_numbers(real)[0]
 
 

@@ -21,7 +21,6 @@ import glfm_cli.evaluation.scores as scores
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.evaluation.task import AT, ENDS, GRID_START, LEVELS, Prediction
-from glfm_cli.schema import NUMERIC
 
 OVER_COLUMNS = (
     "error",
@@ -122,7 +121,7 @@ def _score_column(
             values["nmae"] = values["mae"] / span
             values["error"] = (
                 scores.normalized_rmse(x, prediction.estimate, span)
-                if column.type in NUMERIC
+                if column.numeric
                 else scores.rank_displacement(x, prediction.estimate, len(encoded.levels))
             )
     if prediction.log_score is not None:

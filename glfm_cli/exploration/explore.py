@@ -64,8 +64,8 @@ def explore(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or a folder `NAME.glfm` with a saved fit of it, which is not sampled again: then
+    table : table, data frame, matrix or path
+        As in `impute`, or a folder `NAME.glfm` with a saved fit, which is not sampled again: then
         `types` and the options of sampling are those of that fit, and giving others is an error.
     types
         As in `impute`.
@@ -102,9 +102,9 @@ def explore(
         record = {} if files.record is None else {"record": files.record}
         Sampling().check_none(record)
         assert job.run is not None
-        return _finished(job.run, job, request, files, finish)
+        return _finished(job.run, job, request, files, finish, table)
     with Kept(job.session, observer) as kept:
-        return _finished(kept.sample(forecasts=False), job, request, files, finish)
+        return _finished(kept.sample(forecasts=False), job, request, files, finish, table)
 
 
 def _finished(
@@ -113,6 +113,7 @@ def _finished(
     request: Request,
     files: ExplorationFiles,
     finish: Callable[[Any], None] | None,
+    given: TableLike,
 ) -> Exploration:
     """Return what the draws say, all files of it written."""
     describe: Callable[..., Any] = describe_run
@@ -120,7 +121,7 @@ def _finished(
         describe = describe_map
     elif isinstance(job.model, Components):
         describe = describe_components
-    found = describe(run, job, request)
+    found = replace(describe(run, job, request), given=given)
     files.write(found)
     if finish is not None:
         finish(found)

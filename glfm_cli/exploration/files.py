@@ -79,7 +79,8 @@ class ExplorationFiles:
         request |= {"time_limit": session.sampling.time_limit}
         written = {"--output": self.folder, "--traces": self.traces, **self.others}
         outputs = {name: path for name, path in written.items() if path is not None}
-        record = run_record(session, run, found.diagnostics, found.warnings, request, outputs)
+        judged = {"diagnostics": found.diagnostics.to_dict()}
+        record = run_record(session, run, judged, found.warnings, request, outputs)
         save_record(record, self.record)
 
 

@@ -15,6 +15,7 @@ from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import number, percent
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.io.frames import AsGiven
 from glfm_cli.schema import Schema
 
 AXES = ("x1", "x2")
@@ -141,7 +142,7 @@ class RowMap:
 
 
 @dataclass(frozen=True, eq=False)
-class MapExploration:
+class MapExploration(AsGiven):
     """A table explored by a map of its rows.
 
     data, ids : the encoded table, and its id columns;  map : the map

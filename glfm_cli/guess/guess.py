@@ -16,6 +16,7 @@ from glfm_cli.guess.profile import profile
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.declared import declared
 from glfm_cli.io.dialect import dialect_of
+from glfm_cli.io.units import unit_in, units_of
 from glfm_cli.schema import MissingCode, Role, Schema
 from glfm_cli.schema.text import entry, flow, scalar
 
@@ -94,8 +95,13 @@ def guess_schema(table: pa.Table) -> Guess:
     if not names or not table.num_rows:
         raise TableError("the table has no rows", expected="at least one row of data")
     dialect = dialect_of(table)
+    units = units_of(table)
     columns = [
-        replace(profile(field.name, table.column(i)), declared=declared(field))
+        replace(
+            profile(field.name, table.column(i)),
+            declared=declared(field),
+            unit=unit_in(units.get(field.name, "")),
+        )
         for i, field in enumerate(table.schema)
     ]
     columns = recognise(columns, None if dialect is None else dialect.delimiter)

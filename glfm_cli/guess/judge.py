@@ -16,7 +16,7 @@ from glfm_cli.guess.scales import order
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.guess.words import DATE, judge_words
 from glfm_cli.io.numerals import PLAIN
-from glfm_cli.schema import NUMERIC, Column, ColumnType, MissingCode
+from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
 LEADING_ZERO = r"^[+-]?0\d"
@@ -78,7 +78,7 @@ def judge(column: Profile) -> Verdict:
     if not guessed.modelled:
         return verdict
     reason, written = verdict.reason, rest.written
-    if guessed.type in NUMERIC and written != PLAIN:
+    if guessed.numeric and written != PLAIN:
         reason += f"; {in_words(written)}"
         guessed = replace(
             guessed,
@@ -87,6 +87,9 @@ def judge(column: Profile) -> Verdict:
             percent=written.percent,
             unit=written.unit or None,
         )
+    if guessed.numeric and rest.unit is not None and not written.mark:
+        reason += f"; in {rest.unit}, as the row below the header says"
+        guessed = replace(guessed, unit=rest.unit)
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
 
 

@@ -16,25 +16,18 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.guess import codes
+import glfm_cli.guess.codes as codes
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.io.numerals import MINUS, PLAIN, SPACES, Numerals
+from glfm_cli.io.units import CURRENCIES, UNITS
 
 SAMPLE = 5000  # distinct texts that are looked at one by one
 NUMBER_SHARE = 0.9  # of the cells, where a few texts stand among the numbers
 MAX_STRAY = 5  # such texts
 
-_CURRENCIES = frozenset("$€£¥₹₩₽₺₪฿") | words("R$ US$ USD EUR GBP CHF JPY INR kr Kč zł Fr. Rs Rs.")
-_UNITS = words(
-    """m mm cm dm km µm μm nm in ft yd mi kg g mg µg μg ng t lb lbs oz l L ml mL dl dL µl μl
-    s ms min h hr hrs d kcal cal kJ J W kW kWh V mV A mA Hz kHz MHz GHz Pa hPa kPa bar mbar mmHg
-    °C °F ° K mol mmol µmol μmol mmol/l mmol/L µmol/l µmol/L mg/dl mg/dL g/dl g/dL g/l g/L mg/l mg/L
-    ng/ml ng/mL U/l U/L IU/l IU/L km/h m/s mph bpm m² m2 m³ m3 km² km2 ha ppm dB kg/m² kg/m2 px
-    KB MB GB TB years Jahre ans años"""
-)
 _NO_UNITS = words("am pm a.m. p.m. uhr st nd rd th o'clock bc ad") | {"a", "b"}
-_AROUND = "|".join(sorted(map(re.escape, _CURRENCIES), key=len, reverse=True))
+_AROUND = "|".join(sorted(map(re.escape, CURRENCIES), key=len, reverse=True))
 _SIGN = f"[+{MINUS}]?"
 _CELL = re.compile(
     rf"{_SIGN}[{SPACES}]*(?P<before>(?:{_AROUND})?)[{SPACES}]*{_SIGN}[{SPACES}]*"
@@ -108,7 +101,7 @@ def _part(text: str, count: int) -> _Parts | None:
     if match is None or (match["before"] and match["behind"]):
         return None
     behind, spaced = match["behind"].strip(), bool(match["gap"])
-    known = behind == "%" or behind in _CURRENCIES or behind in _UNITS
+    known = behind == "%" or behind in CURRENCIES or behind in UNITS
     if behind and not known and (not spaced or behind.casefold() in _NO_UNITS):
         return None
     return _Parts(text, match["body"], match["before"] or behind, count)
@@ -144,7 +137,7 @@ def _read(column: Profile, parts: list[_Parts], *, comma: bool) -> Profile:
     odd = next((p for p in parts if not pattern.fullmatch(p.body) or p.mark != mark), None)
     if odd is not None:
         like = next(part.text for part in good if part.mark == mark)
-        known = all(not m or m == "%" or m in _UNITS | _CURRENCIES for m in marks)
+        known = all(not m or m == "%" or m in UNITS | CURRENCIES for m in marks)
         in_some_form = all(any(re.fullmatch(f.digits, p.body) for f in forms) for p in parts)
         several = f"numbers written in several ways, such as {like} and {odd.text}"
         return replace(column, mixture=several) if known and in_some_form else column

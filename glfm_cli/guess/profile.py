@@ -67,6 +67,8 @@ class Profile:
         Why the numbers cannot be read, though they are some.
     declared : Declared
         What the file says of the column.
+    unit : str, optional
+        The unit that stands below its name.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Profile:
     written: Numerals = PLAIN
     mixture: str | None = None
     declared: Declared = NOTHING_DECLARED
+    unit: str | None = None
 
     @property
     def n_distinct(self) -> int:

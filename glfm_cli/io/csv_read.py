@@ -21,6 +21,7 @@ from glfm_cli.io.csv_split import (
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, encoding_of, find_header, sniff_delimiter
 from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
 from glfm_cli.io.formats import check_is_text
+from glfm_cli.io.units import SAMPLE, is_units_row, with_units
 
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
 
@@ -54,10 +55,12 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
     n_cells, tail = _without_blank_lines(data, cells, n_columns)
     _check_rows(cells, n_cells, n_columns, file)
 
+    units = _units_row(data, cells, n_columns, n_cells)
+    first = n_columns * (2 if units else 1)
     buffer = np.frombuffer(data, dtype=np.uint8)
     arrays, quotings = [], []
     for j in range(n_columns):
-        which = slice(n_columns + j, n_cells, n_columns)
+        which = slice(first + j, n_cells, n_columns)
         quoted = cells.quoted[which]
         text = _gather(buffer, cells.starts[which], cells.ends[which])
         if quoted.any():
@@ -74,11 +77,24 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
         bom=bom,
         tail=tail,
         header=_quoting(pa.array(names, pa.string()), header_quoted, delimiter),
+        units=_quoting(pa.array(units, pa.string()), cells.quoted[n_columns:first], delimiter),
         new_columns=Quoting("all") if every else Quoting(),
         preamble=preamble,
         columns={name: q for name, q in zip(names, quotings, strict=True) if q != Quoting()},
     )
-    return with_dialect(pa.table(arrays, names=names), dialect)
+    table = with_dialect(pa.table(arrays, names=names), dialect)
+    return with_units(table, dict(zip(names, units, strict=True))) if units else table
+
+
+def _units_row(data: bytes, cells: Cells, n_columns: int, n_cells: int) -> list[str]:
+    """Return the cells of the row below the header when they are units, else nothing."""
+    units = [_text(data, cells, i) for i in range(n_columns, 2 * n_columns)]
+    last = min(n_cells, n_columns * (2 + SAMPLE))
+    below = [
+        [_text(data, cells, i) for i in range(2 * n_columns + j, last, n_columns)]
+        for j in range(n_columns)
+    ]
+    return units if below[0] and is_units_row(units, below) else []
 
 
 def check_names(names: list[str], file: str) -> None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from glfm_cli.errors import OutputError
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS
 from glfm_cli.io.dialect import Dialect, Quoting, rule_mask
+from glfm_cli.io.units import units_of
 
 ROWS_PER_BLOCK = 1 << 16
 
@@ -31,6 +32,10 @@ def csv_blocks(
         names = pa.array(table.column_names, pa.string())
         header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
         yield _encode((dialect.delimiter.join(header) + dialect.newline).encode(), dialect)
+        if units := units_of(table):
+            row = pa.array([units.get(name, "") for name in table.column_names])
+            texts = _quote(row, dialect.units, dialect.delimiter).to_pylist()
+            yield _encode((dialect.delimiter.join(texts) + dialect.newline).encode(), dialect)
     for start in range(0, table.num_rows, ROWS_PER_BLOCK):
         block = table.slice(start, ROWS_PER_BLOCK)
         body = _rows(block, dialect)

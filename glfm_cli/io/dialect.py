@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glfm_cli.io.numerals import PLAIN, Numerals
+from glfm_cli.io.units import units_of
 
 METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
@@ -52,6 +53,7 @@ class Dialect:
     bom: bool = False
     tail: str = "\n"  # after the last row
     header: Quoting = field(default_factory=Quoting)
+    units: Quoting = field(default_factory=Quoting)  # of the row below the header, if any
     new_columns: Quoting = field(default_factory=Quoting)  # those added after reading
     columns: Mapping[str, Quoting] = field(default_factory=dict)
     preamble: str = ""  # above the header
@@ -85,7 +87,7 @@ def dialect_of(table: pa.Table) -> Dialect | None:
     if kept is None:
         return None
     values: dict[str, Any] = json.loads(kept)
-    for one in ("header", "new_columns"):
+    for one in ("header", "units", "new_columns"):
         values[one] = _quoting(values[one])
     values["columns"] = {name: _quoting(value) for name, value in values["columns"].items()}
     return Dialect(**values)
@@ -97,10 +99,7 @@ def _quoting(values: Mapping[str, Any]) -> Quoting:
 
 def notes_of(table: pa.Table) -> tuple[str, ...]:
     """Return what a user should know of how a text file was read, one line each."""
-    dialect = dialect_of(table)
-    if dialect is None:
-        return ()
-    said = []
+    dialect, said = dialect_of(table) or Dialect(), []
     name = _ENCODINGS.get(dialect.encoding)
     if name is not None and not dialect.bom:
         said.append(f"the file is not UTF-8: it was read as {name}, and is written so")
@@ -108,6 +107,8 @@ def notes_of(table: pa.Table) -> tuple[str, ...]:
     if lines and not dialect.preamble.lower().lstrip('"').startswith("sep="):
         above = "the line" if lines == 1 else f"the {lines} lines"
         said.append(f"{above} above the header stand for no rows, and are written back")
+    if units_of(table):
+        said.append("the row below the header holds units, and is written back")
     return tuple(said)
 
 

@@ -20,6 +20,7 @@ from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.extras import need
 from glfm_cli.io.mixed import cells_of, mixed_column
+from glfm_cli.io.units import SAMPLE, is_units_row, units_of, with_units
 
 TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
 MOST_TITLES = 20  # rows above the header that are looked for
@@ -49,6 +50,10 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     check_names(names[:width], file)
     if not body:
         raise TableError("has a header but no rows", file=file)
+    cells = [_text(cell) for cell in body[0][:width]]
+    below = [[_text(row[j]) for row in body[1 : 1 + SAMPLE]] for j in range(width)]
+    units = dict(zip(names, cells, strict=False)) if is_units_row(cells, below) else {}
+    body = body[1:] if units else body
     columns, fields = [], []
     for j in range(width):
         column, metadata = _column([row[j] for row in body])
@@ -56,7 +61,8 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         fields.append(pa.field(names[j], column.type, metadata=metadata))
     title = [[_text(cell) for cell in row] for row in rows[:header]]
     metadata = {TITLE_KEY: json.dumps(title).encode()} if title else None
-    return pa.table(columns, schema=pa.schema(fields, metadata=metadata))
+    table = pa.table(columns, schema=pa.schema(fields, metadata=metadata))
+    return with_units(table, units) if units else table
 
 
 def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
@@ -140,16 +146,10 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     Raises
     ------
     OutputError
-        The format cannot be written, or the table is larger than a sheet, or holds lists or bytes.
+        The table is larger than a sheet, or holds lists or bytes.
     UsageError
         openpyxl is not installed.
     """
-    if layout != "xlsx":
-        raise OutputError(
-            f"files of format {layout} can be read, but not written",
-            file=shown,
-            hint="Write to a .xlsx file.",
-        )
     openpyxl = need("openpyxl", "excel", shown)
     title = json.loads((table.schema.metadata or {}).get(TITLE_KEY, b"[]"))
     if table.num_rows + len(title) >= MOST_ROWS or table.num_columns > MOST_COLUMNS:
@@ -160,7 +160,9 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         )
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
-    for row in (*title, table.column_names):
+    units = units_of(table)
+    below = [[units.get(name) for name in table.column_names]] if units else []
+    for row in (*title, table.column_names, *below):
         sheet.append(row)
     for batch in table.to_batches(max_chunksize=1 << 14):
         columns = [

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from glfm_cli.errors import OutputError, TableError, write_error
+from glfm_cli.io.web import download, is_address
 
 PathLike = str | os.PathLike[str]
 
@@ -20,10 +21,12 @@ STANDARD = "-"
 
 
 def read_bytes(source: PathLike) -> bytes:
-    """Return all bytes of a file, or of standard input when `source` is `-`."""
+    """Return all bytes of a file or web address, or of standard input when `source` is `-`."""
     try:
         if os.fspath(source) == STANDARD:
             return sys.stdin.buffer.read()
+        if is_address(os.fspath(source)):
+            return download(os.fspath(source))
         return Path(source).read_bytes()
     except OSError as error:
         reason = _reason(error, writing=False)

@@ -10,6 +10,7 @@ from types import ModuleType
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.io.location import Location
 from glfm_cli.io.packed import GZIP, PACKINGS, ZIP, ZSTD, packing_of
+from glfm_cli.io.web import path_of
 
 PARQUET = b"PAR1"
 ARROW_FILE = b"ARROW1"
@@ -26,8 +27,8 @@ class FileFormat:
     module : in `glfm_cli.io`, imported when first needed; it has `read(data, layout, file,
         options)`, and `write(table, file, layout, shown)` if it can write
     text : whether a file is text, which may be packed, and which standard output may take
-    is_database : whether a file holds several tables, and is read in place by
-        `read_database(path, layout, file, options)`
+    is_database : whether a file holds several tables; the module then has
+        `read_database(place, layout, file)` and `write_database(table, place, layout, file)`
     options : what may stand behind a `?`, by name
     """
 
@@ -103,7 +104,7 @@ def format_of_location(place: Location, stated: str | None) -> Format:
         raise UsageError(
             "unknown table format", value=f"'{stated}'", expected=f"one of {', '.join(FORMATS)}"
         )
-    stem, suffix = os.path.splitext(place.path)
+    stem, suffix = os.path.splitext(path_of(place.path) if place.is_web else place.path)
     packing = PACKINGS.get(suffix.lower())
     if packing is not None:
         suffix = os.path.splitext(stem)[1]
@@ -123,8 +124,12 @@ def format_of_location(place: Location, stated: str | None) -> Format:
 
 
 def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
-    """Return the format of what was read; standard input is told by its first bytes."""
-    if not place.is_standard:
+    """Return the format of what was read; standard input is told by its first bytes.
+
+    So is what has an address of the web without a suffix.
+    """
+    suffix = os.path.splitext(path_of(place.path))[1].lower() if place.is_web else ""
+    if not (place.is_standard or (place.is_web and suffix not in {**SUFFIXES, **PACKINGS})):
         return format_of_location(place, stated)
     packing = packing_of(data)
     if stated is not None:

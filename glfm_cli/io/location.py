@@ -1,7 +1,8 @@
 """Where a table is: a file, a folder or pattern of files, or a table inside a file.
 
 Behind a `?` stands what a file needs besides its name: `book.xlsx?sheet=Data&header=3`,
-`duckdb:store.db?table=visits`, `store.sqlite?query=select * from visits`.
+`duckdb:store.db?table=visits`, `store.sqlite?query=select * from visits`. The `?` of an address of
+the web is the server's; there it stands behind a `#`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from glfm_cli.errors import UsageError
 from glfm_cli.io.files import STANDARD, PathLike
+from glfm_cli.io.web import is_address
 
 _SCHEMES = ("duckdb", "sqlite")
 
@@ -22,7 +24,7 @@ _SCHEMES = ("duckdb", "sqlite")
 class Location:
     """A place of a table.
 
-    path : the file, folder or pattern, or "-"
+    path : the file, folder or pattern, an address of the web, or "-"
     scheme : `duckdb` or `sqlite` where the user wrote it in front
     options : what stands behind the `?`, by name
     """
@@ -37,10 +39,17 @@ class Location:
         return self.path == STANDARD
 
     @property
+    def is_web(self) -> bool:
+        """True for an address of the web."""
+        return is_address(self.path)
+
+    @property
     def is_many(self) -> bool:
         """True for a folder, or a pattern that is no file itself."""
         path = Path(self.path)
-        return path.is_dir() or (not path.exists() and glob.has_magic(self.path))
+        return not self.is_web and (
+            path.is_dir() or (not path.exists() and glob.has_magic(self.path))
+        )
 
     def check_options(self, known: Mapping[str, str]) -> None:
         """Raise UsageError for an option that this kind of file has not.
@@ -62,7 +71,7 @@ def locate(source: PathLike) -> Location:
     text = os.fspath(source)
     if text == STANDARD or os.path.exists(text):
         return Location(text)
-    path, mark, query = text.partition("?")
+    path, mark, query = text.partition("#" if is_address(text) else "?")
     options: dict[str, str] = {}
     if mark and "=" in query:
         for part in query.split("&"):

@@ -136,16 +136,10 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     Raises
     ------
     OutputError
-        The format cannot be written, or holds no such name or value.
+        The format holds no such name or value.
     UsageError
         pyreadstat or pandas is not installed.
     """
-    if layout not in _SUFFIX:
-        raise OutputError(
-            "files of SAS can be read, but not written",
-            file=shown,
-            hint="Write to a .sav, .dta, .csv or .parquet file.",
-        )
     pyreadstat, pandas = need("pyreadstat", "stats", shown), need("pandas", "stats", shown)
     about = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
     frame: dict[str, Any] = {}

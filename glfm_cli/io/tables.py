@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import glfm_cli.io.arrow_files as arrow_files
+import glfm_cli.io.sql as sql
 from glfm_cli.errors import OutputError
-from glfm_cli.io import arrow_files
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
     METADATA_KEY,
@@ -45,7 +46,7 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     source : path or "-"
         A file of one of `formats.FORMATS`, by its suffix; text also packed (`.gz`, `.zst`, `.zip`).
         A folder or pattern of Parquet files; a table of a database, as `duckdb:FILE?table=NAME`.
-        `-` is standard input, whose format is told by its first bytes.
+        `-` is standard input, whose format is told by its first bytes; `https://...` is downloaded.
     format : str, optional
         A name in `formats.FORMATS`, instead of what the suffix says.
 
@@ -66,7 +67,7 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     of_parquet = format == "parquet" or Path(place.path).suffix in ("", ".parquet", ".pq")
     if place.is_many and of_parquet and place.scheme is None:
         return arrow_files.read_many(place, file)
-    if not place.is_standard:
+    if not (place.is_standard or place.is_web):
         found = format_of_location(place, format)  # said before anything is read
         if found.file_format.is_database:
             return found.file_format.load().read_database(place, found.layout, file)
@@ -108,6 +109,9 @@ def write_table(
         The format is not known.
     """
     kind = _format_of_target(target, format)
+    if kind.file_format.is_database:
+        sql.write_database(_typed(table), locate(target), kind.layout, str(target))
+        return
     blocks = _blocks(table, target, kind, like=like, follows=format is None)
     if os.fspath(target) == STANDARD:
         write_stdout(blocks)
@@ -131,6 +135,9 @@ def write_parts(
         As in `write_table`.
     """
     kind = _format_of_target(target, None)
+    if kind.file_format.is_database:
+        write_table(pa.concat_tables(parts), target)
+        return
     blocks = _part_blocks(iter(parts), target, kind, like)
     if os.fspath(target) == STANDARD:
         write_stdout(blocks)
@@ -172,6 +179,10 @@ def check_target(target: PathLike, table: pa.Table, *, format: str | None = None
         As in `write_table`.
     """
     kind = _format_of_target(target, format)
+    if kind.file_format.is_database:
+        sql.check_database(place := locate(target), kind.layout, str(target))
+        check_writable(place.path)
+        return
     for _ in _blocks(table.slice(0, 1), target, kind, like=None, follows=True):
         pass
     if os.fspath(target) != STANDARD:
@@ -183,14 +194,25 @@ def _format_of_target(target: PathLike, stated: str | None) -> Format:
     if os.fspath(target) == STANDARD or (stated is None and is_device(target)):
         standard = Location(STANDARD)
         return Format("csv" if stated is None else format_of_location(standard, stated).layout)
-    found = format_of_location(Location(os.fspath(target)), stated)
-    if not hasattr(found.file_format.load(), "write") and found.layout not in CSV_LAYOUTS:
+    place = locate(target)
+    if place.is_web:
+        raise OutputError(
+            "an address of the web can be read, but not written",
+            file=place.path,
+            hint="Write to a file, and upload that.",
+        )
+    found = format_of_location(place, stated)
+    if found.layout in _ONLY_READ:
         raise OutputError(
             f"files of format {found.layout} can be read, but not written",
             file=str(target),
-            hint="Write to a .xlsx, .csv or .parquet file.",
+            hint=f"Write to a {_ONLY_READ[found.layout]}, .csv or .parquet file.",
         )
     return found
+
+
+# Formats that no library at hand writes, and what to write in their place.
+_ONLY_READ = {"xls": ".xlsx", "ods": ".xlsx", "sas": ".sav"}
 
 
 def _blocks(

@@ -1,33 +1,36 @@
-"""Which link a column has: the one table of types; adding a type is a file and a line here."""
+"""Which link a column has: that of its type, by the table of types (schema/types.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from glfm_cli.arrays import Array
-from glfm_cli.errors import SchemaError
-from glfm_cli.links.binomial import BinomialLink
-from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.config import LinkConfig
-from glfm_cli.links.count import CountLink
 from glfm_cli.links.link import Link
-from glfm_cli.links.ordinal import OrdinalLink
-from glfm_cli.links.positive import PositiveLink
-from glfm_cli.links.real import RealLink
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema import COLUMN_TYPES, Column
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
 
-LINKS: dict[str, type[Link]] = {
-    ColumnType.REAL: RealLink,
-    ColumnType.POSITIVE: PositiveLink,
-    ColumnType.COUNT: CountLink,
-    ColumnType.CATEGORICAL: CategoricalLink,
-    ColumnType.ORDINAL: OrdinalLink,
-    ColumnType.BINOMIAL: BinomialLink,
-}
+
+class _Links(Mapping[str, type[Link]]):
+    """The class of each type's link, imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Link]:
+        module, _, link = COLUMN_TYPES[name].link.partition(":")
+        found: type[Link] = getattr(import_module(module), link)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COLUMN_TYPES)
+
+    def __len__(self) -> int:
+        return len(COLUMN_TYPES)
+
+
+LINKS = _Links()
 
 
 def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
@@ -36,12 +39,12 @@ def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
     Raises
     ------
     SchemaError
-        The column's type has no link, or its transform does not fit the type.
+        The column's transform does not fit its type.
     TableError
         A value lies outside the domain of the transform or too far out for a finite latent
         value, or no level is known.
     """
-    return _class_of(encoded.column).calibrate(encoded, config)
+    return LINKS[str(encoded.column.type)].calibrate(encoded, config)
 
 
 def link_from(
@@ -54,15 +57,4 @@ def link_from(
     ValueError
         They are not those of such a link, with a phrase that says why.
     """
-    return _class_of(column).from_constants(column, n_levels, constants, config)
-
-
-def _class_of(column: Column) -> type[Link]:
-    found = LINKS.get(str(column.type))
-    if found is None:
-        raise SchemaError(
-            f"type {column.type} is not available in this model",
-            column=column.name,
-            hint=f"Take one of {', '.join(LINKS)}.",
-        )
-    return found
+    return LINKS[str(column.type)].from_constants(column, n_levels, constants, config)

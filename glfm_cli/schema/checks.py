@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from glfm_cli.errors import SchemaError
-from glfm_cli.schema.columns import LEVELLED, NUMERIC, Column, ColumnType, Transform
+from glfm_cli.schema.columns import Column, Transform
 from glfm_cli.schema.phrases import listed
+from glfm_cli.schema.types import COLUMN_TYPES
 
 Refusal = Callable[..., SchemaError]  # makes the error that names file and column
 
@@ -16,7 +17,7 @@ _LEAST = {Transform.LOG: 0.0, Transform.LOG1P: -1.0, Transform.SQRT: 0.0}
 def check_column(column: Column, error: Refusal) -> None:
     """Raise SchemaError when the parts of a column contradict one another."""
     _check_belongs(column, error)
-    if column.type is ColumnType.BINOMIAL and column.trials is None:
+    if column.binomial and column.trials is None:
         raise error(
             "a binomial column needs `trials`",
             expected="the name of the column that holds the number of trials",
@@ -56,18 +57,18 @@ def _check_belongs(column: Column, error: Refusal) -> None:
     """Raise SchemaError for a key that this type of column has no use for."""
     kind = column.type
     has_bounds = column.bounds != (None, None)
-    for key, present, kinds in (
-        ("levels", column.levels is not None, LEVELLED),
-        ("transform", column.transform is not None, NUMERIC),
-        ("reflect", column.reflect is not None, NUMERIC),
-        ("bounds", has_bounds, NUMERIC),
-        ("decimal", column.decimal is not None, NUMERIC),
-        ("thousands", column.thousands is not None, NUMERIC),
-        ("percent", column.percent, NUMERIC),
-        ("trials", column.trials is not None, frozenset({ColumnType.BINOMIAL})),
+    for key, present, values in (
+        ("levels", column.levels is not None, "levels"),
+        ("transform", column.transform is not None, "numbers"),
+        ("reflect", column.reflect is not None, "numbers"),
+        ("bounds", has_bounds, "numbers"),
+        ("decimal", column.decimal is not None, "numbers"),
+        ("thousands", column.thousands is not None, "numbers"),
+        ("percent", column.percent, "numbers"),
+        ("trials", column.trials is not None, "successes"),
     ):
-        if present and kind not in kinds:
-            owners = listed(item for item in ColumnType if item in kinds)
+        if present and (kind is None or kind.values != values):
+            owners = listed(one for one in COLUMN_TYPES.values() if one.values == values)
             raise error(
                 f"`{key}` does not go with "
                 + ("a column without a type" if kind is None else f"type {kind}"),
@@ -95,7 +96,7 @@ def _check_support(column: Column, error: Refusal) -> None:
     why = f"`transform: {column.transform}`"
     if column.transform in _LEAST:
         least = _LEAST[column.transform]
-    elif column.type in (ColumnType.POSITIVE, ColumnType.COUNT):
+    elif column.positive or column.integral:
         why, least = f"type {column.type}", 0.0
     else:
         return

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-
-class ColumnType(StrEnum):
-    """How the values of a column are distributed."""
-
-    REAL = "real"
-    POSITIVE = "positive"
-    COUNT = "count"
-    CATEGORICAL = "categorical"
-    ORDINAL = "ordinal"
-    BINOMIAL = "binomial"
+from glfm_cli.schema.types import ColumnType
 
 
 class Role(StrEnum):
@@ -35,10 +26,6 @@ class Role(StrEnum):
     def modelled(self) -> bool:
         """True when a column of this role enters the model of a table."""
         return self in (Role.FEATURE, Role.PREDICTOR, Role.TARGET)
-
-
-NUMERIC = frozenset({ColumnType.REAL, ColumnType.POSITIVE, ColumnType.COUNT})
-LEVELLED = frozenset({ColumnType.CATEGORICAL, ColumnType.ORDINAL})
 
 
 class Transform(StrEnum):
@@ -80,29 +67,39 @@ class Column:
     label: str | None = None
 
     @property
+    def numeric(self) -> bool:
+        """True when its values are numbers."""
+        return self.type is not None and self.type.values == "numbers"
+
+    @property
     def integral(self) -> bool:
         """True when its values are whole numbers from 0."""
-        return self.type is ColumnType.COUNT
+        return self.type is not None and self.type.whole
 
     @property
     def positive(self) -> bool:
         """True when its values are numbers above 0, or zeros that stand for an interval."""
-        return self.type is ColumnType.POSITIVE
+        return self.type is not None and self.type.positive
+
+    @property
+    def levelled(self) -> bool:
+        """True when its values are levels."""
+        return self.type is not None and self.type.values == "levels"
 
     @property
     def nominal(self) -> bool:
         """True when its values are levels without an order."""
-        return self.type is ColumnType.CATEGORICAL
+        return self.levelled and not self.ordinal
 
     @property
     def ordinal(self) -> bool:
         """True when its values are levels with an order."""
-        return self.type is ColumnType.ORDINAL
+        return self.type is not None and self.type.ordered
 
     @property
     def binomial(self) -> bool:
         """True when its values are successes among trials."""
-        return self.type is ColumnType.BINOMIAL
+        return self.type is not None and self.type.values == "successes"
 
     @property
     def modelled(self) -> bool:
@@ -111,5 +108,13 @@ class Column:
 
     @property
     def completed(self) -> bool:
-        """True when the gaps of the column are filled."""
+        """True when the missing cells of the column are filled."""
         return self.role in (Role.FEATURE, Role.TARGET)
+
+    def of_numbers(self) -> Column:
+        """Return the column as one of real numbers."""
+        return replace(self, type=ColumnType.REAL)
+
+    def of_levels(self, *, ordered: bool = False) -> Column:
+        """Return the column as one of levels."""
+        return replace(self, type=ColumnType.ORDINAL if ordered else ColumnType.CATEGORICAL)

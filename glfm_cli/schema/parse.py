@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.checks import check_column
-from glfm_cli.schema.columns import Column, ColumnType, MissingCode, Role, Transform
+from glfm_cli.schema.columns import Column, MissingCode, Role, Transform
 from glfm_cli.schema.phrases import did_you_mean, listed
 from glfm_cli.schema.text import describe
+from glfm_cli.schema.types import COLUMN_TYPES, ColumnType
 
-_Choice = TypeVar("_Choice", bound=StrEnum)
+_Choice = TypeVar("_Choice")
 
 _KEYS = (
     "type",
@@ -37,8 +37,8 @@ _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
-_TYPES = ", ".join(ColumnType)
-_ROLES = ", ".join(Role)
+_ROLES = {str(role): role for role in Role}
+_TRANSFORMS = {str(transform): transform for transform in Transform}
 
 
 class ColumnParser:
@@ -98,7 +98,7 @@ class ColumnParser:
             role=self.column_role(said),
             type=self.column_type(said),
             levels=self.levels(said),
-            transform=self.choice(said, "transform", Transform),
+            transform=self.choice(said, "transform", _TRANSFORMS),
             reflect=self.number("reflect", said["reflect"]) if "reflect" in said else None,
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
@@ -113,52 +113,54 @@ class ColumnParser:
         return column
 
     def long_form(self, word: str) -> dict[str, str]:
-        if word in tuple(ColumnType):
+        if word in COLUMN_TYPES:
             return {"type": word}
-        if word in tuple(Role):
+        if word in _ROLES:
             return {"role": word}
-        known = [*ColumnType, *Role]
+        known = [*COLUMN_TYPES, *_ROLES]
         raise self.error(
             value=describe(word),
-            expected=f"a type ({_TYPES}) or a role ({_ROLES})",
+            expected=f"a type ({', '.join(COLUMN_TYPES)}) or a role ({', '.join(_ROLES)})",
             hint=did_you_mean(word, known),
         )
 
-    def choice(self, said: Mapping[str, Any], key: str, kind: type[_Choice]) -> _Choice | None:
+    def choice(
+        self, said: Mapping[str, Any], key: str, known: Mapping[str, _Choice]
+    ) -> _Choice | None:
         word = said.get(key)
         if word is None:
             return None
-        if not isinstance(word, str) or word not in tuple(kind):
-            hint = did_you_mean(word, kind) if isinstance(word, str) else None
+        if not isinstance(word, str) or word not in known:
+            hint = did_you_mean(word, known) if isinstance(word, str) else None
             raise self.error(
-                f"unknown {key}", value=describe(word), expected=listed(kind), hint=hint
+                f"unknown {key}", value=describe(word), expected=listed(known), hint=hint
             )
-        return kind(word)
+        return known[word]
 
     def column_role(self, said: Mapping[str, Any]) -> Role:
-        if said.get("role") in tuple(ColumnType) and "type" not in said:
+        if said.get("role") in tuple(COLUMN_TYPES) and "type" not in said:
             raise self.error(
                 "unknown role",
                 value=f"'{said['role']}'",
                 expected=listed(Role),
                 hint=f"'{said['role']}' is a type: write `type: {said['role']}`.",
             )
-        return self.choice(said, "role", Role) or Role.FEATURE
+        return self.choice(said, "role", _ROLES) or Role.FEATURE
 
     def column_type(self, said: Mapping[str, Any]) -> ColumnType | None:
-        if said.get("type") in tuple(Role) and "role" not in said:
+        if said.get("type") in tuple(_ROLES) and "role" not in said:
             raise self.error(
                 "unknown type",
                 value=f"'{said['type']}'",
-                expected=listed(ColumnType),
+                expected=listed(COLUMN_TYPES),
                 hint=f"'{said['type']}' is a role: write `role: {said['type']}`.",
             )
-        found = self.choice(said, "type", ColumnType)
+        found = self.choice(said, "type", COLUMN_TYPES)
         role = self.column_role(said)
         if found is None and role in _NEEDS_TYPE:
             raise self.error(
                 f"a {role} column needs a type",
-                expected=listed(ColumnType),
+                expected=listed(COLUMN_TYPES),
                 hint="For example {type: real}; `glfm types DATA` proposes one for every column.",
             )
         return found

@@ -14,7 +14,7 @@ from typing import Any
 
 import glfm_cli.schema.text as yaml_text
 from glfm_cli.errors import SchemaError
-from glfm_cli.schema.columns import Column, ColumnType, MissingCode, Role
+from glfm_cli.schema.columns import Column, MissingCode, Role
 from glfm_cli.schema.parse import ColumnParser
 from glfm_cli.schema.phrases import did_you_mean, listed
 
@@ -197,7 +197,7 @@ class Schema:
     def _check_trials(self, columns: Sequence[Column]) -> None:
         names = [column.name for column in columns]
         for column in columns:
-            if column.type is ColumnType.BINOMIAL and column.trials not in names:
+            if column.binomial and column.trials not in names:
                 raise SchemaError(
                     f"`trials` names '{column.trials}', which the table does not have",
                     file=self.file,

@@ -21,7 +21,7 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
-from glfm_cli.schema import LEVELLED, Column, ColumnType, Role, Schema
+from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema
 from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import HEADER, TYPES, read_small
 from glfm_cli.store.matrix import MatrixHeader
@@ -338,7 +338,8 @@ class _Reader:
         texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
         if not named or not texts or len(set(levels or ())) < len(levels or ()):
             raise self.wrong("modelled", item, "a column with name, type, index and levels")
-        if item["type"] not in map(str, ColumnType) or (item["type"] in LEVELLED) != bool(levels):
+        kind = COLUMN_TYPES.get(item["type"])
+        if kind is None or (kind.values == "levels") != bool(levels):
             raise self.wrong("modelled", item["type"], "a type, with levels where it has some")
         table = self.texts("table")
         index = self.whole(item, "index", 0, len(table) - 1)
@@ -349,7 +350,7 @@ class _Reader:
 
 def _typed(column: Column, modelled: Modelled) -> Column:
     """Return a resolved column with the type it was fitted with; a predictor may have had none."""
-    kind = ColumnType(modelled.type)
+    kind = COLUMN_TYPES[modelled.type]
     modelled_here = column.modelled or column.role is Role.VALUE
     if not modelled_here or column.type not in (None, kind):
         raise StoreError(f"column '{column.name}' is {column.type}, not {kind}")

@@ -6,9 +6,11 @@ import math
 import sqlite3
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -195,7 +197,69 @@ def test_sas_files_are_read_and_not_written(desk, here: Callable, survey) -> Non
     pyreadstat.write_xport(pytest.importorskip("pandas").DataFrame(survey), "in.xpt")
     complete(here, "in.xpt", "out.csv")
     said = here("impute", "in.xpt", "--types", "types.yaml", "-o", "out.xpt", *SHORT)
-    assert said.lines("Error") == ["Error: out.xpt: files of SAS can be read, but not written"]
+    assert said.status == 2
+    assert said.lines("Error") == [
+        "Error: out.xpt: files of format sas can be read, but not written"
+    ]
+
+
+@pytest.mark.parametrize("brackets", [False, True])
+def test_a_row_of_units_is_kept_and_no_row_of_the_table(desk, here: Callable, brackets) -> None:
+    units = ["[-]", "(cm)", "kg"] if brackets else ["", "cm", "kg"]
+    columns = {
+        "id": [units[0], *range(40)],
+        "tall": [units[1], *(None if i % 4 == 0 else 150 + 7 * i % 43 for i in range(40))],
+        "heavy": [units[2], *(50.5 + i * i % 37 for i in range(40))],
+    }
+    workbook("in.xlsx", columns)
+    complete(here, "in.xlsx", "out.xlsx")
+    types = Path("types.yaml").read_text()
+    assert "tall: {type: count, unit: cm}" in types
+    assert "unit: kg" in types
+    before, after = read_table("in.xlsx"), read_table("out.xlsx")
+    check_kept(before, after)
+    assert (before.num_rows, after["tall"].type, after["tall"].null_count) == (40, pa.int64(), 0)
+
+
+# Addresses of the web ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(desk) -> Iterator[str]:
+    """Serve the folder of the test; gives the address, without the slash."""
+
+    class Silent(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as serving:
+        thread = Thread(target=serving.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+        thread.join()
+
+
+def test_a_table_is_read_from_an_address(desk, here: Callable, survey, server: str) -> None:
+    rows = "".join(f"{i},{'' if i % 4 == 1 else i / 2},{i % 2}\n" for i in range(30))
+    desk.put("in.csv", f"Nr,a,b\n{rows}")
+    desk.put("download", f"Nr,a,b\n{rows}")
+    workbook("in.xlsx", survey)
+    complete(here, f"{server}/in.csv?version=2", "out.csv")
+    assert Path("out.csv").read_text().startswith("Nr,a,b\n0,0.0,0\n1,")
+    assert read_table(f"{server}/download").equals(read_table("in.csv"))
+    assert read_table(f"{server}/in.xlsx#sheet=Data").equals(read_table("in.xlsx?sheet=Data"))
+    for source, error in (
+        (f"{server}/not_there.csv", "cannot be read: the server answered 404"),
+        ("http://127.0.0.1:1/in.csv", "cannot be read: [Errno 111] Connection refused"),
+        (f"{server}/in.csv#sheet=1", "unknown option 'sheet'"),
+    ):
+        said = here("types", source)
+        assert (said.status, len(said.lines("Error"))) == (2, 1)
+        assert error in said.lines("Error")[0]
+    said = here("impute", "in.csv", "--types", "types.yaml", "-o", f"{server}/out.csv", *SHORT)
+    assert said.status == 2
+    assert "can be read, but not written" in said.lines("Error")[0]
 
 
 # Databases -----------------------------------------------------------------------------------
@@ -236,6 +300,30 @@ def test_a_table_of_duckdb_is_read(desk, here: Callable, survey) -> None:
 
 
 # Text and Parquet ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["db", "duckdb"])
+def test_a_table_is_written_as_a_new_one_of_a_database(desk, here: Callable, suffix) -> None:
+    if suffix == "duckdb":
+        pytest.importorskip("duckdb")
+    rows = "".join(f"{i},{'' if i % 4 == 1 else i / 2},{i % 2}\n" for i in range(30))
+    desk.put("in.csv", f"Nr,a,b\n{rows}")
+    complete(here, "in.csv", f"store.{suffix}?table=first")
+    complete(here, "in.csv", f"store.{suffix}?table=second")
+    found = read_table(f"store.{suffix}?table=first")
+    assert (found["a"].null_count, found["a"].type, found.num_rows) == (0, pa.float64(), 30)
+    before = Path(f"store.{suffix}").read_bytes()
+    desk.put("text.db", "no database")
+    for target, error in (
+        (f"store.{suffix}", "a database needs the name of the table to write"),
+        (f"store.{suffix}?table=first", "the database has a table 'first' already"),
+        ("text.db?table=a", "cannot be written (file is not a database)"),
+        ("none/store.db?table=a", "cannot be written: the folder it shall stand in does not"),
+    ):
+        said = here("impute", "in.csv", "--types", "types.yaml", "-o", target, *SHORT)
+        assert (said.status, len(said.lines("Error"))) == (2, 1)
+        assert error in said.lines("Error")[0]
+    assert Path(f"store.{suffix}").read_bytes() == before
 
 
 def test_json_lines_are_completed(desk, here: Callable) -> None:

@@ -33,3 +33,24 @@ def test_row_names_without_a_name_are_an_id(desk, here: Callable) -> None:
     assert here("types", "table.csv", "-o", "types.yaml").status == 0
     assert '"": id' in (desk.folder / "types.yaml").read_text()
     assert desk.complete()[1].startswith('"","a","b"\n"r0",0.5,')
+
+
+def test_a_row_of_units_is_written_back_where_it_stood(desk, here: Callable) -> None:
+    rows = "".join(f"{i};{'' if i % 6 == 0 else f'{i},5'};x{i % 2}\n" for i in range(30))
+    top = 'Nr;Länge;Art\n"";"cm";-\n'
+    desk.put("table.csv", top + rows)
+    said = here("types", "table.csv", "-o", "types.yaml")
+    note = "Warning: the row below the header holds units, and is written back"
+    assert said.lines("Warning") == [note]
+    assert 'Länge: {type: positive, decimal: ",", unit: cm}' in (
+        desk.folder / "types.yaml"
+    ).read_text("utf-8")
+    assert desk.impute().stdout.startswith(top + "0;")
+    flagged = desk.impute("--flags").stdout.splitlines()
+    assert flagged[:2] == ["Nr;Länge;Art;Länge_imp;Art_imp", '"";"cm";-;"";""']
+
+
+def test_a_row_that_only_looks_like_units_stays_a_row(desk, here: Callable) -> None:
+    desk.put("table.csv", "sex,grade\nm,1\n" + "m,2\nf,1\n" * 20)
+    assert here("types", "table.csv", "-o", "types.yaml").lines("Warning") == []
+    assert desk.impute().stdout.startswith("sex,grade\nm,1\n")

@@ -14,7 +14,7 @@ from scipy.integrate import trapezoid
 from glfm_cli.encoding import EncodedColumn, pack_trials
 from glfm_cli.links import LINKS, LinkConfig, NormalMixture, link_from, make_link
 from glfm_cli.links.law import normal
-from glfm_cli.schema import Column, ColumnType, Transform
+from glfm_cli.schema import COLUMN_TYPES, Column, Transform
 
 N_TRIALS = 6.0
 
@@ -32,7 +32,7 @@ class Case:
     def link(self) -> Any:
         x = self.make(np.random.default_rng(3), 120)
         levels = tuple("abcdefgh"[: self.n_levels])
-        column = Column("c", type=ColumnType(self.type), **dict(self.more))
+        column = Column("c", type=COLUMN_TYPES[self.type], **dict(self.more))
         seen = np.ones(x.size, dtype=bool)
         encoded = EncodedColumn(column, 0, x, seen, ~seen, levels)
         return make_link(encoded, LinkConfig(link_noise=self.noise))
@@ -188,7 +188,7 @@ def test_correlated_utilities_have_the_shares_of_a_long_simulation(s: int, seed:
 def test_constants_come_back(case: str, seed: int) -> None:
     one = CASES[case]
     link = one.link()
-    column = Column("c", type=ColumnType(one.type), **dict(one.more))
+    column = Column("c", type=COLUMN_TYPES[one.type], **dict(one.more))
     config = LinkConfig(link_noise=one.noise)
     constants = link.constants()
     again = link_from(column, one.n_levels, constants, config)

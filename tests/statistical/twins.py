@@ -19,7 +19,7 @@ from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.links.margins import Smooth
 from glfm_cli.links.shapes import Identity, Softplus
-from glfm_cli.schema import Column, ColumnType, Transform
+from glfm_cli.schema import COLUMN_TYPES, Column, Transform
 from tests.statistical.prior import (
     Array,
     Categorical,
@@ -127,7 +127,7 @@ def _reference_column(kind: str, d: int) -> EncodedColumn:
     numeric = not levels
     column = Column(
         f"{kind} {d}",
-        type=ColumnType(kind.split()[0]),
+        type=COLUMN_TYPES[kind.split()[0]],
         transform=Transform.NONE if numeric else None,
     )
     seen = np.ones(REFERENCE_ROWS, dtype=bool)

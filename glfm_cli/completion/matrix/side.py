@@ -25,7 +25,7 @@ from glfm_cli.inference.chain import inner
 from glfm_cli.io import read_table
 from glfm_cli.latent.model import take
 from glfm_cli.links import Link, LinkConfig, link_from, make_link
-from glfm_cli.schema import LEVELLED, Column, ColumnType, Role, Schema
+from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SideCode:
     ) -> SideCode:
         """Return the code of a table's own columns, which are `columns`."""
         links = tuple(
-            None if c.column.type in LEVELLED else make_link(c, LinkConfig()) for c in columns
+            None if c.column.levelled else make_link(c, LinkConfig()) for c in columns
         )
         reference = [
             int(np.argmax(np.bincount(c.x.astype(np.intp), minlength=len(c.levels))))
@@ -164,7 +164,7 @@ class SideCode:
             for d, one in enumerate(said["columns"]):
                 column = _typed(resolved[one["name"]], str(one["type"]))
                 levels = tuple(map(str, one["levels"]))
-                leveled = column.type in LEVELLED
+                leveled = column.levelled
                 some = np.empty(0)
                 if not leveled:
                     some = take(arrays, f"{d}.sample", np.float64, (None,))
@@ -185,9 +185,9 @@ class SideCode:
 
 
 def _typed(column: Column, kind: str) -> Column:
-    if column.type not in (None, ColumnType(kind)):
+    if column.type not in (None, kind):
         raise ValueError(f"column '{column.name}' is {column.type}, not {kind}")
-    return replace(column, type=ColumnType(kind))
+    return replace(column, type=COLUMN_TYPES[kind])
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ from glfm_cli.links.law import Normal, one_number
 from glfm_cli.links.levels import LevelLink
 from glfm_cli.links.real import RealLink
 from glfm_cli.options import Sampling
-from glfm_cli.schema import ColumnType, Transform
-
-DISCRETE = (ColumnType.COUNT, ColumnType.CATEGORICAL, ColumnType.ORDINAL)
+from glfm_cli.schema import Transform
 
 
 class Sibp(ModelMethod):
@@ -47,7 +45,7 @@ class Sibp(ModelMethod):
         """Return rounded means, intervals of the Gaussians, and scores by the interval rule."""
         means = predict(gaussian, task.hidden)
         links: Sequence[Any] = [
-            rounded(link, encoded) if encoded.column.type in DISCRETE else link
+            rounded(link, encoded) if encoded.column.integral or encoded.levels else link
             for link, encoded in zip(gaussian.links, task.data.columns, strict=True)
         ]
         posterior = dataclasses.replace(gaussian, links=tuple(links))
@@ -70,8 +68,7 @@ def as_gaussian(data: Data) -> Data:
         dataclasses.replace(
             encoded,
             column=dataclasses.replace(
-                encoded.column,
-                type=ColumnType.REAL,
+                encoded.column.of_numbers(),
                 transform=Transform.NONE,
                 reflect=None,
                 bounds=(None, None),
@@ -86,15 +83,11 @@ def as_gaussian(data: Data) -> Data:
 
 def round_back(encoded: EncodedColumn, mean: Array) -> Array:
     """Return Gaussian means as values of the column's own type: the nearest that it has."""
-    match encoded.column.type:
-        case ColumnType.REAL:
-            return mean
-        case ColumnType.POSITIVE:
-            return np.maximum(mean, 0.0)
-        case ColumnType.COUNT:
-            return np.maximum(np.floor(mean + 0.5), 0.0)
-        case _:
-            return np.clip(np.floor(mean + 0.5), 0.0, len(encoded.levels) - 1.0)
+    if encoded.levels:
+        return np.clip(np.floor(mean + 0.5), 0.0, len(encoded.levels) - 1.0)
+    if encoded.column.integral:
+        return np.maximum(np.floor(mean + 0.5), 0.0)
+    return np.maximum(mean, 0.0) if encoded.column.positive else mean
 
 
 def rounded(link: Any, encoded: EncodedColumn) -> RoundedCounts | RoundedLevels:

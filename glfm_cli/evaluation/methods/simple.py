@@ -77,8 +77,8 @@ def center(encoded: EncodedColumn) -> float:
     if not encoded.levels:
         unit = float(np.max(np.abs(seen))) or 1.0  # the sum of large values might overflow
         mean = float(np.mean(seen / unit)) * unit
-        return float(np.floor(mean + 0.5)) if encoded.column.type == "count" else mean
-    if encoded.column.type == "ordinal":
+        return float(np.floor(mean + 0.5)) if encoded.column.integral else mean
+    if encoded.column.ordinal:
         return float(np.quantile(seen, 0.5, method="inverted_cdf"))
     return float(np.argmax(np.bincount(seen.astype(int))))
 

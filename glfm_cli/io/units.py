@@ -1,0 +1,71 @@
+"""Units of measurement: which there are, and the row of them that may stand below a header."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+KEY = b"glfm.units"  # of the schema: the row of units, by column
+CURRENCIES = frozenset("$€£¥₹₩₽₺₪฿") | frozenset(
+    ["R$", "US$", "USD", "EUR", "GBP", "CHF", "JPY", "INR", "kr", "Kč", "zł", "Fr.", "Rs", "Rs."]
+)
+_UNITS = """
+m mm cm dm km µm μm nm in ft yd mi kg g mg µg μg ng t lb lbs oz l L ml mL dl dL µl μl s
+ms min h hr hrs d kcal cal kJ J W kW kWh V mV A mA Hz kHz MHz GHz Pa hPa kPa bar mbar
+mmHg °C °F ° K mol mmol µmol μmol mmol/l mmol/L µmol/l µmol/L mg/dl mg/dL g/dl g/dL g/l
+g/L mg/l mg/L ng/ml ng/mL U/l U/L IU/l IU/L km/h m/s mph bpm m² m2 m³ m3 km² km2 ha ppm
+dB kg/m² kg/m2 px KB MB GB TB years Jahre ans años
+"""
+UNITS = frozenset(_UNITS.split())
+_IN_BRACKETS = re.compile(r"[\[(]\s*([^\d\[\]()][^\[\]()]{0,19})\s*[\])]")
+_NO_UNIT = frozenset({"", "-", "--", "—", "1", "n/a", "none", "text", "string"})
+_NUMBER = re.compile(r"[+\u2212-]?[.,]?\d[\d.,'\u2019\s]*(?:[eE][+-]?\d+)?")
+SAMPLE = 50  # cells below that are looked at
+MOSTLY = 0.8  # of them are numbers in a column with a unit
+
+
+def unit_in(cell: str) -> str | None:
+    """Return the unit that a cell below the header names, None where it names none."""
+    cell = cell.strip()
+    inside = _IN_BRACKETS.fullmatch(cell)
+    if inside is not None:
+        return inside[1].strip()
+    return cell if cell == "%" or cell in UNITS | CURRENCIES else None
+
+
+def is_units_row(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Return whether the cells under a header are units, and no row of the table.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        The row under the header.
+    below : sequence of sequence of str
+        The cells under each of them.
+    """
+    if not any(map(unit_in, cells)):
+        return False
+    for cell, column in zip(cells, below, strict=True):
+        filled = [text.strip() for text in column if text.strip()]
+        numbers = [text for text in filled if _NUMBER.fullmatch(text)]
+        if unit_in(cell) is None:
+            if cell.strip().casefold() not in _NO_UNIT:
+                return False
+        elif not filled or len(numbers) < MOSTLY * len(filled):
+            return False
+    return True
+
+
+def with_units(table: pa.Table, units: Mapping[str, str]) -> pa.Table:
+    """Return the table with the row of units, by column, in its metadata."""
+    metadata = dict(table.schema.metadata or {})
+    return table.replace_schema_metadata(metadata | {KEY: json.dumps(units).encode()})
+
+
+def units_of(table: pa.Table) -> dict[str, str]:
+    """Return the row of units that stood below the header, by column; empty if there was none."""
+    kept: dict[str, str] = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+    return kept
