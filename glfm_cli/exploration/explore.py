@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,8 @@ def explore(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or a folder `NAME.glfm` with a saved fit of it, which is not sampled again: then
+    table : table, data frame, matrix or path
+        As in `impute`, or a folder `NAME.glfm` with a saved fit, which is not sampled again: then
         `types` and the options of sampling are those of that fit, and giving others is an error.
     types
         As in `impute`.
@@ -94,9 +95,9 @@ def explore(
         record = {} if files.record is None else {"record": files.record}
         Sampling().check_none(record)
         assert job.run is not None
-        return _finished(job.run, job, request, files, finish)
+        return _finished(job.run, job, request, files, finish, table)
     with Kept(job.session, observer) as kept:
-        return _finished(kept.sample(forecasts=False), job, request, files, finish)
+        return _finished(kept.sample(forecasts=False), job, request, files, finish, table)
 
 
 def _finished(
@@ -105,9 +106,11 @@ def _finished(
     request: Request,
     files: ExplorationFiles,
     finish: Callable[[Any], None] | None,
+    given: TableLike,
 ) -> Exploration:
     """Return what the draws say, all files of it written."""
     found: Any = (describe_components if job.of_components else describe_run)(run, job, request)
+    found = replace(found, given=given)
     files.write(found)
     if finish is not None:
         finish(found)
