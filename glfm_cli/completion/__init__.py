@@ -6,7 +6,7 @@ from glfm_cli.completion.complete import complete
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.header import Encoded
-from glfm_cli.completion.impute import Imputation, impute, plan_imputation
+from glfm_cli.completion.impute import FitLike, Imputation, impute, plan_imputation
 from glfm_cli.completion.kept import Kept, Watch
 from glfm_cli.completion.matrix import MatrixCompletion, MatrixData, prepare_matrix
 from glfm_cli.completion.multiple import Multiple
@@ -25,6 +25,7 @@ __all__ = [
     "Completion",
     "Encoded",
     "Files",
+    "FitLike",
     "Fitted",
     "Imputation",
     "Kept",

@@ -10,6 +10,7 @@ from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.job import Job, hide
 from glfm_cli.exploration.lines import convergence_line, remainder_line, sample_line
 from glfm_cli.exploration.lowrank import Component
+from glfm_cli.exploration.map_result import MapExploration, RowMap
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.request import TOP, Request
 from glfm_cli.exploration.result import Exploration
@@ -23,8 +24,10 @@ __all__ = [
     "Explored",
     "Feature",
     "Job",
+    "MapExploration",
     "Pattern",
     "Request",
+    "RowMap",
     "convergence_line",
     "describe_run",
     "explore",
