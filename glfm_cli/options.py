@@ -45,6 +45,9 @@ class Sampling:
         Chains that run at the same time; by default as many as there are processors.
     time_limit : float, optional
         Seconds of sampling after which the draws so far are used.
+    precision : float, optional
+        Run as many more chains as it takes until another seed would move half of the estimates by
+        less than this part of their cell's standard deviation.
     """
 
     model: str | None = None
@@ -56,6 +59,7 @@ class Sampling:
     settings: Mapping[str, object] | None = None
     threads: int | None = None
     time_limit: float | None = None
+    precision: float | None = None
 
     def __post_init__(self) -> None:
         for name, least in {**LEAST, "threads": 1}.items():
@@ -64,6 +68,8 @@ class Sampling:
                 raise UsageError(f"--{name}", value=value, expected=f"a whole number from {least}")
         if self.time_limit is not None and not 0 < self.time_limit < float("inf"):
             raise UsageError("--time-limit", value=self.time_limit, expected="seconds above 0")
+        if self.precision is not None and not 0 < self.precision < float("inf"):
+            raise UsageError("--precision", value=self.precision, expected="a number above 0")
 
     def written(self) -> dict[str, object]:
         """Return what was said, by the names of the command's options."""
@@ -93,8 +99,8 @@ class Saving:
         A new folder NAME.glfm to keep the fit in; `load_fit` reads it.
     resume : path, optional
         The folder of an earlier run of this table to go on with: one that was cut short, or a
-        complete one with more `draws` (a chain). What else fixes the draws is taken from there;
-        the result is, byte for byte, that of one uninterrupted run.
+        complete one with more `chains` or `draws` (a chain). What else fixes the draws is taken
+        from there; the result is, byte for byte, that of one uninterrupted run.
     partial : path, optional
         The output whose partial work is kept beside it until the run is complete.
     with_data : bool

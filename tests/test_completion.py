@@ -122,7 +122,7 @@ def complete(table: pa.Table, **options: Any) -> Any:
 def test_cells_describe_each_completed_cell_and_nothing_else(table: pa.Table) -> None:
     completion = complete(table)
     cells = completion.cells()
-    names = "row id column type estimate mean sd lower upper probability"
+    names = "row id column type estimate mean sd lower upper probability mcse"
     assert cells.column_names == names.split()
     gaps = {
         (i + 1, name)
@@ -145,6 +145,7 @@ def test_cells_describe_each_completed_cell_and_nothing_else(table: pa.Table) ->
             assert cell["probability"] is None
             assert float(cell["lower"]) <= float(cell["upper"])
             assert cell["sd"] > 0
+        assert cell["mcse"] is None or 0 <= cell["mcse"] < 10 * (cell["sd"] or 1)
         assert (cell["mean"] is None) == (cell["type"] == "categorical")
         assert (cell["lower"] is None) == (cell["type"] == "categorical")
     ordinal = [cell for cell in cells.to_pylist() if cell["type"] == "ordinal"]

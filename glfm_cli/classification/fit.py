@@ -25,8 +25,29 @@ from glfm_cli.latent.iqgme import (
     Tables,
 )
 from glfm_cli.latent.model import LatentModel
+from glfm_cli.links import LinkConfig
+from glfm_cli.options import CHAINS, SEED
 
 Watch = Callable[[int, int, float], None]  # start, iteration, bound
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a mixture of experts is fitted to a table.
+
+    config, links : of the model, and of the columns' links
+    chains, seed : starts, and what they are drawn from
+    pool, stop, watch, threads : as for `fit_experts`
+    """
+
+    config: IqgmeConfig
+    links: LinkConfig
+    chains: int = CHAINS
+    seed: int = SEED
+    pool: ThreadPoolExecutor | None = None
+    stop: Stop | None = None
+    watch: Watch | None = None
+    threads: int = 1
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ class ExitStatus(IntEnum):
     OK = 0  # done; also when a time limit ended the sampling, with a warning
     FAILED = 1  # failed inside: a bug, a full disk, numbers that broke down
     USAGE = 2  # wrong usage, table or types file
-    NOT_CONVERGED = 3  # not converged, under --strict
+    NOT_CONVERGED = 3  # not precise enough, under --strict
     INTERRUPTED = 130  # Ctrl-C; while sampling, after writing what there is so far
 
 

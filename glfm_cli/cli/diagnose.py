@@ -44,7 +44,8 @@ Cells = Annotated[
 ]
 Every = Annotated[bool, typer.Option("--all", help="List every quantity, not only the worst.")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
+    bool,
+    typer.Option("--strict", help="End with status 3 when the answer is not precise enough."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
 
@@ -62,7 +63,8 @@ def run(
 ) -> int:
     """Say how far the draws of a saved fit can be trusted, and what to do about it.
 
-    Shows whether the chains agree (R-hat, effective sample sizes, traces), whether the model makes
+    Shows how far estimates would move with another seed, whether the chains agree in what they
+    found (R-hat, effective sample sizes, traces), whether the model makes
     columns like the observed ones, and which completed cells are least certain.
     """
     from glfm_cli.diagnosis import diagnose_fit
@@ -86,8 +88,8 @@ def run(
         plot_diagnosis(result, plot)
     for text in result.notes:
         console.warn(text)
-    if strict and not result.diagnostics.converged():
-        console.warn(f"--strict: {result.diagnostics.summary()}")
+    if strict and not result.good:
+        console.warn(f"--strict: {result.in_words()}")
         return ExitStatus.NOT_CONVERGED
     return ExitStatus.OK
 
@@ -106,8 +108,9 @@ def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
     lines = [
         f"{result.path}: {result.n_rows} rows, {result.chains} chains, {result.draws} draws",
         "",
-        result.diagnostics.summary(),
+        result.in_words(),
         "",
+        "The chains, where single features or parameters matter:",
         *_quantities(result, every),
         "",
         *_traces(result, blocks),

@@ -31,7 +31,8 @@ Cells = Annotated[
     typer.Option(
         "--cells",
         metavar="FILE",
-        help="Also write one row a completed cell: estimate, mean, sd, interval, probability.",
+        help="Also write one row a completed cell: estimate, mean, sd, interval, "
+        "probability, Monte Carlo error.",
     ),
 ]
 Probabilities = Annotated[
@@ -80,7 +81,14 @@ Json = Annotated[
 ]
 
 
-@options.takes(options.BY_SIZE, options.SAVING, options.PAIRS, options.FEATURES, options.ENDING)
+@options.takes(
+    options.BY_SIZE,
+    options.PRECISION,
+    options.SAVING,
+    options.PAIRS,
+    options.FEATURES,
+    options.ENDING,
+)
 def run(
     ctx: typer.Context,
     data: options.Data,

@@ -70,7 +70,8 @@ Resume = Annotated[
     typer.Option(
         "--resume",
         metavar="DIR.glfm",
-        help="Go on with the run kept in this folder: one cut short, or, with --draws, for more.",
+        help="Go on with the run kept in this folder: one cut short, or for more --chains or "
+        "--draws.",
     ),
 ]
 WithFit = Annotated[
@@ -118,7 +119,8 @@ TracesTo = Annotated[
     ),
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="End with status 3 when the chains have not converged.")
+    bool,
+    typer.Option("--strict", help="End with status 3 when the answer is not precise enough."),
 ]
 DryRun = Annotated[
     bool,
@@ -164,6 +166,15 @@ TimeLimit = Annotated[
         "--time-limit",
         metavar="SECONDS",
         help="Stop sampling after this time and answer from the draws so far.",
+    ),
+]
+Precise = Annotated[
+    float | None,
+    typer.Option(
+        "--precision",
+        metavar="X",
+        help="Run more chains until another seed would move half of the estimates by less than X "
+        "of their cell's standard deviation.",
     ),
 ]
 Settings = Annotated[
@@ -242,7 +253,16 @@ SAMPLING = {
     "time_limit": Shared(TimeLimit, None),
     "settings": Shared(Settings, None),
 }
+FITTING = {
+    "chains": LENGTH["chains"],
+    **{name: SAMPLING[name] for name in ("seed", "threads", "time_limit", "settings")},
+    "save": Shared(Save, None),
+    "checkpoint": Shared(Checkpoint, CHECKPOINT),
+    "strict": Shared(Strict, False),
+    "quiet": Shared(Quiet, False),
+}
 BY_SIZE = {**SAMPLING, "chains": Shared(ChainsBySize, None)}
+PRECISION = {"precision": Shared(Precise, None)}
 SAVING = {
     "save": Shared(Save, None),
     "resume": Shared(Resume, None),
@@ -300,7 +320,7 @@ def sampling_of(ctx: typer.Context, **settings: Any) -> Sampling:
     """Return what the user wrote of sampling; `settings` are laid over those of `--set`."""
     from glfm_cli.settings import parse_assignments
 
-    names = [name for name in SAMPLING if name in ctx.params]
+    names = [name for name in (*SAMPLING, *PRECISION) if name in ctx.params]
     written: dict[str, Any] = given(ctx, names)
     more = {name: value for name, value in settings.items() if value is not None}
     assigned = {**parse_assignments(written.get("settings") or []), **more}

@@ -16,7 +16,7 @@ MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 
 def report(console: Console, completion: Any, *, strict: bool) -> int:
     """Say how a completion went, and return the exit status."""
-    judged = completion.diagnostics.summary()
+    judged = completion.precision.summary(completion.run.seconds)
     versions = getattr(completion, "versions", None)
     return ending(
         console,
@@ -24,7 +24,7 @@ def report(console: Console, completion: Any, *, strict: bool) -> int:
         stopped=completion.run.stopped,
         draws=completion.posterior.n_draws,
         note=f"{completion.in_words()}, {completion.run.seconds:.1f} s. {judged}",
-        unconverged=None if completion.diagnostics.converged() or not strict else judged,
+        unconverged=None if completion.precision.good or not strict else judged,
         rest=_not_completed(getattr(completion.data, "not_completed", ())),
     )
 
@@ -61,7 +61,7 @@ def ending(
     draws : int, optional
         How many there are, where it is a sample.
     unconverged : str, optional
-        What has not converged, where the user asked for a status that says so.
+        What is not precise enough, where the user asked for a status that says so.
     note : str, optional
         What was done.
     rest : str, optional

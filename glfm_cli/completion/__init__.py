@@ -5,7 +5,7 @@ from __future__ import annotations
 from glfm_cli.completion.complete import complete
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
-from glfm_cli.completion.impute import Imputation, impute, plan_imputation
+from glfm_cli.completion.impute import FitLike, Imputation, impute, plan_imputation
 from glfm_cli.completion.kept import Kept, Watch
 from glfm_cli.completion.matrix.matrix import MatrixCompletion, MatrixTask, plan_matrix
 from glfm_cli.completion.multiple import Multiple
@@ -16,12 +16,14 @@ from glfm_cli.completion.requests import INTERVAL, Unseen, check_estimate, check
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.session import Session, partial_folder, plan_fit, plan_session
 from glfm_cli.completion.traces import check_traces, write_traces
+from glfm_cli.completion.verdict import judge
 
 __all__ = [
     "INTERVAL",
     "ColumnCompletion",
     "Completion",
     "Files",
+    "FitLike",
     "Fitted",
     "Imputation",
     "Kept",
@@ -41,6 +43,7 @@ __all__ = [
     "complete",
     "estimate_cost",
     "impute",
+    "judge",
     "partial_folder",
     "plan_fit",
     "plan_imputation",

@@ -10,8 +10,8 @@ import pyarrow as pa
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
+from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, decode
-from glfm_cli.inference.cell_traces import trace_cells
 from glfm_cli.inference.predictive import draw_jointly, nothing, predict
 from glfm_cli.inference.sampling import Run
 from glfm_cli.streams import CELLS, Streams
@@ -27,11 +27,13 @@ def complete(
     interval: float = INTERVAL,
     intervals: bool = True,
     threads: int = 1,
+    goal: float | None = None,
 ) -> Completion:
     """Fill the gaps of `table` from the draws of a run.
 
     Without `intervals` the quantiles of numeric columns are left out (NaN) where the estimate
     does not need them, which saves time. Rows are predicted by `threads` threads.
+    `goal` is how precise estimates should be.
     """
     posterior = run.posterior
     missing = {
@@ -47,7 +49,6 @@ def complete(
         threads=threads,
     )
     rng = Streams(seed, 0).get(CELLS)
-    traces = {**posterior.traces(), **trace_cells(posterior, missing, rng)}
     joint = draw_jointly(posterior, missing, rng) if estimate == "draw" else {}
     columns, fills = [], {}
     for d, encoded in enumerate(data.columns):
@@ -67,8 +68,7 @@ def complete(
         columns=tuple(columns),
         posterior=posterior,
         run=run,
-        traces=traces,
-        diagnostics=posterior.diagnose(traces),
+        precision=judge(posterior, data, seed, goal),
         interval=interval,
         seed=seed,
         ids=table.select(list(data.ids)),

@@ -138,7 +138,7 @@ class Files:
         if self.traces is not None:
             model = completion.posterior.model.name
             write_traces(
-                self.traces, completion.traces, completion.data, model=model, seed=completion.seed
+                self.traces, completion.traces(), completion.data, model=model, seed=completion.seed
             )
         if self.multiple is not None:
             completion = replace(completion, versions=completion.multiple(self.multiple))

@@ -96,13 +96,18 @@ def _of_matrix(task: MatrixTask, with_cells: bool) -> tuple[MatrixHeader, Files]
     return header, {MATRIX: content} | ({DATA: cell_arrays(cells)} if with_cells else {})
 
 
-def same_run(folder: Path, header: Header) -> Header | None:
-    """Return the header of a folder when its run is the one that `header` describes."""
+def same_run(folder: Path, header: Header, more_chains: bool = False) -> Header | None:
+    """Return the header of a folder when its run is the one that `header` describes.
+
+    With `more_chains` it may have come to more of them meanwhile.
+    """
     try:
         check_folder(folder)
         found = read_header(folder)
     except StoreError:
         return None
+    if more_chains and found.plan.chains > header.plan.chains:
+        header = replace(header, plan=replace(header.plan, chains=found.plan.chains))
     by_the_way = ("seconds", "file", "links_hash", "recalibration")
     same = replace(header, **{name: getattr(found, name) for name in by_the_way})
     return found if found == same else None
@@ -130,9 +135,13 @@ def header_to_continue(
 
 
 def _extended(header: Header, sampling: Sampling, folder: Path) -> Plan:
-    """Return the plan of a saved run with the draws that are requested now."""
+    """Return the plan of a saved run with the chains and draws that are requested now."""
     fixed = {"model": header.model, **asdict(header.plan)}
-    free = ("draws",) if header.latent.kind == "gibbs" else ()
+    more = {} if sampling.chains is None else {"chains": sampling.chains}
+    more |= {} if sampling.draws is None else {"draws": sampling.draws}
+    free = {"draws"} if header.latent.kind == "gibbs" else set()
+    if free and more.get("chains", 0) > header.plan.chains:
+        free.add("chains")
     for name in fixed:
         value = getattr(sampling, name)
         if name in free or value is None or value == fixed[name]:
@@ -141,11 +150,11 @@ def _extended(header: Header, sampling: Sampling, folder: Path) -> Plan:
             f"--{name}",
             value=value,
             expected=f"{fixed[name]}, with which {folder} was begun",
-            hint=f"Leave --{name} out; only --draws may change when a run goes on.",
+            hint=f"Leave --{name} out; only --draws and --chains may grow when a run goes on.",
         )
     if sampling.settings:
         _check_settings(header, sampling.settings, folder)
-    return header.plan if sampling.draws is None else replace(header.plan, draws=sampling.draws)
+    return replace(header.plan, **more)
 
 
 def _check_settings(header: Header, settings: Mapping[str, object], folder: Path) -> None:
@@ -154,7 +163,7 @@ def _check_settings(header: Header, settings: Mapping[str, object], folder: Path
         raise UsageError(
             "--set changes a setting with which the run was begun",
             file=str(folder),
-            hint="Leave --set out; only --draws may change when a run goes on.",
+            hint="Leave --set out; only --draws and --chains may grow when a run goes on.",
         )
 
 

@@ -111,6 +111,7 @@ class Imputation:
     given, source : what is to be completed, and as a table
     task : the run that is to be made, or the fit whose draws are taken
     data : the encoded table, or the matrix;  pairs : those of a matrix that are requested
+    goal : how precise estimates should be, where somebody says
     """
 
     given: Any
@@ -123,6 +124,7 @@ class Imputation:
     interval: float
     seed: int
     threads: int
+    goal: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
@@ -162,11 +164,12 @@ class Imputation:
                 interval=self.interval,
                 intervals=self.files.needs_intervals,
                 threads=self.threads,
+                goal=self.goal,
             )
             found = dataclasses.replace(found, given=self.given)
         else:
             assert self.pairs is not None
-            found = MatrixCompletion.of(self.data, run, self.interval)
+            found = MatrixCompletion.of(self.data, run, self.interval, self.goal)
             found = dataclasses.replace(found, which=self.pairs, estimate=self.estimate)
         found = self.files.write(found, self.source)
         if finish is not None:
@@ -225,7 +228,19 @@ def plan_imputation(
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
     threads = sampling.threads or available_threads()
-    return Imputation(table, source, task, data, pairs, files, chosen, interval, seed, threads)
+    return Imputation(
+        table,
+        source,
+        task,
+        data,
+        pairs,
+        files,
+        chosen,
+        interval,
+        seed,
+        threads,
+        sampling.precision,
+    )
 
 
 def requested_pairs(task: MatrixTask, matrix: MatrixOptions) -> WhichPairs:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, blank, decode, flag_columns
 from glfm_cli.errors import UsageError
-from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.io import is_text_table, mark_written_type
 from glfm_cli.streams import TABLES, Streams
@@ -93,7 +93,7 @@ def choose_multiple(
     data: Data,
     posterior: Posterior,
     seed: int,
-    diagnostics: Diagnostics,
+    precision: Precision,
     versions: int,
 ) -> Multiple:
     """Return `versions` versions of a completed table, each from a draw far from the others'.
@@ -110,7 +110,7 @@ def choose_multiple(
         chosen = _by_weight(posterior.weights, versions)
         return Multiple(table, data, posterior, seed, chosen, ())
     places = spread([len(chain) for chain in posterior.chains], versions)
-    warnings = _too_short(posterior, diagnostics, versions)
+    warnings = _too_short(posterior, precision, versions)
     return Multiple(table, data, posterior, seed, tuple(places), warnings)
 
 
@@ -151,26 +151,20 @@ def spread(lengths: Sequence[int], n: int) -> list[tuple[int, int]]:
     return [(chain, place) for _, chain, place in sorted(places)]
 
 
-def _too_short(posterior: Posterior, diagnostics: Diagnostics, n: int) -> tuple[str, ...]:
-    """Return a warning when the draws are worth fewer independent ones than versions wanted.
-
-    Chains are independent of each other, so their number is a lower limit of that worth; the
-    effective sample sizes of the watched quantities say how much more each is.
-    """
+def _too_short(posterior: Posterior, precision: Precision, n: int) -> tuple[str, ...]:
+    """Return a warning when the draws are worth fewer independent ones than versions wanted."""
     if n > posterior.n_draws:
         return (
             f"{n} tables were made of {posterior.n_draws} draws, so that some share theirs and "
             "differ too little; run more --draws or --chains",
         )
-    sizes = [(q.ess, q.name) for q in diagnostics if q.gating and np.isfinite(q.ess)]
-    least, name = min(sizes, default=(0.0, ""))
-    if n <= max(least, len(posterior.chains)):
-        return ()
     chains = len(posterior.chains)
-    worth = f"{least:.0f} independent ones by '{name}'" if least > chains else f"{chains} chains"
+    if n <= max(precision.worth, chains):
+        return ()
     return (
-        f"{n} tables were asked for, but the draws are worth only about {worth}, so that some "
-        "tables are too alike; run more --chains, or more --draws",
+        f"{n} tables were asked for, but the draws of {chains} chains are worth only about "
+        f"{max(precision.worth, chains):.0f} independent ones, so that some tables are too alike; "
+        "run more --chains",
     )
 
 

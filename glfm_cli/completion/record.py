@@ -15,7 +15,6 @@ from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.result import Completion
 from glfm_cli.completion.session import Session
-from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write
 from glfm_cli.store import versions
@@ -27,7 +26,7 @@ _CHUNK = 1 << 20
 def run_record(
     session: Session,
     run: Run,
-    diagnostics: Diagnostics,
+    judged: Mapping[str, Any],
     warnings: Sequence[str],
     request: Mapping[str, Any],
     outputs: Mapping[str, str | os.PathLike[str]],
@@ -40,8 +39,8 @@ def run_record(
         What was sampled, from which table, with which options.
     run : Run
         How that went.
-    diagnostics, warnings : Diagnostics, sequence of str
-        What is said of the result.
+    judged, warnings : mapping, sequence of str
+        What is said of the result: its precision, or how the chains agree, under its name.
     request : mapping of str to plain value
         The other options: what fills a gap, the width of intervals, a time limit.
     outputs : mapping of str to path
@@ -66,7 +65,7 @@ def run_record(
         "draws_of_chains": [len(chain) for chain in run.posterior.chains],
         "stopped": run.stopped,
         "seconds": round(header.seconds + run.seconds, 3),
-        "diagnostics": diagnostics.to_dict(),
+        **judged,
         "warnings": list(warnings),
         "outputs": {
             name: {"file": str(path), "sha256": _hash_of_file(str(path))}
@@ -82,9 +81,9 @@ def write_record(
     assert files.record is not None
     request: dict[str, Any] = {"estimate": estimate, "interval": completion.interval}
     request |= {"flags": files.flags, "time_limit": session.sampling.time_limit}
-    request |= {"multiple": files.multiple}
-    judged = completion.diagnostics, completion.warnings
-    record = run_record(session, completion.run, *judged, request, files.by_option())
+    request |= {"multiple": files.multiple, "precision": session.sampling.precision}
+    judged, said = {"precision": completion.precision.to_dict()}, completion.warnings
+    record = run_record(session, completion.run, judged, said, request, files.by_option())
     save_record(record, files.record)
 
 

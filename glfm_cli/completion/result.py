@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts
 from glfm_cli.errors import UsageError, counted
-from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.cell_traces import trace_cells
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io.frames import table_like
+from glfm_cli.streams import CELLS, Streams
 
 PROBABILITIES = pa.schema(
     {"row": pa.int64(), "column": pa.string(), "level": pa.string(), "probability": pa.float64()}
@@ -50,7 +52,7 @@ class ColumnCompletion:
 class Completion:
     """A completed table and how it came about.
 
-    traces : every watched quantity over the run, (chain, draw); `diagnostics` judges them
+    precision : how far the estimates would move with another seed
     versions : several completed versions, where they were requested
     """
 
@@ -59,13 +61,18 @@ class Completion:
     columns: tuple[ColumnCompletion, ...]
     posterior: Posterior
     run: Run
-    traces: Mapping[str, Array]
-    diagnostics: Diagnostics
+    precision: Precision
     interval: float
     seed: int
     ids: pa.Table  # the id columns, untouched
     versions: Multiple | None = None
     given: Any = None  # the data that were completed, of whichever kind
+
+    def traces(self) -> dict[str, Array]:
+        """Return traces (chain, draw) of what the model and up to 50 completed cells did."""
+        missing = {d: np.flatnonzero(e.requested) for d, e in enumerate(self.data.columns)}
+        cells = trace_cells(self.posterior, missing, Streams(self.seed, 0).get(CELLS))
+        return {**self.posterior.traces(), **cells}
 
     @property
     def n_completed(self) -> int:
@@ -104,7 +111,7 @@ class Completion:
             `versions` is not above 0, or the table has a column `.imp` or `.id`.
         """
         return choose_multiple(
-            self.table, self.data, self.posterior, self.seed, self.diagnostics, versions
+            self.table, self.data, self.posterior, self.seed, self.precision, versions
         )
 
     def draws(self) -> Iterator[pa.Table]:
@@ -138,6 +145,7 @@ class Completion:
             blank if categorical else _as_text(part.encoded, spread.quantiles[:, 0]),
             blank if categorical else _as_text(part.encoded, spread.quantiles[:, 2]),
             pa.nulls(rows.size, pa.float64()) if numeric else pa.array(part.probability),
+            pa.array(spread.mcse, pa.float64(), from_pandas=True),
         ]
         return pa.Table.from_arrays(arrays, schema=cells_schema(self.ids.schema))
 
@@ -179,7 +187,7 @@ class Completion:
             "seconds": round(self.run.seconds, 3),
             "interval": self.interval,
             "per_column": [_column_summary(part) for part in self.columns],
-            "diagnostics": self.diagnostics.to_dict(),
+            "precision": self.precision.to_dict(),
             "warnings": list(self.warnings),
         } | more
 
@@ -194,7 +202,8 @@ def cells_schema(ids: pa.Schema) -> pa.Schema:
     """
     text, number = pa.string(), pa.float64()
     fixed = {"row": pa.int64(), "column": text, "type": text, "estimate": text}
-    fixed |= {"mean": number, "sd": number, "lower": text, "upper": text, "probability": number}
+    fixed |= {"mean": number, "sd": number, "lower": text, "upper": text}
+    fixed |= {"probability": number, "mcse": number}
     for name in ids.names:
         if name in fixed:
             raise UsageError(

@@ -23,11 +23,13 @@ from glfm_cli.completion.matrix.matrix import plan_matrix
 from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.prepare import prepare
+from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, encode_triplets, is_triplets
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.leave_one_out import recalibrate
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.options import MatrixOptions, Sampling, Saving
 from glfm_cli.schema import Schema
@@ -104,7 +106,7 @@ class Session:
         folder = partial_folder(self.saving.partial)
         note: tuple[str, ...] = ()
         if os.path.lexists(folder):
-            twin = self._twin(folder, header)
+            twin = self._twin(folder)
             if twin is not None:
                 return twin
             discard(folder)  # raises when another run writes to it
@@ -114,21 +116,21 @@ class Session:
         store = Store.create(folder, header, links, data, more=self.more, every=every)
         return replace(self, store=store, partial=True, notes=note)
 
-    def _twin(self, folder: Path, header: Header) -> Session | None:
+    def _twin(self, folder: Path) -> Session | None:
         """Return the session that goes on with a folder if its run is the same one, and sound."""
-        found, store = same_run(folder, header), None
+        found, store = same_run(folder, self.header, self.sampling.precision is not None), None
         if found is None:
             return None
         try:
             links, every = self.problem.links, self.saving.checkpoint
             store = Store.reopen(folder, found, links, every=every)
-            done = _sweeps_made(store, self.problem, self.plan)
+            done = _sweeps_made(store, self.problem, found.plan)
         except StoreError:
             if store is not None:
                 store.close()
             return None
         note = f"going on from {folder}, left by an earlier run with the same options"
-        return replace(self, store=store, partial=True, notes=(note,), done=done)
+        return replace(self, store=store, plan=found.plan, partial=True, notes=(note,), done=done)
 
     def sample(self, *, observer: Observer | None = None, forecasts: bool = True) -> Run:
         """Run the chains, or what is left of them, and let go of the folder.
@@ -139,6 +141,16 @@ class Session:
         recalibrated = forecasts or (self.store is not None and not self.partial)
         recalibrated = recalibrated and isinstance(self.data, Data)
         threads = self.sampling.threads or available_threads()
+        goal = self.sampling.precision
+
+        def enough(posterior: Posterior) -> int:
+            assert goal is not None
+            found, before = judge(posterior, self.data, self.plan.seed, goal), self.plan.chains
+            n_chains = max(before, min(found.chains_needed, max(8, 4 * found.chains)))
+            if self.store is not None and n_chains > len(posterior.chains):
+                self.store.plan_for(replace(self.plan, chains=n_chains))
+            return n_chains
+
         with nullcontext() if self.store is None else self.store:
             run = sample(
                 self.problem,
@@ -147,6 +159,7 @@ class Session:
                 time_limit=self.sampling.time_limit,
                 observer=observer,
                 keeper=self.store,
+                enough=None if goal is None else enough,
             )
             if recalibrated:
                 posterior = recalibrate(run.posterior, self.problem, threads=threads)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 from glfm_cli.diagnosis.check import MISFIT
 from glfm_cli.diagnosis.result import Diagnosis
-from glfm_cli.inference.diagnostics import ESS_LIMIT, RHAT_LIMIT, Flag, QuantityDiagnostics
+from glfm_cli.inference.diagnostics import Flag
 from glfm_cli.schema import COLUMN_TYPES
 from glfm_cli.store import Fit
 
-MOST_DRAWS = 100_000  # a chain; more would not be sensible advice
 MOST_NAMED = 3
 VAGUE = 0.95  # relative uncertainty from which a cell is no better known than its column
 
 
 def advise(result: Diagnosis, fit: Fit) -> tuple[str, ...]:
     """Return what to do next, one sentence or two each; the most pressing first."""
-    said = [*_on_convergence(result, fit), *_on_features(result, fit), *_on_columns(result)]
+    said = [*_on_precision(result, fit), *_on_features(result, fit), *_on_columns(result)]
     vague = [cell for cell in result.uncertain or () if cell.uncertainty > VAGUE]
     if vague:
         names = _named(list(dict.fromkeys(cell.column for cell in vague)))
@@ -29,45 +26,32 @@ def advise(result: Diagnosis, fit: Fit) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _on_convergence(result: Diagnosis, fit: Fit) -> list[str]:
-    failed = [q for q in result.diagnostics if q.gating and not q.converged()]
-    if not failed:
-        return ["The chains agree on every watched quantity: the draws can be used as they are."]
-    plan, path = fit.plan, result.path
-    if any(q.flag is Flag.BROKEN for q in failed):
+def _on_precision(result: Diagnosis, fit: Fit) -> list[str]:
+    if any(q.flag is Flag.BROKEN for q in result.diagnostics):
         return [
             "Some quantities took values that are not finite numbers. Look for columns with "
             "extreme values, and give them `transform: rank`."
         ]
-    short = any(q.flag is Flag.SHORT for q in failed)
-    requested = _draws_needed(failed, plan.draws)
-    more = f"`glfm impute DATA --resume {path} --draws {requested}`"
-    if short:
-        return [f"There are too few draws to judge by. Run more: {more}."]
-    apart = [q for q in failed if q.flag is Flag.STUCK or q.rhat > RHAT_LIMIT]
-    if apart:
+    said, precision = [], result.precision
+    if precision is not None and precision.good:
+        said.append("Estimates are precise enough: they can be used as they are.")
+    elif precision is not None and precision.chains_needed > precision.chains:
+        said.append(
+            f"Go on with more chains: `glfm impute DATA --resume {result.path} --chains "
+            f"{precision.chains_needed}`."
+        )
+    elif precision is not None:
+        longer = max(100, 3 * fit.plan.warmup)
+        said.append(f"Begin anew with a longer warm-up (--warmup {longer}).")
+    apart = [q for q in result.diagnostics if q.gating and not q.converged()]
+    if apart and result.diagnostics.bound_converged is None:
         names = _named([result.labels[q.name] for q in apart], quoted=False)
-        return [
-            f"The chains do not agree on {names}. Go on first: {more}. If they still differ, begin "
-            f"anew with a longer warm-up (--warmup {max(100, 3 * plan.warmup)})."
-        ]
-    worst = min(q.ess for q in failed if not math.isnan(q.ess))
-    return [
-        f"The draws are worth only {worst:.0f} independent ones where {ESS_LIMIT:g} are wanted. "
-        f"Go on: {more}."
-    ]
-
-
-def _draws_needed(failed: list[QuantityDiagnostics], draws: int) -> int:
-    """Return the draws a chain that would bring every effective size to its limit, with a margin.
-
-    The size grows in proportion to the draws once the chains mix.
-    """
-    sizes = [q.ess for q in failed if math.isfinite(q.ess) and q.ess > 0]
-    factor = 1.2 * ESS_LIMIT / min(sizes) if sizes else 4.0
-    requested = max(2.0, min(factor, 50.0)) * draws
-    step = 10 ** max(1, len(str(int(requested))) - 2)
-    return int(min(MOST_DRAWS, math.ceil(requested / step) * step))
+        said.append(
+            f"The chains differ in {names}: each keeps to what it found. Estimates average over "
+            "them; where you read single features, trust those that many draws share (stability "
+            "in `glfm explore`)."
+        )
+    return said
 
 
 def _on_features(result: Diagnosis, fit: Fit) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion import judge
 from glfm_cli.diagnosis.advice import advise
 from glfm_cli.diagnosis.check import REPLICATES, check_columns
 from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
@@ -57,7 +58,7 @@ def diagnose_fit(
     posterior, data = fit.posterior, fit.data
     traces = posterior.traces()
     missing: dict[int, Array] = {}
-    checks = uncertain = None
+    checks = uncertain = precision = None
     absent: tuple[str, ...] = (NO_DATA,) if fit.matrix is None else (OF_TRIPLETS,)
     if data is not None:
         absent = ()
@@ -65,6 +66,7 @@ def diagnose_fit(
         missing = {d: rows for d, rows in requested.items() if rows.size}
         # The same cells as after the run that made the fit.
         traces |= trace_cells(posterior, missing, Streams(fit.seed, 0).get(CELLS))
+        precision = judge(posterior, data, fit.seed)
         rng = Streams(fit.seed, 0).get(CHECKS)
         checks = check_columns(posterior, data, rng, replicates=replicates)
         uncertain = _least_certain(posterior, data, missing, cells)
@@ -75,6 +77,7 @@ def diagnose_fit(
         chains=len(posterior.chains),
         draws=posterior.n_draws,
         diagnostics=posterior.diagnose(traces),
+        precision=precision,
         traces=traces,
         labels={name: _label(name, fit) for name in traces},
         checks=checks,

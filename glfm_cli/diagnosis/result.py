@@ -8,6 +8,7 @@ from typing import Any
 from glfm_cli.arrays import Array
 from glfm_cli.diagnosis.check import ColumnCheck
 from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Diagnosis:
         Of the table; chains that count; draws of all chains.
     diagnostics : Diagnostics
         R-hat and effective sample sizes of every traced quantity.
+    precision : Precision, or None
+        How far estimates would move with another seed; None when the fit has no table.
     traces : dict of str to (chain, draw) float64
     labels : dict of str to str
         What each traced quantity is, in words.
@@ -60,12 +63,22 @@ class Diagnosis:
     chains: int
     draws: int
     diagnostics: Diagnostics
+    precision: Precision | None
     traces: dict[str, Array]
     labels: dict[str, str]
     checks: tuple[ColumnCheck, ...] | None
     uncertain: tuple[UncertainCell, ...] | None
     notes: tuple[str, ...]
     advice: tuple[str, ...]
+
+    @property
+    def good(self) -> bool:
+        """Whether estimates are precise enough, or chains agree where there is no table."""
+        return self.diagnostics.converged() if self.precision is None else self.precision.good
+
+    def in_words(self) -> str:
+        """Return a sentence or two on how precise it is."""
+        return (self.precision or self.diagnostics).summary()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `glfm diagnose --json` prints."""
@@ -77,6 +90,7 @@ class Diagnosis:
             "chains": self.chains,
             "draws": self.draws,
             "diagnostics": self.diagnostics.to_dict(),
+            "precision": None if self.precision is None else self.precision.to_dict(),
             "labels": self.labels,
             "predictive_check": None if checks is None else [c.to_dict() for c in checks],
             "uncertain_cells": None if uncertain is None else [c.to_dict() for c in uncertain],

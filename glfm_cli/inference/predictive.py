@@ -12,8 +12,10 @@ Rows are visited in blocks, so that memory does not grow with rows x draws.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +38,9 @@ class Marginal:
     mean, sd : (n,) of the value, or of the level code of an ordinal column; NaN for categorical
     quantiles : (n, Q) of the value or level code, at the probabilities asked for; NaN likewise
     probabilities : (n, R) of the levels; None for numeric columns
+    relative_error : (n,) Monte Carlo standard error of the mean, or of the probability of the
+        likeliest level where these have no order, over the cell's sd; NaN where one chain, or
+        restarts of an ascent, do not tell
     """
 
     rows: Array
@@ -43,6 +48,36 @@ class Marginal:
     sd: Array
     quantiles: Array
     probabilities: Array | None
+    relative_error: Array = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def mcse(self) -> Array:
+        """The Monte Carlo standard error (n,), in the unit of what it is of."""
+        p = None if self.probabilities is None else self.probabilities.max(axis=1, initial=0.0)
+        sd = self.sd if p is None else np.where(np.isnan(self.sd), np.sqrt(p * (1 - p)), self.sd)
+        out: Array = self.relative_error * sd
+        return out
+
+
+class ChainMeans(NamedTuple):
+    """What each of C chains says of n cells of a column, and in what unit that is measured.
+
+    whole, first, second : (C, n) means of a cell over the draws of a chain, and of its halves
+    sd : (n,) of the cell
+    """
+
+    whole: Array
+    first: Array
+    second: Array
+    sd: Array
+
+    def relative_error(self) -> Array:
+        """Return (n,) the standard error of the mean over chains, in units of the sd."""
+        n_chains = self.whole.shape[0]
+        if n_chains < 2:
+            return np.full(self.sd.size, np.nan)
+        error = np.std(self.whole, axis=0, ddof=1) / np.sqrt(n_chains)
+        return np.where(self.sd > 0, error / np.where(self.sd > 0, self.sd, 1.0), 0.0)
 
 
 def predict(
@@ -80,7 +115,11 @@ def predict(
         end = min(start + BLOCK_ROWS, n_rows)
         here = {d: rows[(rows >= start) & (rows < end)] for d, rows in cells.items()}
         here = {d: rows for d, rows in here.items() if rows.size}
-        return _predict_block(posterior, slice(start, end), here, at, numeric_quantiles)
+        index = {d: rows - start for d, rows in here.items()}
+        found = _average(
+            posterior, slice(start, end), index, quantiles=bool(at) and numeric_quantiles
+        )
+        return {d: _marginal(posterior, d, here[d], *one, at) for d, one in found.items()}
 
     parts: dict[int, list[Marginal]] = {d: [] for d in cells}
     with thread_pool(threads) as pool:
@@ -89,6 +128,14 @@ def predict(
             for d, part in found.items():
                 parts[d].append(part)
     return {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
+
+
+def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, ChainMeans]:
+    """Return what each of several chains says of some cells, few enough for one block of rows."""
+    rows = np.unique(np.concatenate([np.empty(0, np.intp), *cells.values()]))
+    index = {d: np.searchsorted(rows, at) for d, at in cells.items()}
+    found = _average(posterior, rows, index, quantiles=False)
+    return {d: _chain_means(posterior, *one) for d, one in found.items()}
 
 
 def log_scores(
@@ -188,42 +235,76 @@ def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | Non
     return out
 
 
-def _predict_block(
-    posterior: Posterior,
-    block: slice,
-    cells: Mapping[int, Array],
-    at: Sequence[float],
-    numeric_quantiles: bool,
-) -> dict[int, Marginal]:
-    links, n_draws = posterior.links, posterior.n_draws
-    averages = {d: links[d].average(rows.size, n_draws) for d, rows in cells.items()}
-    n_kept = min(n_draws, QUANTILE_DRAWS) if at and numeric_quantiles else 0
+Sums = dict[int, Array]  # by the number of draws that were added
+
+
+def _average(
+    posterior: Posterior, rows: slice | Array, index: Mapping[int, Array], *, quantiles: bool
+) -> dict[int, tuple[Average, Sums]]:
+    """Return averages over draws, by column, and their sums where a chain or its half ends.
+
+    `index` has the cells of a column as places among the rows.
+    """
+    n_draws = posterior.n_draws
+    averages = {d: posterior.links[d].average(at.size, n_draws) for d, at in index.items()}
+    n_kept = min(n_draws, QUANTILE_DRAWS) if quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
+    ends = {end for bounds in _halves(posterior) for end in bounds}
+    sums: dict[int, Sums] = {d: {} for d in index}
     shares = posterior.shares()
     for t, draw in enumerate(posterior.draws()):
-        law = posterior.cells_law(draw, block)
-        for d, rows in cells.items():
-            own = law.column(d, rows - block.start)
-            averages[d].add(own, draw.params[d], shares[t], quantiles=t in keep)
-    return {d: _marginal(posterior, d, cells[d], average, at) for d, average in averages.items()}
+        law = posterior.cells_law(draw, rows)
+        for d, at in index.items():
+            averages[d].add(law.column(d, at), draw.params[d], shares[t], quantiles=t in keep)
+            if t + 1 in ends:
+                sums[d][t + 1] = averages[d].sums()
+    return {d: (averages[d], sums[d]) for d in index}
+
+
+def _halves(posterior: Posterior) -> list[tuple[int, int, int]]:
+    """Return draws before each chain, its half and its end; none where chains do not compare."""
+    if posterior.weights is not None or len(posterior.chains) < 2:
+        return []
+    ends = list(accumulate((len(chain) for chain in posterior.chains), initial=0))
+    return [(a, (a + b) // 2, b) for a, b in pairwise(ends)]
+
+
+def _chain_means(posterior: Posterior, average: Average, sums: Sums) -> ChainMeans:
+    """Return what each chain says of the cells of an average."""
+    upto = {0: np.zeros_like(next(iter(sums.values()))), **sums}
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # half of one draw is none
+        parts = [
+            [average.estimate(upto[end] - upto[start]) for start, end in ((a, c), (a, b), (b, c))]
+            for a, b, c in _halves(posterior)
+        ]
+    whole, first, second = np.array(parts).swapaxes(0, 1)
+    return ChainMeans(whole, first, second, average.sd())
 
 
 def _marginal(
-    posterior: Posterior, d: int, rows: Array, average: Average, at: Sequence[float]
+    posterior: Posterior,
+    d: int,
+    rows: Array,
+    average: Average,
+    sums: Sums,
+    at: Sequence[float],
 ) -> Marginal:
     """Return what an average says, recalibrated."""
     by = posterior.recalibration
+    error = np.full(rows.size, np.nan)
+    if sums:
+        error = _chain_means(posterior, average, sums).relative_error()
     if by is None:
-        return Marginal(rows, *average.result(tuple(at), lambda p: p))
+        return Marginal(rows, *average.result(tuple(at), lambda p: p), error)
     uncorrected = tuple(by.uncorrected(d, at))
-    return Marginal(rows, *average.result(uncorrected, partial(by.of_levels, d)))
+    return Marginal(rows, *average.result(uncorrected, partial(by.of_levels, d)), error)
 
 
 def nothing(link: Link, n_quantiles: int) -> Marginal:
     """Return the marginal predictive of no cell at all."""
     empty = np.empty(0)
     p = np.empty((0, of_levels(link).n_levels)) if link.discrete else None
-    return Marginal(np.empty(0, dtype=np.intp), empty, empty, np.empty((0, n_quantiles)), p)
+    return Marginal(np.empty(0, dtype=np.intp), empty, empty, np.empty((0, n_quantiles)), p, empty)
 
 
 def _joined(link: Link, parts: Sequence[Marginal], n_quantiles: int) -> Marginal:
@@ -236,4 +317,5 @@ def _joined(link: Link, parts: Sequence[Marginal], n_quantiles: int) -> Marginal
         sd=np.concatenate([part.sd for part in parts]),
         quantiles=np.concatenate([part.quantiles for part in parts]),
         probabilities=np.concatenate(levels) if levels else None,
+        relative_error=np.concatenate([part.relative_error for part in parts]),
     )

@@ -72,9 +72,7 @@ def _usable(ended: Sequence[_Ended], plan: Plan) -> tuple[list[_Ended], list[str
     if len(warm) == len(ended):
         return warm, []
     if warm:
-        return warm, [
-            f"{len(warm)} of {plan.chains} chains finished their warm-up; only they count"
-        ]
+        return warm, [f"{len(warm)} of {len(ended)} chains finished their warm-up; only they count"]
     most = max(chain.sweeps for chain in ended)
     farthest = [chain for chain in ended if 2 * chain.sweeps > most]
     return farthest, [
@@ -92,6 +90,7 @@ def sample(
     observer: Observer | None = None,
     keeper: Keeper | None = None,
     stop: Stop | None = None,
+    enough: Callable[[Posterior], int] | None = None,
 ) -> Run:
     """Run all chains, or restarts of an ascent, and return their draws.
 
@@ -110,6 +109,9 @@ def sample(
         Where draws and states are kept, and chains are continued from; memory if left out.
     stop : Stop, optional
         What ends several runs together; `time_limit` is not looked at then.
+    enough : callable, optional
+        Told the draws once all chains are done, says how many chains there should be; asked again
+        when they are, until there are so many. An ascent has no use for it.
 
     Raises
     ------
@@ -123,19 +125,23 @@ def sample(
         run = ascend(problem, plan, stop, watching, keeping, threads)
         return replace(run, seconds=time.monotonic() - began)
     inside = max(1, threads // plan.chains)
+    ended: list[_Ended] = []
 
     def job(index: int) -> Callable[[], _Ended]:
         return lambda: _run_chain(problem, plan, index, keeping, stop, watching, inside)
 
-    ended = run_jobs(
-        [job(index) for index in range(plan.chains)], threads=threads, on_interrupt=stop.interrupt
-    )
-    counting, notes = _usable(ended, plan)
-    posterior = Posterior(
-        problem.model,
-        problem.links,
-        spans_of(problem.links),
-        tuple(chain.draws for chain in counting),
-    )
+    n_chains = plan.chains
+    while len(ended) < n_chains:
+        jobs = [job(index) for index in range(len(ended), n_chains)]
+        ended += run_jobs(jobs, threads=threads, on_interrupt=stop.interrupt)
+        counting, notes = _usable(ended, plan)
+        posterior = Posterior(
+            problem.model,
+            problem.links,
+            spans_of(problem.links),
+            tuple(chain.draws for chain in counting),
+        )
+        if enough is not None and stop.reason is None:
+            n_chains = enough(posterior)
     warnings = dict.fromkeys([*(text for chain in counting for text in chain.warnings), *notes])
     return Run(posterior, stop.reason, time.monotonic() - began, tuple(warnings))

@@ -27,6 +27,24 @@ class LevelAverage:
         """Take in the cells under one draw."""
         self.total += share * self.link.probabilities(law, params)
 
+    def sums(self) -> Array:
+        """Return the sums of the levels' probabilities."""
+        return self.total.copy()
+
+    def estimate(self, sums: Array) -> Array:
+        """Return the mean code, or the probability of the level that is likeliest in all draws."""
+        p = sums / sums.sum(axis=1, keepdims=True)
+        if self.link.ordered:
+            return p @ np.arange(p.shape[1], dtype=np.float64)
+        return p[np.arange(p.shape[0]), self.total.argmax(axis=1)]
+
+    def sd(self) -> Array:
+        """Return the sd of the code, or of being at that level."""
+        if not self.link.ordered:
+            p = self.estimate(self.total)
+            return np.sqrt(np.maximum(p * (1.0 - p), 0.0))
+        return self.result((), lambda p: p).sd
+
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
         """Return probabilities, and of ordered levels moments and quantiles of the code."""
         p = correct(self.total / self.total.sum(axis=1, keepdims=True))
@@ -95,10 +113,22 @@ class NumberAverage:
         self.second += (weight * second).reshape(shape).sum(axis=0)
         self.pending = []
 
-    def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
-        """Return moments, and quantiles by inverting the averaged distribution function."""
+    def sums(self) -> Array:
+        """Return the sums of the mass between the bounds, and of the first moment."""
         if self.pending:
             self.flush()
+        return np.column_stack([self.mass, self.first])
+
+    def estimate(self, sums: Array) -> Array:
+        """Return the mean."""
+        return self.link.center + self.link.scale * sums[:, 1] / sums[:, 0]
+
+    def sd(self) -> Array:
+        """Return the sd."""
+        return self._moments()[1]
+
+    def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
+        """Return moments, and quantiles by inverting the averaged distribution function."""
         quantiles = np.full((self.n, len(at)), np.nan)
         lower, upper = self.link.latent_bounds
         if self.kept:
@@ -109,6 +139,13 @@ class NumberAverage:
             weight /= weight.sum(axis=1, keepdims=True)
             mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
             quantiles = self.link.value(quantiles)
+        return Summary(*self._moments(), quantiles, None)
+
+    def _moments(self) -> tuple[Array, Array]:
+        """Return mean and sd in the column's own unit."""
+        if self.pending:
+            self.flush()
+        lower, upper = self.link.latent_bounds
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             mean = self.first / self.mass
             var = self.second / self.mass - mean**2
@@ -120,7 +157,7 @@ class NumberAverage:
         if outside.any():  # no mass between the bounds: the end that is nearest
             mean_x[outside] = self.link.value(np.clip(self.centre[outside], lower, upper))
             sd_x[outside] = 0.0
-        return Summary(mean_x, sd_x, quantiles, None)
+        return mean_x, sd_x
 
 
 class RateAverage:
@@ -135,6 +172,20 @@ class RateAverage:
         """Take in the cells under one draw."""
         self.kept.append(self.rate(law, params))
         self.shares.append(share)
+
+    def sums(self) -> Array:
+        """Return the sums of the rates and of the shares."""
+        shares = np.array(self.shares)
+        return np.column_stack([shares @ np.array(self.kept), np.full(self.n, shares.sum())])
+
+    def estimate(self, sums: Array) -> Array:
+        """Return the mean."""
+        out: Array = sums[:, 0] / sums[:, 1]
+        return out
+
+    def sd(self) -> Array:
+        """Return the sd over draws."""
+        return np.std(self.kept, axis=0)
 
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
         """Return what the draws of the rates say."""

@@ -47,6 +47,15 @@ class Average(Protocol):
         1 is the weight of an average draw.
         """
 
+    def sums(self) -> Array:
+        """Return (n, M) sums over the draws so far; a difference of two is of those between."""
+
+    def estimate(self, sums: Array) -> Array:
+        """Return (n,) by such sums the mean, or the probability of the likeliest level of all."""
+
+    def sd(self) -> Array:
+        """Return (n,) the sd of a cell over which such means are precise or not."""
+
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
         """Return what the average says, its quantiles at `at`, level probabilities corrected."""
 

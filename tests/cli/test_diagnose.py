@@ -139,7 +139,7 @@ def test_a_figure_of_an_unknown_format_is_an_error_before_the_work(here: Here, f
 def test_strict_ends_with_3(here: Here, fit: Path) -> None:
     said = here("diagnose", fit, "--strict")
     assert said.status == 3
-    assert said.lines("Warning")[-1].startswith("Warning: --strict: Not converged")
+    assert said.lines("Warning")[-1].startswith("Warning: --strict: Not precise enough: ")
 
 
 @pytest.mark.parametrize("name", ["none.glfm", "out.csv"])

@@ -65,7 +65,7 @@ def test_the_table_is_made_again_from_the_record_alone(
     write_table(again.cells(), tmp_path / "cells.csv")
     for name, path in (("--output", "again.csv"), ("--cells", "cells.csv")):
         assert sha256(tmp_path / path) == record["outputs"][name]["sha256"]
-    assert again.diagnostics.to_dict() == record["diagnostics"]
+    assert again.precision.to_dict() == record["precision"]
     assert [len(chain) for chain in again.posterior.chains] == record["draws_of_chains"]
 
 
@@ -73,7 +73,7 @@ def keys_of(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield key
-            if key not in ("settings", "diagnostics", "outputs"):
+            if key not in ("settings", "outputs"):
                 yield from keys_of(inner)
 
 

@@ -24,10 +24,10 @@ from glfm_cli.completion.matrix.side import Features, SideCode, read_side
 from glfm_cli.completion.prepare import configure
 from glfm_cli.encoding import Ids, Triplets
 from glfm_cli.errors import SchemaError, counted
-from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.inference.chain import Problem
-from glfm_cli.inference.diagnostics import Diagnostics, diagnose
-from glfm_cli.inference.posterior import Posterior, gates
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.precision import CELLS as MEASURED
+from glfm_cli.inference.precision import GOAL, Precision, measure_precision
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.latent.capabilities import has_size
 from glfm_cli.latent.model import Entries
@@ -76,6 +76,14 @@ class MatrixTask:
         return sample(
             self.problem, self.plan, threads=threads, time_limit=time_limit, observer=observer
         )
+
+    def measure_precision(self, posterior: Posterior, goal: float | None = None) -> Precision:
+        """Return how precise the predictions of pairs drawn at random are."""
+        rng = Streams(self.plan.seed, 0).get(CELLS)
+        shape = (len(self.rows), len(self.columns))
+        pairs = Pairs(*(rng.integers(n, size=MEASURED) for n in shape))
+        cells = {0: np.arange(MEASURED)}
+        return measure_precision(posterior.at(pairs), cells, rng, goal or GOAL)
 
     def blank(self) -> pa.Table:
         """Return one row of predictions without values: their columns and types."""
@@ -195,29 +203,24 @@ def _link(triplets: Triplets, config: LinkConfig) -> tuple[Link, Array]:
 
 @dataclass(frozen=True)
 class MatrixCompletion:
-    """A sampled matrix: predictions of its cells, and how the chains did.
+    """A sampled matrix: predictions of its cells, and how precise they are.
 
     which, estimate : the pairs whose cells are predicted, and what stands for each
     """
 
     task: MatrixTask
     run: Run
-    traces: dict[str, Array]
-    diagnostics: Diagnostics
+    precision: Precision
     interval: float
     which: WhichPairs | None = None
     estimate: Estimate = "auto"
 
     @classmethod
-    def of(cls, task: MatrixTask, run: Run, interval: float = INTERVAL) -> MatrixCompletion:
-        """Return the completion of a run, its traces diagnosed."""
-        rng = Streams(task.plan.seed, 0).get(CELLS)
-        shape = (len(task.rows), len(task.columns))
-        pairs = Pairs(*(rng.integers(n, size=TRACED_CELLS) for n in shape))
-        cells = trace_cells(run.posterior.at(pairs), {0: np.arange(TRACED_CELLS)}, rng)
-        traces = {**run.posterior.traces(), **cells}
-        watched = [name for name in traces if gates(name)]
-        return cls(task, run, traces, diagnose(traces, watched), interval)
+    def of(
+        cls, task: MatrixTask, run: Run, interval: float = INTERVAL, goal: float | None = None
+    ) -> MatrixCompletion:
+        """Return the completion of a run."""
+        return cls(task, run, task.measure_precision(run.posterior, goal), interval)
 
     @property
     def posterior(self) -> Posterior:
@@ -238,7 +241,11 @@ class MatrixCompletion:
     def size(self) -> dict[str, float]:
         """The mean number of components, by the name of its trace, where the model has some."""
         model = self.posterior.model
-        return {model.size: float(np.mean(self.traces[model.size]))} if has_size(model) else {}
+        return (
+            {model.size: float(np.mean(self.posterior.traces()[model.size]))}
+            if has_size(model)
+            else {}
+        )
 
     def in_words(self) -> str:
         """Return what was learnt from."""
@@ -313,7 +320,7 @@ class MatrixCompletion:
             "seconds": round(self.run.seconds, 3),
             "interval": self.interval,
             **self.size,
-            "diagnostics": self.diagnostics.to_dict(),
+            "precision": self.precision.to_dict(),
             "warnings": list(self.run.warnings),
         }
 

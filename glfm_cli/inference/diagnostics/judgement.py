@@ -186,7 +186,7 @@ class Diagnostics:
             wrong.append(
                 f"draws worth {_whole(quantity.ess)} independent ones (at least {ess:g} are needed)"
             )
-        return f"{name} has {' and '.join(wrong)}. Run more draws, or a longer warm-up."
+        return f"{name} has {' and '.join(wrong)}."
 
     def to_dict(self) -> dict[str, object]:
         """Return the verdict, the size of the comparison and each quantity, ready for JSON."""

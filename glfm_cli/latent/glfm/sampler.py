@@ -296,7 +296,7 @@ class Glfm(PlainModel):
 
     def warnings(self, state: GlfmState) -> list[str]:
         """Return what a user should know of a finished chain."""
-        if state.at_cap:
+        if state.at_cap and state.config.max_features < GlfmConfig().max_features:
             return [
                 f"the number of features reached its cap of {state.config.max_features}; "
                 "raise it with --set max_features=N"

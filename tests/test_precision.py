@@ -1,0 +1,134 @@
+"""How far estimates would move with another seed: stated, true, and brought to a goal."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli.completion import impute, judge
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.precision import GOAL, MARGIN, Precision, measure_precision
+from glfm_cli.inference.predictive import chain_means, predict
+
+TYPES = {"columns": {"a": {"type": "real"}, "b": {"type": "real"}, "c": {"type": "categorical"}}}
+SHORT = {"warmup": 15, "draws": 6, "thin": 1, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=60)
+    b = a + 0.5 * rng.normal(size=60)
+    c = np.where(a + rng.normal(size=60) > 0, "yes", "no").astype(object)
+    hidden = rng.random((3, 60)) < 0.25
+    return pa.table(
+        {name: pa.array(x, mask=m) for name, x, m in zip("abc", (a, b, c), hidden, strict=True)}
+    )
+
+
+def precision(**changes: object) -> Precision:
+    base = {"cells": 9, "chains": 4, "typical": 0.3, "most": 0.9, "drift": 0.0}
+    return Precision(**{**base, **changes})  # type: ignore[arg-type]
+
+
+def moves(first: Posterior, second: Posterior, cells: dict[int, np.ndarray]) -> np.ndarray:
+    """Return by how far the estimates of two runs differ, in units of the cells' sd."""
+    found = [chain_means(posterior, cells) for posterior in (first, second)]
+    return np.concatenate(
+        [
+            np.abs(x.whole.mean(axis=0) - y.whole.mean(axis=0)) / np.sqrt((x.sd**2 + y.sd**2) / 2)
+            for x, y in zip(found[0].values(), found[1].values(), strict=True)
+        ]
+    )
+
+
+def test_the_stated_error_is_that_between_seeds(table: pa.Table) -> None:
+    # 24 runs of 4 chains each, compared pair by pair with what each says of itself.
+    runs = [impute(table, TYPES, seed=s, chains=4, **SHORT) for s in range(24)]
+    cells = {d: np.flatnonzero(e.requested) for d, e in enumerate(runs[0].data.columns)}
+    pairs = zip(runs[::2], runs[1::2], strict=True)
+    real = np.concatenate([moves(x.posterior, y.posterior, cells) for x, y in pairs])
+    typical, most = np.quantile(real, (0.5, 0.95))
+    assert np.mean([run.precision.typical for run in runs]) == pytest.approx(typical, rel=0.2)
+    assert np.mean([run.precision.most for run in runs]) == pytest.approx(most, rel=0.2)
+
+
+def test_mcse_of_a_cell_is_that_of_its_chains(table: pa.Table) -> None:
+    done = impute(table, TYPES, chains=5, **SHORT)
+    part = done.columns[0]
+    means = [
+        predict(replace(done.posterior, chains=(chain,)), {0: part.marginal.rows})[0].mean
+        for chain in done.posterior.chains
+    ]
+    expected = np.std(means, axis=0, ddof=1) / math.sqrt(5)
+    np.testing.assert_allclose(part.marginal.mcse, expected, rtol=1e-9)
+
+
+def test_one_chain_tells_nothing(table: pa.Table) -> None:
+    done = impute(table, TYPES, chains=1, **SHORT)
+    assert np.isnan(done.columns[0].marginal.mcse).all()
+    assert done.cells()["mcse"].null_count == done.n_completed
+    assert not done.precision.good
+    assert done.precision.chains_needed == 8
+    assert "several chains" in done.precision.summary()
+
+
+def test_nothing_to_estimate_is_precise() -> None:
+    assert precision(cells=0, typical=math.nan).good
+
+
+def test_the_chains_needed_follow_the_root_law() -> None:
+    found = precision(typical=2 * GOAL)
+    assert found.chains_needed == math.ceil(MARGIN * 4 * 4)
+    assert precision(typical=GOAL).chains_needed == 4
+    assert f"--chains {found.chains_needed}, which takes about 45 s" in found.summary(10.0)
+
+
+def test_a_drift_that_all_chains_share_is_found(table: pa.Table) -> None:
+    done = impute(table, TYPES, chains=12, **SHORT)
+    cells = {0: np.flatnonzero(done.data.columns[0].requested)}
+    assert judge(done.posterior, done.data, 0).drift == 0.0
+    # The same draws, in the second half of every chain with all weights of column 0 raised.
+    chains = tuple(
+        tuple(raised(draw) if t >= len(chain) // 2 else draw for t, draw in enumerate(chain))
+        for chain in done.posterior.chains
+    )
+    moved = replace(done.posterior, chains=chains)
+    found = measure_precision(moved, cells, np.random.default_rng(0))
+    assert found.drift > 0.3
+    assert not found.good
+
+
+def raised(draw: Draw) -> Draw:
+    latent = replace(draw.latent, B=draw.latent.B.copy())
+    latent.B[0, 0] += 1.0  # the bias, which every row has
+    return replace(draw, latent=latent)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_chains_run_until_the_goal_holds(table: pa.Table, threads: int) -> None:
+    options = {**SHORT, "threads": threads}
+    done = impute(table, TYPES, chains=3, precision=0.12, **options)
+    assert done.precision.typical <= 0.12
+    n_chains = len(done.posterior.chains)
+    assert n_chains > 3
+    plain = impute(table, TYPES, chains=n_chains, **SHORT)
+    assert done.table.equals(plain.table)
+    assert done.precision.to_dict() == {**plain.precision.to_dict(), "goal": 0.12}
+
+
+def test_a_kept_run_takes_more_chains(table: pa.Table, tmp_path: Path) -> None:
+    folder = tmp_path / "fit.glfm"
+    impute(table, TYPES, chains=2, save=folder, **SHORT)
+    more = impute(table, chains=5, resume=folder, threads=1)
+    assert more.table.equals(impute(table, TYPES, chains=5, **SHORT).table)
+    until = impute(table, resume=folder, precision=0.12, threads=1)
+    straight = impute(table, TYPES, chains=5, precision=0.12, **SHORT)
+    assert until.table.equals(straight.table)
+    with pytest.raises(Exception, match="--chains"):
+        impute(table, chains=3, resume=folder)
