@@ -25,6 +25,7 @@ _KEYS = (
     "bounds",
     "missing",
     "trials",
+    "absent",
     "decimal",
     "thousands",
     "percent",
@@ -35,6 +36,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
+_ABSENT = {"zero": "zero", "missing": None}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
 _ROLES = {str(role): role for role in Role}
@@ -103,6 +105,7 @@ class ColumnParser:
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
             trials=self.text(said, "trials"),
+            absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),
             thousands=self.separator(said, "thousands", _THOUSANDS),
             percent=self.switch(said, "percent"),

@@ -125,7 +125,7 @@ class Schema:
             said["bounds"] = list(column.bounds)
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "decimal", "thousands", "unit", "label"):
+        for key in ("trials", "absent", "decimal", "thousands", "unit", "label"):
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:
