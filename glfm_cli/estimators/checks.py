@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from numbers import Integral
 from typing import Any
 
@@ -92,3 +94,37 @@ def seed_of(seed: int | None, random_state: Any) -> int | None:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(random_state.randint(2**31 - 1))
+
+
+def labels_of(y: Any, n_rows: int) -> np.ndarray:
+    """Return the labels (n_rows,) of rows as objects; None or NaN where missing.
+
+    Raises
+    ------
+    RowsError
+        There is not one for each row, or they are numbers between whole ones, or infinite.
+    """
+    if y is None:
+        raise RowsError("a fit requires y to be passed, but the target y is None")
+    if hasattr(y, "tocsr"):
+        raise RowsError("sparse labels are not taken", hint="Make them dense: `y.toarray()`.")
+    plain = np.asarray(y)
+    if plain.shape == (n_rows, 1) and n_rows > 1:
+        _warn_of_column()
+        plain = plain[:, 0]
+    if plain.shape != (n_rows,):
+        raise RowsError("y", value=f"shape {plain.shape}", expected=f"({n_rows},)")
+    if plain.dtype.kind == "f":
+        if np.isinf(plain).any():
+            raise RowsError("y contains infinity")
+        if np.any(plain[~np.isnan(plain)] % 1.0):
+            raise RowsError("Unknown label type: continuous", hint="GlfmImputer predicts numbers.")
+    return plain.astype(object)
+
+
+def _warn_of_column() -> None:
+    """Warn as scikit-learn's own estimators do, with its kind of warning where it is there."""
+    kind: type[Warning] = UserWarning
+    with suppress(ImportError):
+        from sklearn.exceptions import DataConversionWarning as kind  # type: ignore[no-redef]
+    warnings.warn("A column-vector y was passed when a 1d array was expected", kind, stacklevel=4)

@@ -11,8 +11,13 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification import Classification, classify
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.requests import Unseen
-from glfm_cli.errors import UsageError
-from glfm_cli.estimators.checks import not_fitted, table_of_rows
+from glfm_cli.estimators.checks import (
+    RowsError,
+    check_width,
+    labels_of,
+    not_fitted,
+    table_of_rows,
+)
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
@@ -79,12 +84,13 @@ class GlfmClassifier(WithParameters):
             The labels are all alike, or a column does not fit its type.
         """
         table = table_of_rows(X)
-        labels = np.asarray(y, dtype=object)
-        if labels.shape != (table.num_rows,):
-            raise UsageError("y", value=f"shape {labels.shape}", expected=f"({table.num_rows},)")
+        labels = labels_of(y, table.num_rows)
         there = np.array([label is not None and label == label for label in labels], dtype=bool)
         kinds = np.array(list(labels[there])) if there.any() else np.empty(0)
         self.classes_, code = np.unique(kinds, return_inverse=True)
+        if self.classes_.size < 2:
+            one = "".join(f": every observed label is '{label}'" for label in self.classes_)
+            raise RowsError(f"y has not more than one class{one}", expected="two or more")
         texts = np.full(labels.size, None, dtype=object)
         texts[there] = [str(c) for c in code]
         name = TARGET
@@ -112,7 +118,10 @@ class GlfmClassifier(WithParameters):
             raise not_fitted(self)
         trained = self.classification_.trained
         assert trained is not None
-        found = classify(table_of_rows(X), fit=trained, unseen=self.unseen, threads=self.threads)
+        table = table_of_rows(X)
+        if isinstance(X, np.ndarray | list):
+            check_width(self, table.num_columns)
+        found = classify(table, fit=trained, unseen=self.unseen, threads=self.threads)
         assert found.predictions is not None
         return found.predictions.p
 
