@@ -78,20 +78,11 @@ def test_the_ways_of_scikit_learn() -> None:
     assert cross_val_score(model, *moons(60, 1), cv=2).shape == (2,)
 
 
-@pytest.mark.filterwarnings("ignore")  # of scikit-learn, of what it is not derived from
-def test_the_classifier_passes_the_checks_of_scikit_learn() -> None:
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    fast = {"chains": 1, "threads": 1, "settings": {"experts": 3, "short": 3, "iterations": 8}}
-    done = checks.check_estimator(GlfmClassifier(**fast), on_fail=None, on_skip=None)
-    assert [one for one in done if one["status"] == "failed"] == []
-    assert sum(one["status"] == "passed" for one in done) > 40
-
-
 def test_what_is_wrong_is_said(fitted: GlfmClassifier) -> None:
     x, y = moons(30, 1)
     with pytest.raises(GlfmError, match="not fitted yet"):
         GlfmClassifier().predict(x)
-    with pytest.raises(GlfmError, match="every observed label"):
+    with pytest.raises(GlfmError, match="y has one class only"):
         GlfmClassifier(**FAST).fit(x, np.full(30, "up"))
     with pytest.raises(GlfmError, match="expected \\(30,\\)"):
         GlfmClassifier(**FAST).fit(x, y[:20])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,6 +23,7 @@ from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
+from glfm_cli.io.frames import AsGiven
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 from glfm_cli.store import load_fit
@@ -78,7 +79,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class Suggestion(AsGiven):
     """The cells to ask for, the most useful first.
 
     cells : a row for each: `number` from 1, which cell it is, `gain`, `alone`, and `cost` if given
@@ -130,8 +131,8 @@ def suggest(
     Parameters
     ----------
     table, types
-        A table or triplets with their types, or a folder `NAME.glfm` with a saved fit of one,
-        which is not sampled again.
+        A table as in `impute`, or triplets, with their types; or a folder `NAME.glfm` with a saved
+        fit of one, which is not sampled again.
     sampling, matrix, choice : Sampling, MatrixOptions, Choice
         The options; their fields are keywords of this function, too: `chains=4`, `count=5`. The
         `pairs` of a matrix are those to choose from.
@@ -161,7 +162,8 @@ def suggest(
     _check_model(session.problem.model)
     ids = source.select(list(session.data.ids)) if isinstance(session.data, Data) else source
     search = find_cells(session.data, ids, matrix, choice, cost, file)
-    return finish(Kept(session, observer).sample(forecasts=False), search)
+    found = finish(Kept(session, observer).sample(forecasts=False), search)
+    return replace(found, given=table)
 
 
 def _check_model(model: LatentModel) -> None:

@@ -105,7 +105,7 @@ def classify(
         shaping |= replace(sampling, threads=None).written()
         check_alone(shaping, "--fit")
         found = _apply(table, fit, missing, complete, sampling.threads)
-        return replace(found, seconds=time.monotonic() - began)
+        return replace(found, seconds=time.monotonic() - began, given=table)
     if saving.resume is not None:
         shaping |= replace(sampling, threads=None, time_limit=None).written()
         check_alone(shaping, "--resume")
@@ -125,7 +125,8 @@ def classify(
         )  # fmt: skip
         request = replace(request, how=how)
         found = request.fitted(new, complete) if cv is None else request.validated(cv)
-    return replace(found, seconds=time.monotonic() - began, stopped=stop.reason)
+    given = table if predict is None else predict
+    return replace(found, seconds=time.monotonic() - began, stopped=stop.reason, given=given)
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,7 @@ def _components(console: RichConsole, found: MatrixExploration) -> None:
     if not found.components:
         console.print("\nNo component: rows and columns have nothing in common.", markup=False)
         return
-    table = _table(console, "Components of the completed matrix")
+    table = table_of(console, "Components of the completed matrix")
     for name in ("", "size", "share"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     table.add_column("columns", ratio=3)
@@ -81,10 +81,10 @@ def _shares(console: RichConsole, found: MatrixExploration) -> None:
 
     said = found.to_dict()
     if found.variance:
-        table = _table(console, "Shares of the variance")
+        table = table_of(console, "Shares of the variance")
         rows = [(part["part"], part) for part in said["variance"]]
     else:
-        table = _table(console, "What the components explain of each column's variance")
+        table = table_of(console, "What the components explain of each column's variance")
         rows = sorted(
             ((part["column"], part) for part in said["explained"]), key=lambda one: -one[1]["share"]
         )
@@ -103,7 +103,7 @@ def _effects(console: RichConsole, found: MatrixExploration) -> None:
 
     if not found.effects:
         return
-    table = _table(
+    table = table_of(
         console, "Covariates: what one standard deviation more does, on the latent scale"
     )
     table.add_column("of", no_wrap=True)
@@ -121,7 +121,7 @@ def _effects(console: RichConsole, found: MatrixExploration) -> None:
     console.print(table)
 
 
-def _table(console: RichConsole, title: str) -> Any:
+def table_of(console: RichConsole, title: str) -> Any:
     """Print a title, and return a table to fill."""
     from rich import box
     from rich.table import Table

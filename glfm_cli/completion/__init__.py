@@ -5,7 +5,7 @@ from __future__ import annotations
 from glfm_cli.completion.complete import complete
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
-from glfm_cli.completion.impute import Imputation, impute, plan_imputation
+from glfm_cli.completion.impute import FitLike, Imputation, impute, plan_imputation
 from glfm_cli.completion.kept import Kept, Watch
 from glfm_cli.completion.matrix.matrix import MatrixCompletion, MatrixTask, plan_matrix
 from glfm_cli.completion.multiple import Multiple
@@ -23,6 +23,7 @@ __all__ = [
     "ColumnCompletion",
     "Completion",
     "Files",
+    "FitLike",
     "Fitted",
     "Imputation",
     "Kept",

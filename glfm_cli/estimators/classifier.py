@@ -12,10 +12,9 @@ from glfm_cli.classification import Classification, classify
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.requests import Unseen
 from glfm_cli.estimators.checks import (
-    RowsError,
-    check_width,
-    labels_of,
+    labels_of_rows,
     not_fitted,
+    table_of_new_rows,
     table_of_rows,
 )
 from glfm_cli.estimators.imputer import Types
@@ -84,13 +83,9 @@ class GlfmClassifier(WithParameters):
             The labels are all alike, or a column does not fit its type.
         """
         table = table_of_rows(X)
-        labels = labels_of(y, table.num_rows)
-        there = np.array([label is not None and label == label for label in labels], dtype=bool)
-        kinds = np.array(list(labels[there])) if there.any() else np.empty(0)
+        labels, there = labels_of_rows(y, table.num_rows)
+        kinds = np.array(list(labels[there]))
         self.classes_, code = np.unique(kinds, return_inverse=True)
-        if self.classes_.size < 2:
-            one = "".join(f": every observed label is '{label}'" for label in self.classes_)
-            raise RowsError(f"y has not more than one class{one}", expected="two or more")
         texts = np.full(labels.size, None, dtype=object)
         texts[there] = [str(c) for c in code]
         name = TARGET
@@ -118,10 +113,8 @@ class GlfmClassifier(WithParameters):
             raise not_fitted(self)
         trained = self.classification_.trained
         assert trained is not None
-        table = table_of_rows(X)
-        if isinstance(X, np.ndarray | list):
-            check_width(self, table.num_columns)
-        found = classify(table, fit=trained, unseen=self.unseen, threads=self.threads)
+        rows = table_of_new_rows(self, X)
+        found = classify(rows, fit=trained, unseen=self.unseen, threads=self.threads)
         assert found.predictions is not None
         return found.predictions.p
 

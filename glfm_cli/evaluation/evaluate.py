@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from glfm_cli.completion import TableLike, Types, as_schema, as_table
@@ -80,8 +80,8 @@ def evaluate(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or triplets.
+    table : table, data frame, matrix or path
+        As in `impute`, or triplets.
     types : Schema, mapping or path
         What the columns mean: a schema, the content of a types file, or its path. A column of role
         `split` marks the rows or cells to hide.
@@ -109,8 +109,9 @@ def evaluate(
     check_layout(is_triplets(schema), matrix)
     if is_triplets(schema):
         found: Any = evaluate_triplets(table, schema, sampling, matrix, design)
-        return found
-    return carry_out(prepare(table, schema, sampling, design), observer or Unwatched())
+    else:
+        found = carry_out(prepare(table, schema, sampling, design), observer or Unwatched())
+    return replace(found, given=table)
 
 
 def prepare(table: TableLike, schema: Schema, sampling: Sampling, design: Design) -> Schedule:

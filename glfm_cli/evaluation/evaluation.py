@@ -16,10 +16,11 @@ from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.evaluation.results import Outcome
 from glfm_cli.evaluation.summary import Line
+from glfm_cli.io.frames import AsGiven
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(AsGiven):
     """How far the completed cells of a table can be trusted, by method.
 
     fits : in the order of rates, repeats and methods

@@ -7,6 +7,7 @@ from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.job import Job, hide
 from glfm_cli.exploration.lines import convergence_line, remainder_line, sample_line
+from glfm_cli.exploration.map_result import MapExploration, RowMap
 from glfm_cli.exploration.matrix_result import MatrixExploration
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.request import TOP, Request
@@ -18,9 +19,11 @@ __all__ = [
     "ExplorationFiles",
     "Feature",
     "Job",
+    "MapExploration",
     "MatrixExploration",
     "Pattern",
     "Request",
+    "RowMap",
     "convergence_line",
     "describe_run",
     "explore",

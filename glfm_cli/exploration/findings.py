@@ -21,6 +21,7 @@ from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.words import describe
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.io.frames import AsGiven
 from glfm_cli.schema import Schema
 
 
@@ -44,7 +45,7 @@ class Remainder:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class Findings(AsGiven):
     """What structure is in a table, and how sure that is.
 
     data, ids : the encoded table, and its id columns

@@ -12,10 +12,11 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration.lowrank import Amount, Component, Effect
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.io.frames import AsGiven
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixExploration:
+class MatrixExploration(AsGiven):
     """What structure a matrix has, or a table seen as one, and how sure that is.
 
     rows, columns : which the rows and the (latent) columns are, a row of labels each

@@ -14,7 +14,7 @@ from glfm_cli import __version__
 from glfm_cli.exploration import Exploration, Feature, convergence_line, remainder_line, sample_line
 from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
+from glfm_cli.exploration.words import in_words, named, number, percent, typical
 from glfm_cli.io import atomic_write
 from glfm_cli.plots import (
     address_of,
@@ -178,12 +178,11 @@ def _typical(found: Exploration) -> str:
     place = {scale.d: i for i, scale in enumerate(found.scales)}
     rows = []
     for scale in found.columns:
-        i, unit = place[scale.d], scale.encoded.column.unit
-        name = without_middle(scale.name, _LONGEST)
+        i = place[scale.d]
         profiles = found.baseline[i], *(pattern.profiles[i] for pattern in found.top_patterns)
         rows.append(
             [
-                f"{name} ({unit})" if unit else name,
+                named(scale, _LONGEST),
                 *(typical(scale, profile, _LETTERS) for profile in profiles),
             ]
         )

@@ -20,6 +20,7 @@ from glfm_cli.evaluation.matrix.holdouts import HoldOut, hold_out
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io import check_target, write_table
+from glfm_cli.io.frames import AsGiven
 from glfm_cli.latent import MODELS
 from glfm_cli.options import MatrixOptions, Sampling
 from glfm_cli.schema import Schema
@@ -54,7 +55,7 @@ class ScoreLine:
 
 
 @dataclass(frozen=True)
-class MatrixEvaluation:
+class MatrixEvaluation(AsGiven):
     """The scores of an evaluation of triplets.
 
     lines : one a method, set of hidden cells and score

@@ -72,6 +72,11 @@ class ClgpDraw:
         )
         return ClgpLaw(self.slots, self.noise, mean, var)
 
+    def law_at(self, x: Array) -> ClgpLaw:
+        """Return the law of the cells of rows that lie at x (n, Q), weights integrated."""
+        mean, var = self.moments_at(x)
+        return ClgpLaw(self.slots, self.noise, mean[:, None], var[:, None])
+
     def joint(self, rows: slice | Array, rng: np.random.Generator) -> ClgpLaw:
         """Return the law of cells given latent numbers, joint in a row: one place a row.
 
