@@ -351,7 +351,7 @@ def _seen_in(
         shift, scale = (float(take(part, name, np.float64, ())) for name in ("shift", "scale"))
         if not scale > 0:
             raise ValueError(f"'scale' is {scale:g}")
-        if max(map(np.max, map(np.abs, (shift, scale, *params.values())))) > FARTHEST:
+        if any(np.abs(number).max() > FARTHEST for number in (shift, scale, *params.values())):
             raise ValueError("a number is too far from 0")
     except ValueError as error:
         raise ValueError(f"column '{column.name}': {error}") from None
