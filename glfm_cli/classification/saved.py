@@ -349,9 +349,9 @@ def _seen_in(
         params = under(part, "params.")
         link.check_params(params)
         shift, scale = (float(take(part, name, np.float64, ())) for name in ("shift", "scale"))
-        if not scale > 0:
-            raise ValueError(f"'scale' is {scale:g}")
-        if any(np.abs(number).max() > FARTHEST for number in (shift, scale, *params.values())):
+        if not (0 < scale < FARTHEST and abs(shift) < FARTHEST):
+            raise ValueError(f"'scale' is {scale:g}, 'shift' is {shift:g}")
+        if any(np.any(np.abs(value) > FARTHEST) for value in params.values()):
             raise ValueError("a number is too far from 0")
     except ValueError as error:
         raise ValueError(f"column '{column.name}': {error}") from None
