@@ -16,7 +16,7 @@ from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.arrays import Array
 from glfm_cli.completion import Kept, TableLike, Types, as_schema, as_table, plan_session
 from glfm_cli.completion.impute import requested_pairs
-from glfm_cli.completion.matrix import MatrixTask, Pairs
+from glfm_cli.completion.matrix import MatrixData, Pairs
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
 from glfm_cli.encoding import Data
 from glfm_cli.errors import SchemaError, TableError, UsageError
@@ -161,7 +161,7 @@ def suggest(
     source, file = as_table(table)
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
     _check_model(session.problem.model)
-    ids = source.select(list(session.data.ids)) if isinstance(session.data, Data) else source
+    ids = source.select(list(session.data.ids))
     search = find_cells(session.data, ids, matrix, choice, cost, file)
     found = finish(Kept(session, observer).sample(forecasts=False), search)
     return replace(found, given=table)
@@ -177,7 +177,7 @@ def _check_model(model: LatentModel) -> None:
 
 
 def find_cells(
-    data: Data | MatrixTask,
+    data: Data | MatrixData,
     ids: pa.Table,
     matrix: MatrixOptions,
     choice: Choice,
@@ -206,24 +206,24 @@ def find_cells(
     return Search(cells, costs, choice, notes)
 
 
-def _pairs(task: MatrixTask, matrix: MatrixOptions, choice: Choice) -> PairCells:
+def _pairs(data: MatrixData, matrix: MatrixOptions, choice: Choice) -> PairCells:
     """Return the pairs to choose from, none of which has a value."""
     if choice.columns is not None:
         raise UsageError(
             "--columns is about tables, and the types file describes triplets",
             hint="List the pairs to choose from in a file for --pairs.",
         )
-    for ids in (task.rows, task.columns):
+    for ids in (data.rows, data.others):
         if ids.name in _OWN:
             raise SchemaError(
                 "the suggestions have a column of this name, so no id can have it",
                 column=ids.name,
                 hint="Rename the column.",
             )
-    parts = [*requested_pairs(task, matrix)(), Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
-    n_columns = len(task.columns)
+    parts = [*requested_pairs(data, matrix)(), Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
+    n_columns = len(data.others)
     code = np.concatenate([part.row * n_columns + part.column for part in parts])
-    seen = task.triplets.row.astype(np.int64) * n_columns + task.triplets.column
+    seen = data.triplets.row.astype(np.int64) * n_columns + data.triplets.column
     known = np.isin(code, seen)
     if known.any():
         raise TableError(
@@ -233,7 +233,7 @@ def _pairs(task: MatrixTask, matrix: MatrixOptions, choice: Choice) -> PairCells
             expected="pairs without one to choose from",
         )
     row, column = np.divmod(np.unique(code), n_columns)
-    return PairCells(Pairs(row, column), task.rows, task.columns)
+    return PairCells(Pairs(row, column), data.rows, data.others)
 
 
 def finish(run: Run, search: Search) -> Suggestion:

@@ -185,7 +185,8 @@ def _update_params(state: ClgpChain, values: Values) -> None:
     slots = state.table.slots
     for d, kind in enumerate(slots.kinds):
         if kind.n_thresholds:
-            values.params[d]["thresholds"][:] = state.ascent.shared.thresholds(slots, d)
+            link = values.problem.links[d]
+            link.set_thresholds(values.params[d], state.ascent.shared.thresholds(slots, d))
 
 
 @contextmanager
