@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, thinned
+from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, n_samples
 from glfm_cli.acquisition.costs import costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.arrays import Array
@@ -24,6 +24,7 @@ from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io.frames import AsGiven
+from glfm_cli.latent.capabilities import SharedLaw
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 from glfm_cli.store import load_fit
@@ -167,11 +168,11 @@ def suggest(
 
 
 def _check_model(model: LatentModel) -> None:
-    """Raise UsageError when a model keeps no draws that could disagree."""
-    if model.kind == "ascent":
+    """Raise UsageError when a model has no draws that could disagree."""
+    if model.kind == "ascent" and not isinstance(model, SharedLaw):
         raise UsageError(
             f"cells are chosen by how far draws disagree, and the model '{model.name}' keeps none",
-            hint="Take --model glfm, bsvd or mixture.",
+            hint="Take --model glfm, bsvd, mixture or clgp.",
         )
 
 
@@ -264,7 +265,7 @@ def finish(run: Run, search: Search) -> Suggestion:
         posterior.diagnose(traces),
         run.stopped,
         run.seconds,
-        (*search.notes, *run.warnings, *_cautions(search, count, len(thinned(posterior)))),
+        (*search.notes, *run.warnings, *_cautions(search, count, n_samples(posterior))),
     )
 
 

@@ -17,7 +17,7 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
 from glfm_cli.io.files import file_label
 from glfm_cli.io.frames import table_of
-from glfm_cli.latent import MODELS
+from glfm_cli.latent import ELSEWHERE, MODELS
 from glfm_cli.latent.capabilities import Scheduled, SuitsColumns
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
@@ -110,6 +110,9 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
     """
     able = [name for name, model in MODELS.items() if layout in model.layouts]
     name = sampling.model or able[0]
+    if name in ELSEWHERE:
+        why, hint = ELSEWHERE[name]
+        raise UsageError(f"--model {name} {why}", hint=hint)
     if name not in MODELS:
         close = difflib.get_close_matches(name, MODELS, n=1)
         raise UsageError(

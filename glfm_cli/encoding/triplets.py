@@ -159,7 +159,7 @@ def encode_triplets(
         ~np.isnan(found),
         np.zeros(found.size, dtype=bool),
         levels,
-        style=style_of(sources[Role.VALUE], ~np.isnan(x)),
+        style=style_of(sources[Role.VALUE], x),
     )
     kept = order[first]
     return Triplets(rows, ids, row[kept].astype(np.int32), column_of[kept].astype(np.int32), value)

@@ -48,6 +48,9 @@ class SharedLaw(Protocol):
     def sample_shared(self, draw: Any, rng: np.random.Generator) -> Any:
         """Return a draw with a sample of it, the same for all rows of one completed table."""
 
+    def sample_all(self, draw: Any, rng: np.random.Generator) -> Any:
+        """Return such a draw in which what belongs to single rows is a sample, too."""
+
 
 @runtime_checkable
 class Restarts(Protocol):
@@ -111,7 +114,7 @@ class Map(Protocol):
         """Return the settings, by name, of a fit that is made for its map."""
 
     def places(self, draw: Any) -> tuple[Array, Array]:
-        """Return means and standard deviations (N, Q) of where rows lie: independent normals."""
+        """Return means (N, Q) and covariances (N, Q, Q) of where rows lie: normals."""
 
     def relevances(self, draw: Any) -> Array:
         """Return each dimension's share (Q,) of what places do to the columns."""
