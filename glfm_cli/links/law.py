@@ -165,6 +165,10 @@ class GammaPoisson(NamedTuple):
         """Return the law of some of the cells, once for each time that they are named."""
         return GammaPoisson(self.shape[at], self.mean[at])
 
+    def moments(self) -> tuple[Array, Array]:
+        """Return mean and variance (n, 1) of the counts."""
+        return self.mean[:, None], (self.mean + self.mean**2 / self.shape)[:, None]
+
     def log_pmf(self, x: Array) -> Array:
         """Return the log probabilities (n,) of a count a cell.
 
