@@ -15,7 +15,7 @@ from glfm_cli.classification.fit import Fitted, Fitting, fit_experts
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.tasks import FitUsage
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.errors import UsageError
+from glfm_cli.errors import NumericalError, UsageError
 from glfm_cli.inference.diagnostics import RHAT_LIMIT, rhat
 from glfm_cli.inference.run import Keeper
 from glfm_cli.latent.iqgme import (
@@ -168,6 +168,8 @@ class Classifier:
     ) -> Array:
         """Return (n, R) the probabilities of the levels; O(n) memory and time."""
         p = self.label_probabilities(self.law(columns, pool))
+        if not np.isfinite(p).all():
+            raise NumericalError("the probabilities of labels are not finite numbers")
         return p if self.pooling is None else self.pooling.mixed(p, columns, pool)
 
 

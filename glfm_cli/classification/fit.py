@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.run import Keeper, Observer, Plan, Stop
 from glfm_cli.inference.sampling import sample
@@ -24,7 +23,7 @@ from glfm_cli.latent.iqgme import (
     Rows,
     Tables,
 )
-from glfm_cli.latent.model import LatentModel
+from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import CHAINS, SEED
 

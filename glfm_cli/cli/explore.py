@@ -135,7 +135,6 @@ def run(
     """
     from glfm_cli.cli import explore_experts, explore_files, explore_map
     from glfm_cli.exploration import (
-        Exploration,
         ExplorationFiles,
         MapExploration,
         Request,
@@ -161,10 +160,8 @@ def run(
         return ExitStatus.OK
 
     def finish(found: Any) -> None:
-        if isinstance(found, Exploration):
-            explore_files.draw(found, output, html, plot)
-        elif isinstance(found, MapExploration):
-            explore_map.draw(found, output, html, plot)
+        of_map = isinstance(found, MapExploration)
+        (explore_map if of_map else explore_files).draw(found, output, html, plot)
 
     with Progress(console, "exploring") as watch:
         found = explore(

@@ -10,13 +10,13 @@ from glfm_cli.errors import counted
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
-    from glfm_cli.exploration import MatrixExploration
+    from glfm_cli.exploration import ComponentExploration
 
 WIDEST = 100
 MOST_EXPLAINED = 40  # columns listed on the terminal
 
 
-def show(found: MatrixExploration, stdout: TextIO) -> None:
+def show(found: ComponentExploration, stdout: TextIO) -> None:
     """Print what was found; without blanks at the ends of lines where it goes to a file."""
     from rich.console import Console as RichConsole
 
@@ -41,7 +41,7 @@ def show(found: MatrixExploration, stdout: TextIO) -> None:
         stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
 
 
-def _components(console: RichConsole, found: MatrixExploration) -> None:
+def _components(console: RichConsole, found: ComponentExploration) -> None:
     from rich.text import Text
 
     from glfm_cli.exploration.words import percent
@@ -74,7 +74,7 @@ def _signed(leading: list[tuple[str, float, float]]) -> str:
     )
 
 
-def _shares(console: RichConsole, found: MatrixExploration) -> None:
+def _shares(console: RichConsole, found: ComponentExploration) -> None:
     from rich.text import Text
 
     from glfm_cli.exploration.words import percent
@@ -98,7 +98,7 @@ def _shares(console: RichConsole, found: MatrixExploration) -> None:
         console.print(f"and {len(rows) - MOST_EXPLAINED} more columns.", markup=False)
 
 
-def _effects(console: RichConsole, found: MatrixExploration) -> None:
+def _effects(console: RichConsole, found: ComponentExploration) -> None:
     from rich.text import Text
 
     if not found.effects:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import glfm_cli.evaluation.results as results
 import glfm_cli.evaluation.summary as summary
-from glfm_cli.encoding import Data
+from glfm_cli.completion import Encoded
 from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.evaluation.results import Outcome
 from glfm_cli.evaluation.summary import Line
@@ -39,7 +39,7 @@ class Evaluation(AsGiven):
     rates: tuple[float, ...]
     repeats: int
     seed: int
-    data: Data
+    data: Encoded
     stopped: str | None
     seconds: float
 
@@ -79,7 +79,7 @@ class Evaluation(AsGiven):
         """Return the object that `glfm evaluate --json` prints."""
         return {
             "rows": self.data.n_rows,
-            "columns": len(self.data.columns),
+            "columns": self.data.n_columns,
             "mechanism": self.mechanism,
             "rates": list(self.rates),
             "repeats": self.repeats,

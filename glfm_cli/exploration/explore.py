@@ -45,6 +45,8 @@ from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.latent.capabilities import Components, Map
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 
+REQUESTED = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
+
 
 def explore(
     table: TableLike,
@@ -83,7 +85,7 @@ def explore(
     Returns
     -------
     Exploration
-        Of a model with components, and so of triplets, a `MatrixExploration`; of one with a map
+        Of a model with components, and so of triplets, a `ComponentExploration`; of one with a map
         of rows, a `MapExploration`.
     """
     groups = (
@@ -96,8 +98,6 @@ def explore(
     job = plan_explore(table, types, (others[0], others[1], others[2]), request, fit)
     files = files or ExplorationFiles()
     files.check()
-    if isinstance(job.model, Components):
-        files.check_components()
     if job.session is None:
         record = {} if files.record is None else {"record": files.record}
         Sampling().check_none(record)
@@ -195,7 +195,7 @@ def describe_run(run: Run, job: Job, request: Request) -> Exploration:
         if request.similar is None
         else alike(posterior, request.similar - 1, bias=bias),
         dependence=depend(posterior, scales) if request.dependence else None,
-        options=_options(job, request),
+        options=job.options(request, REQUESTED),
         schema=job.schema,
         notes=(
             *_notes_of(data),
@@ -221,7 +221,7 @@ def describe_map(run: Run, job: Job, request: Request) -> MapExploration:
         diagnostics=base.diagnose(base.traces()),
         stopped=run.stopped,
         seconds=run.seconds,
-        options=_options(job, request),
+        options=job.options(request, REQUESTED),
         schema=job.schema,
         notes=(*_notes_of(data), *run.warnings),
     )
@@ -310,20 +310,3 @@ def _cautions(
             f"{unsure} of the {len(patterns)} patterns shown are in fewer than half of the {where}"
         )
     return said
-
-
-def _options(job: Job, request: Request) -> dict[str, Any]:
-    """Return what makes the run reproducible, ready for JSON."""
-    return {
-        "source": job.source,
-        "model": job.model.name,
-        **vars(job.plan),
-        "sample": request.sample,
-        "color": request.color,
-        "top": request.top,
-        "columns": None if request.columns is None else list(request.columns),
-        "surprising": request.surprising,
-        "similar": request.similar,
-        "dependence": request.dependence,
-        "settings": {name: str(value) for name, value in job.settings.items()},
-    }

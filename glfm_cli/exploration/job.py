@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import FitLike, Fitted, Session, estimate_cost, plan_session, prepare
-from glfm_cli.completion.matrix import MatrixTask
+from glfm_cli.completion import (
+    Encoded,
+    FitLike,
+    Fitted,
+    Session,
+    estimate_cost,
+    plan_session,
+    prepare,
+)
 from glfm_cli.completion.prepare import model_of
 from glfm_cli.completion.saved import encoded_of_fit
 from glfm_cli.encoding import Data, is_triplets
@@ -56,7 +63,7 @@ class Job:
     config: Any
     links: tuple[Link, ...]
     plan: Plan
-    data: Data | MatrixTask
+    data: Encoded
     ids: pa.Table
     hidden: Hidden | None
     settings: Mapping[str, object]
@@ -72,20 +79,25 @@ class Job:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know beforehand, one line each."""
-        of_data = self.data.notes if isinstance(self.data, Data) and self.session else ()
+        of_data = self.data.notes if self.session else ()
         return (*of_data, *(self.session.notes if self.session is not None else ()))
+
+    def options(self, request: Request, names: Sequence[str]) -> dict[str, Any]:
+        """Return what makes the run reproducible, ready for JSON; `names` those of the request."""
+        requested = {name: getattr(request, name) for name in names}
+        if requested.get("columns") is not None:
+            requested["columns"] = list(requested["columns"])
+        settings = {name: str(value) for name, value in self.settings.items()}
+        named = {"source": self.source, "model": self.model.name, **vars(self.plan)}
+        return {**named, **requested, "settings": settings}
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
         if self.session is None:
             assert self.run is not None
-            sizes = {
-                "rows": self.data.n_rows if isinstance(self.data, Data) else len(self.data.rows)
-            }
-            return sizes | {
-                "modelled_columns": len(self.links),
-                "draws": self.run.posterior.n_draws,
-            }
+            draws = self.run.posterior.n_draws
+            sizes = {"rows": self.data.n_rows, "modelled_columns": len(self.links)}
+            return sizes | {"draws": draws}
         found = estimate_cost(self.session)
         if isinstance(self.data, Data):
             del found["cells_to_complete"]
@@ -138,7 +150,7 @@ def plan_exploration(
         links=problem.links,
         plan=session.plan,
         data=data,
-        ids=table.select(list(data.ids)) if isinstance(data, Data) else pa.table({}),
+        ids=table.select(list(data.ids)),
         hidden=hidden,
         settings={**_changed(problem.config), **_changed(problem.link_config)},
         source=file,
@@ -146,7 +158,7 @@ def plan_exploration(
     )
 
 
-def _check(request: Request, model: LatentModel, config: Any, data: Data | MatrixTask) -> None:
+def _check(request: Request, model: LatentModel, config: Any, data: Encoded) -> None:
     """Raise UsageError when a model has nothing to explore, or not what is requested."""
     if isinstance(model, Components):
         component_model(model)
@@ -238,7 +250,7 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
     return dataclasses.replace(_of_fit(fit, run, data), source=str(path))
 
 
-def _of_fit(fit: Fit, run: Run, data: Data | MatrixTask) -> Job:
+def _of_fit(fit: Fit, run: Run, data: Encoded) -> Job:
     return Job(
         session=None,
         run=run,

@@ -10,13 +10,10 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
+from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.frame import Frame
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import number, percent
-from glfm_cli.inference.diagnostics import Diagnostics
-from glfm_cli.inference.posterior import Posterior
-from glfm_cli.io.frames import AsGiven
-from glfm_cli.schema import Schema
 
 AXES = ("x1", "x2")
 UNSURE = 0.7  # sd of a place by which a row has hardly any; that of the prior is 1
@@ -142,34 +139,21 @@ class RowMap:
 
 
 @dataclass(frozen=True, eq=False)
-class MapExploration(AsGiven):
+class MapExploration(Explored):
     """A table explored by a map of its rows.
 
     data, ids : the encoded table, and its id columns;  map : the map
-    posterior, diagnostics, stopped, seconds, options, schema, notes : the fit, and how it ended
     """
 
     data: Data
     ids: pa.Table
     map: RowMap
     top: int
-    posterior: Posterior
-    diagnostics: Diagnostics
-    stopped: str | None
-    seconds: float
-    options: dict[str, Any]
-    schema: Schema
-    notes: tuple[str, ...]
 
     def label(self, row: int) -> str:
         """Return what a row is called: its ids, or its number."""
         ids = [str(self.ids[name][row].as_py()) for name in self.ids.column_names]
         return ", ".join(ids) or f"row {row + 1}"
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a user should know, one line each."""
-        return self.notes
 
     @property
     def source(self) -> str:

@@ -48,6 +48,9 @@ class SharedLaw(Protocol):
     def sample_shared(self, draw: Any, rng: np.random.Generator) -> Any:
         """Return a draw with a sample of it, the same for all rows of one completed table."""
 
+    def sample_all(self, draw: Any, rng: np.random.Generator) -> Any:
+        """Return such a draw in which what belongs to single rows is a sample, too."""
+
 
 @runtime_checkable
 class Restarts(Protocol):

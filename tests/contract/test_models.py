@@ -12,14 +12,14 @@ import pytest
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
-from glfm_cli.completion.matrix.matrix import plan_matrix
+from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference import chains
-from glfm_cli.inference.chain import Problem, spans_of
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import draw_jointly
-from glfm_cli.latent.model import Pairs, Sizes
+from glfm_cli.latent.model import Pairs, Problem, Sizes, Sparse
 from glfm_cli.schema import Schema
 from glfm_cli.store.arrays import read_one, to_stream
 from tests.contract.parts import DENSE, EVERY_MODEL, FEW, OF_TABLES, SPARSE, values_of
@@ -57,7 +57,7 @@ def problem(request: Any, toys: None) -> Problem:
         table = pa.table({"u": i[seen], "v": j[seen], "x": rng.normal(size=int(seen.sum()))})
         types = {"u": "row", "v": "column", "x": {"type": "real", "role": "value"}}
         triplets = encode_triplets(table, Schema.from_dict({"columns": types}))
-        return plan_matrix(triplets, **asked).problem
+        return prepare_matrix(triplets, **asked)[0]
     columns = {kind: values_of(kind, rng.normal(size=N), rng) for kind in OF_TABLES}
     table = pa.table({n: pa.array(c, mask=rng.random(N) < 0.2) for n, c in columns.items()})
     return prepare(table, {"columns": {kind: kind for kind in OF_TABLES}}, **asked)[0]
@@ -77,18 +77,18 @@ def swept(problem: Problem, n: int, threads: int = 1) -> chains.AnyChain:
 
 def rows_of(problem: Problem) -> Any:
     """Return every row of a table, or every observed pair of a matrix."""
-    entries = problem.entries
-    if entries is None:
+    if not isinstance(problem.layout, Sparse):
         return np.arange(problem.n_rows)
+    entries = problem.layout.entries
     return Pairs(entries.row.astype(np.int64), entries.column.astype(np.int64))
 
 
 def sizes_of(problem: Problem) -> Sizes:
     """Return the sizes of a problem as the folder of a fit knows them."""
     spans = spans_of(problem.links)
-    if problem.entries is None:
+    if not isinstance(problem.layout, Sparse):
         return Sizes(problem.n_rows, spans[-1][1], spans)
-    return Sizes(*problem.entries.shape, spans)
+    return Sizes(*problem.layout.entries.shape, spans)
 
 
 @pytest.mark.parametrize("adapting", [0, 4])
@@ -182,7 +182,7 @@ def test_joint_draws_lie_inside_the_supports(problem: Problem) -> None:
     draw = swept(problem, 3).keep()
     posterior = Posterior(problem.model, problem.links, spans_of(problem.links), ((draw,),))
     which = rows_of(problem)
-    if problem.entries is not None:
+    if isinstance(problem.layout, Sparse):
         posterior = posterior.at(which)
     cells = {d: np.arange(problem.n_rows) for d in range(len(problem.links))}
     for _ in range(3):
@@ -208,7 +208,7 @@ def test_the_same_row_has_the_same_law_whichever_rows_are_asked_with_it(problem:
 
 
 def test_a_column_of_nothing_but_missing_new_cells_is_predicted(problem: Problem) -> None:
-    if problem.entries is not None:
+    if isinstance(problem.layout, Sparse):
         pytest.skip("rows of a matrix without cells are known from their features alone")
     draw = swept(problem, 3).keep()
     posterior = Posterior(problem.model, problem.links, spans_of(problem.links), ((draw,),))

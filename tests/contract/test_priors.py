@@ -21,10 +21,10 @@ import pytest
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.sampling import sample
-from glfm_cli.latent.model import Entries
+from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig
 from glfm_cli.schema import COLUMN_TYPES, Column, ColumnType
 from glfm_cli.streams import Streams
@@ -99,7 +99,7 @@ def two_way(link: Link) -> JointLaw:
     def new_chain(seed: int, index: int) -> Chain:
         row, column = (part.astype(np.int32) for part in np.nonzero(SEEN))
         entries = Entries(row, column, SEEN.shape)
-        problem = Problem(TwoWay(), config, (link,), (np.ones(row.size),), entries=entries)
+        problem = Problem(TwoWay(), config, (link,), (np.ones(row.size),), layout=Sparse(entries))
         return start_chain(problem, Streams(seed, index))
 
     def draw_prior(chain: Chain, rng: np.random.Generator) -> None:

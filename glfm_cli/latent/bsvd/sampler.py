@@ -63,7 +63,7 @@ from glfm_cli.latent.bsvd.row_noise import (
     draw_noise_of_rows,
 )
 from glfm_cli.latent.capabilities import Parts
-from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, take
+from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Sparse, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
@@ -246,7 +246,7 @@ class Bsvd(PlainModel):
         given that; where all y are known, one is enough. O(n S K^2) a sweep.
         """
         k, p = draw.n_components, draw.n_row_covariates
-        if cells.entries is not None:
+        if isinstance(cells.layout, Sparse):
             return draw_new_units(draw, config, cells, refill, sweeps, rng)
         matrix = Matrix.of(cells)
         n = matrix.shape[0]

@@ -87,6 +87,10 @@ class Clgp:
         """Return a draw with a sample of the weights."""
         return draw.sampled(rng)
 
+    def sample_all(self, draw: ClgpDraw, rng: np.random.Generator) -> ClgpDraw:
+        """Return a draw with a sample of the weights and of all places."""
+        return draw.sampled(rng).placed(rng)
+
     # The map -----------------------------------------------------------------------------------
 
     map_settings: Mapping[str, object] = MappingProxyType({"dimensions": 2})

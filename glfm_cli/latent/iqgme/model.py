@@ -25,6 +25,7 @@ from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.left_out_labels import left_out_score
+from glfm_cli.latent.iqgme.local import sound
 from glfm_cli.latent.iqgme.packing import (
     drawn_in,
     experts_in,
@@ -153,7 +154,9 @@ class ExpertAscent(ExpertsModel):
         """Make one iteration, or one move to fewer experts."""
         tables, start, made = tables_of(values), state.start, len(state.start.bounds)
         config = replace(tables.config, tolerance=values.tolerance * tables.config.tolerance)
-        start.step(tables.data, state.form, config, tables.pool if values.threads > 1 else None)
+        with sound():
+            pool = tables.pool if values.threads > 1 else None
+            start.step(tables.data, state.form, config, pool)
         bound = start.bounds[-1] if len(start.bounds) > made else None
         return Progress(bound, start.converged)
 
@@ -305,7 +308,8 @@ class ExpertSampler(ExpertsModel):
     def step(self, state: Chain, values: Values, streams: Streams, adapt: bool) -> Progress:
         """Make one sweep."""
         rows, prior = self._rows(values, values.problem.config)
-        log_p = sweep(state.gibbs, rows, prior, streams.get(START))
+        with sound():
+            log_p = sweep(state.gibbs, rows, prior, streams.get(START))
         if not np.isfinite(log_p):
             raise NumericalError("the log likelihood of the mixture is not a finite number")
         state.log_p = log_p
