@@ -102,10 +102,10 @@ def codes(column: Column) -> set[str]:
         ("x", repeat("7", ""), "ignore", None),
         ("x", repeat("", None), "ignore", None),
         ("x", repeat("NA", "?"), "ignore", None),
-        ("day", [f"2024-01-{i % 28 + 1:02d}" for i in range(ROWS)], "ignore", None),
-        ("day", [f"{i % 28 + 1}/3/24" for i in range(ROWS)], "ignore", None),
-        ("day", [f"{i % 28 + 1} March 2024" for i in range(ROWS)], "ignore", None),
-        ("day", [f"202401{i % 28 + 1:02d}" for i in range(ROWS)], "ignore", None),
+        ("day", [f"2024-01-{i % 28 + 1:02d}" for i in range(ROWS)], "real", None),
+        ("day", [f"{i % 28 + 1}/3/24" for i in range(ROWS)], "real", None),
+        ("day", [f"{i % 28 + 1} March 2024" for i in range(ROWS)], "real", None),
+        ("day", [f"202401{i % 28 + 1:02d}" for i in range(ROWS)], "real", None),
         ("t", repeat("12:30", "9:05 pm", "07:00:01"), "ignore", None),
         ("t", repeat("2024-01-31T12:30:00Z", "2024-02-01 09:00", "2024-03-01"), "ignore", None),
         ("note", [f"remark {i} on this" for i in range(ROWS)], "ignore", None),
@@ -122,6 +122,35 @@ def test_column_is_guessed(
 ) -> None:
     column, reason = guessed(name, cells)
     assert (str(column.type or column.role), column.levels) == (kind, levels), reason
+
+
+# Dates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "form"),
+    [
+        ("2024-01-{:02d}", "date", None),
+        ("2024-01-{:02d}T10:30", "date", None),
+        ("{:02d}.01.2024", "date", "%d.%m.%Y"),
+        ("{}/3/24", "date", "%d/%m/%y"),
+        ("3/{}/24", "date", "%m/%d/%y"),
+        ("{} March 2024", "date", "%d %B %Y"),
+        ("Mar {}, 2024", "date", "%b %d, %Y"),
+        ("202401{:02d}", "date", "%Y%m%d"),
+        ("41{:03d}", "date", "excel"),
+        ("{}:45", "duration", None),
+        ("2024-Q1 {}", None, None),
+    ],
+)
+def test_dates_are_told_from_their_cells(cell: str, kind: str | None, form: str | None) -> None:
+    column, reason = guessed("visit date", [cell.format(i % 28 + 1) for i in range(ROWS)])
+    assert (column.moment, column.format) == (kind, form), reason
+
+
+def test_a_day_that_may_be_a_month_is_named() -> None:
+    _, reason = guessed("x", [f"{i % 12 + 1}/{i % 11 + 1}/2024" for i in range(ROWS)])
+    assert "the day may be the month as well" in reason
 
 
 # Numbers as written --------------------------------------------------------------------------
@@ -230,8 +259,8 @@ def test_shares_and_percentages_get_bounds() -> None:
         (pa.array(repeat(1.5, float("inf"), 2.5)), "ignore"),
         (pa.array(repeat(1e300, 2e300, 3.5)), "positive"),
         (pa.array(repeat("1", "2", "3"), pa.large_string()), "ordinal"),
-        (pa.array(repeat(dt.date(2024, 1, 1), dt.date(2024, 1, 2))), "ignore"),
-        (pa.array(repeat(dt.timedelta(1), dt.timedelta(2))), "ignore"),
+        (pa.array(repeat(dt.date(2024, 1, 1), dt.date(2024, 1, 2))), "real"),
+        (pa.array(repeat(dt.timedelta(1), dt.timedelta(2))), "positive"),
         (pa.array(repeat([1], [2])), "ignore"),
         (pa.array(repeat(b"a", b"b")), "ignore"),
         (pa.nulls(ROWS), "ignore"),

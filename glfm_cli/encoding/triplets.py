@@ -148,7 +148,7 @@ def encode_triplets(
         np.ones(found.size, dtype=bool),
         np.zeros(found.size, dtype=bool),
         levels,
-        style=style_of(sources[Role.VALUE], ~np.isnan(x)),
+        style=style_of(sources[Role.VALUE], x),
     )
     kept = order[first]
     return Triplets(rows, ids, row[kept].astype(np.int32), column_of[kept].astype(np.int32), value)

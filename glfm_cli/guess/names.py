@@ -29,6 +29,7 @@ _SCALE = words(
 )
 _SHARE = words("share proportion prop fraction frac prob probability rate ratio")
 _PERCENT = words("percent percentage pct perc")
+_DATE = words("date datum fecha data dat day tag dob birthdate geburtsdatum")
 _YEAR = frozenset({"year", "yr", "yob", "birthyear"})
 
 
@@ -66,6 +67,10 @@ def is_share(name: str) -> bool:
 
 def is_percent(name: str) -> bool:
     return "%" in name or bool(parts(name) & _PERCENT)
+
+
+def is_date(name: str) -> bool:
+    return bool(parts(name) & _DATE)
 
 
 def is_year(name: str) -> bool:

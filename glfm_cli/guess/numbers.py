@@ -19,7 +19,7 @@ THIN_TOP = 0.05  # counts thin out: their largest value is rarer than this
 
 def judge_numbers(column: Profile) -> Verdict:
     """Return the guess for at least two distinct numbers."""
-    unfit = _dates(column) or _unfit(column)
+    unfit = _unfit(column)
     if unfit is not None:
         return unfit
     if column.all_whole and (found := _id(column)):
@@ -64,17 +64,6 @@ def _id(column: Profile) -> Verdict | None:
                 Column(column.name, role=Role.ID),
                 f"the name is an id's; {column.n_distinct} different values, some in several rows",
             )
-    return None
-
-
-def _dates(column: Profile) -> Verdict | None:
-    """Recognise days written as one number, such as 20240131."""
-    x = column.numbers
-    if not column.all_whole or column.n_distinct < 3 or x.min() < 18000101 or x.max() > 21001231:
-        return None
-    month, day = x // 100 % 100, x % 100
-    if np.all((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)):
-        return ignore(column.name, "dates written as numbers; dates are not modelled")
     return None
 
 

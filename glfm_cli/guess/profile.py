@@ -31,7 +31,8 @@ class Kind(Enum):
     TEXT = "text"
     NUMBER = "number"
     BOOLEAN = "boolean"
-    TIME = "a date or time"
+    DATE = "a date"
+    DURATION = "a time of day or a duration"
     OTHER = "neither text nor numbers"
 
 
@@ -142,7 +143,7 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
         order = _dictionary_order(column)
         column = column.cast(column.type.value_type)
     kind = _kind(column.type)
-    if kind in (Kind.TIME, Kind.OTHER):
+    if kind is Kind.OTHER:
         counts, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Profile(name, kind, len(column), pa.array([], pa.string()), counts, numbers)
     if kind is Kind.TEXT:
@@ -152,7 +153,9 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
         n_rows = len(column)
         return Profile(name, kind, n_rows, texts, counts, numbers, n_blank, order, raw, raw_counts)
     values, counts = _distinct(column)
-    if kind is Kind.BOOLEAN:
+    if pa.types.is_duration(values.type):
+        values = values.cast(pa.int64())
+    if kind in (Kind.BOOLEAN, Kind.DATE, Kind.DURATION):
         texts, numbers = values.cast(pa.string()), np.full(len(values), np.nan)
     else:
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -170,7 +173,9 @@ def _kind(kind: pa.DataType) -> Kind:
         return Kind.NUMBER
     if types.is_null(kind):
         return Kind.TEXT
-    return Kind.TIME if types.is_temporal(kind) else Kind.OTHER
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return Kind.DATE
+    return Kind.DURATION if types.is_time(kind) or types.is_duration(kind) else Kind.OTHER
 
 
 def _distinct(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int64]]:

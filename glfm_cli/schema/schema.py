@@ -112,7 +112,7 @@ class Schema:
         """Return what the types file says of one of this schema's columns, as nested values."""
         said: dict[str, Any] = {}
         if column.type is not None:
-            said["type"] = str(column.type)
+            said["type"] = column.moment or str(column.type)
         if column.role is not Role.FEATURE:
             said["role"] = str(column.role)
         if column.levels is not None:
@@ -122,10 +122,13 @@ class Schema:
         if column.reflect is not None:
             said["reflect"] = column.reflect
         if column.bounds != (None, None):
-            said["bounds"] = list(column.bounds)
+            said["bounds"] = [
+                limit if limit is None or column.moments is None else column.moments.text(limit)
+                for limit in column.bounds
+            ]
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "decimal", "thousands", "unit", "label"):
+        for key in ("trials", "decimal", "thousands", "unit", "format", "label"):
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:

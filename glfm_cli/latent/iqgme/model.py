@@ -20,6 +20,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.capabilities import Round
 from glfm_cli.latent.iqgme.ascent import CoordinateAscent
+from glfm_cli.latent.iqgme.deviations import OwnSums
 from glfm_cli.latent.iqgme.fit import ROUGH, Member, Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
@@ -33,7 +34,6 @@ from glfm_cli.latent.iqgme.packing import (
     member_in,
     out,
     own_in,
-    own_sums_in,
     prefixed,
     sums_in,
     under,
@@ -249,7 +249,7 @@ class ExpertAscent(ExpertsModel):
         form, J = tables.form_of(place)[0], len(tables.rows)
         q = experts_in(under(arrays, "experts."), tables.rows[0].n_features, tables.n_label + 1)
         common: dict[str, Any] = {
-            "sums": sums_in(under(arrays, "sums."), form, q),
+            "sums": sums_in(under(arrays, "sums."), form.zero(q)),
             "bounds": take(arrays, "bounds", np.float64, (None,)).tolist(),
             "quiet": quiet,
             "moved": bool(moved),
@@ -267,7 +267,8 @@ class ExpertAscent(ExpertsModel):
         ]
         own, rules = under(arrays, "own."), q.rules
         deviations = own_in(own, rules, J) if own else None
-        sums = own_sums_in(under(arrays, "own_sums."), J, rules)
+        zero = OwnSums.zero(J, q.H, rules.K, rules.F)
+        sums = sums_in(under(arrays, "own_sums."), zero)
         return State(TaskStart(q, usage, locals_, deviations, sums, **common), form, place)
 
     def pack(self, draw: Member) -> dict[str, Array]:
