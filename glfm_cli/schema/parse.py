@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -41,8 +42,8 @@ _THOUSANDS = (".", ",", " ", "'")
 _ABSENT = {"zero": "zero", "missing": None}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
-# Words that say type and how it is written.
-_TYPES = COLUMN_TYPES | {kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}
+# Words that say type and how it is written; types that are registered later are among them.
+_TYPES = ChainMap({kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}, COLUMN_TYPES)
 _ROLES = {str(role): role for role in Role}
 _TRANSFORMS = {str(transform): transform for transform in Transform}
 

@@ -47,9 +47,8 @@ class Sides:
     def draw_effects(
         self, cells: Cells, rng: np.random.Generator, known: tuple[int, int] = (0, 0)
     ) -> None:
-        assert isinstance(cells.layout, Sparse)
-        entries, weight = cells.layout.entries, weights(cells) / self.noise
-        row, column = entries.row, entries.column
+        at_cells, weight = entries_of(cells), weights(cells) / self.noise
+        row, column = at_cells.row, at_cells.column
         for own, other, at, over, first in (
             (self.u, self.v, row, column, known[0]),
             (self.v, self.u, column, row, known[1]),
@@ -58,6 +57,11 @@ class Sides:
             total = np.bincount(at, weight * (cells.y[:, 0] - other[over]), own.size)
             drawn = total / precision + rng.standard_normal(own.size) / np.sqrt(precision)
             own[first:] = drawn[first:]
+
+
+def entries_of(cells: Cells) -> Entries:
+    assert isinstance(cells.layout, Sparse)
+    return cells.layout.entries
 
 
 def weights(cells: Cells) -> Array:
@@ -73,9 +77,8 @@ class TwoWay(PlainModel):
     takes_weights = True
 
     def start(self, cells: Cells, config: TwoWayConfig, streams: Streams) -> Sides:
-        assert isinstance(cells.layout, Sparse)
-        u, v = (np.zeros(n) for n in cells.layout.entries.shape)
-        return Sides(u, v, np.ones(1), cells.layout.entries, config)
+        u, v = (np.zeros(n) for n in entries_of(cells).shape)
+        return Sides(u, v, np.ones(1), entries_of(cells), config)
 
     def update(self, state: Sides, cells: Cells, streams: Streams) -> None:
         rng, config = streams.get(ROWS), state.config
@@ -107,12 +110,11 @@ class TwoWay(PlainModel):
         sweeps: int,
         rng: np.random.Generator,
     ) -> Sides:
-        assert isinstance(cells.layout, Sparse)
-        sides, known = zip((draw.u, draw.v), cells.layout.entries.shape, strict=True), draw.known
+        sides, known = zip((draw.u, draw.v), entries_of(cells).shape, strict=True), draw.known
         u, v = (np.append(own, np.zeros(n - own.size)) for own, n in sides)
         new = replace(draw, u=u, v=v, config=config)
         for _ in range(sweeps):
-            refill(new.means(cells.layout.entries))
+            refill(new.means(entries_of(cells)))
             new.draw_effects(cells, rng, known)
         return new
 
@@ -129,6 +131,5 @@ class TwoWay(PlainModel):
         return Sides(**found)
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: TwoWayConfig) -> Sides:
-        assert isinstance(cells.layout, Sparse)
-        found = self.unpack(arrays, Sizes(*cells.layout.entries.shape, cells.spans))
-        return replace(self.draw(found), entries=cells.layout.entries, config=config)
+        found = self.unpack(arrays, Sizes(*entries_of(cells).shape, cells.spans))
+        return replace(self.draw(found), entries=entries_of(cells), config=config)
