@@ -114,7 +114,7 @@ class Map(Protocol):
         """Return the settings, by name, of a fit that is made for its map."""
 
     def places(self, draw: Any) -> tuple[Array, Array]:
-        """Return means and standard deviations (N, Q) of where rows lie: independent normals."""
+        """Return means (N, Q) and covariances (N, Q, Q) of where rows lie: normals."""
 
     def relevances(self, draw: Any) -> Array:
         """Return each dimension's share (Q,) of what places do to the columns."""
