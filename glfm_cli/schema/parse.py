@@ -43,7 +43,8 @@ _ABSENT = {"zero": "zero", "missing": None}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
 # Words that say type and how it is written; types that are registered later are among them.
-_TYPES = ChainMap({kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}, COLUMN_TYPES)
+_WRITTEN: dict[str, ColumnType] = {kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}
+_TYPES = ChainMap(_WRITTEN, COLUMN_TYPES)
 _ROLES = {str(role): role for role in Role}
 _TRANSFORMS = {str(transform): transform for transform in Transform}
 
