@@ -39,7 +39,7 @@ from glfm_cli.completion.matrix import Pairs
 from glfm_cli.encoding import Ids
 from glfm_cli.inference.chain import Chain, spans_of, start_chain
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.sampling import Problem
+from glfm_cli.latent.model import Problem
 from glfm_cli.plots.style import drawing, save
 from glfm_cli.streams import Streams
 
@@ -61,8 +61,7 @@ def goes_on(problem: Problem, before: Chain | None, streams: Streams) -> Chain:
     """Return a chain over more cells, from the last state of one over fewer."""
     chain = start_chain(problem, streams)
     if before is not None:
-        model, entries = problem.model, problem.entries
-        assert entries is not None
+        model, entries = problem.model, problem.matrix.entries
         draw = model.draw(before.state)
         x = np.einsum("nk,nk->n", draw.left[entries.row], draw.right[entries.column])
         arrays = {**model.save(before.state), "x": x, "noise": np.ones(1)}

@@ -45,6 +45,7 @@ from sklearn.svm import SVC
 from glfm_cli.classification.baselines import fill, matrices
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.scores import auc
 from glfm_cli.classification.task import Task, make_task
 from glfm_cli.encoding import EncodedColumn
@@ -137,10 +138,8 @@ def trial(
         y, truth = task.code[inside], task.code[outside]
         scores = {} if said.only else rivals(train, y, test, said.tuned, seed)
         with thread_pool(said.threads) as pool:
-            model = fit_classifier(
-                train, y, 2, configs["model"], LinkConfig(),
-                chains=said.chains, seed=seed, pool=pool,
-            )  # fmt: skip
+            how = Fitting(configs["model"], LinkConfig(), said.chains, seed, pool)
+            model = fit_classifier(train, y, 2, how)
             scores[MODEL] = model.probabilities(test, pool)[:, 1]
         found.append({name: area(truth, score) for name, score in scores.items()})
     return found

@@ -23,6 +23,7 @@ from incomplete_features import hide
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.folds import CrossValidation, cross_validate
 from glfm_cli.classification.scores import BINS, calibration_error
 from glfm_cli.classification.task import make_task
@@ -140,10 +141,8 @@ def main() -> None:
     for name, columns, code, n_levels in problems:
         shown, _ = hide(columns, said.hidden, np.random.default_rng([said.seed, 7]))
         with thread_pool(said.threads) as pool:
-            done: CrossValidation = cross_validate(
-                shown, code, n_levels, IqgmeConfig(), LinkConfig(), n_folds=said.folds,
-                chains=said.chains, seed=said.seed, pool=pool,
-            )  # fmt: skip
+            how = Fitting(IqgmeConfig(), LinkConfig(), said.chains, said.seed, pool)
+            done: CrossValidation = cross_validate(shown, code, n_levels, how, said.folds)
         for method, p in done.p.items():
             forecasts.setdefault(method, []).append((p, code[done.rows]))
             show(name, method, forecasts[method][-1:])

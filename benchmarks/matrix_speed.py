@@ -26,10 +26,9 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference.chain import Chain, start_chain
-from glfm_cli.inference.sampling import Problem
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import Entries
+from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.schema import Column, ColumnType
 from glfm_cli.streams import Streams
@@ -85,7 +84,7 @@ def started(row: Array, column: Array, values: Array, shape: tuple[int, int], K:
     link = make_link(encoded, LinkConfig())
     config = BsvdConfig(max_components=K, initial_components=K)
     entries = Entries(row, column, shape)
-    problem = Problem(Bsvd(), config, (link,), (values,), LinkConfig(), entries)
+    problem = Problem(Bsvd(), config, (link,), (values,), LinkConfig(), Sparse(entries))
     return start_chain(problem, Streams(1, 0))
 
 

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion.matrix import Pairs, plan_matrix
+from glfm_cli.completion.matrix import Pairs, prepare_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.predictive import log_scores
+from glfm_cli.inference.sampling import sample
 from glfm_cli.schema import Schema
 
 Array = np.ndarray
@@ -51,14 +52,14 @@ def scores(kind: str, rank: int, seed: int, settings: dict[str, str], chains: in
         {"columns": {"i": "row", "j": "column", "v": VALUES[kind] | {"role": "value"}}}
     )
     v = values[i, j] if kind == "real" else values[i, j].astype(int).astype(str)
-    task = plan_matrix(
+    problem, data, plan = prepare_matrix(
         encode_triplets(pa.table({"i": i, "j": j, "v": v}), schema),
         seed=seed, chains=chains, draws=75, settings=settings,
     )  # fmt: skip
-    posterior = task.sample().posterior
+    posterior = sample(problem, plan).posterior
     i, j = np.nonzero(~seen)
     pairs = Pairs(*(ids.places([str(key) for key in keys]) for ids, keys in
-                    ((task.rows, i), (task.columns, j))))  # fmt: skip
+                    ((data.rows, i), (data.others, j))))  # fmt: skip
     (link,) = posterior.links
     means = np.array([draw.latent.means_at(pairs.row, pairs.column) for draw in posterior.draws()])
     truth = x[i, j]

@@ -36,9 +36,10 @@ import pyarrow.parquet as pq
 from matrix_speed import install
 from scipy import sparse
 
-from glfm_cli.completion.matrix import MatrixCompletion, Pairs, plan_matrix, predict_pairs
+from glfm_cli.completion.matrix import Pairs, predict_pairs, prepare_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.predictive import log_scores
+from glfm_cli.inference.sampling import sample
 from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 
@@ -144,21 +145,21 @@ def lowrank(train: Ratings, test: Ratings, kind: str, options: dict) -> tuple[Ar
     column = np.concatenate([train.column, test.column])
     values = [f"{v:g}" for v in train.value] + [None] * test.value.size
     table = pa.table({"u": row, "i": column, "r": pa.array(values, pa.string())})
-    task = plan_matrix(encode_triplets(table, schema), **options)
-    completion = MatrixCompletion.of(task, task.sample(threads=1))
+    problem, data, plan = prepare_matrix(encode_triplets(table, schema), **options)
+    posterior = sample(problem, plan).posterior
     places = [ids.places([str(key) for key in keys]) for ids, keys in
-              ((task.rows, test.row), (task.columns, test.column))]  # fmt: skip
+              ((data.rows, test.row), (data.others, test.column))]  # fmt: skip
     pairs = Pairs(*places)
-    found = predict_pairs(completion.posterior, pairs, ())
+    found = predict_pairs(posterior, pairs, ())
     mean = found.mean
     truth = test.value
     if kind == "ordinal":
-        numbers = np.array([float(level) for level in task.triplets.value.levels])
+        numbers = np.array([float(level) for level in data.triplets.value.levels])
         mean = found.probabilities @ numbers
         truth = np.searchsorted(numbers, test.value).astype(float)
-    view = completion.posterior.at(pairs)
+    view = posterior.at(pairs)
     score = log_scores(view, {0: np.arange(mean.size)}, {0: truth})[0].mean()
-    return mean, float(score), float(np.mean(completion.traces["rank"]))
+    return mean, float(score), float(np.mean(posterior.traces()["rank"]))
 
 
 def main() -> None:

@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference.posterior import Draw
-from glfm_cli.inference.sampling import Plan, Problem, sample
+from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import Entries
+from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.margins import Smooth
 from glfm_cli.links.shapes import Identity
@@ -74,7 +74,7 @@ def problem_of(
         **tiny,
     )
     entries = Entries(row.astype(np.int32), column.astype(np.int32), X.shape)
-    return Problem(Bsvd(), config, (link,), (values,), LinkConfig(), entries)
+    return Problem(Bsvd(), config, (link,), (values,), LinkConfig(), Sparse(entries))
 
 
 def root_mean_square(values: Array) -> float:

@@ -32,7 +32,8 @@ from memory import forget_peak, status
 from threadpoolctl import threadpool_limits
 
 from glfm_cli.completion import prepare
-from glfm_cli.inference.chain import Problem, start_chain
+from glfm_cli.inference.chain import start_chain
+from glfm_cli.latent.model import Problem
 from glfm_cli.schema import Schema
 from glfm_cli.streams import Streams
 

@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 from glfm_cli import plot_tasks
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.features import take
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.scores import auc
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.encoding import EncodedColumn
@@ -139,15 +140,13 @@ def trial(
     pooled = together[:-1]
 
     def fit(columns: list[EncodedColumn], rows: Array) -> Classifier:
-        return fit_classifier(
-            take(columns, rows), problem.y[rows], 2, config, LinkConfig(),
-            chains=chains, seed=seed,
-        )  # fmt: skip
+        how = Fitting(config, LinkConfig(), chains, seed)
+        return fit_classifier(take(columns, rows), problem.y[rows], 2, how)
 
     shared = fit(together, train)
     p = {"together": shared.probabilities(take(together, test))}
     if "shared" in methods:
-        p["shared"] = replace(shared, ways=None).probabilities(take(together, test))
+        p["shared"] = replace(shared, pooling=None).probabilities(take(together, test))
     if "pooled" in methods:
         p["pooled"] = fit(pooled, train).probabilities(take(pooled, test))
     if "alone" in methods:

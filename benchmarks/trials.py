@@ -22,9 +22,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.special import log_ndtr, logsumexp
 
-from glfm_cli.completion.matrix import MatrixCompletion, plan_matrix
+from glfm_cli.completion.matrix import MatrixData, prepare_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.sampling import sample
 from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 
@@ -56,13 +58,13 @@ def batter_means(train: pa.Table, overall: float) -> dict[str, float]:
     return dict(zip(found["batter"].to_pylist(), rates.tolist(), strict=True))
 
 
-def lowrank(completion: MatrixCompletion, test: pa.Table) -> Array:
+def lowrank(posterior: Posterior, data: MatrixData, test: pa.Table) -> Array:
     """Return the log likelihood of every test pair, averaged over draws before the log."""
-    row = completion.task.rows.places(test["batter"].to_pylist())
-    column = completion.task.columns.places(test["pitcher"].to_pylist())
+    row = data.rows.places(test["batter"].to_pylist())
+    column = data.others.places(test["pitcher"].to_pylist())
     h, n = test["h"].to_numpy(), test["pa"].to_numpy()
     logs = []
-    for draw in completion.posterior.draws():
+    for draw in posterior.draws():
         eta = draw.latent.means_at(row, column)
         logs.append(h * log_ndtr(eta) + (n - h) * log_ndtr(-eta))
     return logsumexp(np.array(logs), axis=0) - np.log(len(logs))
@@ -98,9 +100,10 @@ def main() -> None:
             for name in ("batter", "pitcher")
         ]
         test = test.filter(pa.array(known[0] & known[1]))
-        task = plan_matrix(encode_triplets(train, Schema.from_dict(SCHEMA)), **options)
-        completion = MatrixCompletion.of(task, task.sample(threads=available_threads()))
-        ours = lowrank(completion, test)
+        triplets = encode_triplets(train, Schema.from_dict(SCHEMA))
+        problem, data, plan = prepare_matrix(triplets, **options)
+        posterior = sample(problem, plan, threads=available_threads()).posterior
+        ours = lowrank(posterior, data, test)
         seconds, elapsed = time.process_time() - start, time.perf_counter() - clock
         h, n = test["h"].to_numpy(), test["pa"].to_numpy()
         overall = train["h"].to_numpy().sum() / train["pa"].to_numpy().sum()
@@ -116,7 +119,7 @@ def main() -> None:
             f"  one rate {constant.sum():.1f}  batter means {shrunken.sum():.1f}  "
             f"low-rank model {ours.sum():.1f}\n"
             f"  difference to batter means {gap.sum():+.1f}, standard error {error:.1f}; "
-            f"rank {np.mean(completion.traces['rank']):.1f}, "
+            f"rank {np.mean(posterior.traces()['rank']):.1f}, "
             f"{seconds:.0f} s of processor time, {elapsed:.0f} s in all",
             flush=True,
         )

@@ -30,13 +30,13 @@ GROUPS = {
     "Options": ("Sampling", "Saving", "MatrixOptions"),
     "Saved fits": ("load_fit", "Fit", "diagnose_fit", "Diagnosis", "plot_diagnosis"),
     "Ask for cells": ("suggest", "Suggestion"),
-    "Explore": ("explore", "Exploration", "MatrixExploration"),
+    "Explore": ("explore", "Exploration", "ComponentExploration", "MapExploration"),
     "Draw an exploration": (
         *("plot_exploration", "plot_columns", "plot_shares", "plot_traces", "plot_fit"),
         "plot_dependence",
     ),
-    "Evaluate": ("evaluate", "compare_tables", "Evaluation", "MatrixEvaluation", "plot_evaluation"),
-    "Classify": ("classify", "classify_rows", "Classification", "plot_tasks"),
+    "Evaluate": ("evaluate", "compare_tables", "Evaluation", "plot_evaluation"),
+    "Classify": ("classify", "Classification", "plot_tasks"),
     "Scikit-learn": ("GlfmImputer", "GlfmClassifier", "GlfmFactorizer"),
 }
 OTHERS = "Other"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -190,6 +191,27 @@ def test_suggested_cells_are_gaps_of_the_columns_asked_for(model: str, seed: int
     gain, alone = (np.array([row[name] for row in rows]) for name in ("gain", "alone"))
     assert np.all(gain <= alone + 1e-9)
     assert np.all(np.diff(gain) <= 1e-9)
+
+
+def test_a_law_of_rows_and_weights_is_asked_by_samples_of_both(seed: int) -> None:
+    table = mixed(seed, n=40)
+    few = {"iterations": 20, "inducing": 10, "dimensions": 1}
+    ask = partial(suggest, table, TYPES, model="clgp", count=8, chains=2, settings=few)
+    rows = ask().to_table().to_pylist()
+    assert all(table[row["column"]][row["row"] - 1].as_py() is None for row in rows)
+    assert [row["gain"] for row in rows] == [row["gain"] for row in ask().to_table().to_pylist()]
+    problem, data, plan = prepare(table, TYPES, model="clgp", chains=1, settings=few)
+    posterior = sample(problem, plan).posterior
+    cells = TableCells.of(data, table.select(["id"]), ["a"])
+    (group,) = cells.features(posterior, np.arange(cells.size))
+    draw = posterior.chains[0][0].latent
+    sd = np.linalg.norm(group.F[:, 0], axis=1) * np.sqrt(draw.noise[0])
+    assert np.all(sd < 2.0)
+    x = np.random.default_rng(seed).normal(size=(4000, 1)) * np.exp(draw.places.log_sd[0])
+    of_row = draw.moments_at(draw.places.m[:1] + x)[0][:, 0].std()
+    first = TableCells(np.array([0]), np.array([0]), table.select(["id"]), ("a", "b", "c"))
+    (one,) = first.features(posterior, np.arange(1))
+    assert np.linalg.norm(one.F) * np.sqrt(draw.noise[0]) > 0.8 * of_row
 
 
 def test_uncertainty_ranks_by_what_each_cell_tells_alone(seed: int) -> None:

@@ -82,7 +82,7 @@ def test_what_is_wrong_is_said(fitted: GlfmClassifier) -> None:
     x, y = moons(30, 1)
     with pytest.raises(GlfmError, match="not fitted yet"):
         GlfmClassifier().predict(x)
-    with pytest.raises(GlfmError, match="every observed label"):
+    with pytest.raises(GlfmError, match="y has one class only"):
         GlfmClassifier(**FAST).fit(x, np.full(30, "up"))
     with pytest.raises(GlfmError, match="expected \\(30,\\)"):
         GlfmClassifier(**FAST).fit(x, y[:20])

@@ -7,12 +7,12 @@ import pytest
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import pack_trials
-from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd.effects import move_intercepts, slice_draw
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import Entries
+from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.streams import Streams
 
@@ -25,7 +25,8 @@ def trials_of(rows: Array, seed: int) -> Chain:
     link, x = BinomialLink("hits"), pack_trials(hits, np.full(hits.size, 30.0))
     entries = Entries(row.astype(np.int32), column.astype(np.int32), (rows.size, 20))
     config = BsvdConfig(max_components=2, initial_components=0)
-    return start_chain(Problem(Bsvd(), config, (link,), (x,), entries=entries), Streams(seed, 0))
+    problem = Problem(Bsvd(), config, (link,), (x,), layout=Sparse(entries))
+    return start_chain(problem, Streams(seed, 0))
 
 
 @pytest.mark.parametrize(("sd", "low", "high"), [(0.0, 0.0, 0.06), (0.3, 0.2, 0.45)])

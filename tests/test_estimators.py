@@ -160,7 +160,8 @@ def test_parameters_can_be_read_and_set_and_nothing_else() -> None:
 
 def test_every_argument_of_the_imputer_is_one_of_impute() -> None:
     known = set(impute.__annotations__) | {field.name for field in fields(Sampling)}
-    assert set(GlfmImputer().get_params()) - {"random_state"} <= known
+    of_scikit_learn = {"random_state", "add_indicator"}
+    assert set(GlfmImputer().get_params()) - of_scikit_learn <= known
     assert GlfmImputer().get_params()["estimate"] == impute.__kwdefaults__["estimate"]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import COMPONENTS, Bsvd
-from glfm_cli.latent.model import Entries
+from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
@@ -21,7 +21,7 @@ def begun(x: Array, share: float, seed: int, initial: int | None = None, threads
     entries = Entries(row.astype(np.int32), column.astype(np.int32), x.shape)
     config = BsvdConfig(initial_components=initial)
     links = make_links(ColumnType.REAL)
-    problem = Problem(Bsvd(), config, links, (x[row, column],), entries=entries)
+    problem = Problem(Bsvd(), config, links, (x[row, column],), layout=Sparse(entries))
     return start_chain(problem, Streams(seed, 0), threads)
 
 

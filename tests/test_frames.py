@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import glfm_cli
 from glfm_cli import impute
 from glfm_cli.errors import GlfmError
-from glfm_cli.estimators import GlfmImputer
+from glfm_cli.estimators import GlfmClassifier, GlfmImputer
 from glfm_cli.io.frames import table_like, table_of
 
-SKIPPED = {"check_array_api_input"}  # NumPy's own arrays are what the model computes with
+# What scikit-learn skips unless an environment variable is set; nothing is expected to fail.
+SKIPPED = {"check_array_api_input"}
 SHORT = {"chains": 1, "warmup": 3, "draws": 4, "threads": 1}
 TYPES = {"columns": {"x": "real", "town": "categorical"}}
 TABLE = pa.table(
@@ -41,6 +44,23 @@ def test_impute_gives_back_what_it_was_given(kind: str) -> None:
     for name in TABLE.column_names:
         pairs = zip(TABLE[name].to_pylist(), output[name].to_pylist(), strict=True)
         assert all(new is not None and old in (None, new) for old, new in pairs)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb"])
+@pytest.mark.parametrize("task", ["explore", "evaluate", "suggest", "classify"])
+def test_every_task_answers_with_what_it_was_given(kind: str, task: str) -> None:
+    if kind in kinds():
+        data = kinds()[kind](TABLE)
+    else:
+        data = getattr(pytest.importorskip(kind), "from_arrow")(TABLE)  # noqa: B009
+    options: dict[str, Any] = SHORT | {
+        "evaluate": {"rates": [0.2], "repeats": 1, "methods": ["glfm"]},
+    }.get(task, {})
+    if task == "classify":
+        options = {"target": "town", "chains": 1, "settings": {"iterations": 3}}
+    found = getattr(glfm_cli, task)(data, TYPES, **options)
+    assert type(found.output) is type(data)
+    assert table_of(found.output).column_names == found.to_table().column_names
 
 
 def test_a_matrix_is_completed_as_a_matrix(seed: int) -> None:
@@ -82,11 +102,81 @@ def test_errors_are_those_that_scikit_learn_expects() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # of scikit-learn, of what it is not derived from
-def test_the_imputer_passes_the_checks_of_scikit_learn() -> None:
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GlfmImputer(**SHORT),
+        GlfmClassifier(chains=1, threads=1, settings={"iterations": 5}),
+    ],
+    ids=["imputer", "classifier"],
+)
+def test_the_checks_of_scikit_learn_are_passed(estimator: Any) -> None:
     checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    done = checks.check_estimator(GlfmImputer(**SHORT), on_fail=None, on_skip=None)
-    failed = [(one["check_name"], str(one["exception"])) for one in done if one["exception"]]
-    assert [one for one in failed if one[0] not in SKIPPED] == []
+    done = checks.check_estimator(estimator, on_fail=None, on_skip=None)
+    others = [(d["check_name"], str(d["exception"])) for d in done if d["status"] != "passed"]
+    assert [one for one in others if one[0] not in SKIPPED] == []
+
+
+@pytest.fixture
+def air(sample_data: Path) -> Any:
+    """Columns and temperature of airquality, whose rows are sorted by month."""
+    return pytest.importorskip("pandas").read_csv(sample_data / "airquality.csv")
+
+
+def test_gaps_are_marked_in_columns_of_their_own(air: Any) -> None:
+    imputer = GlfmImputer(add_indicator=True, **SHORT).fit(air)
+    done = imputer.transform(air)
+    marked = ["missingindicator_Ozone", "missingindicator_Solar.R"]
+    assert list(done.columns) == [*air.columns, *marked] == list(imputer.get_feature_names_out())
+    for name in ("Ozone", "Solar.R"):
+        assert (done[f"missingindicator_{name}"] == air[name].isna()).all()
+    matrix = imputer.fit_transform(air.to_numpy())
+    assert matrix.shape == (153, 8)
+    assert np.array_equal(matrix[:, 6], air["Ozone"].isna())
+
+
+def test_output_is_a_frame_of_the_library_that_is_chosen(air: Any) -> None:
+    polars = pytest.importorskip("polars")
+    imputer = GlfmImputer(**SHORT).fit(air)
+    assert isinstance(imputer.set_output(transform="polars").transform(air), polars.DataFrame)
+    as_pandas = imputer.set_output(transform="pandas").transform(air.to_numpy())
+    assert as_pandas.isna().sum().sum() == 0
+    assert isinstance(imputer.set_output(transform=None).transform(air), type(air))
+    with pytest.raises(GlfmError, match="default or pandas or polars"):
+        imputer.set_output(transform="arrow")
+
+
+def test_a_grid_is_searched_without_an_empty_score(air: Any) -> None:
+    sklearn = pytest.importorskip("sklearn.model_selection")
+    linear = pytest.importorskip("sklearn.linear_model")
+    pipeline = pytest.importorskip("sklearn.pipeline")
+    target = air.pop("Temp")
+    steps = pipeline.make_pipeline(GlfmImputer(**SHORT), linear.Ridge())
+    grid = {"glfmimputer__estimate": ["mean", "draw"], "ridge__alpha": [0.1, 10.0]}
+    search = sklearn.GridSearchCV(steps, grid, cv=3, error_score="raise").fit(air, target)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert np.isfinite(search.predict(air)).all()
+
+
+def test_a_column_transformer_may_hand_over_some_columns(air: Any) -> None:
+    compose = pytest.importorskip("sklearn.compose")
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    sklearn = pytest.importorskip("sklearn.model_selection")
+    linear = pytest.importorskip("sklearn.linear_model")
+    pipeline = pytest.importorskip("sklearn.pipeline")
+    target = air.pop("Temp")
+    numbers = ["Ozone", "Solar.R", "Wind"]
+    scaled = pipeline.make_pipeline(
+        preprocessing.StandardScaler(), GlfmImputer(add_indicator=True, **SHORT)
+    )
+    months = preprocessing.OneHotEncoder(handle_unknown="ignore")
+    columns = compose.ColumnTransformer(
+        [("numbers", scaled, numbers), ("month", months, ["Month"])]
+    )
+    steps = pipeline.make_pipeline(columns, linear.Ridge())
+    scores = sklearn.cross_val_score(steps, air, target, cv=5, error_score="raise")
+    assert np.isfinite(scores).all()
+    assert "numbers__missingindicator_Ozone" in columns.fit(air).get_feature_names_out()
 
 
 def test_levels_of_one_fold_alone_leave_no_score_empty(sample_data) -> None:

@@ -112,9 +112,9 @@ class Frozen:
         """Return the bound, its sums over rows and atoms written out."""
         sigma = self.usage.sigma if sigma is None else sigma
         rho = self.rho if rho is None else rho
-        total = self.usage.bound(self.prior) + self.q.bound(self.prior)
+        total = self.usage.sticks_bound(self.prior) + self.q.bound(self.prior)
         total += 0.0 if self.own is None else plain_own_bound(self.prior, self.own)
-        log_pi, log_eta = self.usage.log_pi, self.q.log_pi
+        log_pi, log_eta = self.usage.log_shares, self.q.log_pi
         for j, log_p in enumerate(self.log_p):
             for h in range(log_pi.shape[1]):
                 for s in range(self.q.H):
@@ -155,7 +155,7 @@ def with_own(seed: int) -> Frozen:
 
 def test_the_bound_of_tasks_is_that_written_out(frozen: Frozen, with_own: Frozen) -> None:
     for one in (frozen, with_own):
-        bound = one.value + one.usage.bound(one.prior) + one.q.bound(one.prior)
+        bound = one.value + one.usage.sticks_bound(one.prior) + one.q.bound(one.prior)
         bound += 0.0 if one.own is None else one.own.bound(one.prior)
         assert bound == pytest.approx(one.bound(), rel=1e-12)
 

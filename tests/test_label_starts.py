@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.folds import cross_validate
 from glfm_cli.classification.scores import auc, calibration_error
 from glfm_cli.encoding import EncodedColumn
@@ -30,10 +31,8 @@ def columns_of(x: Array) -> list[EncodedColumn]:
 
 def held_out(x: Array, y: Array, seed: int, config: IqgmeConfig | None = None) -> Array:
     """Return the probabilities (n, 2) of every row by fits without it."""
-    found = cross_validate(
-        columns_of(x), y.astype(np.float64), 2, config or IqgmeConfig(), LinkConfig(),
-        n_folds=3, chains=2, seed=seed,
-    )  # fmt: skip
+    how = Fitting(config or IqgmeConfig(), LinkConfig(), 2, seed)
+    found = cross_validate(columns_of(x), y.astype(np.float64), 2, how, n_folds=3)
     return found.p["iqgme"]
 
 

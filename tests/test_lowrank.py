@@ -16,7 +16,7 @@ from glfm_cli._kernels import _bsvd
 from glfm_cli.arrays import Array
 from glfm_cli.completion.prepare import prepare
 from glfm_cli.inference import chain as chains
-from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.io import read_table
 from glfm_cli.latent import blocks
 from glfm_cli.latent.blocks import thread_pool
@@ -25,7 +25,7 @@ from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
 from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import Cells, Entries
+from glfm_cli.latent.model import Cells, Entries, Problem, Sparse
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
@@ -219,7 +219,7 @@ def matrix_chain(seed: int, threads: int, kind: ColumnType = ColumnType.ORDINAL)
     entries = Entries(row.astype(np.int32), column.astype(np.int32), (60, 50))
     x = rng.integers(0, 4, size=row.size).astype(np.float64)
     links = make_links(kind)
-    problem = Problem(Bsvd(), BsvdConfig(), links, (x,), entries=entries)
+    problem = Problem(Bsvd(), BsvdConfig(), links, (x,), layout=Sparse(entries))
     return start_chain(problem, Streams(seed, 0), threads)
 
 
@@ -253,7 +253,7 @@ def test_a_sweep_takes_at_most_sixty_bytes_a_cell(
     tracemalloc.start()
     try:
         x, ids = values.copy(), replace(entries, row=entries.row.copy())
-        problem = Problem(Bsvd(), config, make_links(ColumnType.REAL), (x,), entries=ids)
+        problem = Problem(Bsvd(), config, make_links(ColumnType.REAL), (x,), layout=Sparse(ids))
         chain = start_chain(problem, Streams(seed, 0))
         chain.sweep(adapt=True)
         chain.keep()

@@ -11,9 +11,9 @@ from scipy.stats import multivariate_normal
 
 from glfm_cli._kernels._mixture import place_rows
 from glfm_cli.errors import UsageError
-from glfm_cli.inference.chain import Problem, start_chain
+from glfm_cli.inference.chain import start_chain
 from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureDraw
-from glfm_cli.latent.model import Sizes
+from glfm_cli.latent.model import Problem, Sizes
 from glfm_cli.streams import Streams
 
 

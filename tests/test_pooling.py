@@ -14,6 +14,7 @@ from iqgme_problems import Patience
 
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.features import take
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.pooling import COMPLETE, NONE, PARTIAL, fold_of_labels
 from glfm_cli.classification.stacking import stacking_weights
 from glfm_cli.encoding import EncodedColumn
@@ -111,7 +112,7 @@ def tasks(
 def fitted(
     columns: list[EncodedColumn], code: Array, config: IqgmeConfig = FAST, **said: Any
 ) -> Classifier:
-    return fit_classifier(columns, code, 2, config, LinkConfig(), chains=2, seed=1, **said)
+    return fit_classifier(columns, code, 2, Fitting(config, LinkConfig(), 2, 1, **said))
 
 
 def test_pooling_weighs_by_how_far_tasks_are_alike(seed: int) -> None:
@@ -158,7 +159,7 @@ def test_of_many_features_tasks_are_left_alone_too(seed: int) -> None:
 def test_a_task_left_alone_may_lack_a_label_of_three(seed: int) -> None:
     columns, code = tasks(10, seed, same=True, n_features=101, n_tasks=2)
     code[(columns[-1].x == 1.0) & (code == 1.0)] = 2.0  # of the second task 1 is missing
-    fit = fit_classifier(columns, code, 3, MANY, LinkConfig(), chains=2, seed=1)
+    fit = fit_classifier(columns, code, 3, Fitting(MANY, LinkConfig(), 2, 1))
     assert fit.pooling is not None
     assert list(fit.pooling.weights) == [PARTIAL, COMPLETE, NONE]
     p = fit.probabilities(columns)

@@ -16,7 +16,6 @@ from scipy.integrate import quad
 from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
 from glfm_cli.errors import StoreError
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.leave_one_out import fit_exponent, fit_tilt, leave_one_out, recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
@@ -29,6 +28,7 @@ from glfm_cli.inference.recalibration import (
     tilt_moments,
 )
 from glfm_cli.inference.sampling import sample
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema
 

@@ -9,13 +9,13 @@ import pytest
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import Pairs, predict_pairs
-from glfm_cli.inference.chain import Chain, Problem, load_chain, start_chain
+from glfm_cli.inference.chain import Chain, load_chain, start_chain
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.row_noise import LEAST, MOST, draw_row_precision, log_likelihood
 from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import Entries, Sizes
+from glfm_cli.latent.model import Entries, Problem, Sizes, Sparse
 from glfm_cli.links.law import normal
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
@@ -31,7 +31,7 @@ def chain_of(values: Array, seed: int, kind: ColumnType = ColumnType.REAL) -> Ch
     config = BsvdConfig(max_components=0, row_noise=True)
     x = values[row, column]
     return start_chain(
-        Problem(Bsvd(), config, make_links(kind), (x,), entries=entries), Streams(seed, 0)
+        Problem(Bsvd(), config, make_links(kind), (x,), layout=Sparse(entries)), Streams(seed, 0)
     )
 
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.completion import prepare
-from glfm_cli.inference.chain import Problem, start_chain
+from glfm_cli.inference.chain import start_chain
 from glfm_cli.inference.executors import available_threads, run_jobs
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, Stop, sample
+from glfm_cli.latent.model import Problem
 from glfm_cli.streams import Streams
 
 TYPES = {"columns": {"a": "real", "n": "count", "city": "categorical", "k": "ordinal"}}

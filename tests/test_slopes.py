@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.latent.bsvd.new_units import draw_new_units
 from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import Entries
+from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import make_links
@@ -29,7 +29,7 @@ def chain_of(values: Array, seed: int, *, most: int = 0, slopes: bool = True) ->
     entries = Entries(row.astype(np.int32), column.astype(np.int32), values.shape)
     config = BsvdConfig(max_components=most, slopes=slopes)
     x = values[row, column]
-    problem = Problem(Bsvd(), config, make_links(ColumnType.REAL), (x,), entries=entries)
+    problem = Problem(Bsvd(), config, make_links(ColumnType.REAL), (x,), layout=Sparse(entries))
     return start_chain(problem, Streams(seed, 0))
 
 

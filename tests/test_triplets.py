@@ -64,7 +64,7 @@ def test_encoding_lists_every_cell_once_in_order(cells: set, random: object) -> 
     assert back == {(f"u{i}", j, 10.0 * i + j) for i, j in cells}
     empty = {
         (int(i), int(j))
-        for part in unobserved(found, found.rows, found.columns, every=False)
+        for part in unobserved(found, every=False)
         for i, j in zip(part.row, part.column, strict=True)
     }
     seen = set(zip(found.row.tolist(), found.column.tolist(), strict=True))
@@ -285,7 +285,7 @@ def test_covariates_tell_who_is_observed_with_whom(seed: int) -> None:
     completion: Any = impute(table, RATINGS, missingness_features=2, **FEW)
     found = completion.to_table()
     kind = np.repeat([-1.0, 1.0], 30)
-    features = completion.task.problem.row_features
+    features = completion.data.covariates[0]
     assert features.shape == (60, 2)
     assert np.max(np.abs(features.T @ kind)) / 60 > 0.8
     assert found.num_rows == alike.size - row.size

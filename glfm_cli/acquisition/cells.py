@@ -13,11 +13,12 @@ from glfm_cli.acquisition.greedy import Group, gains
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import Pairs, predict_pairs
 from glfm_cli.encoding import Data, Ids
-from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
-from glfm_cli.links.law import of_latent
 
 MOST_DRAWS = 400  # evenly thinned; more would not make a covariance that is much better
+LEAST_NOISE = 1e-12  # of a level that is certain under all draws
+LAWS = 200  # samples of draws that are laws
 PART = 1 << 14  # cells whose draws are held at a time, when each is looked at by itself
 
 
@@ -69,16 +70,16 @@ class TableCells:
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of eta of some cells, one group for each number of latent columns."""
         rows, place = np.unique(self.row[index], return_inverse=True)
-        column, draws = self.column[index], thinned(posterior)
+        column = self.column[index]
         requested = {int(d): np.flatnonzero(column == d) for d in np.unique(column)}
         means: dict[int, list[Array]] = {d: [] for d in requested}
         noise: dict[int, Array | float] = dict.fromkeys(requested, 0.0)
-        for draw in draws:
+        for draw in posterior.samples(MOST_DRAWS, LAWS):
             law = posterior.cells_law(draw, rows)
             for d, part in requested.items():
-                mean, within = of_latent(law.column(d, place[part])).moments()
+                mean, within = law.column(d, place[part]).moments()
                 means[d].append(mean)
-                noise[d] = noise[d] + within / len(draws)
+                noise[d] = noise[d] + within
         # What varies within a draw is no doubt that a value would settle for other cells: noise.
         features = {d: _scaled(means.pop(d), np.asarray(noise[d])) for d in requested}
         groups: dict[int, list[int]] = {}
@@ -132,10 +133,10 @@ class PairCells:
 
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of x of some pairs."""
-        at, draws = posterior.at(self.pairs), thinned(posterior)
-        laws = [of_latent(at.cells_law(draw, index).column(0)) for draw in draws]
-        found = [law.moments() for law in laws]
-        noise = np.mean([within for _, within in found], axis=0)
+        at = posterior.at(self.pairs)
+        draws = posterior.samples(MOST_DRAWS, LAWS)
+        found = [at.cells_law(draw, index).column(0).moments() for draw in draws]
+        noise = np.sum([within for _, within in found], axis=0)
         return [Group(index, _scaled([mean for mean, _ in found], noise))]
 
     def most(self, posterior: Posterior, index: Array) -> Array:
@@ -165,14 +166,18 @@ def gains_alone(cells: Candidates, posterior: Posterior) -> tuple[Array, Array]:
     return alone, most
 
 
-def thinned(posterior: Posterior) -> list[Draw]:
-    """Return the draws that stand for the posterior."""
-    return list(posterior.draws(MOST_DRAWS))
+def n_samples(posterior: Posterior) -> int:
+    """Return how many draws stand for the posterior."""
+    return LAWS if posterior.weights is not None else min(posterior.n_draws, MOST_DRAWS)
 
 
 def _scaled(means: list[Array], noise: Array) -> Array:
-    """Return draws of means (n, s), less their mean and in units of noise (n, s), as (n, s, T)."""
+    """Return draws of means (n, s), less their mean and in units of noise, as (n, s, T).
+
+    noise : (n, s) variances within draws, summed over these
+    """
     eta = np.stack(means, axis=2)
+    T = eta.shape[2]
     F = eta - eta.mean(axis=2, keepdims=True)
-    F /= np.sqrt(noise * max(eta.shape[2] - 1, 1))[:, :, None]
+    F /= np.sqrt(np.maximum(noise, LEAST_NOISE) * max(T - 1, 1) / T)[:, :, None]
     return np.asarray(F)

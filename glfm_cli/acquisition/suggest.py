@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, thinned
+from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, n_samples
 from glfm_cli.acquisition.costs import costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.arrays import Array
 from glfm_cli.completion import Kept, TableLike, Types, as_schema, as_table, plan_session
 from glfm_cli.completion.impute import requested_pairs
-from glfm_cli.completion.matrix import MatrixTask, Pairs
+from glfm_cli.completion.matrix import MatrixData, Pairs
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
 from glfm_cli.encoding import Data
 from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
+from glfm_cli.io.frames import AsGiven
+from glfm_cli.latent.capabilities import SharedLaw
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 from glfm_cli.store import load_fit
@@ -78,7 +80,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class Suggestion(AsGiven):
     """The cells to ask for, the most useful first.
 
     cells : a row for each: `number` from 1, which cell it is, `gain`, `alone`, and `cost` if given
@@ -130,8 +132,8 @@ def suggest(
     Parameters
     ----------
     table, types
-        A table or triplets with their types, or a folder `NAME.glfm` with a saved fit of one,
-        which is not sampled again.
+        A table as in `impute`, or triplets, with their types; or a folder `NAME.glfm` with a saved
+        fit of one, which is not sampled again.
     sampling, matrix, choice : Sampling, MatrixOptions, Choice
         The options; their fields are keywords of this function, too: `chains=4`, `count=5`. The
         `pairs` of a matrix are those to choose from.
@@ -159,22 +161,23 @@ def suggest(
     source, file = as_table(table)
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
     _check_model(session.problem.model)
-    ids = source.select(list(session.data.ids)) if isinstance(session.data, Data) else source
+    ids = source.select(list(session.data.ids))
     search = find_cells(session.data, ids, matrix, choice, cost, file)
-    return finish(Kept(session, observer).sample(forecasts=False), search)
+    found = finish(Kept(session, observer).sample(forecasts=False), search)
+    return replace(found, given=table)
 
 
 def _check_model(model: LatentModel) -> None:
-    """Raise UsageError when a model keeps no draws that could disagree."""
-    if model.kind == "ascent":
+    """Raise UsageError when a model has no draws that could disagree."""
+    if model.kind == "ascent" and not isinstance(model, SharedLaw):
         raise UsageError(
             f"cells are chosen by how far draws disagree, and the model '{model.name}' keeps none",
-            hint="Take --model glfm, bsvd or mixture.",
+            hint="Take --model glfm, bsvd, mixture or clgp.",
         )
 
 
 def find_cells(
-    data: Data | MatrixTask,
+    data: Data | MatrixData,
     ids: pa.Table,
     matrix: MatrixOptions,
     choice: Choice,
@@ -203,24 +206,24 @@ def find_cells(
     return Search(cells, costs, choice, notes)
 
 
-def _pairs(task: MatrixTask, matrix: MatrixOptions, choice: Choice) -> PairCells:
+def _pairs(data: MatrixData, matrix: MatrixOptions, choice: Choice) -> PairCells:
     """Return the pairs to choose from, none of which has a value."""
     if choice.columns is not None:
         raise UsageError(
             "--columns is about tables, and the types file describes triplets",
             hint="List the pairs to choose from in a file for --pairs.",
         )
-    for ids in (task.rows, task.columns):
+    for ids in (data.rows, data.others):
         if ids.name in _OWN:
             raise SchemaError(
                 "the suggestions have a column of this name, so no id can have it",
                 column=ids.name,
                 hint="Rename the column.",
             )
-    parts = [*requested_pairs(task, matrix)(), Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
-    n_columns = len(task.columns)
+    parts = [*requested_pairs(data, matrix)(), Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
+    n_columns = len(data.others)
     code = np.concatenate([part.row * n_columns + part.column for part in parts])
-    seen = task.triplets.row.astype(np.int64) * n_columns + task.triplets.column
+    seen = data.triplets.row.astype(np.int64) * n_columns + data.triplets.column
     known = np.isin(code, seen)
     if known.any():
         raise TableError(
@@ -230,7 +233,7 @@ def _pairs(task: MatrixTask, matrix: MatrixOptions, choice: Choice) -> PairCells
             expected="pairs without one to choose from",
         )
     row, column = np.divmod(np.unique(code), n_columns)
-    return PairCells(Pairs(row, column), task.rows, task.columns)
+    return PairCells(Pairs(row, column), data.rows, data.others)
 
 
 def finish(run: Run, search: Search) -> Suggestion:
@@ -262,7 +265,7 @@ def finish(run: Run, search: Search) -> Suggestion:
         posterior.diagnose(traces),
         run.stopped,
         run.seconds,
-        (*search.notes, *run.warnings, *_cautions(search, count, len(thinned(posterior)))),
+        (*search.notes, *run.warnings, *_cautions(search, count, n_samples(posterior))),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glfm_cli.classification.classifier import Classifier
-from glfm_cli.classification.classify import CHAINS, SEED, classify, classify_rows
+from glfm_cli.classification.classify import classify
 from glfm_cli.classification.experts import ExpertsFound, describe_experts
 from glfm_cli.classification.folds import CrossValidation, cross_validate
 from glfm_cli.classification.header import is_classifier
@@ -14,9 +14,7 @@ from glfm_cli.classification.tasks import FitUsage, TaskUsage
 from glfm_cli.classification.trained import Trained
 
 __all__ = [
-    "CHAINS",
     "SCORES",
-    "SEED",
     "Classification",
     "Classifier",
     "CrossValidation",
@@ -27,7 +25,6 @@ __all__ = [
     "Trained",
     "all_scores",
     "classify",
-    "classify_rows",
     "cross_validate",
     "describe_experts",
     "is_classifier",

@@ -11,13 +11,13 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Calibrated, LatentColumn, is_constant
-from glfm_cli.classification.fit import Fitted, Watch, fit_experts
+from glfm_cli.classification.fit import Fitted, Fitting, fit_experts
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.tasks import FitUsage
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.errors import UsageError
+from glfm_cli.errors import NumericalError, UsageError
 from glfm_cli.inference.diagnostics import RHAT_LIMIT, rhat
-from glfm_cli.inference.run import Keeper, Stop
+from glfm_cli.inference.run import Keeper
 from glfm_cli.latent.iqgme import (
     MOST_BOTH,
     ROUGH,
@@ -30,7 +30,7 @@ from glfm_cli.latent.iqgme import (
     label_law,
     what_forms,
 )
-from glfm_cli.links import LevelObservation, LinkConfig, of_levels
+from glfm_cli.links import LevelObservation, of_levels
 from glfm_cli.schema import Role
 
 MOST_LAWS = 10  # draws from which features are completed
@@ -168,6 +168,8 @@ class Classifier:
     ) -> Array:
         """Return (n, R) the probabilities of the levels; O(n) memory and time."""
         p = self.label_probabilities(self.law(columns, pool))
+        if not np.isfinite(p).all():
+            raise NumericalError("the probabilities of labels are not finite numbers")
         return p if self.pooling is None else self.pooling.mixed(p, columns, pool)
 
 
@@ -175,15 +177,7 @@ def fit_classifier(
     columns: Sequence[EncodedColumn],
     code: Array,
     n_levels: int,
-    config: IqgmeConfig,
-    links: LinkConfig,
-    *,
-    chains: int,
-    seed: int,
-    pool: ThreadPoolExecutor | None = None,
-    stop: Stop | None = None,
-    watch: Watch | None = None,
-    threads: int = 1,
+    how: Fitting,
     keep: Callable[[Calibrated], Keeper] | None = None,
 ) -> Classifier:
     """Return the best of several fits to rows, some of whose labels may be missing.
@@ -197,21 +191,17 @@ def fit_classifier(
         Level of the label 0..R-1, NaN where missing.
     n_levels : int
         R, from 2.
-    config, links
-        Of the model, and of the features' margins.
-    chains, seed : int
-        Starts, and what they are drawn from.
-    pool, stop, watch, threads
-        As for `fit_experts`.
+    how : Fitting
     keep : callable, optional
         Given how features are seen, returns where the fit is kept.
     """
+    config = how.config
     task = next((e for e in columns if e.column.role is Role.TASK), None)
     used = [e for e in columns if e is not task and not is_constant(e)]
     there = np.empty(0, np.intp) if task is None else np.unique(task.x).astype(np.intp)
     seen = Calibrated(
         tuple(e.column.name for e in used),
-        tuple(LatentColumn.calibrate(e, links) for e in used),
+        tuple(LatentColumn.calibrate(e, how.links) for e in used),
         LatentColumn.of_label(code, n_levels),
         there,
     )
@@ -219,18 +209,15 @@ def fit_classifier(
     def rows_at(at: Array | slice) -> Rows:
         return seen.rows([e.x[at] for e in used], code[at].size, code[at])
 
-    keeper = None
+    note = None
     if config.inference == "gibbs":
         _check_sampler(config, task)
-    if keep is not None:
-        keeper = keep(seen)
+    else:
+        note = what_forms(config, code.size, seen.n_latent, how.chains)
     fit = partial(
-        fit_experts, config=config, chains=chains, seed=seed, threads=threads, pool=pool,
-        stop=stop, watch=watch, keeper=keeper,
+        fit_experts, config=config, chains=how.chains, seed=how.seed, threads=how.threads,
+        pool=how.pool, stop=how.stop, watch=how.watch, keeper=None if keep is None else keep(seen),
     )  # fmt: skip
-    note = None
-    if config.inference != "gibbs":
-        note = what_forms(config, code.size, seen.n_latent, chains)
     if task is None:
         fitted = fit(rows_at(slice(None)))
         return Classifier(seen, fitted, fitted.members, None, note)
@@ -240,19 +227,12 @@ def fit_classifier(
     found = Classifier(seen, shared, members, name, note)
     if not (config.stack and config.average) or np.isnan(code).all():
         return found
-    again = partial(
-        fit_classifier,
-        n_levels=n_levels,
-        config=replace(config, stack=False, tolerance=ROUGH * config.tolerance),
-        links=links,
-        chains=min(chains, STARTS),
-        seed=seed,
-        stop=stop,
-    )
+    rough = replace(config, stack=False, tolerance=ROUGH * config.tolerance)
+    fewer = Fitting(rough, how.links, min(how.chains, STARTS), how.seed, stop=how.stop)
+    again = partial(fit_classifier, n_levels=n_levels, how=fewer)
     many = seen.n_latent > MOST_BOTH
-    return replace(
-        found, pooling=compare_pooling(columns, code, again, alone=many, pool=pool, stop=stop)
-    )
+    pooling = compare_pooling(columns, code, again, alone=many, pool=how.pool, stop=how.stop)
+    return replace(found, pooling=pooling)
 
 
 def _check_sampler(config: IqgmeConfig, task: EncodedColumn | None) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -14,90 +15,73 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.classifier import fit_classifier
+from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.complete import complete_features
-from glfm_cli.classification.fit import Watch, plan_of
-from glfm_cli.classification.folds import cross_validate
+from glfm_cli.classification.fit import Fitting, Watch, plan_of
+from glfm_cli.classification.folds import MODEL, check_folds, cross_validate
 from glfm_cli.classification.header import read_classifier_header
-from glfm_cli.classification.keep import (
-    check_alone,
-    fit_and_keep,
-    keeping_for,
-    schema_and_settings,
-)
+from glfm_cli.classification.keep import fit_and_keep, keeping_for
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
-from glfm_cli.classification.saved import load_trained
+from glfm_cli.classification.saved import Keeping, load_trained
 from glfm_cli.classification.scores import all_scores
-from glfm_cli.classification.task import Task, count_features, make_task
+from glfm_cli.classification.task import Task, count_features, few_labels, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
+from glfm_cli.completion import as_schema
+from glfm_cli.completion.prepare import TableLike, Types, as_table
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
-from glfm_cli.errors import TableError, UsageError
+from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
 from glfm_cli.inference.sampling import Stop
-from glfm_cli.io import read_table
-from glfm_cli.schema import Schema
-from glfm_cli.store import EVERY, check_free
-
-CHAINS = 8
-SEED = 0
-FEW_LABELS = 10  # of one level, below which a fit is warned about
+from glfm_cli.latent.iqgme import IqgmeConfig
+from glfm_cli.links import LinkConfig
+from glfm_cli.options import CHAINS, Sampling, Saving, gather
+from glfm_cli.settings import apply_settings
+from glfm_cli.store import check_free
 
 
 def classify(
-    table: pa.Table | str | os.PathLike[str],
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    table: TableLike,
+    types: Types | None = None,
     *,
     target: str | None = None,
-    predict: pa.Table | str | os.PathLike[str] | None = None,
+    predict: TableLike | None = None,
     cv: int | None = None,
+    fit: Trained | str | os.PathLike[str] | None = None,
+    sampling: Sampling | None = None,
+    saving: Saving | None = None,
     unseen: Unseen = "error",
-    chains: int | None = None,
-    seed: int | None = None,
-    threads: int | None = None,
-    time_limit: float | None = None,
-    settings: Mapping[str, object] | None = None,
-    save: str | os.PathLike[str] | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    checkpoint: float = EVERY,
     complete: bool = False,
     watch: Watch | None = None,
+    **options: Any,
 ) -> Classification:
     """Predict a label from features that may be missing.
 
     Parameters
     ----------
-    table : pyarrow.Table or path
+    table : table, data frame or path
         The training rows. Rows without a label help to learn where rows lie, and are predicted
         unless `predict` or `cv` asks for something else.
     types : Schema, mapping or path
-        What the columns mean. Not needed with `resume`.
+        What the columns mean. Not needed with `resume` or `fit`.
     target : str, optional
         The column to predict, categorical or ordinal (whose order is not used); that of role
         target if left out.
-    predict : pyarrow.Table or path, optional
+    predict : table, data frame or path, optional
         Rows to predict. Labels that they have are not looked at but to score the predictions.
     cv : int, optional
         Cross-validate with so many folds instead.
+    fit : Trained or path, optional
+        A classifier that was made before, `Classification.trained` or the folder that `save`
+        named: it predicts the rows of `table`, and nothing is fitted.
+    sampling, saving : Sampling, Saving
+        The options; their fields are keywords of this function, too. Of `Sampling` there are
+        `chains` (starts of the fit), `seed`, `settings`, `threads` and `time_limit`, at which the
+        fit ends where it is, as at Ctrl-C; of `Saving` there are `save`, `resume`, `checkpoint`.
+        Predictions of a resumed run are those of an uninterrupted one.
     unseen : {"error", "missing"}
-        What a level is, in `predict`, that the training rows do not have; as "missing" it tells
-        nothing.
-    chains, seed : int
-        Starts of the fit (8 if left out), and what they are drawn from (0).
-    threads : int, optional
-        By default as many as there are processors; the result does not depend on it.
-    time_limit : float, optional
-        Seconds after which the fit ends where it is, as it does at Ctrl-C; folds are not cut
-        short by that.
-    settings : mapping, optional
-        Fields of the model's and the links' configuration, by name.
-    save : path, optional
-        A new folder NAME.glfm to keep the fit in; `classify_rows` takes it.
-    resume : path, optional
-        The folder of an earlier run of this table to go on with, however it ended. What shapes the
-        fit is taken from there; predictions are those of one uninterrupted run.
-    checkpoint : float
-        Seconds between two saved states; less often where saving takes long.
+        What a level is, in rows to predict, that the training rows do not have; as "missing" it
+        tells nothing.
     complete : bool
         Also complete the features of `predict`, or else of `table`, and the target's gaps there.
     watch : callable, optional
@@ -112,131 +96,175 @@ def classify(
     GlfmError
         The tables, the types or an option are wrong; the error says where and what to do.
     """
-    missing = check_unseen(unseen) == "missing"
-    if resume is None:
-        schema, configs = schema_and_settings(types, settings)
-        chains, seed = CHAINS if chains is None else chains, SEED if seed is None else seed
-        kept = None
-    else:
-        shaping = {"types": types, "target": target, "cv": cv, "chains": chains, "seed": seed}
-        check_alone(shaping | {"set": settings or None, "save": save})
-        kept = read_classifier_header(Path(resume))
-        schema, target = kept.schema, kept.target["name"]
-        configs = {"model": kept.config, "links": kept.link_config}
-        chains, seed = kept.plan.chains, kept.plan.seed
-    _check(predict, cv, chains, seed, threads, time_limit)
-    file = None if isinstance(table, pa.Table) else str(table)
-    table = table if isinstance(table, pa.Table) else read_table(table)
-    task = make_task(table, schema, target, file)
-    new = None
-    if predict is not None:
-        other = None if isinstance(predict, pa.Table) else str(predict)
-        source = predict if isinstance(predict, pa.Table) else read_table(predict)
-        new = read_new_rows(task, source, missing, other)
+    sampling, saving = gather(options, sampling or Sampling(), saving or Saving())
+    began, missing = time.monotonic(), check_unseen(unseen) == "missing"
+    _check(sampling, saving, predict, cv)
+    shaping: dict[str, object] = {"types": types, "target": target, "cv": cv}
+    if fit is not None:
+        shaping |= {"predict": predict, **saving.written()}
+        shaping |= replace(sampling, threads=None).written()
+        check_alone(shaping, "--fit")
+        found = _apply(table, fit, missing, complete, sampling.threads)
+        return replace(found, seconds=time.monotonic() - began, given=table)
+    if saving.resume is not None:
+        shaping |= replace(sampling, threads=None, time_limit=None).written()
+        check_alone(shaping, "--resume")
+    source, file = as_table(table)
+    request = plan_request(source, types, target, sampling, saving, file)
+    new = None if predict is None else read_new_rows(request.task, *as_table(predict), missing)
     if cv is not None:
-        _check_folds(task, cv)
-    elif new is None and not (save or resume or complete or np.isnan(task.code).any()):
+        check_folds(request.task.code, request.task.levels, request.task.name, cv)
+    elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
-    if save is not None:
-        _check_save(save, cv)
-    fold = Path(save) if save is not None else Path(resume) if resume is not None else None
-    keeping = None
-    if fold is not None:
-        plan = plan_of(configs["model"], chains, seed)
-        keeping = keeping_for(fold, task, table, configs, plan, kept, checkpoint)
-    began = time.monotonic()
-    stop = Stop(None if time_limit is None else began + time_limit)
-    said: dict[str, Any] = {"chains": chains, "seed": seed, "stop": stop, "watch": watch}
-    said["threads"] = workers = threads or available_threads()
-    levels = len(task.levels)
-    trained = predictions = validated = completed = None
-    with thread_pool(workers) as pool:
-        if cv is not None:
-            validated = cross_validate(
-                task.features, task.code, levels, configs["model"], configs["links"],
-                n_folds=cv, pool=pool, **said,
-            )  # fmt: skip
-            p = validated.p["iqgme"]
-            predictions = _predictions(task, table, validated.rows, p, task.code, validated.fold)
-        else:
-            fit = partial(
-                fit_classifier,
-                task.features, task.code, levels, configs["model"], configs["links"],
-                pool=pool, **said,
-            )  # fmt: skip
-            # In a thread of its own, so that Ctrl-C is heard here and the fit ends where it is.
-            job = fit if keeping is None else partial(fit_and_keep, fit, keeping, task, stop)
-            (classifier,) = run_jobs([job], threads=1, on_interrupt=stop.interrupt)
-            trained = Trained.of(task, table, classifier, seed)
-            if new is not None:
-                p = classifier.probabilities(new.features, pool)
-                rows = np.arange(new.data.n_rows)
-                predictions = _predictions(task, new.table, rows, p, new.code)
-                if complete:
-                    completed = complete_features(trained, new.table, new.data, p, pool)
-            elif complete or np.isnan(task.code).any():
-                p = classifier.probabilities(task.features, pool)
-                rows = np.flatnonzero(np.isnan(task.code))
-                if rows.size:
-                    predictions = _predictions(task, table, rows, p[rows], task.code)
-                if complete:
-                    completed = complete_features(trained, table, task.data, p, pool)
-    return Classification(
-        target=task.name,
-        levels=task.levels,
-        n_rows=task.data.n_rows,
-        n_labelled=int(np.sum(~np.isnan(task.code))),
-        n_features=task.n_features,
-        trained=trained,
-        predictions=predictions,
-        scores=_scores(predictions) if new is not None else None,
-        cross_validation=validated,
-        completed=completed,
-        seed=seed,
-        seconds=time.monotonic() - began,
-        stopped=stop.reason,
-        warnings=_warnings((*task.notes, *_few(task)), new, complete),
-        note=validated.note if validated is not None else classifier.note,
-    )
+    limit = sampling.time_limit
+    stop = Stop(None if limit is None else began + limit)
+    with thread_pool(sampling.threads or available_threads()) as pool:
+        how = replace(
+            request.how, pool=pool, stop=stop, watch=watch,
+            threads=sampling.threads or available_threads(),
+        )  # fmt: skip
+        request = replace(request, how=how)
+        found = request.fitted(new, complete) if cv is None else request.validated(cv)
+    given = table if predict is None else predict
+    return replace(found, seconds=time.monotonic() - began, stopped=stop.reason, given=given)
 
 
-def classify_rows(
-    table: pa.Table | str | os.PathLike[str],
-    fit: Trained | str | os.PathLike[str],
-    *,
-    unseen: Unseen = "error",
-    threads: int | None = None,
-    complete: bool = False,
-) -> Classification:
-    """Predict labels with a classifier that was fitted before.
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """A classifier that is to be fitted, everything checked.
 
-    Parameters
-    ----------
-    table : pyarrow.Table or path
-        Rows to predict, as `predict` of `classify`.
-    fit : Trained or path
-        `Classification.trained`, or the folder that `save` named.
-    unseen, threads, complete
-        As for `classify`.
-
-    Raises
-    ------
-    GlfmError
-        The table is not like the one of the fit, or the folder is damaged.
+    how : by which configuration, and for how long;  keeping : where the fit is kept, if anywhere
     """
-    missing = check_unseen(unseen) == "missing"
-    began = time.monotonic()
+
+    task: Task
+    table: pa.Table
+    how: Fitting
+    keeping: Keeping | None
+
+    def validated(self, n_folds: int) -> Classification:
+        """Return what cross-validation predicts."""
+        task = self.task
+        found = cross_validate(task.features, task.code, len(task.levels), self.how, n_folds)
+        p = found.p[MODEL]
+        predictions = self._predictions(found.rows, p, found.fold)
+        return self._result(predictions, note=found.note, cross_validation=found)
+
+    def fitted(self, new: NewRows | None, complete: bool) -> Classification:
+        """Return a fit, and what it predicts: the rows without a label, or new ones."""
+        task, how = self.task, self.how
+        classifier = self._fit()
+        trained = Trained.of(task, self.table, classifier, how.seed)
+        if new is not None:
+            found = _answer(trained, new, complete, how.pool)
+            warnings = _warnings(self._notes, new, complete)
+            return replace(found, note=classifier.note, warnings=warnings)
+        predictions = completed = None
+        rows = np.flatnonzero(np.isnan(task.code))
+        if complete or rows.size:
+            p = classifier.probabilities(task.features, how.pool)
+            predictions = self._predictions(rows, p[rows]) if rows.size else None
+        if complete:
+            completed = complete_features(trained, self.table, task.data, p, how.pool)
+        return self._result(
+            predictions, complete, trained=trained, note=classifier.note, completed=completed
+        )
+
+    def _fit(self) -> Classifier:
+        """Fit in a thread of its own, so that Ctrl-C is heard here and the fit ends where it is."""
+        task, stop = self.task, self.how.stop
+        assert stop is not None
+        job = partial(fit_classifier, task.features, task.code, len(task.levels), self.how)
+        if self.keeping is not None:
+            job = partial(fit_and_keep, job, self.keeping, task, stop)
+        (classifier,) = run_jobs([job], threads=1, on_interrupt=stop.interrupt)
+        return classifier
+
+    def _predictions(self, rows: Array, p: Array, fold: Array | None = None) -> Predictions:
+        """Return the predictions p of some rows of the table."""
+        task = self.task
+        ids = [name for name in task.data.ids if name in self.table.column_names]
+        there = self.table.select(ids).take(pa.array(rows))
+        return Predictions(task.name, task.levels, rows, p, task.code[rows], there, fold)
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        return (*self.task.notes, *few_labels(self.task))
+
+    def _result(
+        self, predictions: Predictions | None, complete: bool = False, **found: Any
+    ) -> Classification:
+        task = self.task
+        return Classification(
+            target=task.name,
+            levels=task.levels,
+            n_rows=task.data.n_rows,
+            n_labelled=int(np.sum(~np.isnan(task.code))),
+            n_features=task.n_features,
+            predictions=predictions,
+            seed=self.how.seed,
+            warnings=_warnings(self._notes, None, complete),
+            **found,
+        )
+
+
+def plan_request(
+    table: pa.Table,
+    types: Types | None,
+    target: str | None,
+    sampling: Sampling,
+    saving: Saving,
+    file: str | None,
+) -> FitRequest:
+    """Check everything about a fit and read its table; nothing is fitted or written yet."""
+    kept = None
+    if saving.resume is not None:
+        kept = read_classifier_header(Path(saving.resume))
+        schema, target = kept.schema, kept.target["name"]
+        how = Fitting(kept.config, kept.link_config, kept.plan.chains, kept.plan.seed)
+    elif types is None:
+        raise UsageError(
+            "--types is missing: it says what the columns mean",
+            hint="`glfm types TRAIN -o types.yaml` writes a first one.",
+        )
+    else:
+        schema, length = as_schema(types), sampling.length(CHAINS)
+        defaults = {"model": IqgmeConfig(), "links": LinkConfig()}
+        configs = apply_settings(defaults, dict(sampling.settings or {}))
+        how = Fitting(configs["model"], configs["links"], length["chains"], length["seed"])
+    task, folder = make_task(table, schema, target, file), saving.resume or saving.save
+    if saving.save is not None:
+        check_free(saving.save)
+    keeping = None
+    if folder is not None:
+        plan = plan_of(how.config, how.chains, how.seed)
+        keeping = keeping_for(folder, task, table, how, plan, kept, saving.checkpoint)
+    return FitRequest(task, table, how, keeping)
+
+
+def _apply(
+    table: TableLike,
+    fit: Trained | str | os.PathLike[str],
+    unseen_is_missing: bool,
+    complete: bool,
+    threads: int | None,
+) -> Classification:
+    """Return what a classifier that was fitted before says of the rows of a table."""
     trained = fit if isinstance(fit, Trained) else load_trained(fit)
-    file = None if isinstance(table, pa.Table) else str(table)
-    table = table if isinstance(table, pa.Table) else read_table(table)
-    new = trained.read(table, unseen_is_missing=missing, file=file)
+    source, file = as_table(table)
+    new = trained.read(source, unseen_is_missing=unseen_is_missing, file=file)
     with thread_pool(threads or available_threads()) as pool:
-        p = trained.probabilities(new.features, pool)
-        completed = complete_features(trained, table, new.data, p, pool) if complete else None
-    name = trained.target.column.name
-    ids = table.select(list(new.data.ids))
-    rows = np.arange(new.data.n_rows)
+        return _answer(trained, new, complete, pool)
+
+
+def _answer(
+    trained: Trained, new: NewRows, complete: bool, pool: ThreadPoolExecutor | None
+) -> Classification:
+    """Return what a classifier says of new rows."""
+    p = trained.probabilities(new.features, pool)
+    name, rows = trained.target.column.name, np.arange(new.data.n_rows)
+    ids = new.table.select([one for one in new.data.ids if one in new.table.column_names])
     predictions = Predictions(name, trained.levels, rows, p, new.code, ids)
+    known = ~np.isnan(new.code)
     return Classification(
         target=name,
         levels=trained.levels,
@@ -245,40 +273,11 @@ def classify_rows(
         n_features=count_features(trained.features),
         trained=trained,
         predictions=predictions,
-        scores=_scores(predictions),
-        cross_validation=None,
-        completed=completed,
+        scores=all_scores(new.code[known], p[known]) if known.any() else None,
+        completed=complete_features(trained, new.table, new.data, p, pool) if complete else None,
         seed=trained.seed,
-        seconds=time.monotonic() - began,
-        stopped=None,
         warnings=_warnings((), new, complete),
     )
-
-
-def _check_save(save: str | os.PathLike[str], cv: int | None) -> None:
-    if cv is not None:
-        raise UsageError(
-            "--cv and --save cannot be used together: --cv makes a fit for each fold",
-            hint="Run the command twice.",
-        )
-    check_free(Path(save))
-
-
-def _predictions(
-    task: Task, table: pa.Table, rows: Array, p: Array, code: Array, fold: Array | None = None
-) -> Predictions:
-    """Return the predictions of some rows of a table, p being theirs and `code` the table's."""
-    ids = [name for name in task.data.ids if name in table.column_names]
-    there = table.select(ids).take(pa.array(rows))
-    return Predictions(task.name, task.levels, rows, p, code[rows], there, fold)
-
-
-def _scores(predictions: Predictions | None) -> dict[str, float] | None:
-    """Return the scores of the predictions whose labels are known, None when there are none."""
-    if predictions is None:
-        return None
-    known = ~np.isnan(predictions.code)
-    return all_scores(predictions.code[known], predictions.p[known]) if known.any() else None
 
 
 def _warnings(notes: Sequence[str], new: NewRows | None, complete: bool) -> tuple[str, ...]:
@@ -287,50 +286,28 @@ def _warnings(notes: Sequence[str], new: NewRows | None, complete: bool) -> tupl
     return tuple(note for note in found if complete or note != NO_GAPS)
 
 
-def _few(task: Task) -> list[str]:
-    count = np.bincount(task.code[~np.isnan(task.code)].astype(np.intp))
-    few = [
-        f"'{level}' ({n})" for level, n in zip(task.levels, count, strict=True) if n < FEW_LABELS
-    ]
-    if not few:
-        return []
-    return [f"column '{task.name}': few rows are labelled {', '.join(few[:5])}"]
+def check_alone(shaping: Mapping[str, object], beside: str) -> None:
+    """Raise UsageError when something that shapes a fit is said of one that was made before."""
+    for name, value in shaping.items():
+        if value is not None:
+            raise UsageError(
+                f"--{name} and {beside} cannot be used together: nothing is fitted anew",
+                hint=f"Leave out --{name}; it is as it was when the fit was made.",
+            )
 
 
-def _check(
-    predict: object,
-    cv: int | None,
-    chains: int,
-    seed: int,
-    threads: int | None,
-    time_limit: float | None,
-) -> None:
-    """Raise UsageError when options are out of range or do not fit together."""
-    whole = {"--chains": (chains, 1), "--seed": (seed, 0)}
-    whole |= {} if threads is None else {"--threads": (threads, 1)}
-    whole |= {} if cv is None else {"--cv": (cv, 2)}
-    for name, (value, least) in whole.items():
-        if not isinstance(value, Integral) or value < least:
-            raise UsageError(name, value=value, expected=f"a whole number from {least}")
-    if time_limit is not None and not 0 < time_limit < float("inf"):
-        raise UsageError("--time-limit", value=time_limit, expected="seconds above 0")
-    if cv is not None and predict is not None:
-        raise UsageError(
-            "--cv and --predict cannot be used together: --cv makes a fit for each fold",
-            hint="Run the command twice.",
-        )
-
-
-def _check_folds(task: Task, cv: int) -> None:
-    """Raise when a fold would leave training rows without a label of each level."""
-    code = task.code[~np.isnan(task.code)].astype(np.intp)
-    if cv > code.size:
-        raise UsageError("--cv", value=cv, expected=f"at most {code.size}, the labelled rows")
-    count = np.bincount(code)
-    rare = int(np.argmin(count))
-    if count[rare] < 2:
-        raise TableError(
-            f"only one row is labelled '{task.levels[rare]}', and --cv holds it out",
-            column=task.name,
-            expected="at least two rows of each label",
-        )
+def _check(sampling: Sampling, saving: Saving, predict: object, cv: int | None) -> None:
+    """Raise UsageError when options do not fit together."""
+    for name in ("model", "warmup", "draws", "thin"):
+        if getattr(sampling, name) is not None:
+            raise UsageError(f"--{name} has no meaning here: the mixture of experts is fitted")
+    if not saving.with_data:
+        raise UsageError("--no-data has no meaning here: classifiers are kept without the table")
+    if cv is not None and (not isinstance(cv, int) or cv < 2):
+        raise UsageError("--cv", value=cv, expected="a whole number from 2")
+    for name, other in (("--predict", predict), ("--save", saving.save)):
+        if cv is not None and other is not None:
+            raise UsageError(
+                f"--cv and {name} cannot be used together: --cv makes a fit for each fold",
+                hint="Run the command twice.",
+            )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.run import Keeper, Observer, Plan, Stop
 from glfm_cli.inference.sampling import sample
@@ -24,9 +23,30 @@ from glfm_cli.latent.iqgme import (
     Rows,
     Tables,
 )
-from glfm_cli.latent.model import LatentModel
+from glfm_cli.latent.model import LatentModel, Problem
+from glfm_cli.links import LinkConfig
+from glfm_cli.options import CHAINS, SEED
 
 Watch = Callable[[int, int, float], None]  # start, iteration, bound
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a mixture of experts is fitted to a table.
+
+    config, links : of the model, and of the columns' links
+    chains, seed : starts, and what they are drawn from
+    pool, stop, watch, threads : as for `fit_experts`
+    """
+
+    config: IqgmeConfig
+    links: LinkConfig
+    chains: int = CHAINS
+    seed: int = SEED
+    pool: ThreadPoolExecutor | None = None
+    stop: Stop | None = None
+    watch: Watch | None = None
+    threads: int = 1
 
 
 @dataclass(frozen=True)

@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.features import Calibrated
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.header import ClassifierHeader, column_out
 from glfm_cli.classification.saved import ClassifierStore, Keeping
 from glfm_cli.classification.task import Task
 from glfm_cli.classification.trained import learnt_features, learnt_target
-from glfm_cli.completion import as_schema
-from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.errors import StoreError
 from glfm_cli.inference.run import Plan, Stop
-from glfm_cli.latent.iqgme import IqgmeConfig
-from glfm_cli.links import LinkConfig
-from glfm_cli.schema import Schema
-from glfm_cli.settings import apply_settings
 from glfm_cli.store import hash_of_data, versions
-
-
-def schema_and_settings(
-    types: Schema | Mapping[str, Any] | str | os.PathLike[str] | None,
-    settings: Mapping[str, object] | None,
-) -> tuple[Schema, dict[str, Any]]:
-    """Return what the columns mean, and the configurations of model and links."""
-    if types is None:
-        raise UsageError(
-            "--types is missing: it says what the columns mean",
-            hint="`glfm types TRAIN -o types.yaml` writes a first one.",
-        )
-    defaults = {"model": IqgmeConfig(), "links": LinkConfig()}
-    return as_schema(types), apply_settings(defaults, dict(settings or {}))
-
-
-def check_alone(shaping: Mapping[str, object]) -> None:
-    """Raise UsageError when something that shapes a fit is said of one that is gone on with."""
-    for name, value in shaping.items():
-        if value is not None:
-            raise UsageError(
-                f"--{name} and --resume cannot be used together",
-                hint=f"Leave out --{name}; it is as it was when the run was begun.",
-            )
 
 
 def keeping_for(
     folder: Path,
     task: Task,
     table: pa.Table,
-    configs: Mapping[str, Any],
+    how: Fitting,
     plan: Plan,
     found: ClassifierHeader | None,
     every: float,
@@ -77,8 +47,8 @@ def keeping_for(
             )
         return Keeping(folder, found, True, every)
     header = ClassifierHeader(
-        config=configs["model"],
-        link_config=configs["links"],
+        config=how.config,
+        link_config=how.links,
         plan=plan,
         schema=task.schema,
         table=tuple(table.column_names),

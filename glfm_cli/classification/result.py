@@ -14,6 +14,7 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.folds import MODEL, CrossValidation
 from glfm_cli.classification.trained import Trained
 from glfm_cli.errors import UsageError
+from glfm_cli.io.frames import AsGiven
 
 ROW, PREDICTED, FOLD = "row", "predicted", "fold"
 
@@ -74,7 +75,7 @@ class Predictions:
 
 
 @dataclass(frozen=True, eq=False)
-class Classification:
+class Classification(AsGiven):
     """A fitted mixture of experts, what it predicts, and how good that was shown to be.
 
     trained : what was fitted; None after a cross-validation, which makes a fit for each fold
@@ -91,15 +92,15 @@ class Classification:
     n_rows: int
     n_labelled: int
     n_features: int
-    trained: Trained | None
-    predictions: Predictions | None
-    scores: dict[str, float] | None
-    cross_validation: CrossValidation | None
-    completed: pa.Table | None
     seed: int
-    seconds: float
-    stopped: str | None
     warnings: tuple[str, ...]
+    trained: Trained | None = None
+    predictions: Predictions | None = None
+    scores: dict[str, float] | None = None
+    cross_validation: CrossValidation | None = None
+    completed: pa.Table | None = None
+    seconds: float = 0.0
+    stopped: str | None = None
     note: str | None = None
 
     @property

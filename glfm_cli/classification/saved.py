@@ -54,6 +54,7 @@ from glfm_cli.store.log import FolderLog, Layout, read_draws, read_state
 CONSTANTS, POOLING = "constants.arrow", "pooling.arrow"
 NAMES = (PARTIAL, COMPLETE, NONE)  # in the order of their weights
 WEIGHTS = "weights"
+FARTHEST = 1e100  # from 0, of a threshold or of a column's units
 
 
 class ClassifierStore:
@@ -348,8 +349,10 @@ def _seen_in(
         params = under(part, "params.")
         link.check_params(params)
         shift, scale = (float(take(part, name, np.float64, ())) for name in ("shift", "scale"))
-        if not scale > 0:
-            raise ValueError(f"'scale' is {scale:g}")
+        if not (0 < scale < FARTHEST and abs(shift) < FARTHEST):
+            raise ValueError(f"'scale' is {scale:g}, 'shift' is {shift:g}")
+        if any(np.any(np.abs(value) > FARTHEST) for value in params.values()):
+            raise ValueError("a number is too far from 0")
     except ValueError as error:
         raise ValueError(f"column '{column.name}': {error}") from None
     return LatentColumn(link, params, shift, scale)

@@ -16,6 +16,7 @@ from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.schema import Role, Schema
 
 MOST_LEVELS = 50
+FEW_LABELS = 10  # of one level, below which a fit is warned about
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,14 @@ def _target_name(table: pa.Table, schema: Schema, target: str | None) -> str:
             "no target is named", hint="Add --target COLUMN, or `role: target` in the types file."
         )
     return found[0]
+
+
+def few_labels(task: Task) -> tuple[str, ...]:
+    """Return a note on labels of few rows, if there are some."""
+    count = np.bincount(task.code[~np.isnan(task.code)].astype(np.intp))
+    each = zip(task.levels, count, strict=True)
+    few = [f"'{level}' ({n})" for level, n in each if n < FEW_LABELS]
+    return (f"column '{task.name}': few rows are labelled {', '.join(few[:5])}",) if few else ()
 
 
 def _labels(encoded: EncodedColumn, file: str | None) -> tuple[tuple[str, ...], Array, list[str]]:

@@ -99,7 +99,7 @@ class Trained:
 
 
 def read_new_rows(
-    task: Task, table: pa.Table, unseen_is_missing: bool, file: str | None
+    task: Task, table: pa.Table, file: str | None, unseen_is_missing: bool
 ) -> NewRows:
     """Return new rows as the columns of a task, before anything is fitted; see `Trained.read`."""
     features, target = learnt_features(task), learnt_target(task)

@@ -62,6 +62,9 @@ def glfm(
     """Complete tables with missing values, by Bayesian latent feature models."""
 
 
+_LESS_MEMORY = "Close other programs or raise the limit (`ulimit -v`); `--threads 1` takes less."
+
+
 for _name, _module in COMMANDS.items():
     app.command(_name, epilog=f"Example:  {_module.EXAMPLE}")(_module.run)
 
@@ -91,7 +94,7 @@ def end(action: Callable[[], int], console: Console) -> int:
         _discard_stdout()  # the reader, such as `head`, has seen enough
         return ExitStatus.OK
     except MemoryError:
-        console.error("there is not enough memory for this table")
+        console.error("there is not enough memory for this table", _LESS_MEMORY)
         _debug(console)
         return ExitStatus.FAILED
     except OSError as error:
@@ -99,6 +102,9 @@ def end(action: Callable[[], int], console: Console) -> int:
         _debug(console)
         return ExitStatus.FAILED
     except Exception as error:
+        if isinstance(error, ImportError) and "map segment" in str(error):
+            console.error("there is not enough memory to load glfm", _LESS_MEMORY)
+            return ExitStatus.FAILED
         console.error(
             f"this is a bug in glfm {__version__}: {type(error).__name__}: {error}",
             "Please report it; with the environment variable GLFM_DEBUG=1 glfm shows where it is.",

@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glfm_cli.cli import options
+from glfm_cli.cli.classify_files import ClassifyFiles
 from glfm_cli.cli.console import Console
 from glfm_cli.cli.progress import FitProgress
 from glfm_cli.cli.report import ending
 from glfm_cli.errors import counted
+from glfm_cli.options import Saving
 
 if TYPE_CHECKING:
     from glfm_cli.classification import Classification
 
-# Options that shape a fit, and so have no place beside one that was made before.
-FITTING = (
-    *("types", "target", "predict", "cv", "chains", "seed", "time_limit", "settings", "save"),
-    *("resume", "checkpoint"),
-)
-SHAPING = ("types", "target", "cv", "chains", "seed", "settings", "save")  # a fit that goes on
 EXAMPLE = (
     "glfm classify sample_data/pbc.csv --types sample_data/pbc.types.yaml --target stage "
     "-o predictions.csv"
@@ -116,14 +112,12 @@ Plot = Annotated[
         help="Where a column has role task: also draw how alike the tasks are (.png, .svg, .pdf).",
     ),
 ]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="End with status 3 when the fit has not converged.")
-]
 Json = Annotated[
     bool, typer.Option("--json", help="Print a summary as one JSON object; needs --output.")
 ]
 
 
+@options.takes(options.FITTING)
 def run(
     ctx: typer.Context,
     data: Train,
@@ -133,22 +127,13 @@ def run(
     output: options.Output = None,
     cv: CrossValidate = None,
     unseen: Unseen = "error",
-    chains: options.Chains = options.CHAINS,
-    seed: options.Seed = 0,
-    threads: options.Threads = None,
-    time_limit: options.TimeLimit = None,
-    settings: options.Settings = None,
-    save: options.Save = None,
     resume: Resume = None,
-    checkpoint: options.Checkpoint = options.CHECKPOINT,
     fit: WithFit = None,
     complete: Complete = None,
     similarity: Similarity = None,
     nearness: Nearness = None,
     plot: Plot = None,
-    strict: Strict = False,
     as_json: Json = False,
-    quiet: options.Quiet = False,
 ) -> int:
     """Predict a label when features are missing.
 
@@ -156,87 +141,36 @@ def run(
     linear rule for their labels. Missing features are integrated out, never filled in first; every
     prediction is a probability for each label. Where a column has role task, tasks share experts.
     """
-    from glfm_cli.classification import Predictions, classify, classify_rows
-    from glfm_cli.cli.classify_files import TaskFiles
-    from glfm_cli.cli.outputs import check_outputs
+    from glfm_cli.classification import classify
     from glfm_cli.completion.requests import check_unseen
-    from glfm_cli.errors import UsageError
-    from glfm_cli.io import check_target, check_writable, write_table
-    from glfm_cli.settings import parse_assignments
+    from glfm_cli.io import write_table
 
-    console: Console = ctx.obj
-    console.quiet = quiet
-    inputs: dict[str, str | Path | None] = {"the table itself": data, "the types file": types}
-    inputs["the rows to predict"] = predict
-    on_stdout = ["--json"] if as_json else []
-    # Of a cross-validation the scores are what is asked for, and predictions only with -o.
-    on_stdout += ["the table"] if output is None and cv is None else []
-    about_tasks = TaskFiles(similarity, nearness, plot)
-    outputs = {"--output": output, "--complete": complete, **about_tasks.by_option()}
-    check_outputs(inputs, outputs, on_stdout)
-    for name, path in outputs.items():
-        if name != "--output" and path is not None and cv is not None:
-            raise UsageError(
-                f"--cv and {name} cannot be used together: --cv makes a fit for each fold",
-                hint="Run the command twice.",
-            )
-    about_tasks.check(types)
-    if predict == "-" and data == "-":
-        raise UsageError("the training rows and --predict are both standard input")
-    if output is not None:
-        check_target(output, Predictions.example())
-    if complete is not None:
-        check_writable(complete)
-    level = check_unseen(unseen)
-    if fit is not None:
-        _check_alone(ctx, "--fit", FITTING)
-        requested = complete is not None
-        found = classify_rows(data, fit, unseen=level, threads=threads, complete=requested)
-    else:
-        if resume is not None:
-            _check_alone(ctx, "--resume", SHAPING)
-        own = options.given(ctx, ("chains", "seed"))
-        with FitProgress(console, chains, cv) as watch:
-            found = classify(
-                data,
-                types,
-                target=target,
-                predict=predict,
-                cv=cv,
-                unseen=level,
-                chains=own.get("chains"),
-                seed=own.get("seed"),
-                threads=threads,
-                time_limit=time_limit,
-                settings=parse_assignments(settings or []),
-                save=save,
-                resume=resume,
-                checkpoint=checkpoint,
-                complete=complete is not None,
-                watch=watch,
-            )
-    about_tasks.write(found)
-    if complete is not None and found.completed is not None:
-        write_table(found.completed, complete)
+    console, sampling = options.console_of(ctx), options.sampling_of(ctx)
+    files = ClassifyFiles(output, complete, similarity, nearness, plot)
+    files.check(data, types, predict, cv, as_json)
+    save, every = ctx.params["save"], ctx.params["checkpoint"]
+    with FitProgress(console, sampling.chains or options.CHAINS, cv) as watch:
+        found = classify(
+            data,
+            types,
+            target=target,
+            predict=predict,
+            cv=cv,
+            fit=fit,
+            sampling=sampling,
+            saving=Saving(save, resume, checkpoint=every),
+            unseen=check_unseen(unseen),
+            complete=complete is not None,
+            watch=watch,
+        )
+    files.write(found)
     # Where nothing is to be predicted, the fit was to be kept.
     if found.predictions is not None and (cv is None or output is not None):
         write_table(found.to_table(), output or "-")
     folder = save or resume
     if folder is not None and found.stopped:
         console.warn(f"the work so far is kept in {folder}; go on with --resume {folder}")
-    return _report(console, found, strict, as_json)
-
-
-def _check_alone(ctx: typer.Context, beside: str, shaping: tuple[str, ...]) -> None:
-    """Raise UsageError when options that shape a fit stand beside one that was made before."""
-    from glfm_cli.errors import UsageError
-
-    names = {param.name: param.opts[0] for param in ctx.command.params}
-    for name in options.given(ctx, shaping):
-        raise UsageError(
-            f"{names[name]} and {beside} cannot be used together: nothing is fitted anew",
-            hint=f"Leave out {names[name]}; it is as it was when the fit was made.",
-        )
+    return _report(console, found, ctx.params["strict"], as_json)
 
 
 def _report(console: Console, found: Classification, strict: bool, as_json: bool) -> int:

@@ -1,4 +1,4 @@
-"""What `glfm classify` writes about tasks: checked before the work, written after it."""
+"""What `glfm classify` writes: checked before the work, written after it."""
 
 from __future__ import annotations
 
@@ -6,43 +6,72 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from glfm_cli.cli.outputs import check_outputs
+
 if TYPE_CHECKING:
     from glfm_cli.classification import Classification
     from glfm_cli.errors import UsageError
 
 
 @dataclass(frozen=True)
-class TaskFiles:
-    """Where similarity and nearness of tasks go as tables, and as a figure; None: nobody asked."""
+class ClassifyFiles:
+    """Where results go; None: nobody asked.
 
+    output, complete : predictions, and the completed table
+    similarity, nearness, plot : of tasks, as tables and as a figure
+    """
+
+    output: Path | None
+    complete: Path | None
     similarity: Path | None
     nearness: Path | None
     plot: Path | None
 
-    def by_option(self) -> dict[str, Path | None]:
-        """Return all by the option that names them."""
+    @property
+    def of_tasks(self) -> dict[str, Path | None]:
+        """Return what is about tasks by the option that names it."""
         return {"--similarity": self.similarity, "--nearness": self.nearness, "--plot": self.plot}
 
-    def check(self, types: Path | None) -> None:
+    def check(
+        self, data: str, types: Path | None, predict: str | None, cv: int | None, as_json: bool
+    ) -> None:
         """Raise now what writing would raise after the work.
 
         Raises
         ------
         UsageError
-            No column tells tasks apart.
+            Two files are one, or no column tells tasks apart.
         OutputError
             A file cannot be written.
         """
+        from glfm_cli.classification import Predictions
         from glfm_cli.completion import as_schema
-        from glfm_cli.io import check_writable
+        from glfm_cli.errors import UsageError
+        from glfm_cli.io import check_target, check_writable
         from glfm_cli.schema import Role
 
-        asked = [name for name, path in self.by_option().items() if path is not None]
+        inputs: dict[str, str | Path | None] = {"the table itself": data, "the types file": types}
+        inputs["the rows to predict"] = predict
+        # Of a cross-validation the scores are what is asked for, and predictions only with -o.
+        on_stdout = ["--json"] * as_json + ["the table"] * (self.output is None and cv is None)
+        others = {"--complete": self.complete, **self.of_tasks}
+        check_outputs(inputs, {"--output": self.output, **others}, on_stdout)
+        for name, path in others.items():
+            if path is not None and cv is not None:
+                raise UsageError(
+                    f"--cv and {name} cannot be used together: --cv makes a fit for each fold",
+                    hint="Run the command twice.",
+                )
+        asked = [name for name, path in self.of_tasks.items() if path is not None]
         if asked and types is not None:
             roles = {column.role for column in as_schema(types).columns}
             if Role.TASK not in roles:
                 raise one_task(asked[0])
-        for table in (self.similarity, self.nearness):
+        if predict == "-" and data == "-":
+            raise UsageError("the training rows and --predict are both standard input")
+        if self.output is not None:
+            check_target(self.output, Predictions.example())
+        for table in (self.complete, self.similarity, self.nearness):
             if table is not None:
                 check_writable(table)
         if self.plot is not None:
@@ -51,11 +80,11 @@ class TaskFiles:
             check_figure(self.plot)
 
     def write(self, found: Classification) -> None:
-        """Write all; UsageError when there is only one task after all."""
+        """Write all but the predictions; UsageError when there is only one task after all."""
         from glfm_cli.io import write_table
 
         tasks = found.trained.tasks if found.trained is not None else None
-        asked = [name for name, path in self.by_option().items() if path is not None]
+        asked = [name for name, path in self.of_tasks.items() if path is not None]
         if asked and tasks is None:
             raise one_task(asked[0])
         if tasks is not None and self.similarity is not None:
@@ -66,6 +95,8 @@ class TaskFiles:
             from glfm_cli.plots import plot_tasks
 
             plot_tasks(tasks, self.plot)
+        if self.complete is not None and found.completed is not None:
+            write_table(found.completed, self.complete)
 
 
 def one_task(option: str) -> UsageError:

@@ -189,9 +189,6 @@ def run(
     errors and paired differences over repeats.
     """
     from glfm_cli.cli.evaluate_watch import Watch
-    from glfm_cli.completion import as_schema
-    from glfm_cli.encoding import is_triplets
-    from glfm_cli.errors import UsageError
     from glfm_cli.evaluation import Design, evaluate
 
     console = options.console_of(ctx)
@@ -209,10 +206,6 @@ def run(
     for name, parse in (("methods", listed), ("rates", parse_rates)):
         if name in written:
             written[name] = parse(written[name])
-    schema = as_schema(types)
-    for option in ("--plot", "--html"):
-        if outputs[option] is not None and is_triplets(schema):
-            raise UsageError(f"{option} is about tables, and the types file describes triplets")
     design = Design(
         **written,
         programs=parse_programs(program or []),
@@ -225,7 +218,7 @@ def run(
     with Watch(console) as watch:
         evaluation = evaluate(
             data[0],
-            schema,
+            types,
             sampling=options.sampling_of(ctx),
             matrix=options.matrix_of(ctx),
             design=design,
@@ -265,11 +258,9 @@ def _report(
     as_json: bool,
 ) -> int:
     """Print and draw the results, say how it went, and return the exit status."""
-    from glfm_cli.cli.evaluate_text import matrix_text, summary_text
-    from glfm_cli.evaluation import Evaluation
+    from glfm_cli.cli.evaluate_text import summary_text
     from glfm_cli.io import write_table
 
-    of_table = isinstance(evaluation, Evaluation)
     output = outputs["--output"]
     to_stdout = output is not None and str(output) == "-"
     if to_stdout:
@@ -277,7 +268,7 @@ def _report(
     if as_json:
         console.result(json.dumps(evaluation.to_dict(), allow_nan=False) + "\n")
     elif not to_stdout:
-        console.result((summary_text if of_table else matrix_text)(evaluation))
+        console.result(summary_text(evaluation))
     if outputs["--plot"] is not None:
         from glfm_cli.plots import plot_evaluation
 
@@ -290,11 +281,9 @@ def _report(
         console.warn(text)
     if evaluation.stopped == "interrupted":
         console.warn("interrupted; the summary is of the fits that were made")
-        if output is not None and not to_stdout and of_table:
+        if output is not None and not to_stdout:
             console.note("Results so far are kept; the same command with --resume goes on.")
         return ExitStatus.INTERRUPTED
-    if not of_table:
-        return ExitStatus.OK
     n_fits = len(evaluation.fits)
     console.note(f"{n_fits} fit{'' if n_fits == 1 else 's'}, {evaluation.seconds:.1f} s.")
     return ExitStatus.OK

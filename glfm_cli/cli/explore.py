@@ -60,6 +60,15 @@ Dependence = Annotated[
     bool,
     typer.Option("--dependence", help="Also show how much columns tell of each other."),
 ]
+Color = Annotated[
+    str | None,
+    typer.Option(
+        "--color",
+        metavar="COLUMN",
+        help="With --model clgp: the column that colours the rows of the map; the one it explains "
+        "best if left out.",
+    ),
+]
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -67,6 +76,14 @@ Folder = Annotated[
         "-o",
         metavar="DIR",
         help="Also write everything to files in this folder.",
+    ),
+]
+Fit = Annotated[
+    Path | None,
+    typer.Option(
+        "--fit",
+        metavar="DIR.glfm",
+        help="Put the rows of DATA on the map of the fit kept in this folder; nothing is fitted.",
     ),
 ]
 Format = Annotated[
@@ -100,6 +117,8 @@ def run(
     surprising: Surprising = 0,
     similar: Similar = None,
     dependence: Dependence = False,
+    color: Color = None,
+    fit: Fit = None,
     html: Html = None,
     plot: Plot = None,
     record: options.Record = None,
@@ -111,12 +130,17 @@ def run(
     Shows which groups of rows a table has, what marks each, and how sure that is: the features
     that a latent feature model finds, the patterns in which they occur, and how often other
     draws and chains find them again. With --model bsvd, of triplets, or of a saved fit of that
-    model: its rank, and the rows and columns that its components tell apart. Of a classifier that
-    was kept: its experts.
+    model: its rank, and the rows and columns that its components tell apart. With --model clgp: a
+    map of the rows, and what columns are on it. Of a classifier that was kept: its experts.
     """
-    from glfm_cli.cli import explore_experts
-    from glfm_cli.cli.explore_files import draw
-    from glfm_cli.exploration import Exploration, ExplorationFiles, Request, explore, plan_explore
+    from glfm_cli.cli import explore_experts, explore_files, explore_map
+    from glfm_cli.exploration import (
+        ExplorationFiles,
+        MapExploration,
+        Request,
+        explore,
+        plan_explore,
+    )
 
     console = options.console_of(ctx)
     figures = {"--html": html, "--plot": plot}
@@ -126,17 +150,18 @@ def run(
     if explore_experts.dispatch(data):
         return explore_experts.run(ctx, data, top, as_json)
     named = None if columns is None else tuple(columns)
-    request = Request(sample, top, named, surprising, similar, dependence)  # type: ignore[arg-type]
+    request = Request(sample, top, named, surprising, similar, dependence, color)  # type: ignore[arg-type]
     sampling = options.sampling_of(ctx, bias=bias)
     saving = options.saving_of(ctx, output or html or plot)
     matrix, source = options.matrix_of(ctx), None if types is None else str(types)
     if ctx.params["dry_run"]:
-        show_plan(console, plan_explore(data, source, (sampling, saving, matrix), request), as_json)
+        plan = plan_explore(data, source, (sampling, saving, matrix), request, fit)
+        show_plan(console, plan, as_json)
         return ExitStatus.OK
 
     def finish(found: Any) -> None:
-        if isinstance(found, Exploration):
-            draw(found, output, html, plot)
+        of_map = isinstance(found, MapExploration)
+        (explore_map if of_map else explore_files).draw(found, output, html, plot)
 
     with Progress(console, "exploring") as watch:
         found = explore(
@@ -147,6 +172,7 @@ def run(
             matrix=matrix,
             request=request,
             files=files,
+            fit=fit,
             observer=watch,
             finish=finish,
         )
@@ -177,11 +203,15 @@ def _show(console: Console, found: Any, as_json: bool) -> None:
     if as_json:
         console.result(json.dumps(found.to_dict(), allow_nan=False, default=str) + "\n")
         return
-    from glfm_cli.cli import explore_components, explore_text
-    from glfm_cli.exploration import Exploration
+    from glfm_cli.cli import explore_components, explore_map, explore_text
+    from glfm_cli.exploration import Exploration, MapExploration
 
-    of_features = isinstance(found, Exploration)
-    (explore_text if of_features else explore_components).show(found, console.stdout)
+    show: Any = explore_components.show
+    if isinstance(found, MapExploration):
+        show = explore_map.show
+    elif isinstance(found, Exploration):
+        show = explore_text.show
+    show(found, console.stdout)
     console.stdout.flush()  # before the warnings, which speak of it
 
 

@@ -10,13 +10,13 @@ from glfm_cli.errors import counted
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
-    from glfm_cli.exploration import MatrixExploration
+    from glfm_cli.exploration import ComponentExploration
 
 WIDEST = 100
 MOST_EXPLAINED = 40  # columns listed on the terminal
 
 
-def show(found: MatrixExploration, stdout: TextIO) -> None:
+def show(found: ComponentExploration, stdout: TextIO) -> None:
     """Print what was found; without blanks at the ends of lines where it goes to a file."""
     from rich.console import Console as RichConsole
 
@@ -41,7 +41,7 @@ def show(found: MatrixExploration, stdout: TextIO) -> None:
         stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
 
 
-def _components(console: RichConsole, found: MatrixExploration) -> None:
+def _components(console: RichConsole, found: ComponentExploration) -> None:
     from rich.text import Text
 
     from glfm_cli.exploration.words import percent
@@ -49,7 +49,7 @@ def _components(console: RichConsole, found: MatrixExploration) -> None:
     if not found.components:
         console.print("\nNo component: rows and columns have nothing in common.", markup=False)
         return
-    table = _table(console, "Components of the completed matrix")
+    table = table_of(console, "Components of the completed matrix")
     for name in ("", "size", "share"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     table.add_column("columns", ratio=3)
@@ -74,17 +74,17 @@ def _signed(leading: list[tuple[str, float, float]]) -> str:
     )
 
 
-def _shares(console: RichConsole, found: MatrixExploration) -> None:
+def _shares(console: RichConsole, found: ComponentExploration) -> None:
     from rich.text import Text
 
     from glfm_cli.exploration.words import percent
 
     said = found.to_dict()
     if found.variance:
-        table = _table(console, "Shares of the variance")
+        table = table_of(console, "Shares of the variance")
         rows = [(part["part"], part) for part in said["variance"]]
     else:
-        table = _table(console, "What the components explain of each column's variance")
+        table = table_of(console, "What the components explain of each column's variance")
         rows = sorted(
             ((part["column"], part) for part in said["explained"]), key=lambda one: -one[1]["share"]
         )
@@ -98,12 +98,12 @@ def _shares(console: RichConsole, found: MatrixExploration) -> None:
         console.print(f"and {len(rows) - MOST_EXPLAINED} more columns.", markup=False)
 
 
-def _effects(console: RichConsole, found: MatrixExploration) -> None:
+def _effects(console: RichConsole, found: ComponentExploration) -> None:
     from rich.text import Text
 
     if not found.effects:
         return
-    table = _table(
+    table = table_of(
         console, "Covariates: what one standard deviation more does, on the latent scale"
     )
     table.add_column("of", no_wrap=True)
@@ -121,7 +121,7 @@ def _effects(console: RichConsole, found: MatrixExploration) -> None:
     console.print(table)
 
 
-def _table(console: RichConsole, title: str) -> Any:
+def table_of(console: RichConsole, title: str) -> Any:
     """Print a title, and return a table to fill."""
     from rich import box
     from rich.table import Table

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from glfm_cli.exploration import Exploration
+    from glfm_cli.exploration import ComponentExploration, Exploration
 
 _LONGEST = 60  # letters of a column's name in the name of a file
 
 
 def draw(
-    found: Exploration,
+    found: Exploration | ComponentExploration,
     folder: Path | None = None,
     html: Path | None = None,
     plot: Path | None = None,
@@ -36,10 +36,15 @@ def draw(
         plot_exploration(found, plot)
 
 
-def _draw_all(found: Exploration, folder: Path) -> dict[str, Path]:
+def _draw_all(found: Exploration | ComponentExploration, folder: Path) -> dict[str, Path]:
     """Draw every figure that the exploration has content for, as PNG files; return them by name."""
     from glfm_cli import plots
+    from glfm_cli.exploration import Exploration
 
+    if not isinstance(found, Exploration):
+        path = folder / "overview.png"
+        plots.plot_exploration(found, path)
+        return {"overview": path}
     draw: dict[str, Callable[[Path], object]] = {
         "overview": partial(plots.plot_exploration, found),
         "traces": partial(plots.plot_traces, found),

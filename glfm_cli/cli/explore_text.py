@@ -12,11 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from glfm_cli.exploration import convergence_line, remainder_line, sample_line, tables
-from glfm_cli.exploration.words import number, percent, typical, without_middle
+from glfm_cli.exploration.words import named, number, percent, typical
 
 if TYPE_CHECKING:
     from glfm_cli.exploration import Exploration
-    from glfm_cli.exploration.scales import Scale
 
 MOST_PATTERNS = 5  # side by side; more are in the files
 MOST_COLUMNS = 40
@@ -118,7 +117,7 @@ def _patterns(console: RichConsole, found: Exploration) -> None:
 
 
 def _typical(console: RichConsole, found: Exploration) -> None:
-    labels = [_label(scale) for scale in found.columns[:MOST_COLUMNS]]
+    labels = [named(scale, LONGEST_NAME) for scale in found.columns[:MOST_COLUMNS]]
     longest = max(map(cell_len, labels), default=0)
     widest = max([LEAST_ROOM, *(len(pattern.name) for pattern in found.top_patterns)])
     n_patterns = (console.width - longest) // (widest + 1) - 1
@@ -145,15 +144,6 @@ def _typical(console: RichConsole, found: Exploration) -> None:
     left = len(found.columns) - MOST_COLUMNS
     if left > 0:
         console.print(Text(f"and {_counted(left, 'more column')}."))
-
-
-def _label(scale: Scale) -> str:
-    """Return name and unit, the unit cut, or the middle of a long name left out."""
-    unit = scale.encoded.column.unit
-    if len(scale.name) >= LONGEST_NAME - 4 or not unit:
-        return without_middle(scale.name, LONGEST_NAME)
-    label = f"{scale.name} ({unit})"
-    return label if len(label) <= LONGEST_NAME else f"{label[: LONGEST_NAME - 1]}…"
 
 
 def _listed(console: RichConsole, title: str, content: Any) -> None:

@@ -253,6 +253,14 @@ SAMPLING = {
     "time_limit": Shared(TimeLimit, None),
     "settings": Shared(Settings, None),
 }
+FITTING = {
+    "chains": LENGTH["chains"],
+    **{name: SAMPLING[name] for name in ("seed", "threads", "time_limit", "settings")},
+    "save": Shared(Save, None),
+    "checkpoint": Shared(Checkpoint, CHECKPOINT),
+    "strict": Shared(Strict, False),
+    "quiet": Shared(Quiet, False),
+}
 BY_SIZE = {**SAMPLING, "chains": Shared(ChainsBySize, None)}
 PRECISION = {"precision": Shared(Precise, None)}
 SAVING = {

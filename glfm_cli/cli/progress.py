@@ -63,8 +63,15 @@ class Progress(Shown):
     def begun(self, session: Session) -> None:
         """Say what the user should know, and show the line."""
         from rich.console import Console as RichConsole
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
+        from rich.text import Text
+
+        class _Rate(ProgressColumn):
+            """Sweeps a second; worked out when the line is drawn, not at every sweep."""
+
+            def render(self, task: Task) -> Text:
+                return Text(f"{task.speed:.0f} sweeps/s" if task.speed else "")
 
         for text in session.notes:
             self._console.warn(text)
@@ -73,7 +80,7 @@ class Progress(Shown):
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[rate]}"),
+            _Rate(),
             TimeRemainingColumn(),
             TextColumn("left, {task.fields[size]}"),
             console=RichConsole(file=self._console.stderr),
@@ -85,7 +92,6 @@ class Progress(Shown):
             f"{plan.chains} chains",
             total=plan.chains * plan.sweeps,
             completed=session.done,
-            rate="",
             size="warming up",
         )
         self._bar.start()
@@ -97,9 +103,6 @@ class Progress(Shown):
             changes: dict[str, str] = {}
             if trace is not None and self._size in trace:
                 changes["size"] = f"{self._size} {trace[self._size]:.0f}"
-            speed = self._bar.tasks[0].speed
-            if speed:
-                changes["rate"] = f"{speed:.0f} sweeps/s"
             self._bar.update(self._task, completed=self._done, **changes)  # type: ignore[arg-type]
 
     def sampled(self, run: Run) -> None:

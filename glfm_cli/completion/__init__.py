@@ -5,9 +5,10 @@ from __future__ import annotations
 from glfm_cli.completion.complete import complete
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
-from glfm_cli.completion.impute import Imputation, impute, plan_imputation
+from glfm_cli.completion.header import Encoded
+from glfm_cli.completion.impute import FitLike, Imputation, impute, plan_imputation
 from glfm_cli.completion.kept import Kept, Watch
-from glfm_cli.completion.matrix.matrix import MatrixCompletion, MatrixTask, plan_matrix
+from glfm_cli.completion.matrix import MatrixCompletion, MatrixData, prepare_matrix
 from glfm_cli.completion.multiple import Multiple
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.prepare import TableLike, Types, as_schema, as_table, prepare
@@ -22,12 +23,14 @@ __all__ = [
     "INTERVAL",
     "ColumnCompletion",
     "Completion",
+    "Encoded",
     "Files",
+    "FitLike",
     "Fitted",
     "Imputation",
     "Kept",
     "MatrixCompletion",
-    "MatrixTask",
+    "MatrixData",
     "Multiple",
     "Session",
     "TableLike",
@@ -46,9 +49,9 @@ __all__ = [
     "partial_folder",
     "plan_fit",
     "plan_imputation",
-    "plan_matrix",
     "plan_session",
     "prepare",
+    "prepare_matrix",
     "run_record",
     "save_record",
     "write_traces",

@@ -63,13 +63,12 @@ def complete(
         columns.append(part)
         fills[encoded.column.name] = part.estimate
     return Completion(
-        table=decode(table, data, fills),
-        data=data,
-        columns=tuple(columns),
-        posterior=posterior,
-        run=run,
-        precision=judge(posterior, data, seed, goal),
-        interval=interval,
-        seed=seed,
-        ids=table.select(list(data.ids)),
+        data,
+        run,
+        judge(posterior, data, seed, goal),
+        interval,
+        seed,
+        decode(table, data, fills),
+        tuple(columns),
+        table.select(list(data.ids)),
     )

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import glfm_cli.inference.chains as chains
-from glfm_cli.completion.matrix.matrix import MatrixTask
 from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
 from glfm_cli.inference.chain import spans_of
@@ -22,7 +21,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
     data, plan, problem = session.data, session.plan, session.problem
     if not isinstance(data, Data):
         length = {"chains": plan.chains, "sweeps": plan.sweeps}
-        return sizes_of(data) | length | {"draws": plan.chains * plan.draws}
+        return data.sizes() | length | {"draws": plan.chains * plan.draws}
     threads = session.sampling.threads or available_threads()
     chain = chains.start(problem, plan.seed, 0)
     began = time.monotonic()
@@ -54,9 +53,3 @@ def missing_cells(data: Data) -> dict[str, Any]:
     """Return how many cells are to be completed, in all and by column."""
     missing = {e.column.name: int(e.requested.sum()) for e in data.columns}
     return {"cells_to_complete": sum(missing.values()), "gaps": missing}
-
-
-def sizes_of(task: MatrixTask) -> dict[str, Any]:
-    """Return how large a matrix is."""
-    sizes = {"rows": len(task.rows), "columns": len(task.columns)}
-    return sizes | {"observed": int(task.triplets.row.size)}

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.completion.draws import SCHEMA
-from glfm_cli.completion.matrix.matrix import MatrixTask
+from glfm_cli.completion.matrix.matrix import MatrixData
 from glfm_cli.completion.multiple import check_names
 from glfm_cli.completion.result import PROBABILITIES, Completion, cells_schema
 from glfm_cli.completion.traces import check_traces, write_traces
@@ -67,20 +67,16 @@ class Files:
 
     def check_for_pairs(self, of_fit: bool) -> None:
         """Raise UsageError when something is asked for that is about tables alone."""
-        named = {
-            "--flags": self.flags or None,
-            "--multiple": self.multiple,
-            "--record": self.record,
-        }
+        named = {"--flags": self.flags or None, "--multiple": self.multiple}
         for name in [*self.by_option(), *(n for n, v in named.items() if v is not None)]:
-            if name != "--output":
+            if name not in ("--output", "--traces-to"):
                 what = "the fit is of" if of_fit else "the types file describes"
                 raise UsageError(
                     f"{name} is about tables, and {what} triplets",
                     hint="Predictions of a matrix come in long form, one row a pair.",
                 )
 
-    def check(self, table: pa.Table, data: Data | MatrixTask) -> None:
+    def check(self, table: pa.Table, data: Data | MatrixData) -> None:
         """Raise now what `write` would raise after the work: names, formats, folders.
 
         Raises
@@ -90,6 +86,10 @@ class Files:
         OutputError
             A folder is missing or not writable, or a format cannot hold a column's type.
         """
+        if self.traces is not None:
+            check_traces(self.traces)
+        if self.record is not None:
+            check_writable(self.record)
         if not isinstance(data, Data):
             if self.table is not None:
                 check_target(self.table, data.blank())
@@ -115,16 +115,17 @@ class Files:
         if self.draws is not None:
             row = [pa.nulls(1, field.type) for field in SCHEMA]
             check_target(self.draws, pa.table(row, schema=SCHEMA))
-        if self.traces is not None:
-            check_traces(self.traces)
-        if self.record is not None:
-            check_writable(self.record)
 
     def write(self, completion: Any, source: pa.Table) -> Any:
         """Write every part, the completed table last, in the dialect of `source`.
 
         Return the completion, with its versions when there are several.
         """
+        if self.traces is not None:
+            model = completion.posterior.model.name
+            write_traces(
+                self.traces, completion.traces(), completion.data, model=model, seed=completion.seed
+            )
         if not isinstance(completion, Completion):
             if self.table is not None:
                 write_parts(completion.parts(), self.table)
@@ -135,11 +136,6 @@ class Files:
             write_table(completion.probabilities(), self.probabilities)
         if self.draws is not None:
             write_parts(completion.draws(), self.draws)
-        if self.traces is not None:
-            model = completion.posterior.model.name
-            write_traces(
-                self.traces, completion.traces(), completion.data, model=model, seed=completion.seed
-            )
         if self.multiple is not None:
             completion = replace(completion, versions=completion.multiple(self.multiple))
         if self.table is None:

@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.matrix.matrix import MatrixTask
-from glfm_cli.completion.matrix.saved import cells_of, hash_of_task
+from glfm_cli.completion.matrix.matrix import MatrixData
+from glfm_cli.completion.matrix.saved import cells_of, hash_of_cells
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError, UsageError
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.model import Problem
 from glfm_cli.options import Sampling
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
@@ -32,12 +32,12 @@ from glfm_cli.store import (
 from glfm_cli.store.folder import DATA, MATRIX
 
 Files = Mapping[str, Mapping[str, Array]]  # of a folder, as named arrays
-Encoded = Data | MatrixTask  # a table, or a matrix that is given as triplets
+Encoded = Data | MatrixData  # a table, or a matrix that is given as triplets
 
 
 def hash_of(data: Encoded) -> str:
     """Return the SHA-256 of everything that a model sees."""
-    return hash_of_data(data) if isinstance(data, Data) else hash_of_task(data)
+    return hash_of_data(data) if isinstance(data, Data) else hash_of_cells(data)
 
 
 def describe(
@@ -54,19 +54,20 @@ def describe(
     names : of all columns of the table that was given;  file : its name, for people
     """
     matrix, files = (None, {}) if isinstance(data, Data) else _of_matrix(data, with_data)
-    columns = data.columns if isinstance(data, Data) else (data.triplets.value,)
-    modelled = [Modelled(c.column.name, str(c.column.type), c.index, c.levels) for c in columns]
+    modelled = [
+        Modelled(c.column.name, str(c.column.type), c.index, c.levels) for c in data.columns
+    ]
     header = Header(
         model=problem.model.name,
         model_config=problem.config,
         link_config=problem.link_config,
         plan=plan,
         schema=schema,
-        n_rows=data.n_rows if isinstance(data, Data) else len(data.rows),
+        n_rows=data.n_rows,
         table=tuple(names),
         modelled=tuple(modelled),
-        ids=data.ids if isinstance(data, Data) else (),
-        notes=data.notes if isinstance(data, Data) else (),
+        ids=data.ids,
+        notes=data.notes,
         data_hash=hash_of(data),
         types_hash=hash_of_types(schema),
         has_data=with_data,
@@ -77,19 +78,19 @@ def describe(
     return header, files
 
 
-def _of_matrix(task: MatrixTask, with_cells: bool) -> tuple[MatrixHeader, Files]:
+def _of_matrix(data: MatrixData, with_cells: bool) -> tuple[MatrixHeader, Files]:
     """Return what run.json says of a matrix, and the files that hold it."""
-    ids, cells = (task.rows, task.columns), cells_of(task)
-    arrays = [None if code is None else code.arrays() for code in task.codes]
-    sides = [None if code is None else code.to_dict() for code in task.codes]
+    ids, cells = (data.rows, data.others), cells_of(data)
+    arrays = [None if code is None else code.arrays() for code in data.codes]
+    sides = [None if code is None else code.to_dict() for code in data.codes]
     content = matrix_arrays(ids, (arrays[0], arrays[1]))
     header = MatrixHeader(
-        n_columns=len(task.columns),
+        n_columns=len(data.others),
         n_cells=cells.row.size,
-        ids=(task.rows.name, task.columns.name),
-        kinds=(str(task.rows.values.type), str(task.columns.values.type)),
-        covariates=task.covariates,
-        missingness=task.missingness,
+        ids=(data.rows.name, data.others.name),
+        kinds=(str(data.rows.values.type), str(data.others.values.type)),
+        covariates=data.names,
+        missingness=data.missingness,
         sides=(sides[0], sides[1]),
         content_hash=hash_of_content(content),
     )

@@ -11,11 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.completion.complete import complete
-from glfm_cli.completion.cost import estimate_cost, missing_cells, sizes_of
+from glfm_cli.completion.cost import estimate_cost, missing_cells
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.files import Files
+from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.kept import Kept
-from glfm_cli.completion.matrix.matrix import MatrixCompletion, MatrixTask, WhichPairs
+from glfm_cli.completion.matrix.matrix import MatrixData
+from glfm_cli.completion.matrix.pairs import WhichPairs
+from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.prepare import TableLike, Types, as_schema, as_table
 from glfm_cli.completion.record import write_record
@@ -28,6 +31,7 @@ from glfm_cli.completion.requests import (
 )
 from glfm_cli.completion.result import Completion
 from glfm_cli.completion.session import Session, check_layout, plan_session
+from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads
@@ -117,7 +121,7 @@ class Imputation:
     given: Any
     source: pa.Table
     task: Session | Fitted
-    data: Data | MatrixTask
+    data: Encoded
     pairs: WhichPairs | None
     files: Files
     estimate: Estimate
@@ -131,15 +135,14 @@ class Imputation:
         if isinstance(self.task, Session):
             return estimate_cost(self.task)
         if not isinstance(self.data, Data):
-            return sizes_of(self.data)
+            return self.data.sizes()
         sizes = {"rows": self.data.n_rows, "modelled_columns": len(self.data.columns)}
         return sizes | missing_cells(self.data) | {"draws": self.task.posterior.n_draws}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know beforehand, one line each."""
-        of_data = self.data.notes if isinstance(self.data, Data) else ()
-        return (*of_data, *self.task.notes)
+        return (*self.data.notes, *self.task.notes)
 
     def complete(
         self, observer: Observer | None = None, finish: Callable[[Any], None] | None = None
@@ -168,9 +171,9 @@ class Imputation:
             )
             found = dataclasses.replace(found, given=self.given)
         else:
-            assert self.pairs is not None
-            found = MatrixCompletion.of(self.data, run, self.interval, self.goal)
-            found = dataclasses.replace(found, which=self.pairs, estimate=self.estimate)
+            more: dict[str, Any] = {"which": self.pairs, "estimate": self.estimate}
+            precision = judge(run.posterior, self.data, self.seed, self.goal)
+            found = MatrixCompletion(self.data, run, precision, self.interval, self.seed, **more)
         found = self.files.write(found, self.source)
         if finish is not None:
             finish(found)
@@ -243,12 +246,12 @@ def plan_imputation(
     )
 
 
-def requested_pairs(task: MatrixTask, matrix: MatrixOptions) -> WhichPairs:
+def requested_pairs(data: MatrixData, matrix: MatrixOptions) -> WhichPairs:
     """Return the pairs that are listed, or all that have no value; checked now."""
     if matrix.pairs is None:
-        return task.pairs(None, matrix.all_pairs)
+        return data.pairs(None, matrix.all_pairs)
     listed, file = as_table(matrix.pairs)
-    return task.pairs(listed, matrix.all_pairs, file=file)
+    return data.pairs(listed, matrix.all_pairs, file=file)
 
 
 def _is_sparse(schema: Schema | None, fit: Fit | None, saving: Saving) -> bool:

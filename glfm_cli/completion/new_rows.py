@@ -19,10 +19,10 @@ from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import Data, LearntColumn, encode_rows
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import SWEEPS, fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
+from glfm_cli.latent.model import DENSE, Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import MatrixOptions
 from glfm_cli.schema import Schema
@@ -125,16 +125,18 @@ class Fitted:
         """
         began = time.monotonic()
         posterior = self.posterior
-        problem = self._of_new(data) if isinstance(data, Data) else data.new
-        if problem is not None:
+        new = self._new(data)
+        if new is not None:
+            xs = tuple(encoded.x for encoded in new.columns)
+            layout = DENSE if isinstance(new, Data) else new.layout
+            problem = Problem(
+                posterior.model, self.config, posterior.links, xs, self.link_config, layout
+            )
             posterior = fold_in(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)
-        notes = self.notes if isinstance(data, Data) else (*self.notes, *data.notes)
-        return Run(posterior, None, time.monotonic() - began, notes)
+        return Run(posterior, None, time.monotonic() - began, self.notes)
 
-    def _of_new(self, data: Data) -> Problem | None:
-        """Return the rows as a problem, None of the table that the fit was made from."""
-        if hash_of_data(data) == self.data_hash:
-            return None
-        xs = tuple(encoded.x for encoded in data.columns)
-        posterior = self.posterior
-        return Problem(posterior.model, self.config, posterior.links, xs, self.link_config)
+    def _new(self, data: Encoded) -> Encoded | None:
+        """Return what the fit has not seen of it: nothing of the table that it was made from."""
+        if not isinstance(data, Data):
+            return data.new
+        return None if hash_of_data(data) == self.data_hash else data

@@ -13,14 +13,13 @@ import pyarrow as pa
 
 from glfm_cli.encoding import Data, EncodedColumn, encode
 from glfm_cli.errors import UsageError
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
 from glfm_cli.io.files import file_label
 from glfm_cli.io.frames import table_of
-from glfm_cli.latent import MODELS
+from glfm_cli.latent import ELSEWHERE, MODELS
 from glfm_cli.latent.capabilities import Scheduled, SuitsColumns
-from glfm_cli.latent.model import LatentModel
+from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
@@ -105,6 +104,9 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
     """
     able = [name for name, model in MODELS.items() if layout in model.layouts]
     name = sampling.model or able[0]
+    if name in ELSEWHERE:
+        why, hint = ELSEWHERE[name]
+        raise UsageError(f"--model {name} {why}", hint=hint)
     if name not in MODELS:
         close = difflib.get_close_matches(name, MODELS, n=1)
         raise UsageError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -49,24 +49,17 @@ class ColumnCompletion:
 
 
 @dataclass(frozen=True)
-class Completion:
-    """A completed table and how it came about.
+class CompletionResult:
+    """What was completed, and how it came about: of a table, or of pairs of a matrix.
 
     precision : how far the estimates would move with another seed
-    versions : several completed versions, where they were requested
     """
 
-    table: pa.Table
-    data: Data
-    columns: tuple[ColumnCompletion, ...]
-    posterior: Posterior
+    data: Any
     run: Run
     precision: Precision
     interval: float
     seed: int
-    ids: pa.Table  # the id columns, untouched
-    versions: Multiple | None = None
-    given: Any = None  # the data that were completed, of whichever kind
 
     def traces(self) -> dict[str, Array]:
         """Return traces (chain, draw) of what the model and up to 50 completed cells did."""
@@ -75,14 +68,52 @@ class Completion:
         return {**self.posterior.traces(), **cells}
 
     @property
-    def n_completed(self) -> int:
-        """The number of cells that were filled."""
-        return sum(part.estimate.size for part in self.columns)
+    def posterior(self) -> Posterior:
+        """The draws."""
+        return self.run.posterior
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
         return (*self.data.notes, *self.run.warnings)
+
+    def summary(self, first: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what `glfm impute --json` prints of any layout, between what is of one alone."""
+        return {
+            **first,
+            "model": self.posterior.model.name,
+            "chains": len(self.posterior.chains),
+            "draws": self.posterior.n_draws,
+            "seed": self.seed,
+            "stopped": self.run.stopped,
+            "seconds": round(self.run.seconds, 3),
+            "interval": self.interval,
+            **last,
+            "precision": self.precision.to_dict(),
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True)
+class Completion(CompletionResult):
+    """A completed table.
+
+    ids : the id columns, untouched
+    versions : several completed versions, where they were requested
+    given : the data that were completed, of whichever kind
+    """
+
+    data: Data
+    table: pa.Table
+    columns: tuple[ColumnCompletion, ...]
+    ids: pa.Table
+    versions: Multiple | None = None
+    given: Any = None
+
+    @property
+    def n_completed(self) -> int:
+        """The number of cells that were filled."""
+        return sum(part.estimate.size for part in self.columns)
 
     def in_words(self) -> str:
         """Return what was done."""
@@ -173,23 +204,15 @@ class Completion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary that `glfm impute --json` prints."""
-        more = {} if self.versions is None else {"multiple": self.versions.to_dict()}
-        return {
+        first = {
             "rows": self.data.n_rows,
             "columns": self.table.num_columns,
             "cells_completed": self.n_completed,
             "not_completed": [asdict(one) for one in self.data.not_completed],
-            "model": self.posterior.model.name,
-            "chains": len(self.posterior.chains),
-            "draws": self.posterior.n_draws,
-            "seed": self.seed,
-            "stopped": self.run.stopped,
-            "seconds": round(self.run.seconds, 3),
-            "interval": self.interval,
-            "per_column": [_column_summary(part) for part in self.columns],
-            "precision": self.precision.to_dict(),
-            "warnings": list(self.warnings),
-        } | more
+        }
+        more = {} if self.versions is None else {"multiple": self.versions.to_dict()}
+        per_column = {"per_column": [_column_summary(part) for part in self.columns]}
+        return self.summary(first, per_column) | more
 
 
 def cells_schema(ids: pa.Schema) -> pa.Schema:

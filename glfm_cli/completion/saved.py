@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from glfm_cli.completion.matrix.matrix import MatrixTask
-from glfm_cli.completion.matrix.saved import task_of_fit
-from glfm_cli.encoding import Data
+from glfm_cli.completion.header import Encoded
+from glfm_cli.completion.matrix.saved import matrix_of_fit
 from glfm_cli.errors import UsageError
 from glfm_cli.store import Fit
 
@@ -18,7 +17,7 @@ def is_saved_fit(path: object) -> bool:
     return os.path.isdir(path) or os.fspath(path).rstrip("/").endswith(".glfm")
 
 
-def encoded_of_fit(fit: Fit, why: str) -> Data | MatrixTask:
+def encoded_of_fit(fit: Fit, why: str) -> Encoded:
     """Return the table, or the matrix, that a fit was made from; `why` says who needs it.
 
     Raises
@@ -27,7 +26,7 @@ def encoded_of_fit(fit: Fit, why: str) -> Data | MatrixTask:
         It was left out.
     """
     if fit.matrix is not None and fit.matrix.cells is not None:
-        return task_of_fit(fit)
+        return matrix_of_fit(fit)
     if fit.data is None:
         raise UsageError(
             f"the table was left out of this saved fit, and {why}",

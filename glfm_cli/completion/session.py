@@ -19,18 +19,18 @@ from glfm_cli.completion.header import (
     same_run,
     version_notes,
 )
-from glfm_cli.completion.matrix.matrix import plan_matrix
+from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.prepare import prepare
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, encode_triplets, is_triplets
 from glfm_cli.errors import StoreError, UsageError
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.leave_one_out import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
+from glfm_cli.latent.model import Problem
 from glfm_cli.options import MatrixOptions, Sampling, Saving
 from glfm_cli.schema import Schema
 from glfm_cli.store import Header, Store, check_free, discard
@@ -194,7 +194,7 @@ def plan_session(
         raise UsageError(
             "--types FILE is missing", hint=f"`glfm types {name} -o types.yaml` writes a first one."
         )
-    data, problem, plan = plan_fit(table, schema, sampling, matrix, file=file)
+    problem, data, plan = plan_fit(table, schema, sampling, matrix, file=file)
     names = table.column_names
     header, more = describe(data, problem, plan, schema, names, saving.with_data, file)
     return Session(problem, data, plan, sampling, saving, header, more)
@@ -207,19 +207,17 @@ def plan_fit(
     matrix: MatrixOptions = NOTHING,
     *,
     file: str | None = None,
-) -> tuple[Encoded, Problem, Plan]:
-    """Return a table, or triplets, encoded, and what is sampled of it, everything checked."""
+) -> tuple[Problem, Encoded, Plan]:
+    """Return what is sampled of a table, or of triplets, these encoded, and how long."""
     if not is_triplets(schema):
         check_layout(False, matrix)
-        problem, data, plan = prepare(table, schema, sampling, file=file)
-        return data, problem, plan
-    task = plan_matrix(
+        return prepare(table, schema, sampling, file=file)
+    return prepare_matrix(
         encode_triplets(table, schema, file=file),
         sampling,
         features=(features_of(matrix.row_features), features_of(matrix.column_features)),
         missingness_features=matrix.missingness_features,
     )
-    return task, task.problem, task.plan
 
 
 def check_layout(triplets: bool, matrix: MatrixOptions, *, of_fit: bool = False) -> None:
@@ -259,7 +257,7 @@ def _continued(
         settings={**asdict(header.model_config), **asdict(header.link_config)},
         **asdict(plan),
     )
-    data, problem, _ = plan_fit(table, header.schema, same, matrix, file=file)
+    problem, data, _ = plan_fit(table, header.schema, same, matrix, file=file)
     if hash_of(data) != header.data_hash:
         dense = isinstance(data, Data)
         what = "another table than the one" if dense else "other cells or features than those"

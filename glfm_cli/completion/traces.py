@@ -14,7 +14,6 @@ import numpy as np
 
 from glfm_cli import __version__
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.io import atomic_write, check_writable
 
@@ -47,7 +46,7 @@ def check_traces(path: Path | str) -> None:
 
 
 def write_traces(
-    path: Path | str, traces: Mapping[str, Array], data: Data, *, model: str, seed: int
+    path: Path | str, traces: Mapping[str, Array], data: Any, *, model: str, seed: int
 ) -> None:
     """Write every traced quantity as (chain, draw) to the group `posterior` of a NetCDF file.
 
@@ -71,7 +70,7 @@ def write_traces(
             out.write(Path(file).read_bytes())
 
 
-def _dataset(traces: Mapping[str, Array], data: Data, model: str, seed: int) -> Any:
+def _dataset(traces: Mapping[str, Array], data: Any, model: str, seed: int) -> Any:
     """Return the traces as an `xarray.Dataset`."""
     import xarray
 

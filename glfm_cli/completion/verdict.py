@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from glfm_cli.completion.matrix.matrix import MatrixTask
+from glfm_cli.completion.header import Encoded
 from glfm_cli.encoding import Data
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.precision import CELLS as MEASURED
 from glfm_cli.inference.precision import GOAL, Precision, measure_precision
+from glfm_cli.latent.model import Pairs
 from glfm_cli.streams import CELLS, Streams
 
 
 def judge(
-    posterior: Posterior, data: Data | MatrixTask, seed: int, goal: float | None = None
+    posterior: Posterior, data: Encoded, seed: int, goal: float | None = None
 ) -> Precision:
-    """Return how precise the estimates of the cells to be completed are."""
-    if isinstance(data, MatrixTask):
-        return data.measure_precision(posterior, goal)
+    """Return how precise the estimates of missing cells are, or of pairs drawn at random."""
+    rng = Streams(seed, 0).get(CELLS)
     missing = {d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns)}
-    return measure_precision(posterior, missing, Streams(seed, 0).get(CELLS), goal or GOAL)
+    if not isinstance(data, Data):
+        pairs = (rng.integers(len(ids), size=MEASURED) for ids in (data.rows, data.others))
+        posterior, missing = posterior.at(Pairs(*pairs)), {0: np.arange(MEASURED)}
+    return measure_precision(posterior, missing, rng, goal or GOAL)

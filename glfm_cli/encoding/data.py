@@ -86,3 +86,8 @@ class Data:
     notes: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     not_completed: tuple[NotCompleted, ...] = ()
+
+    @property
+    def n_columns(self) -> int:
+        """Modelled columns."""
+        return len(self.columns)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+import math
+import warnings
+from importlib import import_module
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -20,14 +23,19 @@ def not_fitted(estimator: object) -> GlfmError:
     """Return the error of an estimator without `fit`; scikit-learn's own too, where it is there."""
     name = type(estimator).__name__
     kind: Any = RowsError
-    try:
-        from sklearn.exceptions import NotFittedError
-
-        kind = type("NotFittedError", (UsageError, NotFittedError), {})
-    except ImportError:
-        pass
+    theirs = _exception("NotFittedError")
+    if theirs is not None:
+        kind = type("NotFittedError", (UsageError, theirs), {})
     error: GlfmError = kind(f"this {name} is not fitted yet", hint="Call `fit` first.")
     return error
+
+
+def _exception(name: str) -> Any:
+    """Return an exception or warning of scikit-learn, None where that is not installed."""
+    try:
+        return getattr(import_module("sklearn.exceptions"), name)
+    except ImportError:
+        return None
 
 
 def table_of_rows(X: Any) -> pa.Table:
@@ -76,13 +84,57 @@ def _check_matrix(matrix: np.ndarray) -> None:
             raise RowsError(f"0 {what}(s) (shape={matrix.shape}) while a minimum of 1 is required.")
 
 
-def check_width(estimator: Any, n: int) -> None:
-    """Raise RowsError when rows have another number of columns than those that were fitted."""
-    if n != estimator.n_features_in_:
+def table_of_new_rows(estimator: Any, X: Any) -> pa.Table:
+    """Return rows as a table; those of a matrix have the columns that were fitted, in their order.
+
+    Raises
+    ------
+    RowsError
+        They are no rows, or a matrix of another number of columns.
+    """
+    table = table_of_rows(X)
+    if not isinstance(X, np.ndarray | list):
+        return table
+    if table.num_columns != estimator.n_features_in_:
         raise RowsError(
-            f"X has {n} features, but {type(estimator).__name__} is expecting "
+            f"X has {table.num_columns} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
+    return table.rename_columns(list(estimator.feature_names_in_))
+
+
+def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels (n_rows,) as objects, and which of them are there.
+
+    Raises
+    ------
+    RowsError
+        They are no labels of so many rows, or of one class alone.
+    """
+    if y is None:
+        raise RowsError("the estimator requires y to be passed, but the target y is None")
+    labels = np.asarray(y, dtype=object)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected",
+            _exception("DataConversionWarning") or UserWarning,
+            stacklevel=3,
+        )
+        labels = labels.ravel()
+    if labels.shape != (n_rows,):
+        raise RowsError("y", value=f"shape {labels.shape}", expected=f"({n_rows},)")
+    there = np.array([label is not None and label == label for label in labels], dtype=bool)
+    numbers = [float(label) for label in labels[there] if isinstance(label, Real)]
+    if any(math.isinf(label) for label in numbers):
+        raise RowsError("Input y contains infinity")
+    if not all(map(float.is_integer, numbers)):
+        raise RowsError(
+            "Unknown label type: y holds fractions, which are no labels",
+            hint="Give labels as whole numbers or texts; a column of numbers is for `GlfmImputer`.",
+        )
+    if len(set(labels[there])) < 2:
+        raise RowsError("y has one class only", expected="labels of at least two classes")
+    return labels, there
 
 
 def seed_of(seed: int | None, random_state: Any) -> int | None:

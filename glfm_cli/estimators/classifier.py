@@ -8,11 +8,15 @@ from typing import Any, Self
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification import Classification, classify, classify_rows
+from glfm_cli.classification import Classification, classify
 from glfm_cli.completion import as_schema
 from glfm_cli.completion.requests import Unseen
-from glfm_cli.errors import UsageError
-from glfm_cli.estimators.checks import not_fitted, table_of_rows
+from glfm_cli.estimators.checks import (
+    labels_of_rows,
+    not_fitted,
+    table_of_new_rows,
+    table_of_rows,
+)
 from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
@@ -79,11 +83,8 @@ class GlfmClassifier(WithParameters):
             The labels are all alike, or a column does not fit its type.
         """
         table = table_of_rows(X)
-        labels = np.asarray(y, dtype=object)
-        if labels.shape != (table.num_rows,):
-            raise UsageError("y", value=f"shape {labels.shape}", expected=f"({table.num_rows},)")
-        there = np.array([label is not None and label == label for label in labels], dtype=bool)
-        kinds = np.array(list(labels[there])) if there.any() else np.empty(0)
+        labels, there = labels_of_rows(y, table.num_rows)
+        kinds = np.array(list(labels[there]))
         self.classes_, code = np.unique(kinds, return_inverse=True)
         texts = np.full(labels.size, None, dtype=object)
         texts[there] = [str(c) for c in code]
@@ -112,7 +113,8 @@ class GlfmClassifier(WithParameters):
             raise not_fitted(self)
         trained = self.classification_.trained
         assert trained is not None
-        found = classify_rows(table_of_rows(X), trained, unseen=self.unseen, threads=self.threads)
+        rows = table_of_new_rows(self, X)
+        found = classify(rows, fit=trained, unseen=self.unseen, threads=self.threads)
         assert found.predictions is not None
         return found.predictions.p
 

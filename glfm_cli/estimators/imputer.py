@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -21,13 +22,22 @@ from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.requests import INTERVAL, Unseen
 from glfm_cli.encoding import Data
 from glfm_cli.errors import TableError, UsageError
-from glfm_cli.estimators.checks import check_width, not_fitted, seed_of, table_of_rows
+from glfm_cli.estimators.checks import (
+    RowsError,
+    not_fitted,
+    seed_of,
+    table_of_new_rows,
+    table_of_rows,
+)
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io.frames import is_frame, table_like
 from glfm_cli.options import Sampling, Saving
 from glfm_cli.schema import Column, Role, Schema
+
+INDICATOR = "missingindicator_"
+_OUTPUTS = ("default", "pandas", "polars")
 
 Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
@@ -47,6 +57,9 @@ class GlfmImputer(WithParameters):
     unseen : {"missing", "error"}
         What a level is, in new rows, that the fitted table did not have; as "missing" it tells
         nothing about its row, and stays where it is.
+    add_indicator : bool
+        Whether a column `missingindicator_NAME` follows for each column that had gaps in the
+        fitted table: true where a row has one.
     random_state : int or numpy.random.RandomState, optional
         What scikit-learn calls the seed; used where `seed` is left out.
 
@@ -80,6 +93,7 @@ class GlfmImputer(WithParameters):
         settings: Mapping[str, object] | None = None,
         estimate: Estimate = "auto",
         unseen: Unseen = "missing",
+        add_indicator: bool = False,
         random_state: Any = None,
     ) -> None:
         self.types = types
@@ -93,6 +107,7 @@ class GlfmImputer(WithParameters):
         self.settings = settings
         self.estimate = estimate
         self.unseen = unseen
+        self.add_indicator = add_indicator
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
@@ -111,6 +126,9 @@ class GlfmImputer(WithParameters):
         self.completion_ = complete(
             run, session.data, table, seed=seed, estimate=self.estimate, threads=workers
         )
+        self._indicated = [
+            e.column.name for e in session.data.columns if self.add_indicator and e.requested.any()
+        ]
         self.schema_ = schema
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = table.num_columns
@@ -130,9 +148,7 @@ class GlfmImputer(WithParameters):
         """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        table, fitted = table_of_rows(X), self._fitted
-        if isinstance(X, np.ndarray | list):
-            check_width(self, table.num_columns)
+        table, fitted = table_of_new_rows(self, X), self._fitted
         data = fitted.encode(table, unseen=self.unseen)
         assert isinstance(data, Data)
         workers = self._workers()
@@ -145,17 +161,27 @@ class GlfmImputer(WithParameters):
         return self._given_back(self.fit(X, y).completion_, X)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns, which stay as they are."""
+        """Return the names of the columns, which stay as they are, and those of indicators.
+
+        input_features : (n_features_in_,) names in place of those of the fitted columns
+        """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        return self.feature_names_in_.copy()
+        own = self.feature_names_in_
+        names = own if input_features is None else np.asarray(input_features, dtype=object)
+        if names.shape != own.shape:
+            raise RowsError("input_features", value=names.size, expected=f"{own.size} names")
+        added = [INDICATOR + names[list(own).index(name)] for name in self._indicated]
+        return np.array([*names, *added], dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` gives back: what it was given ("default"), or "pandas"."""
-        if transform not in (None, "default", "pandas"):
-            raise UsageError("set_output", value=transform, expected="default or pandas")
-        if transform is not None:
-            self._as_pandas = transform == "pandas"
+        """Choose what `transform` gives back: what it was given, or a frame of a library.
+
+        transform : "default", "pandas" or "polars"; None leaves the choice as it is
+        """
+        if transform not in (None, *_OUTPUTS):
+            raise UsageError("set_output", value=transform, expected=" or ".join(_OUTPUTS))
+        self._output = transform or getattr(self, "_output", "default")
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -175,11 +201,19 @@ class GlfmImputer(WithParameters):
         return self.threads or available_threads()
 
     def _given_back(self, completion: Completion, X: Any) -> Any:
-        """Return a completed table as what it was given as."""
-        if getattr(self, "_as_pandas", False) and not is_frame(X):
-            return completion.table.to_pandas()
+        """Return a completed table, and its indicators, as what it was given as."""
+        table, observed = completion.table, {}
+        for encoded in completion.data.columns:
+            observed[encoded.column.name] = encoded.observed
+        for name in self._indicated:
+            table = table.append_column(INDICATOR + name, [~observed[name]])
+        chosen = getattr(self, "_output", "default")
+        if chosen == "polars":
+            return importlib.import_module(chosen).from_arrow(table)
+        if chosen == "pandas" and not is_frame(X):
+            return table.to_pandas()
         filled = {p.encoded.column.name for p in completion.columns if p.estimate.size}
-        return table_like(completion.table, X, filled)
+        return table_like(table, X, filled)
 
     def _guessed(self, table: Any, X: Any) -> Schema:
         """Return a guess of the types; of a matrix, whose columns all count, none is left out."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from glfm_cli.evaluation.compare import compare_tables
 from glfm_cli.evaluation.design import TIMEOUT, Design
-from glfm_cli.evaluation.evaluate import METHODS, RATES, REPEATS, EvaluationObserver, evaluate
+from glfm_cli.evaluation.evaluate import RATES, REPEATS, EvaluationObserver, evaluate
 from glfm_cli.evaluation.evaluation import Evaluation
 from glfm_cli.evaluation.forecast import Forecast
-from glfm_cli.evaluation.matrix.evaluate import MatrixEvaluation
+from glfm_cli.evaluation.methods import METHODS
 from glfm_cli.evaluation.results import Outcome
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Evaluation",
     "EvaluationObserver",
     "Forecast",
-    "MatrixEvaluation",
     "Outcome",
     "compare_tables",
     "evaluate",

@@ -77,12 +77,12 @@ def compare_tables(
     known = sum(int(e.observed.sum()) for e in data.columns if e.column.completed)
     rate = n_cells / known
     values = {d: data.columns[d].x[rows] for d, rows in hidden.items()}
-    span, fits = spans(data), []
+    span, fits = spans(data.columns), []
     for name, source in tables.items():
         table, file = _opened(source)
         columns = {d: data.columns[d] for d in hidden}
         guess = values_at(table, columns, hidden, n_rows=data.n_rows, file=file)
-        scores = score_all(data, span, values, {d: Prediction(x) for d, x in guess.items()})
+        scores = score_all(data.columns, span, values, {d: Prediction(x) for d, x in guess.items()})
         identity = OutcomeId(name, GIVEN, rate, 0)
         fits.append(Outcome(identity, digest(name), tuple(scores), math.nan, math.nan))
     return Evaluation(

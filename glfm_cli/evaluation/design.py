@@ -86,13 +86,12 @@ class Design:
                     f"--{option}", value=value, expected=f"none: '{name}' says which are hidden"
                 )
 
-    def check_triplets(self) -> None:
+    def check_triplets(self, mechanism: str) -> None:
         """Raise UsageError when something is said that is about tables alone."""
-        plain = Design()
-        for name in ("programs", "method_timeout", "reference", "jobs", "resume"):
-            if getattr(self, name) != getattr(plain, name):
-                option = "--method" if name == "programs" else f"--{name.replace('_', '-')}"
-                raise UsageError(
-                    f"{option} is about tables, and the types file describes triplets",
-                    hint="Triplets have columns with the roles row, column and value.",
-                )
+        if self.programs:
+            raise UsageError(
+                "--method is about tables, and the types file describes triplets",
+                hint="Triplets have columns with the roles row, column and value.",
+            )
+        if mechanism == "one-per-row" and self.rates is not None:
+            raise UsageError("--rates", expected=f"none: --mechanism {mechanism} hides one a row")

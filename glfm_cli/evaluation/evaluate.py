@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from glfm_cli.completion import TableLike, Types, as_schema, as_table
+import glfm_cli.evaluation.holdouts as holdouts
+from glfm_cli.completion import Encoded, MatrixData, TableLike, Types, as_schema, as_table
+from glfm_cli.completion.matrix import features_of
 from glfm_cli.completion.session import check_layout
-from glfm_cli.encoding import encode, is_triplets
+from glfm_cli.encoding import encode, encode_triplets, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.compare import GIVEN
 from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.evaluation import Evaluation
 from glfm_cli.evaluation.forecast import Forecast, estimate_cost
+from glfm_cli.evaluation.holdouts import read_holdout
 from glfm_cli.evaluation.jobs import Bench, Job, digest, run_job, table_key
 from glfm_cli.evaluation.masks import MECHANISMS
-from glfm_cli.evaluation.matrix.evaluate import evaluate_triplets
 from glfm_cli.evaluation.methods import Method, choose_methods
 from glfm_cli.evaluation.results import Outcome, OutcomeId, Results
 from glfm_cli.evaluation.scoring import spans
@@ -26,7 +28,6 @@ from glfm_cli.inference.executors import available_threads, run_in_processes
 from glfm_cli.options import MatrixOptions, Sampling, gather
 from glfm_cli.schema import Schema
 
-METHODS = ("glfm", "sibp", "mean")
 RATES = (0.1, 0.3, 0.5)
 REPEATS = 5
 
@@ -80,8 +81,8 @@ def evaluate(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or triplets.
+    table : table, data frame, matrix or path
+        As in `impute`, or triplets.
     types : Schema, mapping or path
         What the columns mean: a schema, the content of a types file, or its path. A column of role
         `split` marks the rows or cells to hide.
@@ -95,8 +96,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        After Ctrl-C with the fits that were made, and `stopped` set. Of triplets a
-        `MatrixEvaluation`.
+        After Ctrl-C with the fits that were made, and `stopped` set.
 
     Raises
     ------
@@ -107,35 +107,43 @@ def evaluate(
     sampling, matrix, design = gather(options, *groups)
     schema = as_schema(types)
     check_layout(is_triplets(schema), matrix)
-    if is_triplets(schema):
-        found: Any = evaluate_triplets(table, schema, sampling, matrix, design)
-        return found
-    return carry_out(prepare(table, schema, sampling, design), observer or Unwatched())
+    plan = prepare(table, schema, sampling, matrix, design)
+    return replace(carry_out(plan, observer or Unwatched()), given=table)
 
 
-def prepare(table: TableLike, schema: Schema, sampling: Sampling, design: Design) -> Schedule:
+def prepare(
+    table: TableLike, schema: Schema, sampling: Sampling, matrix: MatrixOptions, design: Design
+) -> Schedule:
     """Check everything, masks included, and return what is to be done; nothing is fitted yet."""
-    mechanism = design.mechanism or "mcar"
-    if mechanism not in MECHANISMS:
-        raise UsageError(
-            "--mechanism", value=f"'{mechanism}'", expected=" or ".join(MECHANISMS)
-        )  # fmt: skip
-    rates, repeats = design.rates or RATES, design.repeats or REPEATS
-    requested = METHODS if design.methods is None else design.methods
-    chosen = choose_methods(requested, design.programs, sampling, timeout=design.method_timeout)
+    sparse, mechanism = is_triplets(schema), design.mechanism or "mcar"
+    known = holdouts.MECHANISMS if sparse else tuple(MECHANISMS)
+    if mechanism not in known:
+        raise UsageError("--mechanism", value=f"'{mechanism}'", expected=" or ".join(known))
+    if sparse:
+        design.check_triplets(mechanism)
+    rates, repeats = design.rates or (holdouts.RATES if sparse else RATES), design.repeats
+    features = features_of(matrix.row_features), features_of(matrix.column_features)
+    matrix = replace(matrix, row_features=features[0], column_features=features[1])
+    chosen = choose_methods(
+        design.methods,
+        design.programs,
+        sampling,
+        timeout=design.method_timeout,
+        matrix=matrix if sparse else None,
+    )
     names = [method.name for method in chosen]
     reference = design.reference
     if reference is not None and reference not in names:
         raise UsageError("--reference", value=f"'{reference}'", expected=" or ".join(names))
     workers = design.jobs or available_threads()
     threads = sampling.threads or max(1, available_threads() // workers)
-    bench = _bench(table, schema, chosen, mechanism, sampling.seed or 0, threads)
-    if bench.split is not None and bench.split.cells is not None:
-        rates = (_share_given(bench),)
-    else:
+    bench = _bench(table, schema, chosen, design, sampling.seed or 0, threads)
+    given = _share_given(bench)
+    rates, repeats = ((given,) if given else rates), repeats or (1 if bench.given else REPEATS)
+    if not bench.given:
         for rate in rates:
             for repeat in range(repeats):
-                bench.mask(rate, repeat)  # raises for one that cannot be drawn
+                bench.task(rate, repeat, seed=0, threads=1)  # raises for one that cannot be drawn
     jobs = [
         Job(method, rate, repeat)
         for rate in rates
@@ -166,33 +174,45 @@ def _bench(
     table: TableLike,
     schema: Schema,
     methods: tuple[Method, ...],
-    mechanism: str,
+    design: Design,
     seed: int,
     threads: int,
 ) -> Bench:
     """Read and encode the table, and check that every method can do it."""
     table, file = as_table(table)
-    data = encode(table, schema, file=file)
-    split = read_split(table, schema, data, file)
+    data: Encoded
+    split = given = None
+    if is_triplets(schema):
+        given = read_holdout(table, schema, design, file)
+        cells = encode_triplets(table, schema, file=file) if given is None else given.train
+        data = MatrixData(cells)
+    else:
+        data = encode(table, schema, file=file)
+        split = read_split(table, schema, data, file)
     for method in methods:
         method.check(table, schema, data)
+    fixed = given is not None or (split is not None and split.cells is not None)
     return Bench(
         table=table,
         schema=schema,
         data=data,
-        span=spans(data),
+        span=spans(data.columns),
         methods=methods,
-        mechanism=mechanism if split is None or split.cells is None else GIVEN,
+        mechanism=GIVEN if fixed else design.mechanism or "mcar",
         split=split,
         seed=seed,
         threads=threads,
+        given=given,
     )
 
 
-def _share_given(bench: Bench) -> float:
-    """Return the share of the cells that could be hidden which a split names."""
-    assert bench.split is not None
-    assert bench.split.cells is not None
+def _share_given(bench: Bench) -> float | None:
+    """Return the share of the cells that could be hidden which is, where it is given."""
+    if bench.given is not None or bench.mechanism == holdouts.ONE:
+        held = bench.task(0.0, 0, seed=0, threads=1).holdout
+        return None if held is None else held.rate
+    if bench.split is None or bench.split.cells is None:
+        return None
     columns = [e for e in bench.data.columns if e.column.completed]
     return float(bench.split.cells.sum()) / sum(int(e.observed.sum()) for e in columns)
 

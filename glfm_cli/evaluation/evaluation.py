@@ -12,14 +12,15 @@ import pyarrow as pa
 
 import glfm_cli.evaluation.results as results
 import glfm_cli.evaluation.summary as summary
-from glfm_cli.encoding import Data
+from glfm_cli.completion import Encoded
 from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.evaluation.results import Outcome
 from glfm_cli.evaluation.summary import Line
+from glfm_cli.io.frames import AsGiven
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(AsGiven):
     """How far the completed cells of a table can be trusted, by method.
 
     fits : in the order of rates, repeats and methods
@@ -38,7 +39,7 @@ class Evaluation:
     rates: tuple[float, ...]
     repeats: int
     seed: int
-    data: Data
+    data: Encoded
     stopped: str | None
     seconds: float
 
@@ -78,7 +79,7 @@ class Evaluation:
         """Return the object that `glfm evaluate --json` prints."""
         return {
             "rows": self.data.n_rows,
-            "columns": len(self.data.columns),
+            "columns": self.data.n_columns,
             "mechanism": self.mechanism,
             "rates": list(self.rates),
             "repeats": self.repeats,

@@ -10,8 +10,9 @@ from statistics import median
 
 import glfm_cli.inference.chains as chains
 from glfm_cli.evaluation.jobs import Bench, Job
+from glfm_cli.evaluation.methods.means import UnitMean
 from glfm_cli.evaluation.methods.models import ModelMethod
-from glfm_cli.evaluation.task import hide
+from glfm_cli.evaluation.methods.simple import Mean, RandomValue
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Posterior
 
@@ -54,7 +55,7 @@ def estimate_cost(bench: Bench, jobs: Sequence[Job], workers: int, done: int) ->
         if isinstance(method, ModelMethod):
             rate = median(job.rate for job in jobs)
             per_fit[method.name] = _time_model(bench, method, rate)
-        elif method.name not in ("mean", "draw"):
+        elif not isinstance(method, Mean | RandomValue | UnitMean):
             unknown[method.name] = fits[method.name]
     total = sum(seconds * fits[name] for name, seconds in per_fit.items())
     at_once = max(1, min(workers, len(jobs)))
@@ -63,8 +64,7 @@ def estimate_cost(bench: Bench, jobs: Sequence[Job], workers: int, done: int) ->
 
 def _time_model(bench: Bench, method: ModelMethod, rate: float) -> float:
     """Return the seconds that one fit of a model is expected to take."""
-    mask = bench.mask(rate, 0)
-    task = hide(bench.table, bench.schema, bench.data, mask, seed=bench.seed, threads=1)
+    task = bench.task(rate, 0, seed=bench.seed, threads=1)
     problem, plan = method.prepare(
         bench.table, bench.schema, method.seen(task.data), seed=bench.seed
     )

@@ -22,6 +22,7 @@ class Headline:
 
 
 HEADLINES = (
+    Headline("rmse", "RMSE of the mean", "lower is better", 4),
     Headline("error", "Error", "lower is better", 4),
     Headline("log_score", "Log score per cell", "higher is better", 3),
     Headline("ncrps", "CRPS over the column's range, numbers", "lower is better", 4),
@@ -30,7 +31,7 @@ HEADLINES = (
     Headline("seconds", "Seconds a fit", "", 2),
     Headline("megabytes", "Memory of a fit, MB", "", 1),
 )
-COMPARED = ("error", "log_score")
+COMPARED = ("rmse", "error", "log_score")
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion import Encoded, MatrixData
 from glfm_cli.encoding import Data
 from glfm_cli.errors import GlfmError
+from glfm_cli.evaluation.holdouts import HoldOut, draw_holdout
 from glfm_cli.evaluation.masks import draw_mask
 from glfm_cli.evaluation.measure import Cost, measured
 from glfm_cli.evaluation.results import Outcome, OutcomeId
 from glfm_cli.evaluation.scoring import score_all
 from glfm_cli.evaluation.split import Split
-from glfm_cli.evaluation.task import Method, hide
+from glfm_cli.evaluation.task import Method, Task, hide, hide_pairs
 from glfm_cli.schema import Schema
 
 _MASK, _METHOD = range(2)  # what a random stream is for
@@ -43,25 +45,36 @@ class Bench:
 
     span : ranges of the columns, as `scoring.spans` gives them
     split : the given cells or rows, when the types file has a `split` column
+    given : of a matrix, the cells that a `split` column marks
     """
 
     table: pa.Table
     schema: Schema
-    data: Data
+    data: Encoded
     span: Mapping[int, float]
     methods: tuple[Method, ...]
     mechanism: str
     split: Split | None
     seed: int
     threads: int
+    given: HoldOut | None = None
 
-    def mask(self, rate: float, repeat: int) -> Array:
+    def task(self, rate: float, repeat: int, *, seed: int, threads: int) -> Task:
+        """Return the table, or the matrix, with the cells of one repeat hidden."""
+        if isinstance(self.data, Data):
+            mask = self._mask(self.data, rate, repeat)
+            return hide(self.table, self.schema, self.data, mask, seed=seed, threads=threads)
+        rng = np.random.default_rng(_sequence(self.seed, _MASK, rate, repeat))
+        held = self.given or draw_holdout(self.data.triplets, self.mechanism, rate, rng)
+        return hide_pairs(self.table, self.schema, held, seed=seed, threads=threads)
+
+    def _mask(self, data: Data, rate: float, repeat: int) -> Array:
         """Return the cells (N, D) hidden at a rate, in one repeat."""
         if self.split is not None and self.split.cells is not None:
             return self.split.cells
         rng = np.random.default_rng(_sequence(self.seed, _MASK, rate, repeat))
         within = None if self.split is None else self.split.rows
-        return draw_mask(self.data, self.mechanism, rate, rng, within=within)
+        return draw_mask(data, self.mechanism, rate, rng, within=within)
 
     def outcome_id(self, job: Job) -> OutcomeId:
         """Return what the results call a job."""
@@ -73,14 +86,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
     method = bench.methods[job.method]
     sequence = _sequence(bench.seed, _METHOD, job.rate, job.repeat)
     seed = int(sequence.generate_state(1)[0] >> 1)  # 31 bits: every program can read it
-    task = hide(
-        bench.table,
-        bench.schema,
-        bench.data,
-        bench.mask(job.rate, job.repeat),
-        seed=seed,
-        threads=bench.threads,
-    )
+    task = bench.task(job.rate, job.repeat, seed=seed, threads=bench.threads)
     method.load()
     problem, predictions = "", {}
     with measured(task.cost):
@@ -88,7 +94,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
             predictions = method.fit(task)
         except GlfmError as error:
             problem = error.message()
-    scores = [] if problem else score_all(bench.data, bench.span, task.truth, predictions)
+    scores = [] if problem else score_all(bench.data.columns, bench.span, task.truth, predictions)
     cost: Cost = task.cost
     return Outcome(
         id=bench.outcome_id(job),
@@ -111,6 +117,10 @@ def table_key(bench: Bench) -> str:
     for encoded in bench.data.columns:
         parts += [repr(encoded.column), repr(encoded.levels), encoded.x.tobytes()]
         parts.append(encoded.requested.tobytes())
+    if isinstance(bench.data, MatrixData):
+        triplets = bench.data.triplets
+        parts += [triplets.row.tobytes(), triplets.column.tobytes()]
+        parts += [] if bench.given is None else [bench.given.test.value.x.tobytes()]
     if bench.split is not None:
         parts += [
             part.tobytes() for part in (bench.split.cells, bench.split.rows) if part is not None

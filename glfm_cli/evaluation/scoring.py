@@ -19,10 +19,12 @@ import numpy as np
 
 import glfm_cli.evaluation.scores as scores
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.encoding import EncodedColumn, successes_of
+from glfm_cli.encoding.trials import trials_of
 from glfm_cli.evaluation.task import AT, ENDS, GRID_START, LEVELS, Prediction
 
 OVER_COLUMNS = (
+    "rmse",  # of matrices alone, which have one column
     "error",
     "nmae",
     "ncrps",
@@ -55,14 +57,16 @@ class _Scored:
     tally: scores.Reliability | None
 
 
-def spans(data: Data) -> dict[int, float]:
+def spans(columns: Sequence[EncodedColumn]) -> dict[int, float]:
     """Return the range of every column that has one, by its number: R - 1 for levels.
 
     Of the whole table, before anything is hidden, as in [GLFM section 5.1].
     """
     found = {}
-    for d, encoded in enumerate(data.columns):
-        if encoded.levels:
+    for d, encoded in enumerate(columns):
+        if encoded.column.binomial:
+            span = 1.0  # of rates
+        elif encoded.levels:
             span = len(encoded.levels) - 1.0
         else:
             seen = encoded.x[encoded.observed]
@@ -73,7 +77,7 @@ def spans(data: Data) -> dict[int, float]:
 
 
 def score_all(
-    data: Data,
+    columns: Sequence[EncodedColumn],
     span: Mapping[int, float],
     truth: Mapping[int, Array],
     predictions: Mapping[int, Prediction],
@@ -82,8 +86,8 @@ def score_all(
 
     Parameters
     ----------
-    data : Data
-        The table; levels and types are read.
+    columns : sequence of EncodedColumn
+        Of the table; levels and types are read.
     span : mapping of int to float
         Ranges, as `spans` gives them.
     truth : mapping of int to (n,) float64
@@ -92,7 +96,7 @@ def score_all(
         For the same columns and cells.
     """
     parts = [
-        _score_column(data.columns[d], span.get(d), x, predictions[d])
+        _score_column(columns[d], span.get(d), x, predictions[d])
         for d, x in sorted(truth.items())
     ]
     rows = []
@@ -113,6 +117,8 @@ def _score_column(
     """Return the scores of one column; those over its range are left out when it has none."""
     values: dict[str, float] = {}
     column, tally = encoded.column, None
+    if column.binomial:
+        return _Scored(encoded, int(x.size), _score_rates(x, prediction), None)
     if column.nominal:
         values["error"] = scores.share_wrong(x, prediction.estimate)
     else:
@@ -124,6 +130,9 @@ def _score_column(
                 if column.numeric
                 else scores.rank_displacement(x, prediction.estimate, len(encoded.levels))
             )
+    if prediction.mean is not None:
+        numbers = level_numbers(encoded.levels)[x.astype(np.intp)] if encoded.levels else x
+        values["rmse"] = float(np.sqrt(np.mean((prediction.mean - numbers) ** 2)))
     if prediction.log_score is not None:
         values["log_score"] = float(np.mean(prediction.log_score))
     if prediction.quantiles is not None:
@@ -144,6 +153,26 @@ def _score_column(
                 values["nrps"] = values["rps"] / span
             values |= _intervals(x, level_quantiles(p), span)
     return _Scored(encoded, int(x.size), values, tally)
+
+
+def _score_rates(x: Array, prediction: Prediction) -> dict[str, float]:
+    """Return the scores of success rates, each of which counts as often as it has trials."""
+    trials = trials_of(x)
+    away = prediction.estimate - successes_of(x) / trials
+    rmse = float(np.sqrt(np.average(away**2, weights=trials)))
+    mae = float(np.average(np.abs(away), weights=trials))
+    values = {"rmse": rmse, "error": rmse, "mae": mae, "nmae": mae}
+    if prediction.log_score is not None:
+        values["log_score"] = float(np.mean(prediction.log_score))
+    return values
+
+
+def level_numbers(levels: Sequence[str]) -> Array:
+    """Return levels as numbers: what they say, or their codes where one says none."""
+    try:
+        return np.array([float(level) for level in levels])
+    except ValueError:
+        return np.arange(len(levels), dtype=np.float64)
 
 
 def level_quantiles(p: Array) -> Array:

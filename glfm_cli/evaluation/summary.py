@@ -22,7 +22,7 @@ from glfm_cli.evaluation.scoring import ALL, COLUMN, TYPE
 CONFIDENCE = 0.95
 SECONDS, MEGABYTES = "seconds", "megabytes"
 LOWER = frozenset(
-    ["error", "mae", "nmae", "crps", "ncrps", "rps", "nrps", "brier", "calibration"]
+    ["rmse", "error", "mae", "nmae", "crps", "ncrps", "rps", "nrps", "brier", "calibration"]
 )  # scores of which less is better
 HIGHER = frozenset({"log_score"})
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion import MatrixData
 from glfm_cli.encoding import Data
 from glfm_cli.errors import GlfmError
+from glfm_cli.evaluation.holdouts import HoldOut
 from glfm_cli.evaluation.measure import Cost
 from glfm_cli.schema import Schema
 
@@ -36,39 +38,44 @@ class Prediction:
     log_score : (n,) log predictive density or probability of the true values; None if unknown
     quantiles : (n, len(AT)) of numbers, at `AT`; None if unknown or for levels
     probabilities : (n, R) of levels; None if unknown or for numbers
+    mean : (n,) of a matrix, in the numbers that its levels are; None for a table
     """
 
     estimate: Array
     log_score: Array | None = None
     quantiles: Array | None = None
     probabilities: Array | None = None
+    mean: Array | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A table with hidden cells.
+    """A table, or a matrix, with hidden cells.
 
     table, schema : the table itself, nothing hidden, and what its columns mean
     data : its modelled columns, the hidden cells among the gaps
-    hidden : column number to the (n,) ascending rows that are hidden; no column without any
+    hidden : column number to the (n,) ascending rows that are hidden; no column without any. Of a
+        matrix the numbers of the cells of `holdout.test`
     truth : column number to the (n,) values or codes there; for log scores only
     seed : of the method's own randomness
     threads : that it may use
     cost : where a method notes memory that it uses in other processes
+    holdout : of a matrix, which cells are hidden
     """
 
     table: pa.Table
     schema: Schema
-    data: Data
+    data: Any
     hidden: Mapping[int, Array]
     truth: Mapping[int, Array]
     seed: int
     threads: int
     cost: Cost = field(default_factory=Cost)
+    holdout: HoldOut | None = None
 
 
 class Method(Protocol):
-    """A way to complete a table."""
+    """A way to complete a table, or a matrix."""
 
     @property
     def name(self) -> str:
@@ -81,7 +88,7 @@ class Method(Protocol):
     def load(self) -> None:
         """Import what a fit needs, so that the first one is not charged for it."""
 
-    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
+    def check(self, table: pa.Table, schema: Schema, data: Any) -> None:
         """Raise GlfmError, before the work, when it cannot do this table."""
 
     def fit(self, task: Task) -> dict[int, Prediction]:
@@ -92,6 +99,15 @@ class Method(Protocol):
         GlfmError
             It gave no usable answer.
         """
+
+
+def hide_pairs(
+    table: pa.Table, schema: Schema, holdout: HoldOut, *, seed: int, threads: int
+) -> Task:
+    """Return the task of predicting the hidden cells of a matrix."""
+    x = holdout.test.value.x
+    data, hidden = MatrixData(holdout.train), {0: np.arange(x.size)}
+    return Task(table, schema, data, hidden, {0: x}, seed, threads, holdout=holdout)
 
 
 def hide(

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.job import Job
 from glfm_cli.exploration.lowrank import (
     components,
@@ -18,14 +19,13 @@ from glfm_cli.exploration.lowrank import (
     ranks,
     variance,
 )
-from glfm_cli.exploration.matrix_result import MatrixExploration
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Run
 from glfm_cli.links import Link
 from glfm_cli.links.law import normal
 
 
-def describe_components(run: Run, job: Job, request: Request) -> MatrixExploration:
+def describe_components(run: Run, job: Job, request: Request) -> ComponentExploration:
     """Return what the draws of a run say of the structure of a table, or of a matrix."""
     posterior, draws, data = run.posterior, model_parts(run.posterior), job.data
     direction = None
@@ -37,9 +37,10 @@ def describe_components(run: Run, job: Job, request: Request) -> MatrixExplorati
         rows = pa.table({**{name: job.ids[name] for name in job.ids.column_names}, "row": number})
         notes = data.notes if job.session is not None else ()
     else:
-        rows, columns = (pa.table({ids.name: ids.values}) for ids in (data.rows, data.columns))
-        covariates = data.covariates
-    return MatrixExploration(
+        rows, columns = (pa.table({ids.name: ids.values}) for ids in (data.rows, data.others))
+        covariates = data.names
+    return ComponentExploration(
+        data=data,
         rows=rows,
         columns=columns,
         ranks=tuple(ranks(posterior)),
@@ -52,9 +53,8 @@ def describe_components(run: Run, job: Job, request: Request) -> MatrixExplorati
         diagnostics=posterior.diagnose(posterior.traces()),
         stopped=run.stopped,
         seconds=run.seconds,
-        options={
-            "source": job.source, "model": job.model.name, **vars(job.plan), "top": request.top
-        },
+        options=job.options(request, ("top",)),
+        schema=job.schema,
         notes=(*notes, *run.warnings),
     )  # fmt: skip
 

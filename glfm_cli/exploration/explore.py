@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import Kept, TableLike, Types, as_schema, as_table
+from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_schema, as_table
 from glfm_cli.completion.saved import is_saved_fit
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
@@ -27,7 +28,9 @@ from glfm_cli.exploration.features import (
 )
 from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.findings import Remainder
-from glfm_cli.exploration.job import Job, open_fit, plan_exploration
+from glfm_cli.exploration.job import Job, open_fit, place_rows, plan_exploration
+from glfm_cli.exploration.map import Placed, map_of
+from glfm_cli.exploration.map_result import MapExploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
 from glfm_cli.exploration.request import Request
@@ -39,7 +42,10 @@ from glfm_cli.exploration.stability import Matches, match_features, membership_p
 from glfm_cli.inference.diagnostics import diagnose
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
+from glfm_cli.latent.capabilities import Components, Map
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
+
+REQUESTED = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
 
 
 def explore(
@@ -51,6 +57,7 @@ def explore(
     matrix: MatrixOptions | None = None,
     request: Request | None = None,
     files: ExplorationFiles | None = None,
+    fit: FitLike | None = None,
     observer: Observer | None = None,
     finish: Callable[[Any], None] | None = None,
     **options: Any,
@@ -59,8 +66,8 @@ def explore(
 
     Parameters
     ----------
-    table : pyarrow.Table or path
-        The table, or a folder `NAME.glfm` with a saved fit of it, which is not sampled again: then
+    table : table, data frame, matrix or path
+        As in `impute`, or a folder `NAME.glfm` with a saved fit, which is not sampled again: then
         `types` and the options of sampling are those of that fit, and giving others is an error.
     types
         As in `impute`.
@@ -70,13 +77,16 @@ def explore(
         say otherwise).
     files : ExplorationFiles, optional
         What is written; nothing if left out.
+    fit : path or Fit, optional
+        A saved fit of a model with a map, on which the rows of the table are put.
     observer, finish
         As in `impute`.
 
     Returns
     -------
     Exploration
-        Of a model with components, and so of triplets, a `ComponentExploration`.
+        Of a model with components, and so of triplets, a `ComponentExploration`; of one with a map
+        of rows, a `MapExploration`.
     """
     groups = (
         sampling or Sampling(),
@@ -85,18 +95,16 @@ def explore(
         request or Request(),
     )
     *others, request = gather(options, *groups)
-    job = plan_explore(table, types, (others[0], others[1], others[2]), request)
+    job = plan_explore(table, types, (others[0], others[1], others[2]), request, fit)
     files = files or ExplorationFiles()
     files.check()
-    if job.of_components:
-        files.check_components()
     if job.session is None:
         record = {} if files.record is None else {"record": files.record}
         Sampling().check_none(record)
         assert job.run is not None
-        return _finished(job.run, job, request, files, finish)
+        return _finished(job.run, job, request, files, finish, table)
     with Kept(job.session, observer) as kept:
-        return _finished(kept.sample(forecasts=False), job, request, files, finish)
+        return _finished(kept.sample(forecasts=False), job, request, files, finish, table)
 
 
 def _finished(
@@ -105,9 +113,15 @@ def _finished(
     request: Request,
     files: ExplorationFiles,
     finish: Callable[[Any], None] | None,
+    given: TableLike,
 ) -> Exploration:
     """Return what the draws say, all files of it written."""
-    found: Any = (describe_components if job.of_components else describe_run)(run, job, request)
+    describe: Callable[..., Any] = describe_run
+    if isinstance(job.model, Map):
+        describe = describe_map
+    elif isinstance(job.model, Components):
+        describe = describe_components
+    found = replace(describe(run, job, request), given=given)
     files.write(found)
     if finish is not None:
         finish(found)
@@ -121,13 +135,17 @@ def plan_explore(
     types: Types | None,
     groups: tuple[Sampling, Saving, MatrixOptions],
     request: Request,
+    fit: FitLike | None = None,
 ) -> Job:
     """Check everything and encode what is given, or open a saved fit; nothing is sampled yet."""
-    if is_saved_fit(table):
+    if fit is not None or is_saved_fit(table):
         sampling, saving, matrix = groups
         threads = {} if sampling.threads is None else {"threads": sampling.threads}
         more = {} if types is None else {"types": types}
         sampling.check_none(more | threads | saving.written() | matrix.written())
+        if fit is not None:
+            source, file = as_table(table)
+            return place_rows(source, fit, request, sampling.threads, file=file)
         return open_fit(table, request)
     schema = None if types is None else as_schema(types)
     source, file = as_table(table)
@@ -177,7 +195,7 @@ def describe_run(run: Run, job: Job, request: Request) -> Exploration:
         if request.similar is None
         else alike(posterior, request.similar - 1, bias=bias),
         dependence=depend(posterior, scales) if request.dependence else None,
-        options=_options(job, request),
+        options=job.options(request, REQUESTED),
         schema=job.schema,
         notes=(
             *_notes_of(data),
@@ -185,6 +203,29 @@ def describe_run(run: Run, job: Job, request: Request) -> Exploration:
             *_cautions(posterior, found, patterns[: request.top]),
         ),
     )
+
+
+def describe_map(run: Run, job: Job, request: Request) -> MapExploration:
+    """Return what the draws of a run say of where the rows of a table lie."""
+    data = job.data
+    assert isinstance(data, Data)
+    base = job.base or run.posterior
+    names = request.requested([encoded.column.name for encoded in data.columns])
+    shown = map_of(Placed(run.posterior, base), data, request.color, names or None)
+    found = MapExploration(
+        data=data,
+        ids=job.ids,
+        map=shown,
+        top=request.top,
+        posterior=run.posterior,
+        diagnostics=base.diagnose(base.traces()),
+        stopped=run.stopped,
+        seconds=run.seconds,
+        options=job.options(request, REQUESTED),
+        schema=job.schema,
+        notes=(*_notes_of(data), *run.warnings),
+    )
+    return replace(found, notes=(*found.notes, *found.cautions()))
 
 
 def _features(
@@ -269,19 +310,3 @@ def _cautions(
             f"{unsure} of the {len(patterns)} patterns shown are in fewer than half of the {where}"
         )
     return said
-
-
-def _options(job: Job, request: Request) -> dict[str, Any]:
-    """Return what makes the run reproducible, ready for JSON."""
-    return {
-        "source": job.source,
-        "model": job.model.name,
-        **vars(job.plan),
-        "sample": request.sample,
-        "top": request.top,
-        "columns": None if request.columns is None else list(request.columns),
-        "surprising": request.surprising,
-        "similar": request.similar,
-        "dependence": request.dependence,
-        "settings": {name: str(value) for name, value in job.settings.items()},
-    }

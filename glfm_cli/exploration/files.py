@@ -10,12 +10,14 @@ from pathlib import Path
 
 from glfm_cli.completion import Session, check_traces, run_record, save_record, write_traces
 from glfm_cli.errors import OutputError, UsageError
-from glfm_cli.exploration.matrix_result import MatrixExploration
+from glfm_cli.exploration.component_result import ComponentExploration
+from glfm_cli.exploration.map_result import MapExploration
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write, write_table
 from glfm_cli.io.files import check_writable
 
+AnyExploration = Exploration | ComponentExploration | MapExploration
 FORMATS = ("csv", "parquet")
 
 
@@ -50,30 +52,20 @@ class ExplorationFiles:
         if self.traces is not None:
             check_traces(self.traces)
 
-    def check_components(self) -> None:
-        """Raise UsageError when something is requested that is about features alone."""
-        named = {"--traces-to": self.traces, "--record": self.record, **self.others}
-        for name, path in named.items():
-            if path is not None:
-                raise UsageError(
-                    f"{name} is about binary features, which the low-rank model has none of",
-                    hint="Leave it out, or explore with --model glfm.",
-                )
-
-    def write(self, found: Exploration | MatrixExploration) -> None:
+    def write(self, found: AnyExploration) -> None:
         """Write every table, and the traces."""
         if self.folder is not None:
             write_files(found, self.folder, self.format)
-        if self.traces is not None and isinstance(found, Exploration):
+        if self.traces is not None:
             posterior, seed = found.posterior, found.options["seed"]
             traces, model = posterior.traces(), posterior.model.name
             write_traces(self.traces, traces, found.data, model=model, seed=seed)
 
-    def write_record(self, session: Session, run: Run, found: Exploration) -> None:
+    def write_record(self, session: Session, run: Run, found: AnyExploration) -> None:
         """Write what makes the run again, with hashes of the files written; a folder has none."""
         assert self.record is not None
-        names = ("sample", "top", "columns", "surprising", "similar", "dependence")
-        request = {name: found.options[name] for name in names}
+        names = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
+        request = {name: found.options[name] for name in names if name in found.options}
         request |= {"time_limit": session.sampling.time_limit}
         written = {"--output": self.folder, "--traces": self.traces, **self.others}
         outputs = {name: path for name, path in written.items() if path is not None}
@@ -101,7 +93,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def write_files(
-    found: Exploration | MatrixExploration, folder: str | os.PathLike[str], format: str = "csv"
+    found: AnyExploration, folder: str | os.PathLike[str], format: str = "csv"
 ) -> list[Path]:
     """Write every table and `exploration.json` into a folder, which is made when missing.
 

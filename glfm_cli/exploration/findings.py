@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,13 @@ from glfm_cli.encoding import Data
 from glfm_cli.exploration.choice import Sample
 from glfm_cli.exploration.dependence import Dependence
 from glfm_cli.exploration.explanation import Explanation
+from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.missingness import Missingness
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.rows import Similar, Surprising
 from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.words import describe
-from glfm_cli.inference.diagnostics import Diagnostics
-from glfm_cli.inference.posterior import Posterior
-from glfm_cli.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -44,11 +41,10 @@ class Remainder:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class Findings(Explored):
     """What structure is in a table, and how sure that is.
 
-    data, ids : the encoded table, and its id columns
-    posterior, diagnostics, stopped, seconds : the fit, and how it ended
+    ids : the id columns of the table
     sample, shown : which draw is shown and why; the draw
     features, remainder : those of its features that are shown, and the others
     explained : (F,) what each feature shown explains, as a part of what all features explain
@@ -58,16 +54,10 @@ class Findings:
     baseline : the observed distribution of each modelled column
     missing : which cells are missing
     surprising, similar, dependence : where asked for
-    options : what the run was asked for, by name;  schema : the types as they were given
-    notes : what a user should know, one line each
     """
 
     data: Data
     ids: pa.Table
-    posterior: Posterior
-    diagnostics: Diagnostics
-    stopped: str | None
-    seconds: float
     sample: Sample
     shown: Explanation
     features: tuple[Feature, ...]
@@ -83,14 +73,6 @@ class Findings:
     surprising: Surprising | None
     similar: Similar | None
     dependence: Dependence | None
-    options: dict[str, Any]
-    schema: Schema
-    notes: tuple[str, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a user should know, one line each."""
-        return self.notes
 
     @property
     def n_features(self) -> int:

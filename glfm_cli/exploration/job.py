@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import Session, estimate_cost, plan_session, prepare
-from glfm_cli.completion.matrix import MatrixTask
+from glfm_cli.completion import (
+    Encoded,
+    FitLike,
+    Fitted,
+    Session,
+    estimate_cost,
+    plan_session,
+    prepare,
+)
 from glfm_cli.completion.prepare import model_of
 from glfm_cli.completion.saved import encoded_of_fit
 from glfm_cli.encoding import Data, is_triplets
@@ -20,13 +27,15 @@ from glfm_cli.exploration.choice import Hidden
 from glfm_cli.exploration.explanation import feature_model
 from glfm_cli.exploration.lowrank import component_model
 from glfm_cli.exploration.request import Request
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, Run
-from glfm_cli.latent.capabilities import Components
+from glfm_cli.latent.capabilities import Components, Map
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import Link
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
 from glfm_cli.schema import Schema
-from glfm_cli.store import load_fit
+from glfm_cli.store import Fit, load_fit
 from glfm_cli.streams import CELLS, Streams
 
 HELD_OUT = 0.1
@@ -45,6 +54,7 @@ class Job:
     settings : those of model and links that are not the defaults
     source : the table's or the saved fit's name
     schema : the types as they were given
+    base : of rows that are put on the map of a saved fit, its draws; None otherwise
     """
 
     session: Session | None
@@ -53,12 +63,13 @@ class Job:
     config: Any
     links: tuple[Link, ...]
     plan: Plan
-    data: Data | MatrixTask
+    data: Encoded
     ids: pa.Table
     hidden: Hidden | None
     settings: Mapping[str, object]
     source: str | None
     schema: Schema
+    base: Posterior | None = None
 
     @property
     def bias(self) -> bool:
@@ -66,27 +77,27 @@ class Job:
         return bool(getattr(self.config, "bias", False))
 
     @property
-    def of_components(self) -> bool:
-        """Whether the model has components, not features."""
-        return isinstance(self.model, Components)
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know beforehand, one line each."""
-        of_data = self.data.notes if isinstance(self.data, Data) and self.session else ()
+        of_data = self.data.notes if self.session else ()
         return (*of_data, *(self.session.notes if self.session is not None else ()))
+
+    def options(self, request: Request, names: Sequence[str]) -> dict[str, Any]:
+        """Return what makes the run reproducible, ready for JSON; `names` those of the request."""
+        requested = {name: getattr(request, name) for name in names}
+        if requested.get("columns") is not None:
+            requested["columns"] = list(requested["columns"])
+        settings = {name: str(value) for name, value in self.settings.items()}
+        named = {"source": self.source, "model": self.model.name, **vars(self.plan)}
+        return {**named, **requested, "settings": settings}
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
         if self.session is None:
             assert self.run is not None
-            sizes = {
-                "rows": self.data.n_rows if isinstance(self.data, Data) else len(self.data.rows)
-            }
-            return sizes | {
-                "modelled_columns": len(self.links),
-                "draws": self.run.posterior.n_draws,
-            }
+            draws = self.run.posterior.n_draws
+            sizes = {"rows": self.data.n_rows, "modelled_columns": len(self.links)}
+            return sizes | {"draws": draws}
         found = estimate_cost(self.session)
         if isinstance(self.data, Data):
             del found["cells_to_complete"]
@@ -122,7 +133,7 @@ def plan_exploration(
         sampling = _from_few(sampling, "sparse" if sparse else "dense")
     session = plan_session(table, schema, sampling, saving, matrix, file=file)
     model, data = session.problem.model, session.data
-    _check(request, model, data)
+    _check(request, model, session.problem.config, data)
     hidden = None
     if held_out:
         assert schema is not None  # without one only a resumed run is planned
@@ -139,7 +150,7 @@ def plan_exploration(
         links=problem.links,
         plan=session.plan,
         data=data,
-        ids=table.select(list(data.ids)) if isinstance(data, Data) else pa.table({}),
+        ids=table.select(list(data.ids)),
         hidden=hidden,
         settings={**_changed(problem.config), **_changed(problem.link_config)},
         source=file,
@@ -147,16 +158,23 @@ def plan_exploration(
     )
 
 
-def _check(request: Request, model: LatentModel, data: Data | MatrixTask) -> None:
+def _check(request: Request, model: LatentModel, config: Any, data: Encoded) -> None:
     """Raise UsageError when a model has nothing to explore, or not what is requested."""
     if isinstance(model, Components):
         component_model(model)
-        request.check_components()
+        request.check_without_features("the low-rank model", ("columns", "color"))
+        return
+    assert isinstance(data, Data)
+    names = [encoded.column.name for encoded in data.columns]
+    request.check_columns(names)
+    if isinstance(model, Map):
+        request.check_without_features(f"the model '{model.name}'")
+        if getattr(config, "dimensions", None) == 1:
+            raise UsageError("a map needs two dimensions", value="dimensions=1")
         return
     feature_model(model)
-    assert isinstance(data, Data)
     request.check_rows(data.n_rows)
-    request.check_columns([encoded.column.name for encoded in data.columns])
+    request.check_no_color()
 
 
 def _from_few(sampling: Sampling, layout: str) -> Sampling:
@@ -164,11 +182,43 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
 
     A table's size does not matter to their number: they are there to find each other's features.
     """
-    known = {field.name for field in dataclasses.fields(model_of(sampling, layout).Config)}  # type: ignore[arg-type]
+    model = model_of(sampling, layout)
+    known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
-    chains = CHAINS if sampling.chains is None else sampling.chains
+    if isinstance(model, Map):
+        few |= model.map_settings
+    chains = CHAINS if sampling.chains is None and model.kind == "gibbs" else sampling.chains
     settings = {**few, **(sampling.settings or {})}
     return dataclasses.replace(sampling, chains=chains, settings=settings or None)
+
+
+def place_rows(
+    table: pa.Table,
+    fit: FitLike,
+    request: Request,
+    threads: int | None,
+    *,
+    file: str | None = None,
+) -> Job:
+    """Return the rows of a table on the map of a saved fit, as a run that has been made.
+
+    Raises
+    ------
+    UsageError
+        The fit's model has no map.
+    """
+    kept = load_fit(fit) if isinstance(fit, str | os.PathLike) else fit
+    if not isinstance(kept.model, Map):
+        raise UsageError(f"--fit puts rows on a map, and the model '{kept.model.name}' has none")
+    fitted = Fitted.of_fit(kept)
+    data = fitted.encode(table, file=file)
+    assert isinstance(data, Data)
+    _check(request, kept.model, kept.config, data)
+    run = fitted.run(data, seed=kept.seed, threads=threads or available_threads())
+    job = _of_fit(kept, run, data)
+    return dataclasses.replace(
+        job, ids=table.select(list(data.ids)), source=file, base=kept.posterior
+    )
 
 
 def _changed(config: Any) -> dict[str, object]:
@@ -195,10 +245,15 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
     """
     fit = load_fit(path)
     data = encoded_of_fit(fit, "an exploration compares with it")
-    _check(request, fit.model, data)
+    _check(request, fit.model, fit.config, data)
+    run = Run(fit.posterior, None, fit.header.seconds, fit.notes)
+    return dataclasses.replace(_of_fit(fit, run, data), source=str(path))
+
+
+def _of_fit(fit: Fit, run: Run, data: Encoded) -> Job:
     return Job(
         session=None,
-        run=Run(fit.posterior, None, fit.header.seconds, fit.notes),
+        run=run,
         model=fit.model,
         config=fit.config,
         links=fit.links,
@@ -207,7 +262,7 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
         ids=pa.table({}),
         hidden=None,
         settings={**_changed(fit.config), **_changed(fit.link_config)},
-        source=str(path),
+        source=None,
         schema=fit.schema,
     )
 

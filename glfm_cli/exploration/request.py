@@ -18,11 +18,12 @@ class Request:
     """Which draw is shown, and what of it.
 
     sample : how the draw is chosen
-    top : how many patterns are shown
+    top : how many patterns are shown; of a map, how many columns of an axis and rows
     columns : names of the columns that words and figures speak of; None for all
     surprising : how many of the least expected cells and rows are wanted, 0 for none
     similar : a data row, counted from 1, whose likes are wanted
     dependence : whether the dependence between columns is wanted
+    color : name of the column that colours the rows of a map; None for what it explains best
     """
 
     sample: Sample = "consensus"
@@ -31,6 +32,7 @@ class Request:
     surprising: int = 0
     similar: int | None = None
     dependence: bool = False
+    color: str | None = None
 
     def __post_init__(self) -> None:
         check_sample(self.sample)
@@ -51,15 +53,22 @@ class Request:
                 "--similar", value=self.similar, expected=f"a data row from 1 to {n_rows}"
             )
 
-    def check_components(self) -> None:
-        """Raise UsageError when something is requested that is about features alone."""
+    def check_without_features(self, model: str, more: Sequence[str] = ()) -> None:
+        """Raise UsageError when something is requested that a model without features has not."""
         plain = Request()
-        for name in ("sample", "columns", "surprising", "similar", "dependence"):
+        for name in ("sample", "surprising", "similar", "dependence", *more):
             if getattr(self, name) != getattr(plain, name):
                 raise UsageError(
-                    f"--{name} is about binary features, which the low-rank model has none of",
+                    f"--{name} is not available: {model} has no binary features",
                     hint="Leave it out, or explore with --model glfm.",
                 )
+
+    def check_no_color(self) -> None:
+        """Raise UsageError when rows are to be coloured where there is no map of them."""
+        if self.color is not None:
+            raise UsageError(
+                "--color is about a map of the rows", hint="Leave it out, or take --model clgp."
+            )
 
     def requested(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the columns asked for; a comma separates names, unless a name has one itself."""
@@ -70,11 +79,13 @@ class Request:
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise UsageError when a column asked for is not among the modelled ones."""
-        for name in self.requested(names):
+        asked = [("--columns", name) for name in self.requested(names)]
+        asked += [] if self.color is None else [("--color", self.color)]
+        for option, name in asked:
             if name not in names:
                 close = difflib.get_close_matches(name, names, n=1)
                 raise UsageError(
-                    "--columns names no modelled column",
+                    f"{option} names no modelled column",
                     value=f"'{name}'",
                     hint=f"Did you mean '{close[0]}'?"
                     if close

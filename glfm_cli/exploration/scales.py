@@ -102,7 +102,7 @@ def scale_of(
     """Return a column's scale, with bins that hold about equally many of its observed cells."""
     if link.discrete:
         return Scale(d, encoded, link, span, np.empty(0))
-    x = encoded.x[encoded.observed]
+    x = encoded.typical
     if x.size == 0:
         at = np.unique(of_numbers(link).value(np.linspace(-2, 2, n_bins - 1)))
     else:

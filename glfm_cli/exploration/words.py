@@ -99,6 +99,15 @@ def unit(column: Column) -> str:
     return f" {column.unit}" if column.unit else ""
 
 
+def named(scale: Scale, letters: int) -> str:
+    """Return name and unit, the unit cut, or the middle of a long name left out."""
+    unit = scale.encoded.column.unit
+    if len(scale.name) >= letters - 4 or not unit or unit in scale.name:
+        return without_middle(scale.name, letters)
+    label = f"{scale.name} ({unit})"
+    return label if len(label) <= letters else f"{label[: letters - 1]}…"
+
+
 def without_middle(text: str, letters: int) -> str:
     """Return a text of so many letters at most, an ellipsis for its middle where it is longer."""
     if len(text) <= letters:

@@ -14,12 +14,13 @@ from functools import partial
 
 from scipy.special import softmax
 
-from glfm_cli.inference.chain import Problem, spans_of
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.run import ChainLog, Keeper, Observer, Plan, Run, Stop
 from glfm_cli.inference.value_chain import ValueChain, load_values, start_values
 from glfm_cli.latent.capabilities import Restarts, Round
+from glfm_cli.latent.model import Problem
 from glfm_cli.streams import Streams
 
 

@@ -8,7 +8,7 @@ It knows no model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -16,38 +16,13 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Draw
-from glfm_cli.latent.model import Cells, Entries, GaussianModel, LatentModel, gaussian, take
-from glfm_cli.links import Link, LinkConfig, Params
+from glfm_cli.latent.model import Cells, GaussianModel, Problem, gaussian, take
+from glfm_cli.links import Link, Params
 from glfm_cli.links.law import normal
 from glfm_cli.streams import Streams, column_step
 
 BLOCK = 4096  # rows whose bits and y are drawn together
 PART = 1 << 18  # rows whose log densities are held at once
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is sampled: the model with its configuration, and the columns with their links.
-
-    xs : per column (n_rows,) float64, NaN where missing
-    link_config : the choices that the links were made with
-    entries : the matrix whose observed cells the rows are, for a single link; None for a table
-    row_features, column_features : covariates of that matrix, see `Cells`
-    """
-
-    model: LatentModel
-    config: Any
-    links: tuple[Link, ...]
-    xs: tuple[Array, ...]
-    link_config: LinkConfig = field(default_factory=LinkConfig)
-    entries: Entries | None = None
-    row_features: Array | None = None
-    column_features: Array | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-        return int(self.xs[0].shape[0])
 
 
 @dataclass
@@ -223,9 +198,7 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
         upper=np.zeros(bounded),
         spread=np.repeat([float(link.spread) for link in links], n_latent),
         weight=_weights(problem),
-        entries=problem.entries,
-        row_features=problem.row_features,
-        column_features=problem.column_features,
+        layout=problem.layout,
         threads=threads,
     )
 

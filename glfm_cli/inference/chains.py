@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Chain, Problem, load_chain, start_chain
+from glfm_cli.inference.chain import Chain, load_chain, start_chain
 from glfm_cli.inference.value_chain import ValueChain, load_values, start_values
+from glfm_cli.latent.model import Problem
 from glfm_cli.streams import Streams
 
 AnyChain = Chain | ValueChain

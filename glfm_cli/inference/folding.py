@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Problem, empty_cells
+from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.latent.model import Cells, Values, gaussian, sees_values
+from glfm_cli.latent.model import Cells, Problem, Values, gaussian, sees_values
 from glfm_cli.links import RowsLaw, of_levels
 from glfm_cli.streams import FOLD, Streams
 

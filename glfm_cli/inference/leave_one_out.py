@@ -15,7 +15,6 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import (
@@ -26,6 +25,7 @@ from glfm_cli.inference.recalibration import (
     tilt_covariance,
     tilt_moments,
 )
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import Link
 
 ROWS = 1500  # whose cells are forecast, drawn at random

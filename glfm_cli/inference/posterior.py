@@ -14,6 +14,7 @@ from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.latent.capabilities import SharedLaw
 from glfm_cli.latent.model import LatentModel, Pairs
 from glfm_cli.links import Link, Params, RowsLaw
+from glfm_cli.streams import DRAWS, Streams
 
 
 def gates(name: str) -> bool:
@@ -105,6 +106,19 @@ class Posterior:
         if not isinstance(self.model, SharedLaw):
             return draw
         return replace(draw, latent=self.model.sample_shared(draw.latent, rng))
+
+    def samples(self, at_most: int, laws: int) -> Iterator[Draw]:
+        """Yield draws that differ as the posterior does, at most `at_most`, evenly thinned.
+
+        Where draws are laws themselves, `laws` samples of them, which the posterior alone decides.
+        """
+        if not isinstance(self.model, SharedLaw):
+            yield from self.draws(at_most)
+            return
+        for number in range(laws):
+            rng = Streams(0, 0).get(DRAWS, number)
+            draw = self.choose(rng)
+            yield replace(draw, latent=self.model.sample_all(draw.latent, rng))
 
     def shares(self) -> Array:
         """Return the weight of every draw, chain by chain, where 1 is that of an average one."""

@@ -13,10 +13,11 @@ from functools import partial
 
 import glfm_cli.inference.chains as chains
 from glfm_cli.inference.ascent import ascend
-from glfm_cli.inference.chain import Problem, spans_of
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.run import InMemory, Keeper, Observer, Plan, Quiet, Run, Stop
+from glfm_cli.latent.model import Problem
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.inference.chain import Problem, inner, params_in, params_out
+from glfm_cli.inference.chain import inner, params_in, params_out
 from glfm_cli.inference.posterior import Draw
-from glfm_cli.latent.model import Progress, ValueModel, Values, sees_values, take
+from glfm_cli.latent.model import Problem, Progress, ValueModel, Values, sees_values, take
 from glfm_cli.streams import Streams, column_step
 
 FALL = 1e-8  # relative fall of a bound that is more than rounding

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,22 @@ import pyarrow as pa
 from glfm_cli.errors import TableError, UsageError
 
 
+@dataclass(frozen=True, kw_only=True)
+class AsGiven:
+    """A result that remembers the data that it was made from."""
+
+    given: Any = None
+
+    @property
+    def output(self) -> Any:
+        """The table of the result, of the kind that was given: pandas for pandas."""
+        table = self.to_table()  # type: ignore[attr-defined]
+        return table if isinstance(self.given, np.ndarray | list) else table_as(table, self.given)
+
+
 def is_frame(data: Any) -> bool:
     """Return whether an object is a pandas `DataFrame`."""
-    kind = type(data)
-    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"
+    return type(data).__name__ == "DataFrame" and _library(data) == "pandas"
 
 
 def table_of(data: Any) -> pa.Table:
@@ -90,7 +103,7 @@ def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
     Parameters
     ----------
     table : pyarrow.Table
-        With the columns of `table_of(given)`.
+        With the columns of `table_of(given)`, and new ones behind them.
     given : object
         What was given.
     changed : collection of str
@@ -107,13 +120,25 @@ def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
                 kind if np.issubdtype(kind, np.floating) else np.float64
             )
         return np.array([column.to_pylist() for column in table.columns], dtype=object).T
-    top = type(given).__module__.partition(".")[0]
-    if top == "polars":
-        frame = type(given)(table)
-        return frame.cast(dict(given.schema)) if hasattr(given, "schema") else frame
-    if top in ("duckdb", "_duckdb"):
+    whole = table_as(table, given)
+    if type(whole) is type(given) and hasattr(whole, "cast") and _library(given) == "polars":
+        return whole.cast(dict(given.schema))
+    return whole
+
+
+def table_as(table: pa.Table, given: Any) -> Any:
+    """Return a table as data of the library that `given` is of; else as it is."""
+    if is_frame(given):
+        return table.to_pandas()
+    if _library(given) == "polars":
+        return sys.modules["polars"].from_arrow(table)
+    if _library(given) in ("duckdb", "_duckdb"):
         return sys.modules["duckdb"].from_arrow(table)
     return table
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
 
 
 def table_of_numbers(matrix: Any) -> pa.Table:
@@ -134,14 +159,17 @@ def frame_like(table: pa.Table, frame: Any, changed: Collection[str]) -> Any:
     Parameters
     ----------
     table : pyarrow.Table
-        With the columns of `table_of(frame)`.
+        With the columns of `table_of(frame)`, and new ones behind them.
     frame : pandas.DataFrame
         Its index, its other columns and the dtypes are kept.
     changed : collection of str
         Columns to take.
     """
     out = frame.copy(deep=False)
-    for place, name in enumerate(table.column_names):
+    n_old = frame.shape[1]
+    for name, column in zip(table.column_names[n_old:], table.columns[n_old:], strict=True):
+        out[name] = column.to_pandas().to_numpy()
+    for place, name in enumerate(table.column_names[:n_old]):
         if name not in changed:
             continue
         old = frame.iloc[:, place]

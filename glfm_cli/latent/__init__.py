@@ -8,6 +8,13 @@ from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.mixture import Mixture
 from glfm_cli.latent.model import LatentModel
 
+# What is no model of tables: why not, and what to take.
+ELSEWHERE = {
+    "iqgme": (
+        "predicts a label, and of the other columns it knows what --model mixture does",
+        "Take --model mixture, or `glfm classify ... --target COLUMN --complete FILE`.",
+    )
+}
 MODELS: dict[str, LatentModel] = {
     "glfm": Glfm(),
     "bsvd": Bsvd(),

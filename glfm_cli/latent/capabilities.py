@@ -10,6 +10,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.model import Values
+from glfm_cli.links.law import RowsLaw
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class SharedLaw(Protocol):
 
     def sample_shared(self, draw: Any, rng: np.random.Generator) -> Any:
         """Return a draw with a sample of it, the same for all rows of one completed table."""
+
+    def sample_all(self, draw: Any, rng: np.random.Generator) -> Any:
+        """Return such a draw in which what belongs to single rows is a sample, too."""
 
 
 @runtime_checkable
@@ -99,6 +103,24 @@ class Components(Protocol):
 
     def noise_of_rows(self, draw: Any, rows: Array) -> Array:
         """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
+
+
+@runtime_checkable
+class Map(Protocol):
+    """A model that gives every row a place in a space of few dimensions, and cells by the place."""
+
+    @property
+    def map_settings(self) -> Mapping[str, object]:
+        """Return the settings, by name, of a fit that is made for its map."""
+
+    def places(self, draw: Any) -> tuple[Array, Array]:
+        """Return means and standard deviations (N, Q) of where rows lie: independent normals."""
+
+    def relevances(self, draw: Any) -> Array:
+        """Return each dimension's share (Q,) of what places do to the columns."""
+
+    def law_at(self, draw: Any, x: Array) -> RowsLaw:
+        """Return the law of the cells of rows that lie at x (n, Q)."""
 
 
 @runtime_checkable

@@ -9,12 +9,13 @@ which raises a bound. It answers with the law of cells (links/law.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.links import Link, LinkConfig
 from glfm_cli.links.law import RowsLaw
 from glfm_cli.links.observation import Params
 from glfm_cli.streams import Streams
@@ -36,6 +37,60 @@ class Entries:
     shape: tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Dense:
+    """A table: each row of a problem is one of its rows, each link one of its columns."""
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A matrix of one kind of value: each row of a problem is one of the cells that it lists.
+
+    entries : those cells
+    row_covariates, column_covariates : (I, p) and (J, q) float64, standardised; None without
+    absent : what a cell is that is not listed
+    unknown : of a matrix whose absent cells are zeros, those that are missing all the same
+    """
+
+    entries: Entries
+    row_covariates: Array | None = None
+    column_covariates: Array | None = None
+    absent: Literal["missing", "zero"] = "missing"
+    unknown: Entries | None = None
+
+
+Layout = Dense | Sparse
+DENSE = Dense()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is fitted: the model with its configuration, and the columns with their links.
+
+    xs : per column (n_rows,) float64, NaN where missing
+    link_config : the choices that the links were made with
+    layout : of the cells; a sparse one has a single link
+    """
+
+    model: LatentModel
+    config: Any
+    links: tuple[Link, ...]
+    xs: tuple[Array, ...]
+    link_config: LinkConfig = field(default_factory=LinkConfig)
+    layout: Layout = DENSE
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table, or listed cells of the matrix."""
+        return int(self.xs[0].shape[0])
+
+    @property
+    def matrix(self) -> Sparse:
+        """Return the layout of a matrix."""
+        assert isinstance(self.layout, Sparse)
+        return self.layout
+
+
 @dataclass
 class Cells:
     """Everything a latent model sees of a table.
@@ -53,9 +108,7 @@ class Cells:
         the driver fills for the n rows at hand before every `refine`
     spread : (S,) float64, sd of what an interval bounds, in units of the noise's
     weight : (N, S) float64, precision of y in units of one over the noise variance; None = 1
-    entries : the matrix whose observed cells are the N rows here, S = 1; None for a table
-    row_features, column_features : (I, p) and (J, q) float64, covariates of the matrix's rows and
-        columns, standardised; None where there are none
+    layout : of a sparse one the N rows are the listed cells, S = 1
     threads : that one chain may use; nothing drawn depends on it
     """
 
@@ -70,9 +123,7 @@ class Cells:
     upper: Array
     spread: Array
     weight: Array | None = None
-    entries: Entries | None = None
-    row_features: Array | None = None
-    column_features: Array | None = None
+    layout: Layout = DENSE
     threads: int = 1
 
     @property

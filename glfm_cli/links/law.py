@@ -126,6 +126,11 @@ class Probabilities(NamedTuple):
         """Return the law of some of the cells, once for each time that they are named."""
         return Probabilities(self.p[at])
 
+    def moments(self) -> tuple[Array, Array]:
+        """Return mean (n, R - 1) of the indicators of all levels but the first, and variances."""
+        p = self.p[:, 1:]
+        return p, p * (1.0 - p)
+
     def log_p(self, codes: Array) -> Array:
         """Return the log probabilities (n,) of one level a cell."""
         with np.errstate(divide="ignore"):

@@ -104,3 +104,11 @@ class Expecting(Link, Protocol):
 
         x : (n,), all observed;  eta : (..., n, n_latent) means before x is known
         """
+
+
+@runtime_checkable
+class Cut(Observation, Protocol):
+    """Ordered levels between thresholds around one latent column, which a fit may place itself."""
+
+    def set_thresholds(self, params: Params, theta: Array) -> None:
+        """Put thresholds (R - 1,), increasing, in place of those in `params`."""

@@ -76,6 +76,10 @@ class OrdinalLink(LevelLink):
         if params.keys() != expected:
             raise ValueError(f"it has the parameters {sorted(params)}, expected {sorted(expected)}")
 
+    def set_thresholds(self, params: Params, theta: Array) -> None:
+        """Put others in place of the thresholds."""
+        params["thresholds"][:] = theta
+
     def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
         """Return thresholds at the normal quantiles of the level frequencies, and y amid them."""
         codes = x[~np.isnan(x)].astype(np.intp)

@@ -19,6 +19,7 @@ from glfm_cli.plots.exploration import (
     plot_shares,
     plot_traces,
 )
+from glfm_cli.plots.map import palette, plot_map, shades_of
 from glfm_cli.plots.style import address_of, check_figure, embedded
 from glfm_cli.plots.tasks import plot_tasks
 
@@ -27,6 +28,7 @@ __all__ = [
     "check_figure",
     "embedded",
     "pages_of_columns",
+    "palette",
     "plot_columns",
     "plot_completion",
     "plot_dependence",
@@ -34,7 +36,9 @@ __all__ = [
     "plot_evaluation",
     "plot_exploration",
     "plot_fit",
+    "plot_map",
     "plot_shares",
     "plot_tasks",
     "plot_traces",
+    "shades_of",
 ]

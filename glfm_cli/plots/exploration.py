@@ -16,9 +16,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.exploration import Exploration
+from glfm_cli.exploration import ComponentExploration, Exploration
 from glfm_cli.exploration.scales import Scale
+from glfm_cli.plots.components import plot_components
 from glfm_cli.plots.fit import draw_fit, varies
+from glfm_cli.plots.pages import PANEL, draw_trace, drawn, legend, percent_axis
 from glfm_cli.plots.panels import WIDTH_LEVEL
 from glfm_cli.plots.patterns import (
     COLOURS,
@@ -30,7 +32,6 @@ from glfm_cli.plots.patterns import (
     shown_patterns,
 )
 from glfm_cli.plots.style import (
-    CHAINS,
     FAINT,
     OBSERVED,
     PLAIN,
@@ -38,11 +39,9 @@ from glfm_cli.plots.style import (
     SMALL,
     TEXT,
     TITLE,
-    bars_of_shares,
     finished,
     percent,
     plain,
-    says_nothing,
     sheet,
     short,
     subtitle,
@@ -53,16 +52,16 @@ Path = str | os.PathLike[str]
 
 MAX_COLUMNS = 12
 
-_PANEL = (3.4, 2.25)  # inches
-_WIDE = 3
-
-
-def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
+def plot_exploration(
+    found: Exploration | ComponentExploration, path: Path | None = None
+) -> Figure:
     """Draw one page: features, patterns, the columns they move most, and the chains.
+
+    Of components: their shares, what leads them, what moves the cells, and the chains.
 
     Parameters
     ----------
-    found : Exploration
+    found : Exploration or ComponentExploration
     path : path, optional
         Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
 
@@ -75,14 +74,16 @@ def plot_exploration(found: Exploration, path: Path | None = None) -> Figure:
     OutputError
         The suffix is another one, or the file cannot be written.
     """
+    if not isinstance(found, Exploration):
+        return plot_components(found, path)
     columns = _most_moved(found, 6)
     draw: list[Callable[[Axes], None]] = [
         partial(_draw_features, found=found),
         partial(_draw_patterns, found=found),
-        partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
+        partial(draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
         *_columns_drawn(found, columns, _names_of(found)),
     ]
-    return _drawn(draw, path, legend_of(found))
+    return drawn(draw, path, legend_of(found))
 
 
 def plot_columns(
@@ -94,7 +95,7 @@ def plot_columns(
     """
     scales = _most_moved(found, MAX_COLUMNS) if columns is None else _named(found, columns)
     draw = _columns_drawn(found, scales[:MAX_COLUMNS])
-    return _drawn(draw, path, legend_of(found))
+    return drawn(draw, path, legend_of(found))
 
 
 def pages_of_columns(found: Exploration) -> list[list[str]]:
@@ -147,7 +148,7 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         head(axes, scale, ": share of rows with each pattern", width=345.0)
         others, *keys = legend_of(found, bars=True)
         others.set_label("any other pattern")
-        _legend(figure, [*keys, others])
+        legend(figure, [*keys, others])
         return figure
 
     return finished(figure_of_shares, path)
@@ -159,11 +160,11 @@ def plot_traces(found: Exploration, path: Path | None = None) -> Figure:
     Parameters and errors are those of `plot_exploration`.
     """
     draw: list[Callable[[Axes], None]] = [
-        partial(_draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
-        partial(_draw_trace, found=found, name="features", title="Number of features"),
+        partial(draw_trace, found=found, name="log_likelihood", title="Log likelihood"),
+        partial(draw_trace, found=found, name="features", title="Number of features"),
         partial(_draw_n_features, found=found),
     ]
-    return _drawn(draw, path)
+    return drawn(draw, path)
 
 
 def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
@@ -178,7 +179,7 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
         Patch(facecolor=OBSERVED, label="observed cells, on the scale of the model"),
         Line2D([], [], color=PREDICTED, linewidth=2, label="the density fitted to them"),
     ]
-    return _drawn(list(draw), path, keys if draw else [], nothing="There is no numeric column.")
+    return drawn(list(draw), path, keys if draw else [], nothing="There is no numeric column.")
 
 
 def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
@@ -192,7 +193,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         raise UsageError("the dependence between columns was not asked for")
     n = len(one.names)
     if n < 2:
-        return _drawn([], path, nothing="There is only one column.")
+        return drawn([], path, nothing="There is only one column.")
 
     def figure_of_dependence() -> Figure:
         side = max(1.8, 0.27 * n)
@@ -244,7 +245,7 @@ def _draw_features(axes: Axes, found: Exploration) -> None:
     axes.barh(at, share, 0.72, color=OBSERVED)
     axes.barh(at, share * stability, 0.72, color=PREDICTED)
     axes.set_yticks(at, names)
-    _percent_axis(axes, share)
+    percent_axis(axes, share)
     if not names:
         axes.set_xticks([])
         axes.text(0.5, 0.5, "There is none.", ha="center", transform=axes.transAxes, color=TEXT)
@@ -260,26 +261,7 @@ def _draw_patterns(axes: Axes, found: Exploration) -> None:
     for i in range(at.size):
         axes.barh(at[i], share[i], 0.72, color=COLOURS[i])
     axes.set_yticks(at, names)
-    _percent_axis(axes, share)
-
-
-def _percent_axis(axes: Axes, share: np.ndarray) -> None:
-    bars_of_shares(axes, float(share.max(initial=0.0)))
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _draw_trace(axes: Axes, found: Exploration, name: str, title: str) -> None:
-    axes.set_title(title, loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "kept draws; a line is a chain")
-    for c, chain in enumerate(found.posterior.chains):
-        values = [draw.trace.get(name, np.nan) for draw in chain]
-        at = np.arange(1, len(values) + 1)
-        axes.plot(at, values, color=CHAINS[c % len(CHAINS)], linewidth=1.0,
-                  marker="." if len(values) < 3 else None)  # fmt: skip
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=name == "features"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    axes.spines[["top", "right"]].set_visible(False)
+    percent_axis(axes, share)
 
 
 def _draw_n_features(axes: Axes, found: Exploration) -> None:
@@ -319,7 +301,7 @@ def _columns_drawn(
     beside : names left of other panels of the figure
     """
     levels = [level for scale in scales for level in scale.encoded.levels]
-    width = room_above([*levels, *beside], 72 * _PANEL[0])
+    width = room_above([*levels, *beside], 72 * PANEL[0])
     return [partial(draw_column, found=found, scale=scale, width=width) for scale in scales]
 
 
@@ -337,39 +319,3 @@ def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:
     return [by_name[name] for name in names]
 
 
-def _drawn(
-    draw: Sequence[Callable[[Axes], None]],
-    path: Path | None,
-    keys: Sequence[Patch | Line2D] = (),
-    nothing: str = "",
-) -> Figure:
-    """Return a figure with a panel for each of `draw`, and a legend of `keys`."""
-    n_wide = min(max(len(draw), 1), _WIDE)
-    n_high = -(-max(len(draw), 1) // n_wide)
-
-    def figure_of_all() -> Figure:
-        figure = sheet(max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55)
-        if not draw:
-            says_nothing(figure, nothing)
-        for i, one in enumerate(draw):
-            one(figure.add_subplot(n_high, n_wide, i + 1))
-        _legend(figure, keys)
-        return figure
-
-    return finished(figure_of_all, path)
-
-
-def _legend(figure: Figure, keys: Sequence[Patch | Line2D]) -> None:
-    if not keys:
-        return
-    width = figure.get_size_inches()[0]
-    longest = max(len(str(key.get_label())) for key in keys)
-    wide = 2.3 if longest <= 36 else 3.3  # inches
-    figure.legend(
-        handles=keys,
-        loc="outside upper left",
-        ncols=max(1, min(len(keys), int(width // wide))),
-        frameon=False,
-        prop=SMALL,
-        handlelength=2.6,
-    )

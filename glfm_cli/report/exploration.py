@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from glfm_cli import __version__
-from glfm_cli.exploration import Exploration, Feature, convergence_line, remainder_line, sample_line
+from glfm_cli.exploration import (
+    ComponentExploration,
+    Exploration,
+    Explored,
+    Feature,
+    convergence_line,
+    remainder_line,
+    sample_line,
+)
 from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
+from glfm_cli.exploration.words import in_words, named, number, percent, typical
 from glfm_cli.io import atomic_write
 from glfm_cli.plots import (
     address_of,
@@ -39,6 +47,8 @@ from glfm_cli.report.page import (
 )
 
 MOST_FIGURES = 40  # columns with a figure of their own
+Section = tuple[str, str, list[str]]  # key, title, content
+_COMPONENTS = "Shares of components and of variance, leading columns, and the chains"
 _SEEN = "Features, patterns, columns they move, and the chains"
 _LONGEST = 30  # letters of a column's name in the table of typical rows
 _LETTERS = 14  # of a line there
@@ -46,7 +56,7 @@ _MOST_SHARES = 60  # levels of a column whose patterns are drawn level by level
 
 
 def write_exploration(
-    found: Exploration,
+    found: Exploration | ComponentExploration,
     *paths: str | os.PathLike[str],
     name: str,
     drawn: Mapping[str, Path] | None = None,
@@ -55,7 +65,7 @@ def write_exploration(
 
     Parameters
     ----------
-    found : Exploration
+    found : Exploration or ComponentExploration
     *paths : path
         One or more files to write it to; each is replaced only when complete.
     name : str
@@ -70,7 +80,22 @@ def write_exploration(
         A file cannot be written.
     """
     drawn = drawn or {}
-    sections = [
+    if isinstance(found, Exploration):
+        sections = _of_features(found, drawn)
+    else:
+        sections = _of_components(found, drawn)
+    present = [section for section in sections if section[2]]
+    parts = [links([(key, title) for key, title, _ in present])]
+    for key, title, inside in present:
+        parts += [heading(title, key=key), *inside]
+    text = page(f"What structure is in {name}", parts, sortable=True)
+    for path in paths:
+        with atomic_write(path, "w") as file:
+            file.write(text)
+
+
+def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[Section]:
+    return [
         ("overview", "Overview", _overview(found, drawn)),
         ("features", "Features", _features(found)),
         ("patterns", "Patterns", _patterns(found)),
@@ -81,14 +106,32 @@ def write_exploration(
         ("convergence", "Convergence", _convergence(found, drawn)),
         ("settings", "Settings", _settings(found)),
     ]
-    present = [section for section in sections if section[2]]
-    parts = [links([(key, title) for key, title, _ in present])]
-    for key, title, inside in present:
-        parts += [heading(title, key=key), *inside]
-    text = page(f"What structure is in {name}", parts, sortable=True)
-    for path in paths:
-        with atomic_write(path, "w") as file:
-            file.write(text)
+
+
+def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> list[Section]:
+    summary, tables = found.to_dict(), found.tables()
+    facts = [
+        f"{summary['rows']:,} rows, {summary['columns']:,} columns; {summary['chains']} chains "
+        f"with {summary['draws']} draws in all, {found.seconds:.1f} s.",
+        found.diagnostics.summary(),
+        *found.warnings,
+    ]
+    overview = _figure(drawn, "overview", partial(plot_exploration, found), _COMPONENTS)
+    leading = [
+        [c.name, *(", ".join(n for n, *_ in found.leading(c, side)) for side in ("column", "row"))]
+        for c in found.components
+    ]
+    sections: list[Section] = [
+        ("overview", "Overview", [bullets(facts), overview]),
+        ("components", "Components", [_arrow(tables["components"])]),
+        ("leading", "Leading columns and rows", [table(["component", "columns", "rows"], leading)]),
+    ]
+    for name in ("variance", "explained", "covariates", "rank"):
+        if name in tables:
+            sections.append((name, name.capitalize(), [_arrow(tables[name])]))
+    convergence = [paragraph(found.diagnostics.summary()), _quantities(found)]
+    sections.append(("convergence", "Convergence", convergence))
+    return [*sections, ("settings", "Settings", _settings(found))]
 
 
 def _figure(
@@ -178,12 +221,11 @@ def _typical(found: Exploration) -> str:
     place = {scale.d: i for i, scale in enumerate(found.scales)}
     rows = []
     for scale in found.columns:
-        i, unit = place[scale.d], scale.encoded.column.unit
-        name = without_middle(scale.name, _LONGEST)
+        i = place[scale.d]
         profiles = found.baseline[i], *(pattern.profiles[i] for pattern in found.top_patterns)
         rows.append(
             [
-                f"{name} ({unit})" if unit else name,
+                named(scale, _LONGEST),
                 *(typical(scale, profile, _LETTERS) for profile in profiles),
             ]
         )
@@ -271,7 +313,8 @@ def _missing(found: Exploration) -> list[str]:
     return made
 
 
-def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
+def _quantities(found: Explored) -> str:
+    """Return the table of what was watched."""
     rows: list[list[str]] = []
     values: list[list[float | str | None]] = []
     for one in found.diagnostics:
@@ -280,10 +323,14 @@ def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
         rows.append([_label(found, one.name), *texts])
         values.append([_label(found, one.name), *map(_or_none, numbers)])
     header = ["quantity", "R-hat", "bulk ESS", "tail ESS", "mean", "sd"]
+    return table(header, rows, values=values)
+
+
+def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     return [
         paragraph(convergence_line(found)),
         _figure(drawn, "traces", partial(plot_traces, found), "Traces of the chains"),
-        table(header, rows, values=values),
+        _quantities(found),
         folded(
             "Pseudo-observations of numeric columns, and the density fitted to them",
             [
@@ -295,13 +342,15 @@ def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     ]
 
 
-def _label(found: Exploration, name: str) -> str:
+def _label(found: Explored, name: str) -> str:
     """Return a traced quantity by the name of its column."""
     head, _, tail = name.rpartition("_")
-    return f"noise of {found.scales[int(tail)].name}" if head == "noise" else name.replace("_", " ")
+    if head == "noise":
+        return f"noise of {found.data.columns[int(tail)].column.name}"
+    return name.replace("_", " ")
 
 
-def _settings(found: Exploration) -> list[str]:
+def _settings(found: Explored) -> list[str]:
     rows = []
     for key, value in found.options.items():
         if isinstance(value, dict):
@@ -317,7 +366,7 @@ def _settings(found: Exploration) -> list[str]:
     ]
 
 
-def command(found: Exploration) -> str:
+def command(found: Explored) -> str:
     """Return the command line that gives this exploration again."""
     said = dict(found.options)
     source = said.pop("source") or "TABLE"
@@ -329,14 +378,13 @@ def command(found: Exploration) -> str:
             words += [f"--{name}", str(said[name])]
         for name, value in settings.items():
             words += ["--set", f"{name}={value}"]
-    words += ["--sample", str(said["sample"]), "--top", str(said["top"])]
-    for name in said["columns"] or ():
+    words += ["--sample", str(said["sample"])] if "sample" in said else []
+    words += ["--top", str(said["top"])]
+    for name in said.get("columns") or ():
         words += ["--columns", name]
-    if said["surprising"]:
-        words += ["--surprising", str(said["surprising"])]
-    if said["similar"] is not None:
-        words += ["--similar", str(said["similar"])]
-    words += ["--dependence"] if said["dependence"] else []
+    for name in ("surprising", "similar"):
+        words += [f"--{name}", str(said[name])] if said.get(name) else []
+    words += ["--dependence"] if said.get("dependence") else []
     return " ".join(map(shlex.quote, words))
 
 

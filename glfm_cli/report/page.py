@@ -1,6 +1,7 @@
 """The frame of a page, and its parts. Every text is escaped here, and only here.
 
-A page is one file: it loads nothing, and of scripts it runs only the one below, which sorts tables.
+A page is one file: it loads nothing, and of scripts it runs only those below: one sorts tables, the
+other draws the map of the rows.
 It is light or dark as the reader's system is; figures keep their white ground.
 """
 
@@ -8,8 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib.resources import files
+from typing import Any
 
 _STYLE = """
 :root { --ink: #222; --faint: #5c5c5c; --line: #d8d8d8; --ground: #fff; --mark: #0072b2; }
@@ -44,6 +48,14 @@ td.long { min-width: 17rem; } .faint { color: var(--faint); }
   linear-gradient(to left, var(--line), transparent) right / .8rem 100% no-repeat scroll; }
 .wide:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
 .wide img { max-width: max(100%, 46rem); }
+.map { position: relative; } .map canvas { width: 100%; height: min(70vh, 40rem); display: block;
+  border: 1px solid var(--line); cursor: crosshair; touch-action: none; }
+.map output { position: absolute; max-width: 22rem; padding: .4rem .6rem; pointer-events: none;
+  background: var(--ground); border: 1px solid var(--faint); font-size: .85rem; }
+.map output > * { display: block; } .map output[hidden] { display: none; }
+.legend span { margin-right: 1rem; white-space: nowrap; }
+.legend i { display: inline-block; width: .7em; height: .7em; border-radius: 50%;
+  margin-right: .35em; }
 """
 
 _LONG = 40  # letters of a cell that is not squeezed on a narrow screen
@@ -72,15 +84,21 @@ for (const button of document.querySelectorAll("th button")) {
 """
 
 
-def page(title: str, parts: Iterable[str], *, sortable: bool = False) -> str:
+def page(
+    title: str, parts: Iterable[str], *, sortable: bool = False, with_map: bool = False
+) -> str:
     """Return a whole page; the parts are HTML already.
 
-    `sortable` puts in the script that tables need which are made with `table(..., values=...)`.
+    `sortable` puts in the script that tables need which are made with `table(..., values=...)`,
+    `with_map` that of `row_map`.
     """
-    script = f"<script>{_SCRIPT}</script>\n" if sortable else ""
+    code = _SCRIPT if sortable else ""
+    if with_map:
+        code += files("glfm_cli.report").joinpath("map.js").read_text("utf-8")
+    script = f"<script>{code}</script>\n" if code else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(sortable)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(code)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
@@ -88,12 +106,12 @@ def page(title: str, parts: Iterable[str], *, sortable: bool = False) -> str:
     )
 
 
-def _policy(sortable: bool) -> str:
+def _policy(script: str) -> str:
     """Return what the page may load and run: whatever a name says, nothing but what is here."""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    if not sortable:
+    if not script:
         return policy
-    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"{policy}; script-src 'sha256-{digest}'"
 
 
@@ -169,3 +187,17 @@ def figure(address: str, text: str, *, broad: bool = False) -> str:
     """
     image = f'<img alt="{escape(text)}" src="{escape(address)}">'
     return f'<div class="wide" tabindex="0">{image}</div>' if broad else f"<p>{image}</p>"
+
+
+def row_map(content: Mapping[str, Any], names: Sequence[str], text: str) -> str:
+    """Return a map of rows to point at and to turn over; `content` is what map.js reads.
+
+    names : of the columns by which it can be coloured;  text : for those who cannot see it
+    """
+    options = "".join(f"<option value={i}>{escape(name)}</option>" for i, name in enumerate(names))
+    data = escape(json.dumps(content, allow_nan=False, separators=(",", ":")))
+    return (
+        f'<div data-map="{data}"><p><label>Colour: <select>{options}</select></label></p>'
+        f'<p class="legend"></p><div class="map"><canvas role="img" aria-label="{escape(text)}">'
+        "</canvas><output hidden></output></div></div>"
+    )

@@ -15,9 +15,9 @@ import glfm_cli.inference.chains as chains
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.errors import StoreError
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import Link
 from glfm_cli.store.arrays import to_stream
 from glfm_cli.store.content import data_out, links_out, read_links

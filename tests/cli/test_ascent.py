@@ -14,22 +14,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from killing import Command
-from toy_ascent import TOYS as TOY_MODELS
 
 from glfm_cli import latent, load_fit
 from glfm_cli.completion import prepare
 from glfm_cli.inference.sampling import Plan, Run, sample
+from tests.contract.toys import MODEL_LINES
 
 Here = Callable[..., Any]
 MODELS = ("classes", "halved-classes")
-TOYS = ("toy_ascent",)
+TOYS = ("tests.contract.toys",)
 
 
 @pytest.fixture(autouse=True)
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands of this process take the toys."""
-    for name, model in TOY_MODELS.items():
-        monkeypatch.setitem(latent.MODELS, name, model)
+    for name in MODELS:
+        monkeypatch.setitem(latent.MODELS, name, MODEL_LINES[name])
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli.encoding import successes_of
+from glfm_cli.encoding import encode_triplets, successes_of
 from glfm_cli.evaluation.design import Design
-from glfm_cli.evaluation.matrix.forecasts import BASELINES, Forecasts, scores
-from glfm_cli.evaluation.matrix.holdouts import HoldOut, hold_out
+from glfm_cli.evaluation.holdouts import HoldOut, draw_holdout, read_holdout
+from glfm_cli.evaluation.methods.means import MEANS
+from glfm_cli.evaluation.scoring import Score, score_all, spans
+from glfm_cli.evaluation.task import Prediction, hide_pairs
 from glfm_cli.schema import Schema
 
 VALUE = {"type": "ordinal", "role": "value", "levels": ["1", "2", "3", "4"]}
@@ -33,32 +35,38 @@ def ratings(n_rows: int = 12, n_columns: int = 9) -> pa.Table:
     return pa.table({"u": i, "i": j, "r": values})
 
 
-def sets(table: pa.Table, types: dict[str, Any] = RATED, **asked: Any) -> list[HoldOut]:
-    return hold_out(table, Schema.from_dict(types), Design(**asked), seed=1)
+def drawn(
+    table: pa.Table, types: dict[str, Any] = RATED, *, mechanism: str = "mcar", rate: float = 0.1
+) -> HoldOut:
+    triplets = encode_triplets(table, Schema.from_dict(types))
+    return draw_holdout(triplets, mechanism, rate, np.random.default_rng(1))
+
+
+def scored(held: HoldOut, prediction: Prediction) -> dict[str, float]:
+    """Return the scores of all cells together."""
+    columns = (held.train.value,)
+    found: list[Score] = score_all(columns, spans(columns), {0: held.test.value.x}, {0: prediction})
+    return {one.score: one.value for one in found if one.scope == "all"}
 
 
 def pairs_of(triplets: Any) -> set[tuple[int, int]]:
     return set(zip(triplets.row.tolist(), triplets.column.tolist(), strict=True))
 
 
-def test_hidden_and_seen_cells_are_all_cells_and_every_unit_keeps_one() -> None:
+@pytest.mark.parametrize("rate", [0.2, 0.4])
+def test_hidden_and_seen_cells_are_all_cells_and_every_unit_keeps_one(rate: float) -> None:
     table = ratings()
-    found = sets(table, rates=(0.2, 0.4), repeats=3)
-    assert [(held.rate, held.repeat) for held in found] == [
-        (rate, repeat) for rate in (0.2, 0.4) for repeat in (1, 2, 3)
-    ]
-    for held in found:
-        seen, hidden = pairs_of(held.train), pairs_of(held.test)
-        assert not seen & hidden
-        assert len(seen) + len(hidden) == table.num_rows
-        assert len(hidden) == round(held.rate * table.num_rows)
-        assert len({row for row, _ in seen}) == 12
-        assert len({column for _, column in seen}) == 9
-    assert pairs_of(found[0].test) != pairs_of(found[1].test)
+    held = drawn(table, rate=rate)
+    seen, hidden = pairs_of(held.train), pairs_of(held.test)
+    assert not seen & hidden
+    assert len(seen) + len(hidden) == table.num_rows
+    assert len(hidden) == round(rate * table.num_rows)
+    assert len({row for row, _ in seen}) == 12
+    assert len({column for _, column in seen}) == 9
 
 
 def test_one_cell_of_every_row_is_hidden() -> None:
-    (held,) = sets(ratings(), mechanism="one-per-row", repeats=1)
+    held = drawn(ratings(), mechanism="one-per-row")
     assert sorted(held.test.row.tolist()) == list(range(12))
 
 
@@ -68,8 +76,9 @@ def test_a_split_column_says_which_rows_of_the_table_are_foretold() -> None:
          "n": [2, 4, 5, 3], "part": ["train", "test", "test", ""]}
     )  # fmt: skip
     types = {"columns": COUNTED["columns"] | {"part": "split"}}
-    (held,) = sets(table, types)
-    assert (held.mechanism, held.repeat) == ("split", 1)
+    held = read_holdout(table, Schema.from_dict(types), Design(), None)
+    assert held is not None
+    assert held.rate == 0.5
     assert successes_of(held.train.value.x).tolist() == [1.0, 3.0]
     assert successes_of(held.test.value.x).tolist() == [2.0, 0.0]
     assert held.test.trials is not None
@@ -77,27 +86,36 @@ def test_a_split_column_says_which_rows_of_the_table_are_foretold() -> None:
 
 
 def test_scores_are_those_of_their_formulas() -> None:
-    (held,) = sets(ratings(), rates=(0.3,), repeats=1)
-    truth = held.test.value.x + 1.0
-    found = Forecasts(truth + 0.5, truth - 1.0, np.full(truth.size, -2.0), 3.0)
-    said = scores(held, found)
-    assert said == {
-        "rmse": pytest.approx(0.5),
-        "mae": pytest.approx(1.0),
-        "nmae": pytest.approx(1.0 / 1.25),  # 1.25: mean distance of two of four levels
-        "log_likelihood": pytest.approx(-2.0),
-        "rank": 3.0,
-    }
+    held = drawn(ratings(), rate=0.3)
+    codes = held.test.value.x
+    away = np.abs(codes - 1.0)
+    said = scored(
+        held, Prediction(np.ones(codes.size), np.full(codes.size, -2.0), mean=codes + 1.5)
+    )
+    assert said["rmse"] == pytest.approx(0.5)  # codes 0, 1, ... are the levels 1, 2, ...
+    assert said["error"] == pytest.approx(away.mean() / 3.0)
+    assert said["nmae"] == pytest.approx(away.mean() / 3.0)
+    assert said["log_score"] == pytest.approx(-2.0)
+
+
+def test_errors_of_rates_count_by_their_trials() -> None:
+    table = pa.table({"u": [0, 0, 1, 1], "i": [0, 1, 0, 1], "r": [1, 0, 2, 8], "n": [2, 4, 4, 8]})
+    triplets = encode_triplets(table, Schema.from_dict(COUNTED))
+    truth, weight = np.array([0.5, 0.0, 0.5, 1.0]), np.array([2.0, 4.0, 4.0, 8.0])
+    said = scored(HoldOut(triplets, triplets), Prediction(np.full(4, 0.5)))
+    assert said["rmse"] == pytest.approx(np.sqrt(np.average((truth - 0.5) ** 2, weights=weight)))
+    assert said["nmae"] == pytest.approx(np.average(np.abs(truth - 0.5), weights=weight))
 
 
 @pytest.mark.parametrize("types", [RATED, COUNTED])
 def test_means_of_rows_foretell_values_that_rows_make(types: dict[str, Any]) -> None:
     table = ratings(40, 12).append_column("n", pa.array([4] * ratings(40, 12).num_rows))
     table = table if types is COUNTED else table.drop_columns(["n"])
-    (held,) = sets(table, types, rates=(0.2,), repeats=1)
-    said = {name: scores(held, method(held)) for name, method in BASELINES.items()}
+    held, schema = drawn(table, types, rate=0.2), Schema.from_dict(types)
+    task = hide_pairs(table, schema, held, seed=0, threads=1)
+    said = {name: scored(held, method.fit(task)[0]) for name, method in MEANS.items()}
     assert said["row-mean"]["rmse"] < said["mean"]["rmse"]
-    assert said["row-mean"]["log_likelihood"] > said["mean"]["log_likelihood"]
+    assert said["row-mean"]["log_score"] > said["mean"]["log_score"]
     assert set(said) == {"mean", "row-mean", "column-mean"}
 
 
@@ -114,29 +132,44 @@ def test_methods_are_scored_on_the_same_cells(desk: Any, here: Any) -> None:
     said = here(*given, "--methods", "bsvd,row-mean", "-o", "scores.csv", "--json")
     assert said.status == 0, said.stderr
     rows = list(csv.DictReader(Path("scores.csv").read_text().splitlines()))
-    names = {(row["method"], row["score"]) for row in rows}
-    five = {"rmse", "mae", "nmae", "log_likelihood", "rank", "seconds"}
-    expected = {("bsvd", name) for name in five}
-    assert names == expected | {("row-mean", name) for name in five - {"rank"}}
-    assert len({(row["repeat"], row["cells"]) for row in rows}) == 2
-    printed = json.loads(said.stdout)
-    lines = {(row["method"], row["score"]): row for row in printed["scores"]}
+    names = {(row["method"], row["score"]) for row in rows if row["scope"] == "all"}
+    for method in ("bsvd", "row-mean"):
+        assert {(method, name) for name in ("rmse", "error", "nmae", "log_score")} <= names
+    assert len({(row["repeat"], row["cells"]) for row in rows if row["score"] == "rmse"}) == 2
+    printed = json.loads(said.stdout)["summary"]
+    lines = {(row["method"], row["score"]): row for row in printed if row["scope"] == "all"}
     assert lines["row-mean", "rmse"]["difference"] == pytest.approx(
         lines["row-mean", "rmse"]["mean"] - lines["bsvd", "rmse"]["mean"]
     )
-    text = here(*given, "--methods", "mean,row-mean")
-    assert "MAE over that of a blind guess" in text.stdout
+    text = here(*given, "--methods", "mean,row-mean", "--plot", "f.png", "--html", "f.html")
+    assert "RMSE of the mean" in text.stdout
+    assert Path("f.png").stat().st_size
+    assert "RMSE of the mean" in Path("f.html").read_text()
+
+
+def test_an_evaluation_of_triplets_goes_on(desk: Any, here: Any) -> None:
+    rated(desk, ratings())
+    given = ("evaluate", "table.csv", "--types", "types.yaml", "--methods", "row-mean,mean")
+    first = here(*given, "--repeats", "1", "-o", "some.csv")
+    assert first.status == 0, first.stderr
+    here(*given, "--repeats", "3", "-o", "some.csv", "--resume")
+    here(*given, "--repeats", "3", "-o", "all.csv")
+    scores = [
+        [r for r in csv.reader(Path(name).read_text().splitlines()) if r[4] != "fit"]
+        for name in ("some.csv", "all.csv")
+    ]
+    assert scores[0] == scores[1]
 
 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (("--methods", "glfm"), "--methods, found glfm, expected bsvd, mean, row-mean"),
-        (("--mechanism", "mar"), "--mechanism, found mar, expected mcar or one-per-row"),
+        (("--methods", "glfm"), "unknown method, found 'glfm', expected some of bsvd, mean"),
+        (("--mechanism", "mar"), "--mechanism, found 'mar', expected mcar or one-per-row"),
+        (("--method", "a=b {input} {output}"), "--method is about tables, and the types file"),
         (("--mechanism", "one-per-row", "--rates", "0.2"), "--rates, expected none"),
         (("--rates", "0.99"), "a rate of 0.99 cannot be reached: at most"),
         (("--repeats", "0"), "--repeats, found 0, expected a whole number from 1"),
-        (("--plot", "f.png"), "--plot is about tables, and the types file describes triplets"),
         (("--row-features", "table.csv"), "--row-features needs --row-types FILE"),
     ],
 )

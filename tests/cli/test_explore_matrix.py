@@ -68,10 +68,28 @@ def test_everything_is_written_to_a_folder(matrix: Any) -> None:
     assert said.status == 0, said.stderr
     written = {path.name for path in (matrix.folder / "found").iterdir()}
     names = ("components", "rows", "columns", "rank", "rank_trace", "variance", "covariates")
-    assert written == {*(f"{name}.csv" for name in names), "exploration.json"}
+    drawn = {"exploration.json", "overview.png", "report.html"}
+    assert written == {*(f"{name}.csv" for name in names), *drawn}
     trace = pc.read_csv(matrix.folder / "found" / "rank_trace.csv")
     assert trace.column_names == ["chain", "draw", "rank"]
     assert trace.num_rows == 5
+
+
+@pytest.mark.parametrize("kind", ["ratings", "table"])
+def test_a_page_a_figure_traces_and_a_record_are_written(matrix: Any, kind: str) -> None:
+    types = {"ratings": "ratings.yaml", "table": "types.yaml"}[kind]
+    written = ["--html", "f.html", "--plot", "f.png", "--record", "f.json", "--traces-to", "f.nc"]
+    said = explored("--model", "bsvd", *written, name=kind, types=types)
+    assert said.status == 0, said.stderr
+    page = (matrix.folder / "f.html").read_text()
+    assert f"What structure is in {kind}.csv" in page
+    assert "glfm explore" in page
+    assert "Leading columns and rows" in page
+    assert (matrix.folder / "f.png").read_bytes().startswith(b"\x89PNG")
+    record = json.loads((matrix.folder / "f.json").read_text())
+    assert record["request"]["top"] == 5
+    assert set(record["outputs"]) >= {"--html", "--plot"}
+    assert (matrix.folder / "f.nc").stat().st_size
 
 
 def test_a_saved_fit_is_explored(matrix: Any) -> None:
@@ -87,7 +105,6 @@ def test_a_saved_fit_is_explored(matrix: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--plot", "a.png"], "--plot is about binary features"),
         (["--dependence"], "--dependence is about binary features"),
         (["--top", "0"], "--top, found 0, expected a whole number from 1"),
         (["--model", "glfm"], "--model glfm does not take triplets"),

@@ -222,11 +222,16 @@ def failing(error: BaseException) -> Said:
         (GlfmError(value=3, column="a", row=7), 2, ["Error: column 'a', row 7: found 3"]),
         (NumericalError("the numbers broke down"), 1, ["Error: the numbers broke down"]),
         (OSError(28, "No space left on device", "out.csv"), 1, ["Error: out.csv: No space left"]),
-        (MemoryError(), 1, ["Error: there is not enough memory"]),
+        (MemoryError(), 1, ["Error: there is not enough memory", "Hint: Close other"]),
+        (
+            ImportError("libarrow.so: failed to map segment from shared object"),
+            1,
+            ["Error: there is not enough memory", "Hint: Close other"],
+        ),
         (KeyboardInterrupt(), 130, ["Error: interrupted"]),
         (ZeroDivisionError("1 / 0"), 1, ["Error: this is a bug in glfm", "Hint: Please report"]),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_each_way_to_fail_has_its_message_and_status(
     error: BaseException, status: int, lines: list[str]

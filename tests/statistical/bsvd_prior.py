@@ -11,18 +11,18 @@ Components that are off have no s, U and V here: they are integrated out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn, pack_trials, trials_of
-from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd.moves import BsvdConfig, BsvdState, fill_means
 from glfm_cli.latent.bsvd.sampler import Bsvd
-from glfm_cli.latent.model import Entries
+from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.law import normal
@@ -64,8 +64,8 @@ class Setting:
         xs = (np.ones(row.size),)
         if isinstance(self.links[0], BinomialLink):  # cells of each number of trials in turn
             xs = (pack_trials(0.0, np.resize(self.trials, row.size)),)
-        problem = Problem(Bsvd(), self.config, self.links, xs, entries=entries)
-        return replace(problem, row_features=self.R, column_features=self.C)
+        layout = Sparse(entries, self.R, self.C)
+        return Problem(Bsvd(), self.config, self.links, xs, layout=layout)
 
 
 def make_links(*types: ColumnType) -> tuple[Link, ...]:

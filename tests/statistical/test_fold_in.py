@@ -21,12 +21,13 @@ import pytest
 from scipy import stats
 
 from glfm_cli.completion import prepare
-from glfm_cli.inference.chain import Problem, spans_of
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.folding import SWEEPS as PRODUCTION_SWEEPS
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.glfm import sampler as glfm
 from glfm_cli.latent.glfm.state import GlfmDraw
+from glfm_cli.latent.model import Problem
 from glfm_cli.links.law import normal
 from tests.statistical.mutants import BITS_MUTANTS, compile_mutant
 

@@ -26,8 +26,9 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.matrix import Pairs, plan_matrix, predict_pairs
+from glfm_cli.completion.matrix import Pairs, predict_pairs, prepare_matrix
 from glfm_cli.encoding import encode_triplets
+from glfm_cli.inference.sampling import sample
 from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.schema import Schema
@@ -97,14 +98,14 @@ def coverage(kind: str, design: str, plan: dict[str, int], seed: int) -> dict[st
     if kind != "binomial":
         del table["n"], columns["n"]
     triplets = encode_triplets(pa.table(table), Schema.from_dict({"columns": columns}))
-    task = plan_matrix(triplets, seed=seed, **plan)
-    posterior = task.sample().posterior
+    problem, data, steps = prepare_matrix(triplets, seed=seed, **plan)
+    posterior = sample(problem, steps).posterior
     unseen = np.ones(SHAPE, dtype=bool)
     unseen[i, j] = False
     unseen &= np.isin(np.arange(SHAPE[0]), i)[:, None] & np.isin(np.arange(SHAPE[1]), j)
     i, j = np.nonzero(unseen)
     places = [ids.places([str(k) for k in index]) for ids, index in
-              ((task.rows, i), (task.columns, j))]  # fmt: skip
+              ((data.rows, i), (data.others, j))]  # fmt: skip
     (link,) = posterior.links
     drawn = np.array([d.latent.means_at(*places) for d in posterior.draws()])
     expected = x[i, j]

@@ -16,9 +16,10 @@ from scipy.stats import wishart
 from threadpoolctl import threadpool_limits
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.chain import Chain, Problem, start_chain
+from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.mixture import sampler as mixture
 from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureState
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import Link
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import ColumnType

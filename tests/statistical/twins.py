@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.inference.chain import Chain, Problem
+from glfm_cli.inference.chain import Chain
 from glfm_cli.latent.glfm.sampler import Glfm
 from glfm_cli.latent.glfm.state import GlfmConfig
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.links.margins import Smooth
 from glfm_cli.links.shapes import Identity, Softplus

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli.completion import prepare
-from glfm_cli.inference.chain import Chain, Problem, load_chain, start_chain
+from glfm_cli.inference.chain import Chain, load_chain, start_chain
+from glfm_cli.latent.model import Problem
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.streams import Streams
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli import impute, load_fit
+from glfm_cli import classify, impute, load_fit
 from glfm_cli.errors import GlfmError
 from glfm_cli.latent import MODELS
 from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
@@ -43,14 +43,28 @@ MATRICES: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
     ),
 }
 SHORT_ASCENT = {"iterations": 2, "inducing": 3, "dimensions": 2}
+# What run.json says the hash of a file by.
+HASHED = {f"{name}_sha256": f"{name}.arrow" for name in ("links", "constants", "pooling")}
+HASHED["sha256"] = "matrix.arrow"
 WHO = {
     "who": [f"r{i // 3}" for i in range(18)],
     "what": [f"c{(i + i // 3) % 5}" for i in range(18)],
 }
 
 
+CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "classifier": {"factors": 0},
+    "factors": {"factors": 2},
+    "tasks": {"stack": False},
+    "pooled": {"stack": True},
+    "sampler": {"inference": "gibbs", "sweeps": 4, "draws": 2},
+}
+
+
 def make(kind: str, folder: Path) -> Callable[[], None]:
     """Save a fit of a kind and return what uses it."""
+    if kind in CLASSIFIERS:
+        return make_classifier(kind, folder)
     if kind in MATRICES:
         types, values = MATRICES[kind]
         table = pa.table({**WHO, **values})
@@ -58,6 +72,7 @@ def make(kind: str, folder: Path) -> Callable[[], None]:
         impute(table, schema, chains=1, warmup=2, draws=2, save=folder)
 
         def use() -> None:
+            load_fit(folder)
             impute(table, fit=folder)
             impute(table, resume=folder, draws=3)
 
@@ -68,10 +83,30 @@ def make(kind: str, folder: Path) -> Callable[[], None]:
     impute(table, TYPES, model=kind, chains=1, save=folder, **lasting)
 
     def use_table() -> None:
+        load_fit(folder)
         impute(table, fit=folder)
         impute(table, resume=folder, draws=None if ascent else 3)
 
     return use_table
+
+
+def make_classifier(kind: str, folder: Path) -> Callable[[], None]:
+    """Save a classifier and return what uses it."""
+    site = {"site": {"role": "task"}} if kind in ("tasks", "pooled") else {}
+    schema = {"columns": {**TYPES["columns"], **site, "sick": "categorical"}}
+    table = pa.table({**TABLE, **{name: ["st"[i // 10] for i in range(20)] for name in site}})
+    sick = [None if i == 3 else "abc"[i % (2 if site else 3)] for i in range(20)]
+    table = table.append_column("sick", [sick])
+    short = {"experts": 3, "iterations": 3, "short": 2, **CLASSIFIERS[kind]}
+    one = {"chains": 1, "threads": 1}
+    classify(table, schema, target="sick", save=folder, settings=short, **one)
+
+    def use() -> None:
+        classify(table, fit=folder, threads=1, complete=True)
+        if kind != "pooled":  # which is fitted anew, and takes long
+            classify(table, resume=folder, threads=1)
+
+    return use
 
 
 # ------------------------------------------------------------------------------ damage
@@ -143,9 +178,9 @@ def _seal(folder: Path, header: dict[str, Any]) -> None:
             state.write_bytes(to_stream(arrays))
     text = json.dumps(header)
     for key, value in _strings(header):
-        for name in ("links.arrow", "matrix.arrow"):
-            path = folder / name
-            if path.exists() and key in ("links_sha256", "sha256"):
+        if key in HASHED and value:
+            path = folder / HASHED[key]
+            if path.exists():
                 text = text.replace(value, hashlib.sha256(path.read_bytes()).hexdigest())
     (folder / "run.json").write_text(text)
 
@@ -210,7 +245,6 @@ def use_damaged(kind: str, root: Path, seed: int, n: int, out: Path) -> None:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
-                    load_fit(copy)
                     use()
                 answer = "used"
             except GlfmError as error:
@@ -232,7 +266,7 @@ def outcomes(kind: str, root: Path, seed: int, n: int) -> list[list[str]]:
     return lines
 
 
-KINDS = ["glfm", "bsvd", "mixture", "clgp", *MATRICES]
+KINDS = ["glfm", "bsvd", "mixture", "clgp", *MATRICES, *CLASSIFIERS]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from glfm_cli.completion.matrix.matrix import MatrixCompletion, MatrixTask, plan_matrix
+from glfm_cli.completion.matrix.matrix import MatrixData, prepare_matrix
 from glfm_cli.completion.matrix.pairs import MOST_PAIRS, Pairs, predict_pairs
+from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.matrix.side import Features, FeatureTable, features_of
 
 __all__ = [
@@ -11,9 +12,9 @@ __all__ = [
     "FeatureTable",
     "Features",
     "MatrixCompletion",
-    "MatrixTask",
+    "MatrixData",
     "Pairs",
     "features_of",
-    "plan_matrix",
     "predict_pairs",
+    "prepare_matrix",
 ]

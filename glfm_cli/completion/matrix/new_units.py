@@ -15,16 +15,14 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.learnt import check_reach
-from glfm_cli.completion.matrix.matrix import MatrixTask
-from glfm_cli.completion.matrix.saved import same_side, task_of_fit
+from glfm_cli.completion.matrix.matrix import MatrixData
+from glfm_cli.completion.matrix.saved import matrix_of_fit, same_side
 from glfm_cli.completion.matrix.side import Features, Side, read_more
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import Ids, LearntColumn, Triplets, encode_triplets
 from glfm_cli.errors import TableError, UsageError
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.capabilities import Components
-from glfm_cli.latent.model import Entries
 from glfm_cli.store import Fit
 from glfm_cli.store.matrix import SIDES
 
@@ -36,7 +34,7 @@ def encode_units(
     *,
     unseen: Unseen = "error",
     file: str | None = None,
-) -> MatrixTask:
+) -> MatrixData:
     """Return the matrix of a saved fit and of a table of triplets, whose units may be new.
 
     Parameters
@@ -57,7 +55,7 @@ def encode_units(
     GlfmError
         It is no fit of triplets, or the tables are not like its own.
     """
-    old = task_of_fit(fit)
+    old = matrix_of_fit(fit)
     value, (link,) = old.triplets.value, fit.links
     triplets = encode_triplets(
         table,
@@ -71,28 +69,22 @@ def encode_units(
     own = (triplets.rows, triplets.columns)
     units = [
         _extended(ids, mine, side)
-        for ids, mine, side in zip((old.rows, old.columns), own, sides, strict=True)
+        for ids, mine, side in zip((old.rows, old.others), own, sides, strict=True)
     ]
-    known = (len(old.rows), len(old.columns))
-    everything = _together(old, triplets, (units[0], units[1]))
-    task = replace(old, triplets=everything[0], rows=units[0], columns=units[1])
-    task = replace(task, notes=everything[2])
+    known = (len(old.rows), len(old.others))
+    cells, new, notes = _together(old, triplets, (units[0], units[1]))
+    data = replace(old, triplets=cells, notes=notes)
     if (len(units[0]), len(units[1])) == known:
-        return task
+        return data
     covariates = [
         _covariates(fit.posterior, old, which, ids, side)
         for which, (ids, side) in enumerate(zip(units, sides, strict=True))
     ]
-    new, entries = everything[1], _entries(everything[1], (len(units[0]), len(units[1])))
-    config, x = old.problem.config, new.value.x
-    problem = Problem(
-        fit.model, config, fit.links, (x,), fit.link_config, entries, covariates[0], covariates[1]
-    )
-    return replace(task, known=known, new=problem)
+    return replace(data, known=known, new=MatrixData(new, (covariates[0], covariates[1])))
 
 
 def _read_sides(
-    fit: Fit, old: MatrixTask, features: tuple[Features, Features]
+    fit: Fit, old: MatrixData, features: tuple[Features, Features]
 ) -> list[Side | None]:
     """Return the covariates of new units that the tables of features describe."""
     found: list[Side | None] = []
@@ -113,13 +105,13 @@ def _extended(known: Ids, named: Ids, side: Side | None) -> Ids:
 
 
 def _together(
-    old: MatrixTask, given: Triplets, units: tuple[Ids, Ids]
+    old: MatrixData, given: Triplets, units: tuple[Ids, Ids]
 ) -> tuple[Triplets, Triplets, tuple[str, ...]]:
     """Return the cells of the fit and the table, those of new units alone, and notes."""
     row = units[0].places(given.rows.keys)[given.row].astype(np.int32)
     column = units[1].places(given.columns.keys)[given.column].astype(np.int32)
     n_columns = len(units[1])
-    is_new = (row >= len(old.rows)) | (column >= len(old.columns))
+    is_new = (row >= len(old.rows)) | (column >= len(old.others))
     flat = row.astype(np.int64) * n_columns + column
     of_fit = old.triplets.row.astype(np.int64) * n_columns + old.triplets.column
     every = np.union1d(flat, of_fit)
@@ -148,16 +140,12 @@ def _together(
     return both, new, (note,)
 
 
-def _entries(new: Triplets, shape: tuple[int, int]) -> Entries:
-    return Entries(new.row, new.column, shape)
-
-
 def _covariates(
-    posterior: Posterior, old: MatrixTask, which: int, ids: Ids, side: Side | None
+    posterior: Posterior, old: MatrixData, which: int, ids: Ids, side: Side | None
 ) -> Array | None:
     """Return the covariates (n, p) of all units of a side, without the intercepts."""
     model, draw = posterior.model, next(posterior.draws()).latent
-    names = old.covariates[which]
+    names = old.names[which]
     if not names:
         return None
     assert isinstance(model, Components)  # no other takes covariates

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ MOST_PAIRS = 10_000_000
 PART = 1 << 17  # pairs predicted and written at a time
 
 
-ALL = None  # every cell that is not observed
+WhichPairs = partial[Iterator[Pairs]]
 
 
 def read_pairs(table: pa.Table, rows: Ids, columns: Ids, *, file: str | None = None) -> Pairs:
@@ -52,9 +53,7 @@ def read_pairs(table: pa.Table, rows: Ids, columns: Ids, *, file: str | None = N
     return Pairs(found[0], found[1])
 
 
-def unobserved(
-    triplets: Triplets, rows: Ids, columns: Ids, every: bool, known: tuple[int, int] = (0, 0)
-) -> Iterator[Pairs]:
+def unobserved(triplets: Triplets, every: bool, known: tuple[int, int] = (0, 0)) -> Iterator[Pairs]:
     """Yield all pairs that have no value, in parts, ascending by row, then by column.
 
     Of the first `known` rows and columns, those of a fit, no pairs are yielded.
@@ -64,6 +63,7 @@ def unobserved(
     UsageError
         There are more than ten million and not `every` one is asked for.
     """
+    rows, columns = triplets.rows, triplets.columns
     n_rows, n_columns = len(rows), len(columns)
     old = (triplets.row < known[0]) & (triplets.column < known[1])
     n_pairs = n_rows * n_columns - triplets.row.size - known[0] * known[1] + int(old.sum())

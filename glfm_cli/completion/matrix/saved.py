@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from glfm_cli.completion.matrix.matrix import Features, MatrixTask
-from glfm_cli.completion.matrix.side import SideCode, features_of
+from glfm_cli.completion.matrix.matrix import MatrixData
+from glfm_cli.completion.matrix.side import Features, SideCode, features_of
 from glfm_cli.encoding import EncodedColumn, Triplets
 from glfm_cli.errors import StoreError, UsageError
-from glfm_cli.inference.chain import Problem
-from glfm_cli.latent.model import Entries
 from glfm_cli.options import MatrixOptions
 from glfm_cli.schema import Schema
 from glfm_cli.store import (
@@ -27,24 +25,20 @@ from glfm_cli.store.folder import DATA, TYPES
 from glfm_cli.store.matrix import SIDES
 
 
-def cells_of(task: MatrixTask) -> MatrixCells:
+def cells_of(data: MatrixData) -> MatrixCells:
     """Return the observed cells of a matrix and its covariates."""
-    problem = task.problem
-    assert problem.entries is not None
+    triplets, sides = data.triplets, (data.rows, data.others)
     R, C = (
-        np.empty((n, 0)) if part is None else part
-        for n, part in zip(
-            problem.entries.shape, (problem.row_features, problem.column_features), strict=True
-        )
+        np.empty((len(ids), 0)) if part is None else part
+        for ids, part in zip(sides, data.covariates, strict=True)
     )
-    return MatrixCells(problem.entries.row, problem.entries.column, problem.xs[0], R, C)
+    return MatrixCells(triplets.row, triplets.column, triplets.value.x, R, C)
 
 
-def hash_of_task(task: MatrixTask) -> str:
+def hash_of_cells(data: MatrixData) -> str:
     """Return the SHA-256 of everything that the model sees of a matrix."""
-    value = task.triplets.value
-    ids = (task.rows, task.columns)
-    return hash_of_matrix(ids, value.column, value.levels, cells_of(task))
+    value = data.triplets.value
+    return hash_of_matrix((data.rows, data.others), value.column, value.levels, cells_of(data))
 
 
 def features_to_continue(
@@ -106,7 +100,7 @@ def same_side(given: Features, side: str, said: Any, folder: Path) -> Features:
     return replace(given, schema=kept)
 
 
-def task_of_fit(fit: Fit) -> MatrixTask:
+def matrix_of_fit(fit: Fit) -> MatrixData:
     """Return the matrix of a saved fit.
 
     Without its cells (`--no-data`) it has none that are observed.
@@ -136,31 +130,23 @@ def task_of_fit(fit: Fit) -> MatrixTask:
     seen = np.ones(x.size, dtype=bool)
     modelled = header.modelled[0]
     value = EncodedColumn(fit.columns[0], modelled.index, x, seen, ~seen, modelled.levels)
-    entries = Entries(row, column, (len(stored.rows), len(stored.columns)))
     R, C = (None, None) if cells is None else (cells.R, cells.C)
-    features = [part if part is not None and part.shape[1] else None for part in (R, C)]
-    problem = Problem(
-        fit.model, fit.config, fit.links, (x,), fit.link_config, entries, features[0], features[1]
-    )
+    covariates = [part if part is not None and part.shape[1] else None for part in (R, C)]
     codes = [
         None if said is None else SideCode.load(said, arrays or {}, str(fit.path))
         for said, arrays in zip(header.matrix.sides, stored.sides, strict=True)
     ]
-    triplets = Triplets(stored.rows, stored.columns, row, column, value)
-    task = MatrixTask(
-        problem,
-        fit.plan,
-        triplets,
-        stored.rows,
-        stored.columns,
+    data = MatrixData(
+        Triplets(stored.rows, stored.columns, row, column, value),
+        (covariates[0], covariates[1]),
         header.matrix.covariates,
         (codes[0], codes[1]),
         header.matrix.missingness,
         has_cells=cells is not None,
     )
-    if cells is not None and hash_of_task(task) != header.data_hash:
+    if cells is not None and hash_of_cells(data) != header.data_hash:
         raise StoreError(
             "is not the matrix that the fit was made with: its hash is another",
             file=str(fit.path / DATA),
         )
-    return task
+    return data

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.methods.learners import Iterative, Neighbours
+from glfm_cli.evaluation.methods.means import MEANS
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.methods.program import Program, parse_program
 from glfm_cli.evaluation.methods.sibp import Sibp
 from glfm_cli.evaluation.methods.simple import Mean, RandomValue
 from glfm_cli.evaluation.task import Method
 from glfm_cli.latent import MODELS
-from glfm_cli.options import Sampling
+from glfm_cli.options import MatrixOptions, Sampling
 
-__all__ = ["Method", "Program", "choose_methods", "known_methods"]
+__all__ = ["METHODS", "Method", "Program", "choose_methods", "known_methods"]
+
+METHODS = ("glfm", "sibp", "mean")
 
 _BUILT_IN: dict[str, Callable[[Sampling], Method]] = {
     "sibp": Sibp,
@@ -27,30 +30,34 @@ _BUILT_IN: dict[str, Callable[[Sampling], Method]] = {
 }
 
 
-def known_methods() -> list[str]:
-    """Return the names of all methods but external programs."""
-    return [*MODELS, *_BUILT_IN]
+def known_methods(layout: str = "dense") -> list[str]:
+    """Return the names of all methods for a layout but external programs."""
+    models = [name for name, model in MODELS.items() if layout in model.layouts]
+    return [*models, *(_BUILT_IN if layout == "dense" else MEANS)]
 
 
 def choose_methods(
-    names: Sequence[str],
+    names: Sequence[str] | None,
     programs: Mapping[str, str],
     sampling: Sampling,
     *,
     timeout: float,
+    matrix: MatrixOptions | None = None,
 ) -> tuple[Method, ...]:
     """Return the methods of some names, external programs after the others.
 
     Parameters
     ----------
     names : sequence of str
-        Of models, of built-in methods, or of programs.
+        Of models, of built-in methods, or of programs; some that say most if left out.
     programs : mapping
         Names to commands, as `parse_program` takes them.
     sampling : Sampling
         How models are fitted.
     timeout : float
         Seconds that a program may take.
+    matrix : MatrixOptions, optional
+        What is known of a matrix; None of a table.
 
     Raises
     ------
@@ -63,6 +70,10 @@ def choose_methods(
                 f"--method {name}: the name is taken",
                 expected=f"another name than {', '.join(known_methods())}",
             )
+    layout = "dense" if matrix is None else "sparse"
+    known = known_methods(layout)
+    if names is None:
+        names = METHODS if matrix is None else (known[0], *MEANS)
     every = [*names, *(name for name in programs if name not in names)]
     chosen: list[Method] = []
     for name in every:
@@ -70,14 +81,14 @@ def choose_methods(
             raise UsageError("--methods", value=f"'{name}' twice", expected="each method once")
         if name in programs:
             chosen.append(parse_program(name, programs[name], timeout))
-        elif name in _BUILT_IN:
-            chosen.append(_BUILT_IN[name](sampling))
-        elif name in MODELS and "dense" in MODELS[name].layouts:
-            chosen.append(ModelMethod(name, name, sampling, {}))
+        elif name not in known:
+            raise _unknown(name, [*known, *programs])
+        elif name in MODELS:
+            chosen.append(ModelMethod(name, name, sampling, {}, matrix or MatrixOptions()))
         else:
-            raise _unknown(name, [*known_methods(), *programs])
+            chosen.append(MEANS[name] if matrix is not None else _BUILT_IN[name](sampling))
     if not chosen:
-        raise UsageError("--methods", expected=f"some of {', '.join(known_methods())}")
+        raise UsageError("--methods", expected=f"some of {', '.join(known)}")
     _check_settings(chosen, sampling)
     return tuple(chosen)
 

@@ -7,23 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import prepare
+from glfm_cli.arrays import Array
+from glfm_cli.completion import Encoded, prepare, prepare_matrix
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
+from glfm_cli.evaluation.scoring import level_numbers
 from glfm_cli.evaluation.task import AT, Prediction, Task
-from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.leave_one_out import recalibrate
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.inference.predictive import Marginal, log_scores, predict
 from glfm_cli.inference.sampling import Plan, Run, sample
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.model import Pairs, Problem
 from glfm_cli.links import LinkConfig
-from glfm_cli.options import Sampling
+from glfm_cli.options import MatrixOptions, Sampling
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
 
+NOTHING = MatrixOptions()
 PLAN = ("chains", "warmup", "draws", "thin")
 
 
@@ -32,12 +36,14 @@ class ModelMethod:
     """A latent model, completed by its own links.
 
     fixed : settings that make the method what it is; the user's others are laid over the defaults
+    matrix : what is known of a matrix
     """
 
     name: str
     model: str
     sampling: Sampling
     fixed: Mapping[str, object]
+    matrix: MatrixOptions = NOTHING
 
     @property
     def key(self) -> str:
@@ -50,7 +56,9 @@ class ModelMethod:
         named |= {"time_limit": self.sampling.time_limit, "settings": {}}
         plan = f"Sampling({', '.join(f'{name}={value!r}' for name, value in named.items())})"
         settings = sorted((name, str(value)) for name, value in self.settings.items())
-        return f"{self.name} {self.model} {plan} {settings}"
+        known = sorted(self.matrix.written()), self.matrix.missingness_features
+        more = f" {known}" if self.matrix != NOTHING else ""
+        return f"{self.name} {self.model} {plan} {settings}{more}"
 
     @property
     def settings(self) -> dict[str, object]:
@@ -72,12 +80,12 @@ class ModelMethod:
     def load(self) -> None:
         """Do nothing: all that sampling needs is there."""
 
-    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
+    def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
         """Raise GlfmError when a setting is wrong or a column has no link."""
         self.prepare(table, schema, self.seen(data), seed=0)
 
     def prepare(
-        self, table: pa.Table, schema: Schema, data: Data, *, seed: int
+        self, table: pa.Table, schema: Schema, data: Encoded, *, seed: int
     ) -> tuple[Problem, Plan]:
         """Return what is sampled, and for how long."""
         sampling = dataclasses.replace(
@@ -85,10 +93,18 @@ class ModelMethod:
         )
         if MODELS[self.model].kind == "ascent":  # they are for the samplers beside it
             sampling = dataclasses.replace(sampling, warmup=None, draws=None, thin=None)
-        problem, _, plan = prepare(table, schema, sampling, data=data)
+        if isinstance(data, Data):
+            problem, _, plan = prepare(table, schema, sampling, data=data)
+            return problem, plan
+        problem, _, plan = prepare_matrix(
+            data.triplets,
+            sampling,
+            features=(self.matrix.row_features, self.matrix.column_features),
+            missingness_features=self.matrix.missingness_features,
+        )
         return problem, plan
 
-    def seen(self, data: Data) -> Data:
+    def seen(self, data: Any) -> Any:
         """Return an encoded table as the model is to see it."""
         return data
 
@@ -101,6 +117,8 @@ class ModelMethod:
         )  # fmt: skip
         if run.stopped == "interrupted":
             raise KeyboardInterrupt
+        if not isinstance(data, Data):
+            return run
         posterior = recalibrate(run.posterior, problem, threads=task.threads)
         return dataclasses.replace(run, posterior=posterior)
 
@@ -110,6 +128,10 @@ class ModelMethod:
 
     def answer(self, posterior: Posterior, task: Task) -> dict[int, Prediction]:
         """Return what some draws say of the hidden cells."""
+        held = task.holdout
+        if held is not None:
+            pairs = Pairs(held.test.row.astype(np.int64), held.test.column.astype(np.int64))
+            posterior = posterior.at(pairs)
         marginals = predict(posterior, task.hidden, AT, threads=task.threads)
         logs = log_scores(posterior, task.hidden, task.truth)
         return {
@@ -118,6 +140,15 @@ class ModelMethod:
                 log_score=logs[d],
                 quantiles=marginal.quantiles if marginal.probabilities is None else None,
                 probabilities=marginal.probabilities,
+                mean=None if held is None else _mean_of(marginal, held.test.value.levels),
             )
             for d, marginal in marginals.items()
         }
+
+
+def _mean_of(marginal: Marginal, levels: tuple[str, ...]) -> Array:
+    """Return means in the numbers that levels are."""
+    if marginal.probabilities is None:
+        return marginal.mean
+    mean: Array = marginal.probabilities @ level_numbers(levels)
+    return mean

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.model import Cells
+from glfm_cli.latent.model import Cells, Sparse
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,13 @@ class Design:
         cls, cells: Cells, shape: tuple[int, int], bias: bool, slopes: bool, row_noise: bool
     ) -> Design:
         """Return the covariates of a matrix."""
-        one_kind = cells.entries is not None
+        layout, one_kind = cells.layout, isinstance(cells.layout, Sparse)
         sides = []
-        for n, features, constant in (
-            (shape[0], cells.row_features, bias),
-            (shape[1], cells.column_features, bias and one_kind),
-        ):
+        given: tuple[Array | None, Array | None] = (None, None)
+        if isinstance(layout, Sparse):
+            given = layout.row_covariates, layout.column_covariates
+        constants = (bias, bias and one_kind)
+        for n, features, constant in zip(shape, given, constants, strict=True):
             parts = [np.ones((n, 1))] if constant else []
             parts += [features] if features is not None else []
             sides.append(np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *parts], axis=1)))

@@ -1,7 +1,7 @@
 """Observed cells of a matrix, stored by row and by column.
 
 A table is the matrix of its pseudo-columns (`Cells.y`, dense); triplets are a matrix of their own
-(`Cells.entries`), of which only the observed cells are stored.
+(`Sparse.entries`), of which only the observed cells are stored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import HERE, Side
-from glfm_cli.latent.model import Cells
+from glfm_cli.latent.model import Cells, Sparse
 
 PART = 1 << 18  # cells whose temporary numbers may be held at once
 
@@ -40,9 +40,9 @@ class Matrix:
     def of(cls, cells: Cells) -> Matrix:
         """Return the storage of the observed cells."""
         weight = NONE if cells.weight is None else np.ravel(cells.weight)
-        if cells.entries is not None:
-            n_rows, n_columns = cells.entries.shape
-            row, column, place = cells.entries.row, cells.entries.column, None
+        if isinstance(cells.layout, Sparse):
+            entries, place = cells.layout.entries, None
+            (n_rows, n_columns), row, column = entries.shape, entries.row, entries.column
             owner = np.zeros(n_columns, dtype=np.int32)
         else:
             n_rows, n_columns = cells.y.shape

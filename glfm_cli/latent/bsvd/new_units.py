@@ -23,7 +23,7 @@ from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
 from glfm_cli.latent.bsvd.row_noise import draw_row_precision
-from glfm_cli.latent.model import Cells
+from glfm_cli.latent.model import Cells, Sparse
 
 
 def draw_new_units(
@@ -49,8 +49,9 @@ def draw_new_units(
         O(m K^2 + n K^3) each, for m cells and n new units.
     rng : numpy.random.Generator
     """
-    assert cells.entries is not None
-    matrix, row, column = Matrix.of(cells), cells.entries.row, cells.entries.column
+    assert isinstance(cells.layout, Sparse)
+    entries, matrix = cells.layout.entries, Matrix.of(cells)
+    row, column = entries.row, entries.column
     n_rows, n_columns = matrix.shape
     slopes, row_noise = draw.n_slopes, draw.row_precision.size > 0
     design = Design.of(cells, matrix.shape, config.bias, slopes > 0, row_noise)

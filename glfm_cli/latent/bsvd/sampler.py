@@ -63,7 +63,8 @@ from glfm_cli.latent.bsvd.row_noise import (
     draw_noise_of_rows,
 )
 from glfm_cli.latent.capabilities import Parts
-from glfm_cli.latent.model import Cells, Kind, Pairs, Rows, Sees, Sizes, take
+from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Sparse, take
+from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
 
@@ -79,17 +80,14 @@ OF_VALUES: dict[str, dict[str, Any]] = {
 FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
 
 
-class Bsvd:
+class Bsvd(PlainModel):
     """The low-rank model behind the `LatentModel` protocol."""
 
     name = "bsvd"
     Config = BsvdConfig
-    sees: Sees = "gaussian"
-    kind: Kind = "gibbs"
     layouts = frozenset({"dense", "sparse"})
     takes_weights = True
     size = "rank"
-    refines = False
 
     def config_for(self, kinds: Sequence[str], layout: str) -> BsvdConfig:
         """Return the defaults, which of a matrix depend on the kind of its values."""
@@ -148,11 +146,6 @@ class Bsvd:
             draw_noise(state, y, streams.get(HYPER))
         move_intercepts(state, y, streams.get(HYPER), each)
 
-    def refine(
-        self, state: BsvdState, cells: Cells, eta: Array, streams: Streams, rows: slice
-    ) -> None:
-        """Do nothing."""
-
     def fill_eta(self, state: BsvdState, out: Array) -> None:
         """Fill `out` with x: of every cell of a table, or of the observed cells of a matrix."""
         if state.matrix.place is None:
@@ -160,10 +153,6 @@ class Bsvd:
         else:
             left, right = state.sides()
             np.matmul(left, right.T, out=out)
-
-    def noise(self, state: BsvdState | BsvdDraw) -> Array:
-        """Return the noise variances (D,) of a state or a draw."""
-        return state.noise
 
     def finish(self, state: BsvdState, streams: Streams) -> None:
         """Draw alpha given the scales that are on, and precisions and mean of the effects."""
@@ -232,10 +221,6 @@ class Bsvd:
             return _LawOfPairs(draw, rows)
         return GivenLatent(draw.left[rows] @ draw.right.T, draw.noise, draw.spans)
 
-    def joint(self, draw: BsvdDraw, rows: Rows, rng: np.random.Generator) -> RowsLaw:
-        """Return the law of cells: given a draw nothing of x is random."""
-        return self.cells_law(draw, rows)
-
     def parts(self, draw: BsvdDraw) -> Parts:
         """Return what x is made of, under one draw."""
         return draw.parts()
@@ -261,7 +246,7 @@ class Bsvd:
         given that; where all y are known, one is enough. O(n S K^2) a sweep.
         """
         k, p = draw.n_components, draw.n_row_covariates
-        if cells.entries is not None:
+        if isinstance(cells.layout, Sparse):
             return draw_new_units(draw, config, cells, refill, sweeps, rng)
         matrix = Matrix.of(cells)
         n = matrix.shape[0]

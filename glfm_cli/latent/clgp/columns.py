@@ -1,7 +1,7 @@
 """From a table's columns to what the latent Gaussian process sees of them.
 
 Numbers are y = g(x) of the column's margin, or the interval of y that the observation knows of a
-count or a zero; the most frequent level is the reference.
+count, a zero, or a level whose ends are fixed; the most frequent level is the reference.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError
 from glfm_cli.latent.clgp.table import ColumnKind, ObservedTable
-from glfm_cli.links.link import Link
+from glfm_cli.links.link import Cut, Link
 from glfm_cli.links.observation import Params, of_levels
 
 
@@ -50,10 +50,10 @@ def observed_table(
 
 
 def _kind_of(link: Link, x: Array) -> ColumnKind:
-    if link.discrete:
+    if isinstance(link, Cut):
+        return ColumnKind("ordered", of_levels(link).n_levels)
+    if link.discrete and not link.ordered:
         n_levels = of_levels(link).n_levels
-        if link.ordered:
-            return ColumnKind("ordered", n_levels)
         codes = x[~np.isnan(x)].astype(np.intp)
         return ColumnKind("levels", n_levels, int(np.argmax(np.bincount(codes, minlength=1))))
     if getattr(link, "noise", 0.0) > 0.0:

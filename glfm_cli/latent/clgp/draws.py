@@ -45,6 +45,11 @@ class ClgpDraw:
         certain = replace(shared, mu=e, log_c=np.zeros((S, 0)), V=np.zeros((P, 0)))
         return replace(self, shared=certain)
 
+    def placed(self, rng: np.random.Generator) -> Self:
+        """Return a draw with places that are sampled, and so certain: their `log_sd` is empty."""
+        x = self.places.sample(rng.standard_normal((1, *self.places.m.shape)))
+        return replace(self, places=Places(x, np.zeros((x.shape[0], 0))))
+
     @cached_property
     def slots(self) -> Slots:
         """Where the columns' parameters stand."""
@@ -66,11 +71,18 @@ class ClgpDraw:
         """
         q = self.places.of(rows)
         n, Q = q.m.shape
+        if not q.log_sd.shape[1]:
+            return self.law_at(q.m)
         x = q.sample(spread_normals(candidates, Q)[:, None, :])
         mean, var = (
             part.reshape(candidates, n, -1).transpose(1, 0, 2) for part in self.moments_at(x)
         )
         return ClgpLaw(self.slots, self.noise, mean, var)
+
+    def law_at(self, x: Array) -> ClgpLaw:
+        """Return the law of the cells of rows that lie at x (n, Q), weights integrated."""
+        mean, var = self.moments_at(x)
+        return ClgpLaw(self.slots, self.noise, mean[:, None], var[:, None])
 
     def joint(self, rows: slice | Array, rng: np.random.Generator) -> ClgpLaw:
         """Return the law of cells given latent numbers, joint in a row: one place a row.

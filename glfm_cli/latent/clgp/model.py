@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from glfm_cli.latent.clgp.draws import ClgpDraw
 from glfm_cli.latent.clgp.engine import ClgpEngine
 from glfm_cli.latent.clgp.laws import ClgpLaw
 from glfm_cli.latent.clgp.new_rows import fold_in
+from glfm_cli.latent.clgp.relevance import relevances
 from glfm_cli.latent.clgp.table import ObservedTable
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values
 from glfm_cli.streams import Streams
@@ -84,6 +86,26 @@ class Clgp:
     def sample_shared(self, draw: ClgpDraw, rng: np.random.Generator) -> ClgpDraw:
         """Return a draw with a sample of the weights."""
         return draw.sampled(rng)
+
+    def sample_all(self, draw: ClgpDraw, rng: np.random.Generator) -> ClgpDraw:
+        """Return a draw with a sample of the weights and of all places."""
+        return draw.sampled(rng).placed(rng)
+
+    # The map -----------------------------------------------------------------------------------
+
+    map_settings: Mapping[str, object] = MappingProxyType({"dimensions": 2})
+
+    def places(self, draw: ClgpDraw) -> tuple[Array, Array]:
+        """Return means and standard deviations (N, Q) of where rows lie."""
+        return draw.places.m, np.exp(draw.places.log_sd)
+
+    def relevances(self, draw: ClgpDraw) -> Array:
+        """Return each dimension's share (Q,) of what places do to the columns."""
+        return relevances(draw.shared, draw.places)
+
+    def law_at(self, draw: ClgpDraw, x: Array) -> ClgpLaw:
+        """Return the law of the cells of rows that lie at x (n, Q)."""
+        return draw.law_at(x)
 
     def fold_in(
         self, draw: ClgpDraw, values: Values, sweeps: int, rng: np.random.Generator
@@ -163,7 +185,8 @@ def _update_params(state: ClgpChain, values: Values) -> None:
     slots = state.table.slots
     for d, kind in enumerate(slots.kinds):
         if kind.n_thresholds:
-            values.params[d]["thresholds"][:] = state.ascent.shared.thresholds(slots, d)
+            link = values.problem.links[d]
+            link.set_thresholds(values.params[d], state.ascent.shared.thresholds(slots, d))
 
 
 @contextmanager

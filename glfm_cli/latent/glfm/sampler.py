@@ -42,7 +42,8 @@ from glfm_cli.latent.glfm.state import (
     GlfmState,
     with_work_space,
 )
-from glfm_cli.latent.model import Cells, Kind, Pairs, Rows, Sees, Sizes, take
+from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, take
+from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import GivenLatent, RowsLaw
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
@@ -51,15 +52,11 @@ _COUNTED_ROWS = 1 << 14  # whose bits are unpacked at once to be counted
 _SCORED_ROWS = 1 << 10  # compared with all candidates at once
 
 
-class Glfm:
+class Glfm(PlainModel):
     """The latent feature model behind the `LatentModel` protocol."""
 
     name = "glfm"
     Config = GlfmConfig
-    sees: Sees = "gaussian"
-    kind: Kind = "gibbs"
-    layouts = frozenset({"dense"})
-    takes_weights = False
     size = "features"
     refines = True
 
@@ -175,14 +172,6 @@ class Glfm:
             np.empty(n_iwork, dtype=np.int32),
             streams.get(BITS),
         )
-
-    def noise(self, state: GlfmState | GlfmDraw) -> Array:
-        """Return the noise variances (D,) of a state or a draw."""
-        return state.noise
-
-    def noise_of(self, state: GlfmState, d: int, rows: slice) -> float:
-        """Return the noise variance of column `d`, the same for all rows."""
-        return float(state.noise[d])
 
     def finish(self, state: GlfmState, streams: Streams) -> None:
         """Draw alpha | K ~ Gamma(a + K, rate b + H_N), and sB2 given the non-bias weights."""

@@ -20,6 +20,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
+from glfm_cli.latent.iqgme.sticks import by_size
 
 EMPTY = 1e-4  # rows of an expert that has none
 FALL = 1e-8  # relative fall of the bound that is more than rounding
@@ -79,6 +80,17 @@ class CoordinateAscent(ABC):
         self.quiet = self.quiet + 1 if still else 0
         self.tried = self.tried and self.quiet > 0
 
+    def _update(self, form: Form, s: Any) -> None:
+        """Update what rows share, the experts in the order of their sizes if that is better."""
+        order = by_size(self._sizes(), self.experts.alpha)
+        if order is not None:
+            s = self._keep(s, order)
+        # Empty experts but one cost time and, for the uncertainty of what they might be, bound.
+        kept = int(np.max(np.flatnonzero(s.n > EMPTY), initial=0)) + 2
+        if kept < s.n.size:
+            s = self._keep(s, np.arange(kept))
+        self._update_shared(form, s)
+
     def _simplify(
         self, data: Any, form: Form, config: IqgmeConfig, pool: ThreadPoolExecutor | None
     ) -> None:
@@ -115,6 +127,10 @@ class CoordinateAscent(ABC):
         for a in islice(self._spare(), TRIALS):
             yield self._without(a, form)
 
+    def _sizes(self) -> Array:
+        """Return what the experts' sticks count (H,)."""
+        return np.asarray(self.sums.n)
+
     def _judged(self) -> Any:
         """Return the sums by which pairs that could be one are found."""
         return self.sums
@@ -141,8 +157,12 @@ class CoordinateAscent(ABC):
         """Renew q of the rows and the sums; return the bound."""
 
     @abstractmethod
-    def _update(self, form: Form, s: Any) -> None:
+    def _update_shared(self, form: Form, s: Any) -> None:
         """Update what rows share."""
+
+    @abstractmethod
+    def _keep(self, s: Any, order: Array) -> Any:
+        """Keep some experts, in another order; return their sums."""
 
     @abstractmethod
     def _shares(self) -> Array:

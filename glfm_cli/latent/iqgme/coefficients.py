@@ -12,14 +12,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln
+from scipy.special import digamma
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
 from glfm_cli.latent.iqgme.prior import RulePrior
+from glfm_cli.latent.iqgme.sticks import Sticks, gamma_part
 
 EMPTY = 1e-9  # labelled rows of an expert that has none
 
@@ -75,19 +76,13 @@ class Sums:
         return out
 
 
-class Coefficients:
+class Coefficients(Sticks):
     """q of sticks, alpha, and the rules with their prior.
 
-    v1, v2 (H - 1,)                     q(V_h) = Beta
-    tau1, tau2                          q(alpha) = Gamma
     mw (H, K, F + 1), Sw (H, F + 1, F + 1)   q(w_hk) = N(mw_hk, Sw_h); the intercept comes last
     phi (K, F + 1), g, a, b (F + 1,)    q(zeta_kp | lam_p) = N(phi_kp, 1 / (g lam_p)), lam_p Gamma
     """
 
-    v1: Array
-    v2: Array
-    tau1: float
-    tau2: float
     mw: Array
     Sw: Array
     phi: Array
@@ -111,31 +106,9 @@ class Coefficients:
         return int(self.mw.shape[2]) - 1
 
     @property
-    def alpha(self) -> float:
-        """Return E[alpha]."""
-        return self.tau1 / self.tau2
-
-    @property
     def lam(self) -> Array:
         """Return E[lam] (F + 1,)."""
         return self.a / self.b
-
-    @property
-    def pi(self) -> Array:
-        """Return E[pi] (H,)."""
-        share = np.append(self.v1 / (self.v1 + self.v2), 1.0)
-        return share * np.cumprod(np.append(1.0, 1.0 - share[:-1]))
-
-    @property
-    def log_rest(self) -> Array:
-        """Return E[log(1 - V)] (H - 1,)."""
-        return digamma(self.v2) - digamma(self.v1 + self.v2)
-
-    @property
-    def log_shares(self) -> Array:
-        """Return E[log pi] (H,)."""
-        log_v = digamma(self.v1) - digamma(self.v1 + self.v2)
-        return np.append(log_v, 0.0) + np.append(0.0, np.cumsum(self.log_rest))
 
     @property
     def WW(self) -> Array:
@@ -143,14 +116,6 @@ class Coefficients:
         return self.K * self.Sw + np.einsum("hkp,hkq->hpq", self.mw, self.mw)
 
     # ---------------------------------------------------------------------------- updates
-
-    def update_sticks(self, prior: RulePrior, n: Array) -> None:
-        """Update V, then alpha."""
-        after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
-        self.v1 = 1.0 + n[:-1]
-        self.v2 = self.alpha + after[:-1]
-        self.tau1 = prior.t1 + self.H - 1
-        self.tau2 = prior.t2 - float(self.log_rest.sum())
 
     def update_rules(self, prior: RulePrior, s: Labelled) -> None:
         """Update w of every expert, and its prior."""
@@ -203,12 +168,6 @@ class Coefficients:
 
     # ---------------------------------------------------------------------------- bound
 
-    def _sticks(self, prior: RulePrior) -> float:
-        log_alpha = digamma(self.tau1) - np.log(self.tau2)
-        v1, v2 = self.v1, self.v2
-        sticks = log_alpha + (self.alpha - 1.0) * self.log_rest + stick_entropy(v1, v2)
-        return float(sticks.sum()) + float(gamma_part(prior.t1, prior.t2, self.tau1, self.tau2))
-
     def _weights(self, prior: RulePrior) -> float:
         if self.K == 0:
             return 0.0
@@ -222,22 +181,3 @@ class Coefficients:
         center = log_g - prior.g0 * (self.lam * (self.phi**2).sum(axis=0) + K / self.g) + K
         gammas = gamma_part(prior.a0, prior.b0, self.a, self.b).sum()
         return float(prior_w.sum()) + entropy + 0.5 * float(center.sum()) + float(gammas)
-
-
-def stick_entropy(v1: Array, v2: Array) -> Array:
-    """Return the entropies of Beta(v1, v2)."""
-    entropy = betaln(v1, v2) - (v1 - 1) * digamma(v1) - (v2 - 1) * digamma(v2)
-    return np.asarray(entropy + (v1 + v2 - 2) * digamma(v1 + v2))
-
-
-def gamma_part(a0: float, b0: float, a: Any, b: Any) -> Any:
-    """Return E_q[log Gamma(a0, b0)] plus the entropy of q = Gamma(a, b), for each a and b."""
-    expected = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * (digamma(a) - np.log(b)) - b0 * a / b
-    out = expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a)
-    return out if np.ndim(out) else float(out)
-
-
-def stick_evidence(n: Array, alpha: float) -> float:
-    """Return what the sticks add to the bound at their best, up to a constant."""
-    after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
-    return float(betaln(1.0 + n[:-1], alpha + after[:-1]).sum())

@@ -33,8 +33,9 @@ import numpy as np
 from scipy.special import digamma
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled, gamma_part
+from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled
 from glfm_cli.latent.iqgme.prior import RulePrior
+from glfm_cli.latent.iqgme.sticks import gamma_part
 
 FIRST = 1.0  # omega_1 at the start
 ROUNDS = 3  # of (v of every task, w of every expert) in an update

@@ -18,8 +18,9 @@ import numpy as np
 from scipy.special import digamma, gammaln, multigammaln
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled, Sums, gamma_part
+from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled, Sums
 from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.sticks import gamma_part
 
 NEWTON, SETTLED = 50, 1e-13  # steps at most, and the relative step that ends them
 LEAST = 1e-6  # scale of an expert, in variances
@@ -218,7 +219,7 @@ class Experts(Coefficients):
 
     def bound(self, prior: Prior) -> float:
         """Return E[log p] - E[log q] of everything that rows share."""
-        return self._sticks(prior) + self._places(prior) + self._weights(prior)
+        return self.sticks_bound(prior) + self._places(prior) + self._weights(prior)
 
     def _places(self, prior: Prior) -> float:
         P, u0, nu0 = self.P, prior.u0, prior.nu0

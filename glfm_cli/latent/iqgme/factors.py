@@ -29,9 +29,10 @@ import numpy as np
 from scipy.special import digamma, expit, xlogy
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.coefficients import Sums, gamma_part
+from glfm_cli.latent.iqgme.coefficients import Sums
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.prior import FactorPrior
+from glfm_cli.latent.iqgme.sticks import gamma_part
 
 PARTS = ("theta", "psi_a", "psi_b")  # what every expert has of its own
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.ascent import EMPTY, CoordinateAscent
-from glfm_cli.latent.iqgme.coefficients import stick_evidence
+from glfm_cli.latent.iqgme.ascent import CoordinateAscent
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
@@ -45,20 +44,10 @@ class Start(CoordinateAscent):
         self.sums = local_step(form, data, self.experts, self.local, pool)
         return float(self.sums.log_norm) + float(self.experts.bound(form.prior))
 
-    def _update(self, form: Form, s: Any) -> None:
-        """Update the experts, in the order of their sizes if that raises the bound."""
-        alpha = self.experts.alpha
-        order = np.argsort(-s.n, kind="stable")
-        if stick_evidence(s.n[order], alpha) > stick_evidence(s.n, alpha):
-            s = self._keep(s, order)
-        # Empty experts but one cost time and, for the uncertainty of what they might be, bound.
-        kept = int(np.max(np.flatnonzero(s.n > EMPTY), initial=0)) + 2
-        if kept < s.n.size:
-            s = self._keep(s, np.arange(kept))
+    def _update_shared(self, form: Form, s: Any) -> None:
         self.experts.update(form.prior, s, hold=len(self.bounds) < self.free)
 
     def _keep(self, s: Any, order: Array) -> Any:
-        """Keep some experts, in another order; return their sums."""
         self.local, self.experts = self.local.ordered(order), self.experts.ordered(order)
         return s.ordered(order)
 

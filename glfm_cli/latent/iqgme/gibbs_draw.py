@@ -12,6 +12,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.sticks import rows_behind, shares_of
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -59,8 +60,7 @@ class Drawn:
     @property
     def pi(self) -> Array:
         """Return the shares of the experts (H,)."""
-        share = np.append(self.sticks, 1.0)
-        return share * np.cumprod(np.append(1.0, 1.0 - share[:-1]))
+        return shares_of(self.sticks)
 
     @property
     def log_det(self) -> Array:
@@ -92,10 +92,9 @@ def draw_prior(prior: Prior, H: int, K: int, rng: np.random.Generator) -> Drawn:
 
 def draw_sticks(n: Array, alpha: float, rng: np.random.Generator) -> Array:
     """Return V (H - 1,) given the rows n (H,) of every expert."""
-    after = np.append(np.cumsum(n[::-1])[::-1], 0.0)[1:]
     # As a ratio of gammas a stick keeps its distance from 1.
     mine = rng.standard_gamma(1.0 + n[:-1])
-    rest = rng.standard_gamma(alpha + after[:-1])
+    rest = rng.standard_gamma(alpha + rows_behind(n))
     return np.asarray(np.clip(mine / (mine + rest), 1e-300, 1.0 - 1e-15))
 
 

@@ -10,6 +10,7 @@ from glfm_cli.latent.iqgme.factor_gates import factor_law
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.gates import LabelLaw, full_law
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
+from glfm_cli.latent.iqgme.local import sound
 from glfm_cli.latent.iqgme.rows import Rows
 
 
@@ -35,6 +36,7 @@ def label_law(
     pool : ThreadPoolExecutor, optional
         Works on batches of rows.
     """
-    if isinstance(q, FactorExperts):
-        return factor_law(rows, q, pi=pi, features=features, pool=pool)
-    return full_law(rows, q, pi=pi, features=features, pool=pool)
+    with sound():
+        if isinstance(q, FactorExperts):
+            return factor_law(rows, q, pi=pi, features=features, pool=pool)
+        return full_law(rows, q, pi=pi, features=features, pool=pool)

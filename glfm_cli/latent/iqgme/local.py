@@ -20,8 +20,9 @@ experts in front: (H, b, ...).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -315,4 +316,26 @@ def _add_spread_along(part: Statistics, block: Block, done: Completed, rho: Arra
 
 def over(pool: ThreadPoolExecutor | None, work: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:
     """Return the results of `work` on every block, in order."""
-    return map(work, blocks) if pool is None else pool.map(work, blocks)
+
+    def soundly(block: Any) -> Any:
+        with sound():
+            return work(block)
+
+    return map(soundly, blocks) if pool is None else pool.map(soundly, blocks)
+
+
+@contextmanager
+def sound() -> Iterator[None]:
+    """Let numbers that break down end as one error, or be found out by the bound they lead to.
+
+    Raises
+    ------
+    NumericalError
+        A matrix is none that can be decomposed.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except np.linalg.LinAlgError as error:
+        problem = f"the numbers of the mixture of experts broke down: {error}"
+        raise NumericalError(problem) from None

@@ -20,11 +20,13 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.capabilities import Round
 from glfm_cli.latent.iqgme.ascent import CoordinateAscent
+from glfm_cli.latent.iqgme.deviations import OwnSums
 from glfm_cli.latent.iqgme.fit import ROUGH, Member, Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.left_out_labels import left_out_score
+from glfm_cli.latent.iqgme.local import sound
 from glfm_cli.latent.iqgme.packing import (
     drawn_in,
     experts_in,
@@ -32,7 +34,6 @@ from glfm_cli.latent.iqgme.packing import (
     member_in,
     out,
     own_in,
-    own_sums_in,
     prefixed,
     sums_in,
     under,
@@ -153,7 +154,9 @@ class ExpertAscent(ExpertsModel):
         """Make one iteration, or one move to fewer experts."""
         tables, start, made = tables_of(values), state.start, len(state.start.bounds)
         config = replace(tables.config, tolerance=values.tolerance * tables.config.tolerance)
-        start.step(tables.data, state.form, config, tables.pool if values.threads > 1 else None)
+        with sound():
+            pool = tables.pool if values.threads > 1 else None
+            start.step(tables.data, state.form, config, pool)
         bound = start.bounds[-1] if len(start.bounds) > made else None
         return Progress(bound, start.converged)
 
@@ -246,7 +249,7 @@ class ExpertAscent(ExpertsModel):
         form, J = tables.form_of(place)[0], len(tables.rows)
         q = experts_in(under(arrays, "experts."), tables.rows[0].n_features, tables.n_label + 1)
         common: dict[str, Any] = {
-            "sums": sums_in(under(arrays, "sums."), form, q),
+            "sums": sums_in(under(arrays, "sums."), form.zero(q)),
             "bounds": take(arrays, "bounds", np.float64, (None,)).tolist(),
             "quiet": quiet,
             "moved": bool(moved),
@@ -264,7 +267,8 @@ class ExpertAscent(ExpertsModel):
         ]
         own, rules = under(arrays, "own."), q.rules
         deviations = own_in(own, rules, J) if own else None
-        sums = own_sums_in(under(arrays, "own_sums."), J, rules)
+        zero = OwnSums.zero(J, q.H, rules.K, rules.F)
+        sums = sums_in(under(arrays, "own_sums."), zero)
         return State(TaskStart(q, usage, locals_, deviations, sums, **common), form, place)
 
     def pack(self, draw: Member) -> dict[str, Array]:
@@ -305,7 +309,8 @@ class ExpertSampler(ExpertsModel):
     def step(self, state: Chain, values: Values, streams: Streams, adapt: bool) -> Progress:
         """Make one sweep."""
         rows, prior = self._rows(values, values.problem.config)
-        log_p = sweep(state.gibbs, rows, prior, streams.get(START))
+        with sound():
+            log_p = sweep(state.gibbs, rows, prior, streams.get(START))
         if not np.isfinite(log_p):
             raise NumericalError("the log likelihood of the mixture is not a finite number")
         state.log_p = log_p

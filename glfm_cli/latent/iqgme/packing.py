@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.deviations import OwnSums, TaskDeviations
+from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.fit import Member
 from glfm_cli.latent.iqgme.forms import Form
-from glfm_cli.latent.iqgme.gibbs_draw import Drawn
+from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_prior
 from glfm_cli.latent.iqgme.local import Local
+from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Rows
 from glfm_cli.latent.iqgme.usage import Usage
 from glfm_cli.latent.model import take
 
-Shapes = dict[str, tuple[int | None, ...]]
+Kind = TypeVar("Kind")
 
-CORE = "core"  # the experts of the factors, in those of many features
+# What cannot be 0 or less, of q of experts of either form.
+OF_EXPERTS = ("v1", "v2", "tau1", "tau2", "u", "nu", "c", "d", "g", "a", "b")
+OF_FACTORS = ("vd", "beta_a", "beta_b", "v", "u_a", "u_b", "psi_a", "psi_b", "rel_a", "rel_b")
 
 
 def out(thing: Any) -> dict[str, Array]:
@@ -31,7 +34,7 @@ def out(thing: Any) -> dict[str, Array]:
     Files have at most three axes; the first two of more become one.
     """
     found: dict[str, Array] = {}
-    for name in field_names(type(thing)):
+    for name in field_names(thing):
         value = getattr(thing, name)
         if is_dataclass(value):
             found |= {f"{name}.{key}": array for key, array in out(value).items()}
@@ -51,73 +54,64 @@ def prefixed(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {prefix + name: array for name, array in arrays.items()}
 
 
+def field_names(thing: Any) -> list[str]:
+    """Return the fields that a dataclass is made of."""
+    return [field.name for field in fields(thing) if field.init]
+
+
+def like(part: Mapping[str, Array], template: Kind, positive: Sequence[str] = ()) -> Kind:
+    """Return a copy of a dataclass with the numbers that `out` gave of another of its sizes.
+
+    Raises
+    ------
+    ValueError
+        An array is missing or of another size, or a number of those named is not positive.
+    """
+    values: dict[str, Any] = {}
+    for name in field_names(template):
+        own = getattr(template, name)
+        if is_dataclass(own):
+            continue
+        shape = np.shape(own)
+        stored = (shape[0] * shape[1], *shape[2:]) if len(shape) > 3 else shape
+        array = take(part, name, np.float64, stored)
+        if name in positive and not np.all(array > 0.0):
+            raise ValueError(f"'{name}' has numbers that are not positive")
+        values[name] = array.reshape(shape).copy() if shape else float(array)
+    return replace(template, **values)  # type: ignore[type-var]
+
+
 def experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts | FactorExperts:
     """Return the experts of P latent columns; ValueError where an array does not fit."""
     if "A" not in part:
-        return _full_in(part, P, n_levels)
+        return _full_in(part, P, n_levels - 1)
     L = int(take(part, "d", np.float64, (None,)).size)
-    core = _full_in(under(part, f"{CORE}."), L, n_levels)
-    shapes: Shapes = {
-        "unit": (P,),
-        "A": (P, L),
-        "C": (P, L, L),
-        "d": (L,),
-        "vd": (L,),
-        "beta_b": (L,),
-        "theta": (core.H, L),
-        "mu": (P,),
-        "v": (P,),
-        "psi_a": (core.H,),
-        "psi_b": (core.H,),
-        "rel_a": (P,),
-        "rel_b": (P,),
-    }
-    return FactorExperts(core=core, **_values(part, FactorExperts, shapes))
+    take(part, "C", np.float64, (P, L, L))  # before anything is made of that size
+    core = _full_in(under(part, "core."), L, n_levels - 1)
+    prior = FactorPrior.of(IqgmeConfig(), np.zeros(P, dtype=bool), L)
+    blank = FactorExperts.from_prior(prior, core.H, 0)
+    return like(part, replace(blank, core=core), OF_FACTORS)
+
+
+def _full_in(part: Mapping[str, Array], P: int, K: int) -> Experts:
+    H = len(take(part, "B_inv", np.float64, (None, P, P)))
+    take(part, "mw", np.float64, (H, K, P + 1))
+    try:
+        q = like(part, Experts.from_prior(Prior.of(IqgmeConfig(), P), H, K), OF_EXPERTS)
+    except np.linalg.LinAlgError:
+        raise ValueError("'B_inv' is not positive definite") from None
+    if np.any(q.nu <= P - 1.0):
+        raise ValueError("'nu' has numbers that are too small")
+    return q
 
 
 def own_in(part: Mapping[str, Array], q: Experts, n_tasks: int) -> TaskDeviations:
     """Return tasks' own rules about those of q; ValueError where an array does not fit."""
-    size = q.F + 1
-    shapes: Shapes = {"mv": (n_tasks, q.K, size), "C": (n_tasks, size, size)}
-    own = TaskDeviations(**_values(part, TaskDeviations, shapes))
-    if not (own.omega > 0 and own.a > 1 and own.b > 0):
-        raise ValueError("the precisions of the tasks' own rules do not fit")
+    prior = Prior.of(IqgmeConfig(), 0)
+    own = like(part, TaskDeviations.unknown(prior, n_tasks, q.K, q.F, 1.0), ("omega", "b"))
+    if not own.a > 1:
+        raise ValueError("'a' of the tasks' own rules does not fit")
     return own
-
-
-def _full_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts:
-    H = int(take(part, "u", np.float64, (None,)).size)
-    K = n_levels - 1
-    shapes: Shapes = {
-        "v1": (H - 1,),
-        "v2": (H - 1,),
-        "m": (H, P),
-        "u": (H,),
-        "nu": (H,),
-        "d": (H,),
-        "B_inv": (H, P, P),
-        "mw": (H, K, P + 1),
-        "Sw": (H, P + 1, P + 1),
-        "phi": (K, P + 1),
-        "b": (P + 1,),
-    }
-    return Experts(**_values(part, Experts, shapes))
-
-
-def _values(part: Mapping[str, Array], kind: type, shapes: Shapes) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name in field_names(kind):
-        if name == CORE:
-            continue
-        shape = shapes.get(name, ())
-        array = take(part, name, np.float64, shape)
-        values[name] = np.array(array) if shape else float(array)
-    return values
-
-
-def field_names(kind: type) -> list[str]:
-    """Return the fields from which a dataclass is made."""
-    return [field.name for field in fields(kind) if field.init]
 
 
 def member_in(arrays: Mapping[str, Array], P: int, n_levels: int, n_tasks: int | None) -> Member:
@@ -134,51 +128,27 @@ def local_in(part: Mapping[str, Array], form: Form, rows: Rows, q: Any, n_atoms:
     """Return q of a table's rows under experts q."""
     n, H = len(rows.x), q.H
     shapes = ((n_atoms, n), (H, n, rows.n_label), (H, *form.noisy(rows)))
-    names = ("rho", "t", "y")
-    return Local(*(take(part, k, np.float64, s).copy() for k, s in zip(names, shapes, strict=True)))
+    return like(part, Local(*(np.empty(shape) for shape in shapes)))
 
 
-def sums_in(part: Mapping[str, Array], form: Form, q: Any) -> Any:
-    """Return the sums over rows that experts q are updated from; None where there are none."""
-    if not part:
-        return None
-    sums = form.zero(q)
-    for name in field_names(type(sums)):
-        array = getattr(sums, name)
-        found = take(part, name, np.float64, np.shape(array))
-        setattr(sums, name, found.copy() if np.ndim(found) else float(found))
-    return sums
+def sums_in(part: Mapping[str, Array], zero: Kind) -> Kind | None:
+    """Return sums over rows, of the sizes of `zero`; None where there are none."""
+    return like(part, zero) if part else None
 
 
 def usage_in(part: Mapping[str, Array], n_tasks: int, n_experts: int) -> Usage:
     """Return which experts the tasks use."""
     H = take(part, "sigma", np.float64, (n_tasks, None, n_experts)).shape[1]
-    shapes: Shapes = dict.fromkeys(("v1", "v2"), (n_tasks, H - 1))
-    shapes["sigma"] = (n_tasks, H, n_experts)
-    return Usage(**_values(part, Usage, shapes))
-
-
-def own_sums_in(part: Mapping[str, Array], n_tasks: int, q: Experts) -> OwnSums | None:
-    """Return the sums that the tasks' deviations are updated from; None where there are none."""
-    if not part:
-        return None
-    S, K, F = q.H, q.K, q.F + 1
-    X = take(part, "X", np.float64, (n_tasks * S, F, F)).reshape(n_tasks, S, F, F)
-    T = take(part, "T", np.float64, (n_tasks * S, K, F)).reshape(n_tasks, S, K, F)
-    return OwnSums(X.copy(), T.copy())
+    sticks, sigma = np.empty((n_tasks, H - 1)), np.empty((n_tasks, H, n_experts))
+    return like(part, Usage(sticks, sticks, 1.0, 1.0, sigma), ("v1", "v2", "tau1", "tau2"))
 
 
 def drawn_in(part: Mapping[str, Array], H: int | None, P: int, K: int) -> Drawn:
     """Return experts as the sampler drew them."""
-    H = take(part, "m", np.float64, (H, P)).shape[0]
-    shapes: Shapes = {
-        "sticks": (H - 1,),
-        "m": (H, P),
-        "nB": (H, P, P),
-        "root": (H, P, P),
-        "r": (H,),
-        "mw": (H, K, P + 1),
-        "zeta": (K, P + 1),
-        "lam": (P + 1,),
-    }
-    return Drawn(**_values(part, Drawn, shapes))
+    H = len(take(part, "nB", np.float64, (H, P, P)))
+    take(part, "mw", np.float64, (H, K, P + 1))
+    blank = draw_prior(Prior.of(IqgmeConfig(), P), H, K, np.random.default_rng(0))
+    drawn = like(part, blank, ("alpha", "r", "lam", "sticks"))
+    if np.any(drawn.sticks >= 1.0):
+        raise ValueError("'sticks' has numbers that are not below 1")
+    return drawn

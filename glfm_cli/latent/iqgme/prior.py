@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -140,18 +140,6 @@ def what_forms(config: IqgmeConfig, n_rows: int, n_features: int, starts: int) -
         f"{n_features} features are {why} the {n_rows} rows: {who} them by {factors} factors at "
         "most (--set factors=0 for none)"
     )
-
-
-class SharePrior(Protocol):
-    """The gamma prior of alpha: shape and rate."""
-
-    @property
-    def t1(self) -> float:
-        """Return the shape."""
-
-    @property
-    def t2(self) -> float:
-        """Return the rate."""
 
 
 @dataclass(frozen=True)

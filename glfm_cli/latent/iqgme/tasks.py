@@ -22,7 +22,6 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.ascent import EMPTY, TINY, CoordinateAscent
-from glfm_cli.latent.iqgme.coefficients import stick_evidence
 from glfm_cli.latent.iqgme.deviation_scale import choose_omega
 from glfm_cli.latent.iqgme.deviations import OwnSums, TaskDeviations
 from glfm_cli.latent.iqgme.fit import (
@@ -35,6 +34,7 @@ from glfm_cli.latent.iqgme.forms import Form, Opening
 from glfm_cli.latent.iqgme.local import Local, over
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.sticks import by_size
 from glfm_cli.latent.iqgme.usage import Chosen, Usage, choose, join_atoms
 
 
@@ -58,22 +58,14 @@ class TaskStart(CoordinateAscent):
         self.sums, self.own_sums, value = found
         if self.own is not None:
             value += self.own.bound(form.prior.rules)
-        return value + self.usage.bound(form.prior) + self.experts.bound(form.prior)
+        return value + self.usage.sticks_bound(form.prior) + self.experts.bound(form.prior)
 
     def _update(self, form: Form, s: Any) -> None:
-        """Update what rows share, in the order of sizes where that raises the bound."""
         self._order_atoms()
-        n = self.usage.counts
-        order = np.argsort(-n, kind="stable")
-        better = stick_evidence(n[order], self.experts.alpha) > stick_evidence(
-            n, self.experts.alpha
-        )
-        if better:
-            s = self._keep(s, order)
-        kept = int(np.max(np.flatnonzero(s.n > EMPTY), initial=0)) + 2
-        if kept < s.n.size:
-            s = self._keep(s, np.arange(kept))
-        self._update_shared(form, s)
+        super()._update(form, s)
+
+    def _sizes(self) -> Array:
+        return self.usage.counts
 
     def _update_shared(self, form: Form, s: Any) -> None:
         """Update sticks, experts and rules."""
@@ -101,8 +93,8 @@ class TaskStart(CoordinateAscent):
         """Put every task's atoms in the order of their rows where that raises the bound."""
         n, alpha = self._rows_of_atoms(), self.usage.alpha
         for j, local in enumerate(self.locals):
-            order = np.argsort(-n[j], kind="stable")
-            if stick_evidence(n[j, order], alpha) > stick_evidence(n[j], alpha):
+            order = by_size(n[j], alpha)
+            if order is not None:
                 local.rho, self.usage.sigma[j] = local.rho[order], self.usage.sigma[j, order]
                 n[j] = n[j, order]
         kept = int(np.max(np.nonzero(n > EMPTY)[1], initial=0)) + 2
@@ -114,7 +106,6 @@ class TaskStart(CoordinateAscent):
             self.usage = replace(self.usage, v1=v1, v2=v2, sigma=sigma)
 
     def _keep(self, s: Any, order: Array) -> Any:
-        """Keep some experts, in another order; return their sums."""
         self.experts = self.experts.ordered(order)
         self.usage = self.usage.with_experts(order)
         if self.own_sums is not None:
@@ -174,7 +165,7 @@ def task_step(
     Returns the sums that the experts' updates need, those that the tasks' own rules need, if they
     have some, and what rows and atoms add to the bound.
     """
-    terms, log_pi, log_eta = form.terms(q), usage.log_pi, q.log_pi
+    terms, log_pi, log_eta = form.terms(q), usage.log_shares, q.log_pi
     terms = replace(terms, constant=terms.constant - log_eta)  # atoms have them, not rows
 
     def work(j: int) -> tuple[Any, float]:

@@ -13,18 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import digamma, logsumexp
+from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.coefficients import gamma_part, stick_entropy
-from glfm_cli.latent.iqgme.prior import SharePrior
+from glfm_cli.latent.iqgme.sticks import Sticks
 
 SAME = 0.99  # probability of one expert from which two atoms of a task are taken for one
 ROUNDS = 3  # of (which expert is an atom, which atom has a row), each the best given the other
 
 
 @dataclass(eq=False)
-class Usage:
+class Usage(Sticks):
     """q of the lower level, of J tasks with H local atoms each and S experts.
 
     v1, v2 (J, H - 1) : q(V_jh) = Beta;  tau1, tau2 : q(alpha) = Gamma
@@ -38,23 +37,6 @@ class Usage:
     sigma: Array
 
     @property
-    def alpha(self) -> float:
-        """Return E[alpha]."""
-        return self.tau1 / self.tau2
-
-    @property
-    def log_rest(self) -> Array:
-        """Return E[log(1 - V)] (J, H - 1)."""
-        return digamma(self.v2) - digamma(self.v1 + self.v2)
-
-    @property
-    def log_pi(self) -> Array:
-        """Return E[log pi] (J, H)."""
-        log_v = digamma(self.v1) - digamma(self.v1 + self.v2)
-        last = np.zeros((len(log_v), 1))
-        return np.hstack([log_v, last]) + np.hstack([last, np.cumsum(self.log_rest, axis=1)])
-
-    @property
     def counts(self) -> Array:
         """Return how many local atoms are each expert (S,)."""
         return self.sigma.sum(axis=(0, 1))
@@ -62,23 +44,7 @@ class Usage:
     @property
     def weights(self) -> Array:
         """Return the expected share (J, S) of every expert in every task."""
-        share = np.hstack([self.v1 / (self.v1 + self.v2), np.ones((len(self.v1), 1))])
-        left = np.cumprod(np.hstack([np.ones((len(share), 1)), 1.0 - share[:, :-1]]), axis=1)
-        return np.einsum("jh,jhs->js", share * left, self.sigma)
-
-    def update_sticks(self, prior: SharePrior, n: Array) -> None:
-        """Update V given the rows n (J, H) of every atom, then alpha."""
-        after = np.cumsum(n[:, ::-1], axis=1)[:, ::-1] - n
-        self.v1 = 1.0 + n[:, :-1]
-        self.v2 = self.alpha + after[:, :-1]
-        self.tau1 = prior.t1 + self.v1.size
-        self.tau2 = prior.t2 - float(self.log_rest.sum())
-
-    def bound(self, prior: SharePrior) -> float:
-        """Return E[log p] - E[log q] of the sticks and alpha."""
-        log_alpha = digamma(self.tau1) - np.log(self.tau2)
-        sticks = log_alpha + (self.alpha - 1.0) * self.log_rest + stick_entropy(self.v1, self.v2)
-        return float(sticks.sum()) + gamma_part(prior.t1, prior.t2, self.tau1, self.tau2)
+        return np.einsum("jh,jhs->js", self.pi, self.sigma)
 
     def with_experts(self, order: Array) -> Usage:
         """Return the usage of some experts, in another order."""

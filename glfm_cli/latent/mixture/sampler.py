@@ -23,7 +23,8 @@ import numpy as np
 from glfm_cli._kernels._mixture import fill_law, place_rows
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.model import Cells, Kind, Pairs, Rows, Sees, Sizes, Spans, take
+from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Spans, take
+from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.settings import require
 from glfm_cli.streams import HYPER, ROWS, START, WEIGHTS, Streams
@@ -113,16 +114,11 @@ class MixtureDraw:
     spans: Spans
 
 
-class Mixture:
+class Mixture(PlainModel):
     """The mixture behind the `LatentModel` protocol."""
 
     name = "mixture"
     Config = MixtureConfig
-    sees: Sees = "gaussian"
-    kind: Kind = "gibbs"
-    layouts = frozenset({"dense"})
-    takes_weights = False
-    refines = False
 
     def start(self, cells: Cells, config: MixtureConfig, streams: Streams) -> MixtureState:
         """Return components at random places, drawn given a random split of the rows."""
@@ -150,22 +146,9 @@ class Mixture:
         _draw_noise(state, cells.y, streams.get(HYPER))
         _draw_components(state, streams.get(WEIGHTS))
 
-    def refine(
-        self, state: MixtureState, cells: Cells, eta: Array, streams: Streams, rows: slice
-    ) -> None:
-        """Do nothing."""
-
     def fill_eta(self, state: MixtureState, out: Array) -> None:
         """Fill `out` (N, S) with eta."""
         out[:] = state.eta
-
-    def noise(self, state: MixtureState | MixtureDraw) -> Array:
-        """Return the noise variances (D,) of a state or a draw."""
-        return state.noise
-
-    def noise_of(self, state: MixtureState, d: int, rows: slice) -> float:
-        """Return the noise variance of column `d`, the same for all rows."""
-        return float(state.noise[d])
 
     def finish(self, state: MixtureState, streams: Streams) -> None:
         """Draw alpha given the sticks."""

@@ -17,7 +17,6 @@ from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import spans_of
-from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Round
 from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Spans, Values, take
 from glfm_cli.links import NormalMixture
@@ -159,11 +158,3 @@ class HalvedClasses(Classes):
 
     def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         return [1 / len(scores)] * len(scores)
-
-
-TOYS = {model.name: model for model in (Classes(), HalvedClasses())}
-
-
-def register() -> None:
-    """Let commands of this process take the toys."""
-    MODELS.update(TOYS)

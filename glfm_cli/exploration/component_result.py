@@ -1,4 +1,4 @@
-"""A matrix explored by the low-rank model: rank, components, covariates, as tables and as JSON."""
+"""A fit with components explored: rank, components, covariates, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.lowrank import Amount, Component, Effect
-from glfm_cli.inference.diagnostics import Diagnostics
-from glfm_cli.inference.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixExploration:
+class ComponentExploration(Explored):
     """What structure a matrix has, or a table seen as one, and how sure that is.
 
     rows, columns : which the rows and the (latent) columns are, a row of labels each
@@ -26,7 +25,6 @@ class MatrixExploration:
     explained : of a table, per latent column the share of its variance that the components
         explain, with where the middle 95 % of the draws lie
     effects : what the covariates do
-    posterior, diagnostics, stopped, seconds, options, notes : the fit, and how it ended
     """
 
     rows: pa.Table
@@ -37,12 +35,6 @@ class MatrixExploration:
     variance: tuple[Amount, ...]
     explained: tuple[tuple[float, float, float], ...]
     effects: tuple[Effect, ...]
-    posterior: Posterior
-    diagnostics: Diagnostics
-    stopped: str | None
-    seconds: float
-    options: dict[str, Any]
-    notes: tuple[str, ...]
 
     def rank_table(self) -> pa.Table:
         """Return the posterior of the rank, one row a value."""

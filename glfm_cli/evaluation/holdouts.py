@@ -1,13 +1,12 @@
 """Which cells of a matrix are hidden: those that a column marks, one of every row, or any.
 
-split        table rows that a column of role `split` calls test
+given        table rows that a column of role `split` calls test
 one-per-row  one random cell of every row that has two or more
 mcar         a share of the cells, at random; every row and column keeps one
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,59 +21,48 @@ from glfm_cli.evaluation.design import Design
 from glfm_cli.evaluation.split import TEST, TRAIN
 from glfm_cli.schema import Role, Schema
 
-SPLIT, ONE, RANDOM = "split", "one-per-row", "mcar"
+ONE, RANDOM = "one-per-row", "mcar"
 MECHANISMS = (RANDOM, ONE)
-RATES, REPEATS = (0.1,), 5
+RATES = (0.1,)
 
 
 @dataclass(frozen=True)
 class HoldOut:
-    """Cells to learn from and cells to predict, of one matrix.
+    """Cells of one matrix to learn from, and cells to predict."""
 
-    mechanism : one of `SPLIT`, `ONE`, `RANDOM`;  rate : share of the cells that is hidden
-    repeat : from 1
-    """
-
-    mechanism: str
-    rate: float
-    repeat: int
     train: Triplets
     test: Triplets
 
-
-def filled(design: Design) -> tuple[str, Sequence[float], int]:
-    """Return mechanism, rates and repeats, with defaults; raise UsageError when they are wrong."""
-    mechanism = design.mechanism or RANDOM
-    if mechanism not in MECHANISMS:
-        raise UsageError("--mechanism", value=mechanism, expected=" or ".join(MECHANISMS))
-    if mechanism == ONE and design.rates is not None:
-        raise UsageError("--rates", expected=f"none: --mechanism {ONE} hides one cell a row")
-    return mechanism, design.rates or RATES, design.repeats or REPEATS
+    @property
+    def rate(self) -> float:
+        """The share of the cells that is hidden."""
+        return self.test.row.size / (self.test.row.size + self.train.row.size)
 
 
-def hold_out(
-    table: pa.Table,
-    schema: Schema,
-    design: Design,
-    seed: int,
-    file: str | None = None,
-) -> list[HoldOut]:
-    """Return the hold-outs of an evaluation; a split column decides alone where there is one.
+def read_holdout(
+    table: pa.Table, schema: Schema, design: Design, file: str | None
+) -> HoldOut | None:
+    """Return what the table's split column marks, which decides alone; None without one.
 
     Raises
     ------
     GlfmError
-        The table or its types are wrong, or no cell can be hidden.
+        It says something else than train or test, or an option has nothing left to say.
     """
     columns = schema.resolve(table.column_names)
     marks = [i for i, column in enumerate(columns) if column.role is Role.SPLIT]
-    if marks:
-        design.check_split(columns[marks[0]].name)
-        test = _marked(table, schema, marks[0], file)
-        return [_split(table, schema, test, file)]
-    mechanism, rates, repeats = filled(design)
-    triplets = encode_triplets(table, schema, file=file)
-    return list(_drawn(triplets, mechanism, rates, repeats, seed))
+    if not marks:
+        return None
+    design.check_split(columns[marks[0]].name)
+    return _split(table, schema, _marked(table, schema, marks[0], file), file)
+
+
+def draw_holdout(
+    triplets: Triplets, mechanism: str, rate: float, rng: np.random.Generator
+) -> HoldOut:
+    """Return cells hidden at random; UsageError when there cannot be so many."""
+    hidden = _one_of_each(triplets, rng) if mechanism == ONE else _any(triplets, rate, rng)
+    return HoldOut(_subset(triplets, ~hidden), _subset(triplets, hidden))
 
 
 def _marked(table: pa.Table, schema: Schema, index: int, file: str | None) -> Array:
@@ -101,8 +89,7 @@ def _split(table: pa.Table, schema: Schema, test: Array, file: str | None) -> Ho
     hidden = encode_triplets(_without(table, schema, ~test), schema, learnt=learnt, file=file)
     if not hidden.row.size:
         raise TableError("no row that is marked test has a value", file=file)
-    rate = hidden.row.size / (hidden.row.size + train.row.size)
-    return HoldOut(SPLIT, rate, 1, train, hidden)
+    return HoldOut(train, hidden)
 
 
 def _without(table: pa.Table, schema: Schema, hidden: Array) -> pa.Table:
@@ -112,19 +99,6 @@ def _without(table: pa.Table, schema: Schema, hidden: Array) -> pa.Table:
     values = table.column(index)
     gone = pc.if_else(pa.array(hidden), pa.scalar(None, values.type), values)
     return table.set_column(index, table.field(index), gone)
-
-
-def _drawn(
-    triplets: Triplets, mechanism: str, rates: Sequence[float], repeats: int, seed: int
-) -> Iterator[HoldOut]:
-    for rate in (0.0,) if mechanism == ONE else rates:
-        for repeat in range(1, repeats + 1):
-            rng = np.random.default_rng([seed, repeat, round(1e6 * rate)])
-            hidden = _one_of_each(triplets, rng) if mechanism == ONE else _any(triplets, rate, rng)
-            share = float(hidden.mean()) if mechanism == ONE else rate
-            yield HoldOut(
-                mechanism, share, repeat, subset(triplets, ~hidden), subset(triplets, hidden)
-            )
 
 
 def _one_of_each(triplets: Triplets, rng: np.random.Generator) -> Array:
@@ -142,8 +116,6 @@ def _one_of_each(triplets: Triplets, rng: np.random.Generator) -> Array:
 
 def _any(triplets: Triplets, rate: float, rng: np.random.Generator) -> Array:
     """Return which cells (m,) are hidden: a share of all; each row and column keeps one."""
-    if not 0.0 < rate < 1.0:
-        raise UsageError("--rates", value=rate, expected="numbers between 0 and 1")
     m = triplets.row.size
     order = rng.permutation(m)
     free = np.ones(m, dtype=bool)
@@ -163,7 +135,7 @@ def _any(triplets: Triplets, rate: float, rng: np.random.Generator) -> Array:
     return hidden
 
 
-def subset(triplets: Triplets, kept: Array) -> Triplets:
+def _subset(triplets: Triplets, kept: Array) -> Triplets:
     """Return some of the cells (m,) bool of a matrix."""
     value = triplets.value
     seen = np.ones(int(kept.sum()), dtype=bool)

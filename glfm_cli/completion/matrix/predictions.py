@@ -1,0 +1,111 @@
+"""Predictions of the cells of a matrix, a row for each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion.estimates import Estimate, point
+from glfm_cli.completion.matrix.matrix import MatrixData
+from glfm_cli.completion.matrix.pairs import Pairs, WhichPairs, predict_pairs
+from glfm_cli.completion.result import CompletionResult
+from glfm_cli.errors import counted
+from glfm_cli.latent.capabilities import has_size
+
+
+@dataclass(frozen=True)
+class MatrixCompletion(CompletionResult):
+    """Predictions of the cells of a matrix.
+
+    which, estimate : the pairs whose cells are predicted, and what stands for each
+    """
+
+    data: MatrixData
+    which: WhichPairs | None = None
+    estimate: Estimate = "auto"
+
+    @property
+    def size(self) -> dict[str, float]:
+        """The mean number of components, by the name of its trace, where the model has some."""
+        model = self.posterior.model
+        if not has_size(model):
+            return {}
+        return {model.size: float(np.mean(self.posterior.traces()[model.size]))}
+
+    def in_words(self) -> str:
+        """Return what was learnt from."""
+        sizes = self.data.sizes()
+        size = "".join(f", {name} {value:.1f}" for name, value in self.size.items())
+        cells = counted(sizes["observed"], "cell")
+        return f"{cells} of {sizes['rows']} x {sizes['columns']}{size}"
+
+    def to_table(self) -> pa.Table:
+        """Return the predictions, a row for each pair (see `table_of`)."""
+        return pa.concat_tables(self.parts())
+
+    def parts(self) -> Iterator[pa.Table]:
+        """Yield the predictions, at least one part (see `table_of`)."""
+        which = self.which or self.data.pairs(None, False)
+        none = True
+        for pairs in which():
+            none = False
+            yield self.table_of(pairs, self.estimate)
+        if none:
+            yield self.table_of(Pairs(np.empty(0, np.int64), np.empty(0, np.int64)), self.estimate)
+
+    def table_of(self, pairs: Pairs, estimate: Estimate = "auto") -> pa.Table:
+        """Return a row for each pair: ids, estimate, mean, sd, lower, upper, probabilities.
+
+        Estimates of levels are text. `mean` and `sd` are of the level's number, or of its code
+        where levels are no numbers; of binomial values, all are of the hit rate. A column
+        `p_LEVEL` for each level.
+        """
+        data, (link,) = self.data, self.posterior.links
+        value = data.triplets.value
+        at = [(1 - self.interval) / 2, 0.5, (1 + self.interval) / 2]
+        found = predict_pairs(self.posterior, pairs, at)
+        estimates = point(link, found, estimate)
+        columns: dict[str, Any] = {}
+        for ids, index in ((data.rows, pairs.row), (data.others, pairs.column)):
+            columns[ids.name] = ids.values.take(pa.array(index))
+        ends = (estimates, found.quantiles[:, 0], found.quantiles[:, 2])
+        mean, sd = found.mean, found.sd
+        if value.levels:
+            texts = np.array(value.levels, dtype=object)
+            no_order = not link.ordered
+            ends = tuple(
+                pa.nulls(end.size, pa.string())
+                if i and no_order
+                else pa.array(texts[end.astype(np.intp)], pa.string())
+                for i, end in enumerate(ends)
+            )
+            assert found.probabilities is not None
+            mean, sd = _in_numbers(value.levels, found.probabilities, mean, sd)
+        columns |= {"estimate": ends[0], "mean": mean, "sd": sd}
+        columns |= {"lower": ends[1], "upper": ends[2]}
+        for code, level in enumerate(value.levels):
+            assert found.probabilities is not None
+            columns[f"p_{level}"] = found.probabilities[:, code]
+        return pa.table(
+            {n: pa.array(v, from_pandas=True) if isinstance(v, np.ndarray) else v
+             for n, v in columns.items()}
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary that `glfm impute --json` prints."""
+        return self.summary(self.data.sizes(), self.size)
+
+
+def _in_numbers(levels: tuple[str, ...], p: Array, mean: Array, sd: Array) -> tuple[Array, Array]:
+    """Return mean and sd of the levels as numbers, unchanged where they are none."""
+    try:
+        values = np.array([float(level) for level in levels])
+    except ValueError:
+        return mean, sd
+    mean = p @ values
+    return mean, np.sqrt(np.maximum(p @ values**2 - mean**2, 0.0))

@@ -1,0 +1,35 @@
+"""What every exploration says of the fit behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from glfm_cli.inference.diagnostics import Diagnostics
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.io.frames import AsGiven
+from glfm_cli.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Explored(AsGiven):
+    """The fit behind an exploration, and how it ended.
+
+    data : the encoded table, or the matrix
+    options : what the run was asked for, by name;  schema : the types as they were given
+    notes : what a user should know, one line each
+    """
+
+    data: Any
+    posterior: Posterior
+    diagnostics: Diagnostics
+    stopped: str | None
+    seconds: float
+    options: dict[str, Any]
+    schema: Schema
+    notes: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know, one line each."""
+        return self.notes

@@ -1,0 +1,244 @@
+"""The map of the rows: where a model puts them, how sure that is, and what columns are there.
+
+Of a model that gives rows places (`Map`), the restart that its weights prefer draws the map; the
+others tell how far the map depends on the start. What a column is at a place is described by its
+masses: of a column with an order F, the probabilities to lie below its levels or its quantiles, of
+another the probabilities of its levels, p. With means over rows, and F (1 - F) summed over bins,
+
+    explained = 1 - (mean F(1 - F) / Fm (1 - Fm))^2     Fm the mean of F; R^2 of a normal column
+    explained = 1 - mean p(1 - p) / pm (1 - pm)         [Goodman and Kruskal 1954], tau
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion.estimates import point
+from glfm_cli.encoding import Data
+from glfm_cli.exploration.frame import Frame, agreement, frame_of, shared_neighbours
+from glfm_cli.exploration.map_result import (
+    MapColumn,
+    Oddity,
+    Restart,
+    RowMap,
+    Surface,
+    expected_text,
+)
+from glfm_cli.exploration.scales import Scale, scale_of
+from glfm_cli.exploration.words import percent
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.latent.capabilities import Map
+from glfm_cli.links import RowsLaw
+
+BINS = 16
+STEP = 0.05  # along an axis, for what a column does there
+SURFACES = 6  # columns that have one where none is named
+LOOKED_AT = 2000  # rows by which columns are described
+SIDE = 48  # places along a side of a surface
+MARGIN = 0.09  # of the map's side, around the rows
+NEAR = 0.09  # of the map's side, from a row: how far a surface is known
+ODD = 3.0  # nats below the column's mean, of a cell that is unusual
+MOST_ODD = 3  # cells of a row
+QUANTILES = (0.025, 0.5, 0.975)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Rows that are shown on a map: under draws where they lie, and those that made the map.
+
+    rows : the draws under which the rows lie;  base : those of the table that the map was made of
+    """
+
+    rows: Posterior
+    base: Posterior
+
+    @property
+    def model(self) -> Map:
+        """The model, as one that has a map."""
+        return cast(Map, self.base.model)
+
+    @property
+    def draw(self) -> Draw:
+        """The draw by which the map is made."""
+        return self.base.chains[0][-1]
+
+
+def map_of(placed: Placed, data: Data, color: str | None, columns: Sequence[str] | None) -> RowMap:
+    """Return the map of some rows.
+
+    Parameters
+    ----------
+    data : of the rows
+    color : the column that colours rows; None for the one that the map explains best
+    columns : those whose surfaces are wanted; None for the `SURFACES` that it explains best
+    """
+    model, base, draw = placed.model, placed.base, placed.draw
+    scales = tuple(
+        scale_of(d, encoded, base.links[d], base.spans[d], BINS)
+        for d, encoded in enumerate(data.columns)
+    )
+    x, relevances = model.places(draw.latent)[0], model.relevances(draw.latent)
+    frame = frame_of(x, relevances, _pointers(placed, x, scales))
+    base_u = position = frame.shown(x)
+    if placed.rows is not base:
+        position = frame.shown(model.places(placed.rows.chains[0][-1].latent)[0])
+    described = [_column(placed, scale, frame, x) for scale in scales]
+    ranked = sorted(described, key=lambda one: -one.explained)
+    of = {scale.name: scale.d for scale in scales}
+    shown = [one.d for one in ranked[:SURFACES]] if columns is None else [of[n] for n in columns]
+    restarts, stability = _restarts(placed, frame, base_u, position)
+    values, completed = _values(placed.rows, data)
+    return RowMap(
+        frame=frame,
+        relevances=relevances,
+        base=base_u,
+        position=position,
+        covariance=frame.covariance(model.places(placed.rows.chains[0][-1].latent)[1]),
+        stability=stability,
+        restarts=restarts,
+        scales=scales,
+        columns=tuple(ranked),
+        color=ranked[0].d if color is None else of[color],
+        values=values,
+        completed=completed,
+        odd=_odd(placed.rows, scales),
+        surfaces=tuple(_surface(placed, scales[d], frame, base_u) for d in shown),
+    )
+
+
+def _pointers(placed: Placed, x: Array, scales: Sequence[Scale]) -> list[Array]:
+    """Return what axes are pointed by: what each column with an order follows at its row's place.
+
+    Where none has an order, the probability of each one's first level.
+    """
+    law, params = placed.model.law_at(placed.draw.latent, x), placed.draw.params
+    ordered = [scale for scale in scales if scale.ordered] or scales
+    return [scale.link.expected(law.column(scale.d), params[scale.d]) for scale in ordered]
+
+
+def _column(placed: Placed, scale: Scale, frame: Frame, x: Array) -> MapColumn:
+    """Return what the map says of a column: by some of its rows, each at its place."""
+    some = np.linspace(0, x.shape[0] - 1, min(LOOKED_AT, x.shape[0])).round().astype(np.intp)
+    u = frame.shown(x[some])
+
+    def masses(at: Array) -> Array:
+        moved = x[some].copy()
+        moved[:, frame.dimensions] += (at - u) @ frame.turn.T
+        law = placed.model.law_at(placed.draw.latent, moved).column(scale.d)
+        p = scale.link.masses(scale.at, law, placed.draw.params[scale.d])
+        return np.cumsum(p, axis=1)[:, :-1] if scale.ordered else p
+
+    p = masses(u)
+    mean = p.mean(axis=0)
+    total, within = np.sum(mean * (1.0 - mean)), np.sum(p * (1.0 - p)) / max(len(p), 1)
+    left = within / total if total > 0.0 else 1.0
+    effect, towards = np.zeros(2), []
+    for axis in range(2):
+        step = STEP * np.eye(2)[axis]
+        change = (masses(u + step) - masses(u - step)) / (2.0 * STEP)
+        effect[axis] = u[:, axis].std() * np.abs(change).sum(axis=1).mean()
+        towards.append(_towards(scale, change.mean(axis=0)))
+    along = effect / effect.sum() if effect.sum() > 0.0 else np.full(2, 0.5)
+    explained = 1.0 - (left**2 if scale.ordered else left)
+    first, second = towards
+    return MapColumn(scale.d, scale.name, max(0.0, float(explained)), along, (first, second))
+
+
+def _towards(scale: Scale, change: Array) -> str:
+    """Return what a column is more of, by the mean change (G,) of its masses along an axis."""
+    if scale.ordered:
+        return "higher" if change.sum() <= 0.0 else "lower"  # less lies below
+    return scale.encoded.levels[int(np.argmax(change))] if change.size else ""
+
+
+def _restarts(
+    placed: Placed, frame: Frame, base_u: Array, position: Array
+) -> tuple[tuple[Restart, ...], Array]:
+    """Return how the maps of all restarts compare with the one shown, and the rows' stability."""
+    model, found, shares = placed.model, [], []
+    weights = placed.base.weights or [1.0 / len(placed.base.chains)] * len(placed.base.chains)
+    for number, (base, rows) in enumerate(zip(placed.base.chains, placed.rows.chains, strict=True)):
+        latent, trace = base[-1].latent, base[-1].trace
+        other = model.places(latent)[0][:, np.argsort(-model.relevances(latent), kind="stable")[:2]]
+        at = other
+        if rows is not base:
+            at = model.places(rows[-1].latent)[0]
+            at = at[:, np.argsort(-model.relevances(latent), kind="stable")[:2]]
+        kept = shared_neighbours(base_u, other, position, at)
+        if number:
+            shares.append(kept)
+        found.append(
+            Restart(
+                float(trace.get("score", np.nan)),
+                float(weights[number]),
+                agreement(base_u, other),
+                float(kept.mean()),
+            )
+        )
+    stability = np.mean(shares, axis=0) if shares else np.full(position.shape[0], np.nan)
+    return tuple(found), stability
+
+
+def _values(posterior: Posterior, data: Data) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return per column its cells (N,), completed where missing, and which were."""
+    missing = {d: np.flatnonzero(~e.observed) for d, e in enumerate(data.columns)}
+    found = predict(posterior, {d: rows for d, rows in missing.items() if rows.size}, QUANTILES)
+    values = [encoded.x.copy() for encoded in data.columns]
+    for d, marginal in found.items():
+        values[d][marginal.rows] = point(posterior.links[d], marginal, "auto")
+    return tuple(values), tuple(~encoded.observed for encoded in data.columns)
+
+
+def _odd(posterior: Posterior, scales: Sequence[Scale]) -> tuple[tuple[Oddity, ...], ...]:
+    """Return the least expected cells of each row, those that are unusual in their column."""
+    cells = {scale.d: np.flatnonzero(scale.encoded.observed) for scale in scales}
+    truth = {scale.d: scale.encoded.x[cells[scale.d]] for scale in scales}
+    found: list[list[Oddity]] = [[] for _ in range(scales[0].encoded.x.size if scales else 0)]
+    far = {}
+    for d, score in log_scores(posterior, cells, truth).items():
+        excess = score - score.mean() if score.size else score
+        far[d] = (cells[d][excess < -ODD], excess[excess < -ODD])
+    rows_of = {d: rows for d, (rows, _) in far.items() if rows.size}
+    for d, marginal in predict(posterior, rows_of, QUANTILES).items():
+        encoded = scales[d].encoded
+        for i, (row, excess) in enumerate(zip(*far[d], strict=True)):
+            if marginal.probabilities is None:
+                value = f"{encoded.x[row]:.5g}"
+                low, high = marginal.quantiles[i, [0, 2]]
+                expected = expected_text(marginal.mean[i], low, high)
+            else:
+                likely = int(np.argmax(marginal.probabilities[i]))
+                value = encoded.levels[int(encoded.x[row])]
+                expected = f"{encoded.levels[likely]}, {percent(marginal.probabilities[i, likely])}"
+            found[row].append(Oddity(d, value, expected, float(excess)))
+    return tuple(tuple(sorted(row, key=lambda o: o.excess)[:MOST_ODD]) for row in found)
+
+
+def _surface(placed: Placed, scale: Scale, frame: Frame, base_u: Array) -> Surface:
+    """Return what a column is over the map, in other dimensions in their middle."""
+    low, high = base_u.min(axis=0), base_u.max(axis=0)
+    size = float(max((high - low).max(), 1e-9))
+    x1, x2 = np.linspace(low - MARGIN * size, high + MARGIN * size, SIDE).T
+    u = np.stack(np.meshgrid(x1, x2), axis=2).reshape(-1, 2)
+    law: RowsLaw = placed.model.law_at(placed.draw.latent, frame.places(u))
+    average = scale.link.average(u.shape[0], 1)
+    average.add(law.column(scale.d), placed.draw.params[scale.d], 1.0, quantiles=False)
+    said = average.result((), lambda p: p)
+    shape = (SIDE, SIDE)
+    p = said.probabilities
+    return Surface(
+        scale=scale,
+        x1=x1,
+        x2=x2,
+        far=(KDTree(base_u).query(u)[0] / (NEAR * size)).reshape(shape),
+        mean=said.mean.reshape(shape),
+        sd=said.sd.reshape(shape),
+        probabilities=None if p is None else p.reshape(*shape, -1),
+    )

@@ -1,0 +1,228 @@
+"""Every model and every type of column, the toys among them, through every command."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glfm_cli.exploration.explanation import FeatureModel
+from glfm_cli.latent import MODELS
+from glfm_cli.latent.capabilities import Components
+from glfm_cli.links import LINKS
+from glfm_cli.schema import COLUMN_TYPES
+from tests.cli.conftest import Said, run_here
+from tests.contract.toys import MODEL_LINES, TYPE_LINES
+
+pytestmark = pytest.mark.usefixtures("toys")
+
+EVERY_MODEL = {**MODELS, **MODEL_LINES}
+EVERY_TYPE = {**COLUMN_TYPES, **TYPE_LINES}
+DENSE = [name for name, model in EVERY_MODEL.items() if "dense" in model.layouts]
+SPARSE = [name for name, model in EVERY_MODEL.items() if "sparse" in model.layouts]
+FEW = {"clgp": ("--set", "iterations=4", "--set", "inducing=10", "--set", "dimensions=2")}
+OF_TABLES = [name for name, kind in EVERY_TYPE.items() if kind.values != "successes"]
+ONCE = ("--rates", "0.2", "--repeats", "1")
+N = 40
+
+
+def options(model: str, draws: int = 3) -> tuple[str, ...]:
+    """Return a short run of a model, its chains' number left to a checkpoint."""
+    short = ("--model", model, "--chains", "2", "--threads", "1", *FEW.get(model, ()))
+    sampled = EVERY_MODEL[model].kind == "gibbs"
+    return (*short, "--warmup", "4", "--draws", str(draws)) if sampled else short
+
+
+def values_of(kind: str, z: np.ndarray, rng: np.random.Generator) -> list[str]:
+    """Return cells of a type that follow z."""
+    if EVERY_TYPE[kind].values == "levels":
+        return [str(v) for v in np.clip(np.floor(1.5 + z + rng.normal(0, 0.3, z.size)), 0, 3)]
+    if EVERY_TYPE[kind].whole or EVERY_TYPE[kind].values == "successes":
+        return [str(v) for v in rng.poisson(np.exp(1.0 + 0.5 * z))]
+    y = z + rng.normal(0, 0.3, z.size)
+    return [f"{v:.4f}" for v in (y if kind == "real" else 1.0 / (1.0 + np.exp(-y)))]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table of all types, some new rows of it, and triplets of every type."""
+    folder, rng = tmp_path_factory.mktemp("contract"), np.random.default_rng(5)
+    z = rng.normal(size=N)
+    columns = {kind: values_of(kind, z, rng) for kind in OF_TABLES}
+    lines = [",".join(["id", *columns])]
+    for n in range(N):
+        cells = ["" if rng.random() < 0.15 else column[n] for column in columns.values()]
+        lines.append(",".join([f"r{n}", *cells]))
+    (folder / "table.csv").write_text("\n".join(lines) + "\n")
+    (folder / "new.csv").write_text("\n".join([lines[0], *lines[-8:]]) + "\n")
+    types = "".join(f"  {kind}: {kind}\n" for kind in OF_TABLES)
+    (folder / "types.yaml").write_text("columns:\n  id: id\n" + types)
+    i, j = (part.ravel() for part in np.indices((9, 7)))
+    seen = rng.random(i.size) < 0.7
+    for kind in EVERY_TYPE:
+        values = values_of(kind, (i - 4) / 4 + (j - 3) / 6, rng)
+        rows = [f"u{i[k]},v{j[k]},99,{values[k]}" for k in np.flatnonzero(seen)]
+        (folder / f"{kind}.csv").write_text("\n".join(["u,v,n,x", *rows]) + "\n")
+        more = ", trials: n" if EVERY_TYPE[kind].values == "successes" else ""
+        value = f"{{type: {kind}, role: value{more}}}"
+        types = f"columns: {{u: row, v: column, n: ignore, x: {value}}}\n"
+        (folder / f"{kind}.yaml").write_text(types)
+    return folder
+
+
+def run(*arguments: str | Path) -> Said:
+    """Run a command line, which must succeed."""
+    said = run_here(*arguments)
+    assert said.status == 0, said.stderr
+    return said
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture(scope="module", params=DENSE)
+def kept(
+    request: Any, folder: Path, toys: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path, bytes]:
+    """A model, a saved fit of it to the table, and the completed table."""
+    fit = tmp_path_factory.mktemp("fit") / "fit.glfm"
+    given = (folder / "table.csv", "--types", folder / "types.yaml", *options(request.param))
+    return request.param, fit, run("impute", *given, "--save", fit).output
+
+
+def test_a_completed_table_has_every_cell(folder: Path, kept: tuple[str, Path, bytes]) -> None:
+    before, after = rows_of((folder / "table.csv").read_text()), rows_of(kept[2].decode())
+    for was, now in zip(before, after, strict=True):
+        assert all(now[name] == was[name] or not was[name] for name in was)
+        assert all(now.values())
+        assert 0.0 < float(now["proportion"]) < 1.0
+        assert float(now["grades"]) in (0.0, 1.0, 2.0, 3.0)
+
+
+def test_a_fit_is_the_same_with_more_threads(folder: Path, kept: tuple[str, Path, bytes]) -> None:
+    model, _, output = kept
+    given = (folder / "table.csv", "--types", folder / "types.yaml", *options(model))
+    assert run("impute", *given, "--threads", "2").output == output
+
+
+def test_a_run_that_is_resumed_gives_the_same_bytes(
+    folder: Path, kept: tuple[str, Path, bytes], tmp_path: Path
+) -> None:
+    model, _, output = kept
+    given = (folder / "table.csv", "--types", folder / "types.yaml", *options(model))
+    cut = run("impute", *given, "--save", tmp_path / "cut.glfm", "--time-limit", "0.001")
+    assert "time limit" in cut.stderr
+    assert run("impute", folder / "table.csv", "--resume", tmp_path / "cut.glfm").output == output
+    if EVERY_MODEL[model].kind == "gibbs":
+        more = (folder / "table.csv", "--resume", tmp_path / "cut.glfm", "--draws", "5")
+        given = (folder / "table.csv", "--types", folder / "types.yaml", *options(model, draws=5))
+        assert run("impute", *more).output == run("impute", *given).output
+
+
+def test_a_saved_fit_completes_its_table_and_new_rows(
+    folder: Path, kept: tuple[str, Path, bytes]
+) -> None:
+    _, fit, output = kept
+    assert run("impute", folder / "table.csv", "--fit", fit).output == output
+    one, two = (run("impute", folder / "new.csv", "--fit", fit, "--threads", n) for n in "12")
+    assert one.output == two.output
+    assert all(all(row.values()) for row in rows_of(one.stdout))
+
+
+def test_several_versions_of_a_table_differ(folder: Path, kept: tuple[str, Path, bytes]) -> None:
+    rows = rows_of(run("impute", folder / "table.csv", "--fit", kept[1], "--multiple", "2").stdout)
+    first, second = ([list(row.values())[1:] for row in rows[N * k : N * (k + 1)]] for k in (1, 2))
+    assert first != second
+
+
+def test_a_saved_fit_is_diagnosed(kept: tuple[str, Path, bytes]) -> None:
+    said = run("diagnose", kept[1], "--json")
+    checks = {check["column"] for check in json.loads(said.stdout)["predictive_check"]}
+    assert checks == set(OF_TABLES)
+
+
+def test_cells_are_suggested(kept: tuple[str, Path, bytes]) -> None:
+    model, fit, _ = kept
+    said = run_here("suggest", fit, "--count", "3")
+    if EVERY_MODEL[model].kind == "gibbs":
+        assert said.status == 0, said.stderr
+        assert len(rows_of(said.stdout)) == 3
+    else:
+        (error,) = said.lines("Error")
+        assert "cells are chosen by how far draws disagree" in error
+
+
+def test_explore_takes_models_with_features_or_components(kept: tuple[str, Path, bytes]) -> None:
+    model, fit, _ = kept
+    said = run_here("explore", fit)
+    if isinstance(EVERY_MODEL[model], FeatureModel | Components):
+        assert said.status == 0, said.stderr
+    else:
+        expected = f"Error: the model '{model}' has no features to explore"
+        assert (said.status, said.lines("Error")) == (2, [expected])
+
+
+def test_evaluate_scores_the_model(folder: Path, kept: tuple[str, Path, bytes]) -> None:
+    model = kept[0]
+    short = [*FEW.get(model, ()), "--chains", "1"]
+    short += ["--warmup", "3", "--draws", "3"] if EVERY_MODEL[model].kind == "gibbs" else []
+    given = (folder / "table.csv", "--types", folder / "types.yaml")
+    said = run("evaluate", *given, "--methods", f"{model},mean", *ONCE, "--jobs", "1", *short)
+    assert model in said.stdout
+
+
+@pytest.mark.parametrize("kind", EVERY_TYPE)
+@pytest.mark.parametrize("model", SPARSE)
+def test_a_matrix_of_every_type(folder: Path, tmp_path: Path, model: str, kind: str) -> None:
+    if kind == "categorical":
+        pytest.skip("of two levels alone")
+    given, fit = (folder / f"{kind}.csv", "--types", folder / f"{kind}.yaml"), tmp_path / "m.glfm"
+    first = run("impute", *given, *options(model), "--save", fit)
+    rows = rows_of(first.stdout)
+    assert all(row["estimate"] for row in rows)
+    assert run("impute", *given, *options(model), "--threads", "2").output == first.output
+    assert run("impute", given[0], "--fit", fit).output == first.output
+    more = run("impute", given[0], "--resume", fit, "--draws", "5").output
+    assert more == run("impute", *given, *options(model, draws=5)).output
+    new = tmp_path / "new.csv"
+    new.write_text("".join(given[0].read_text().splitlines(keepends=True)[:4]).replace("u0", "w0"))
+    assert {row["u"] for row in rows_of(run("impute", new, "--fit", fit).stdout)} >= {"w0"}
+    assert run("diagnose", fit).status == 0
+    assert len(rows_of(run("suggest", fit, "--count", "3").stdout)) == 3
+    short = ("--chains", "1", "--warmup", "3", "--draws", "3")
+    said = run("evaluate", *given, "--methods", f"{model},mean", *ONCE, *short)
+    assert model in said.stdout
+
+
+def test_toy_types_are_features_of_a_classifier(folder: Path, tmp_path: Path) -> None:
+    types = (folder / "types.yaml").read_text().replace(
+        "  ordinal: ordinal", "  ordinal: {type: ordinal, role: target}"
+    )
+    (tmp_path / "types.yaml").write_text(types)
+    run("classify", folder / "table.csv", "--types", tmp_path / "types.yaml", "--chains", "2",
+        "--threads", "1", "-o", tmp_path / "labels.csv")  # fmt: skip
+
+
+# A file each, and one line ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*MODEL_LINES, *TYPE_LINES])
+def test_a_toy_needs_its_own_file_and_one_line(name: str, repository: Path) -> None:
+    folder = repository / "tests" / "contract" / "toys"
+    part = MODEL_LINES[name] if name in MODEL_LINES else LINKS[name]
+    module = (part if isinstance(part, type) else type(part)).__module__
+    path = folder / f"{module.rpartition('.')[2]}.py"
+    tree = ast.parse(path.read_text())
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert [one for one in imported if str(one).startswith("tests")] == []
+    product = [*(repository / "glfm_cli").rglob("*.py"), *(repository / "glfm_cli").rglob("*.pyx")]
+    assert [one for one in product if f'"{name}"' in one.read_text()] == []
+    lines = (folder / "__init__.py").read_text().splitlines()
+    assert sum(f'"{name}": ' in line for line in lines) == 1
