@@ -186,24 +186,17 @@ class NumericLink(PlainLink, ABC):
         """Return whether the column has a density to speak of."""
         return not self.integral and np.unique(x, return_counts=True)[1].max() <= TIED * x.size
 
-    def forecast(
-        self, x: Array, law: CellLaw, params: Params, most: float = np.inf
-    ) -> tuple[Array, Array]:
-        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2); the density of y (n,)."""
+    def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
+        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2)."""
         end = self.upper_end(x)
 
         def parts(part: Normal) -> Array:
             eta, var = one_number(part)
-            var = self.variance(var, params)
-            sd = np.sqrt(var)
+            sd = self.sd(var, params)
             low, high = (ndtr((bound - eta) / sd) for bound in self.latent_bounds)
-            with np.errstate(over="ignore"):
-                square = (end - eta) ** 2 / var
-            density = np.exp(-np.minimum(0.5 * square, np.log(most))) / sd
-            return np.column_stack([ndtr((end - eta) / sd) - low, high - low, density])
+            return np.column_stack([ndtr((end - eta) / sd) - low, high - low])
 
-        found = of_latent(law, 1).average(parts)
-        return found[:, :2], found[:, 2]
+        return of_latent(law, 1).average(parts)
 
     def moments(self, eta: Array, var: float | Array, params: Params) -> tuple[Array, Array, Array]:
         """Return P(in), E[x; in], E[x^2; in], in: y in latent_bounds; cut off at 1.8e308.
