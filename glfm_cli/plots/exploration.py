@@ -52,9 +52,8 @@ Path = str | os.PathLike[str]
 
 MAX_COLUMNS = 12
 
-def plot_exploration(
-    found: Exploration | ComponentExploration, path: Path | None = None
-) -> Figure:
+
+def plot_exploration(found: Exploration | ComponentExploration, path: Path | None = None) -> Figure:
     """Draw one page: features, patterns, the columns they move most, and the chains.
 
     Of components: their shares, what leads them, what moves the cells, and the chains.
@@ -317,5 +316,3 @@ def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:
         if name not in by_name:
             raise UsageError("no such modelled column", column=name)
     return [by_name[name] for name in names]
-
-

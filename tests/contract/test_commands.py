@@ -202,8 +202,10 @@ def test_a_matrix_of_every_type(folder: Path, tmp_path: Path, model: str, kind: 
 
 
 def test_toy_types_are_features_of_a_classifier(folder: Path, tmp_path: Path) -> None:
-    types = (folder / "types.yaml").read_text().replace(
-        "  ordinal: ordinal", "  ordinal: {type: ordinal, role: target}"
+    types = (
+        (folder / "types.yaml")
+        .read_text()
+        .replace("  ordinal: ordinal", "  ordinal: {type: ordinal, role: target}")
     )
     (tmp_path / "types.yaml").write_text(types)
     run("classify", folder / "table.csv", "--types", tmp_path / "types.yaml", "--chains", "2",
