@@ -17,12 +17,11 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.complete import complete_features
-from glfm_cli.classification.fit import Fitting, Watch, plan_of
+from glfm_cli.classification.fit import Fitting, Watch
 from glfm_cli.classification.folds import MODEL, check_folds, cross_validate
-from glfm_cli.classification.header import read_classifier_header
-from glfm_cli.classification.keep import fit_and_keep, keeping_for
+from glfm_cli.classification.keeping import Keeping, fit_and_keep
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
-from glfm_cli.classification.saved import Keeping, load_trained
+from glfm_cli.classification.saved import load_trained, read_kept
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, few_labels, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
@@ -217,9 +216,9 @@ def plan_request(
     """Check everything about a fit and read its table; nothing is fitted or written yet."""
     kept = None
     if saving.resume is not None:
-        kept = read_classifier_header(Path(saving.resume))
-        schema, target = kept.schema, kept.target["name"]
-        how = Fitting(kept.config, kept.link_config, kept.plan.chains, kept.plan.seed)
+        kept, own = read_kept(Path(saving.resume))
+        schema, target = kept.schema, own.target
+        how = Fitting(kept.model_config, kept.link_config, kept.plan.chains, kept.plan.seed)
     elif types is None:
         raise UsageError(
             "--types is missing: it says what the columns mean",
@@ -235,8 +234,8 @@ def plan_request(
         check_free(saving.save)
     keeping = None
     if folder is not None:
-        plan = plan_of(how.config, how.chains, how.seed)
-        keeping = keeping_for(folder, task, table, how, plan, kept, saving.checkpoint)
+        keeping = Keeping.of(folder, task, table, how, kept)
+        keeping = replace(keeping, every=saving.checkpoint)
     return FitRequest(task, table, how, keeping)
 
 

@@ -14,16 +14,15 @@ from glfm_cli.inference.run import Keeper, Observer, Plan, Stop
 from glfm_cli.inference.sampling import sample
 from glfm_cli.latent.iqgme import (
     Drawn,
-    ExpertAscent,
     Experts,
-    ExpertSampler,
     FactorExperts,
     IqgmeConfig,
     Member,
     Rows,
     Tables,
+    experts_model,
 )
-from glfm_cli.latent.model import LatentModel, Problem
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import CHAINS, SEED
 
@@ -125,11 +124,6 @@ def plan_of(config: IqgmeConfig, chains: int, seed: int) -> Plan:
     return Plan.of_ascent(chains, seed, config.iterations)
 
 
-def model_of(config: IqgmeConfig) -> LatentModel:
-    """Return the model that a configuration asks for."""
-    return ExpertSampler() if config.inference == "gibbs" else ExpertAscent()
-
-
 def problem_of(
     tables: Sequence[Rows],
     config: IqgmeConfig,
@@ -142,7 +136,7 @@ def problem_of(
     """Return what the driver runs: rows of one table, or `many` tasks that share experts."""
     asked = None if stop is None else stop.now
     rows = Tables(tuple(tables), config, many, chains, pool, asked)
-    return ExpertsProblem(model_of(config), config, (), (), tables=rows)
+    return ExpertsProblem(experts_model(config), config, (), (), tables=rows)
 
 
 def fit_experts(
