@@ -25,8 +25,7 @@ from glfm_cli.classification.saved import load_trained, read_kept
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, few_labels, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
-from glfm_cli.completion import as_schema
-from glfm_cli.completion.prepare import TableLike, Types, as_table
+from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import UsageError
@@ -217,7 +216,7 @@ def plan_request(
             hint="`glfm types TRAIN -o types.yaml` writes a first one.",
         )
     else:
-        schema, length = as_schema(types), sampling.length(CHAINS)
+        schema, length = with_types(table, types)[1], sampling.length(CHAINS)
         defaults = {"model": IqgmeConfig(), "links": LinkConfig()}
         configs = apply_settings(defaults, dict(sampling.settings or {}))
         how = Fitting(configs["model"], configs["links"], length["chains"], length["seed"])
