@@ -207,8 +207,8 @@ def test_a_law_of_rows_and_weights_is_asked_by_samples_of_both(seed: int) -> Non
     draw = posterior.chains[0][0].latent
     sd = np.linalg.norm(group.F[:, 0], axis=1) * np.sqrt(draw.noise[0])
     assert np.all(sd < 2.0)
-    x = np.random.default_rng(seed).normal(size=(4000, 1)) * np.exp(draw.places.log_sd[0])
-    of_row = draw.moments_at(draw.places.m[:1] + x)[0][:, 0].std()
+    x = np.random.default_rng(seed).normal(size=(4000, 1)) * draw.spread[0]
+    of_row = draw.moments_at(draw.m[:1] + x)[0][:, 0].std()
     first = TableCells(np.array([0]), np.array([0]), table.select(["id"]), ("a", "b", "c"))
     (one,) = first.features(posterior, np.arange(1))
     assert np.linalg.norm(one.F) * np.sqrt(draw.noise[0]) > 0.8 * of_row

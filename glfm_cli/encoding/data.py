@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.schema import Column
+from glfm_cli.schema.moments import MomentStyle
 
 Mask = NDArray[np.bool_]
 
@@ -35,7 +36,7 @@ class EncodedColumn:
     sample : (m,) float64, optional
         Values that show the column's size, spread and zeros where its own cells are not to be
         asked: those of the fit that new rows are completed with.
-    style : NumberStyle, optional
+    style : NumberStyle or MomentStyle, optional
         How its numbers are written, where the types file says something of it.
     """
 
@@ -46,7 +47,7 @@ class EncodedColumn:
     requested: Array
     levels: tuple[str, ...] = ()
     sample: Array | None = None
-    style: NumberStyle | None = None
+    style: NumberStyle | MomentStyle | None = None
 
     @property
     def typical(self) -> Array:

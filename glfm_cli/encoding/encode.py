@@ -93,7 +93,7 @@ def encoded_column(
     requested = ~observed & ~left if source.column.completed else np.zeros(x.size, dtype=bool)
     for array in (x, observed, requested):
         array.setflags(write=False)
-    style = None if levels else style_of(source, observed)
+    style = None if levels else style_of(source, x)
     return EncodedColumn(source.column, index, x, observed, requested, levels, sample, style)
 
 

@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Mask
+from glfm_cli.encoding.moments import moments_of, style_of_moments, typed_moments
 from glfm_cli.encoding.number_style import NumberStyle, learn_style
 from glfm_cli.encoding.source import Source, is_null, to_mask
 from glfm_cli.encoding.support import MAX_EXACT, check_support
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
 from glfm_cli.schema import Column
+from glfm_cli.schema.moments import MomentStyle
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 
@@ -46,10 +48,13 @@ def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array,
         blank = is_null(trimmed) | to_mask(pc.equal(trimmed, ""))
         hits = [to_mask(pc.equal(trimmed, code.text.strip())) for code in source.column.missing]
         gone = np.logical_or.reduce([blank, *hits])
-        numerals = numerals_of(source.column)
-        x = _parse(source, trimmed, gone, numerals)
+        present = pc.if_else(pa.array(gone), pa.scalar(None, trimmed.type), trimmed)
+        if source.column.moment is not None:
+            x = moments_of(source, present)
+        else:
+            x = _parse(source, present, gone, numerals_of(source.column))
     else:
-        x = _typed_numbers(source)
+        x = _typed_numbers(source) if source.column.moment is None else typed_moments(source)
         blank = np.isnan(x)
         hits = [blank if not code.text.strip() else blank & False for code in source.column.missing]
     left = np.zeros(x.size, dtype=bool)
@@ -82,8 +87,11 @@ def numerals_of(column: Column) -> Numerals:
     )
 
 
-def style_of(source: Source, observed: Mask) -> NumberStyle | None:
+def style_of(source: Source, x: Array) -> NumberStyle | MomentStyle | None:
     """Return how the observed cells of a column are written; None where 7 digits will do."""
+    observed = ~np.isnan(x)
+    if source.column.moment is not None:
+        return style_of_moments(source, observed, x)
     numerals = numerals_of(source.column)
     if not source.is_text or numerals == PLAIN:
         return None
@@ -96,6 +104,8 @@ def style_of(source: Source, observed: Mask) -> NumberStyle | None:
 
 def code_value(text: str, dtype: np.dtype, column: Column) -> float | None:
     """Return the number that a missing code is, at a column's precision; None if it is none."""
+    if column.moments is not None:
+        return column.moments.number(text.strip())
     numerals = numerals_of(column)
     if numerals != PLAIN:
         text = numerals.read(pa.array([text.strip()])).plain[0].as_py() or text
@@ -119,10 +129,9 @@ def is_numeric(source: Source) -> bool:
     return bool(np.all(gone | to_mask(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"))))
 
 
-def _parse(source: Source, trimmed: pa.Array, gone: Mask, numerals: Numerals) -> Array:
-    """Return the numbers that texts are, NaN at the cells in `gone`."""
-    null = pa.scalar(None, trimmed.type)
-    present = pc.if_else(pa.array(gone), null, trimmed)
+def _parse(source: Source, present: pa.Array, gone: Mask, numerals: Numerals) -> Array:
+    """Return the numbers that texts are, NaN at the cells in `gone`, where they are null."""
+    null = pa.scalar(None, present.type)
     if numerals != PLAIN:
         return _parse_written(source, present, gone, numerals)
     try:
@@ -133,7 +142,7 @@ def _parse(source: Source, trimmed: pa.Array, gone: Mask, numerals: Numerals) ->
         x = np.array(present.cast(pa.float64()).to_numpy(zero_copy_only=False))
     bad = ~gone & ~np.isfinite(x)
     if bad.any():
-        text = trimmed[int(np.argmax(bad))].as_py()
+        text = source.values[int(np.argmax(bad))].as_py().strip()
         if _NUMBER.fullmatch(text):
             hint = "List it under `missing:` if it stands for a gap, or scale the column."
             raise source.cell_error(bad, "a number below 1.8e308 in size", hint)
@@ -216,7 +225,7 @@ def _not_numeric(source: Source) -> Exception:
         holds, hint = "true and false", "Give it type categorical."
     elif pa.types.is_temporal(kind):
         holds = f"dates or times ({kind})"
-        hint = "Set `role: ignore`, or turn it into a number first, such as days since a start."
+        hint = "Give it type date (or duration, for times of day)."
     else:
         holds, hint = f"values of type {kind}", "Set `role: ignore`."
     return source.schema_error(
@@ -252,5 +261,8 @@ def _number_hint(text: str) -> str:
         if re.fullmatch(pattern, text):
             return f"If the whole column is written so, add {keys} to it in the types file."
     if re.match(r"\d{1,4}[-/.:]\d{1,2}([-/.:]\d|$)", text):
-        return "Dates and times are not modelled: set `role: ignore`, or turn them into numbers."
+        return (
+            "If the whole column holds dates, give it type date, with its `format` if that is not "
+            "2024-01-31; times and durations are of type duration."
+        )
     return f"{_missing_hint(text)} If the column holds names, give it type categorical."

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.encoding.moments import moment_steps, typed_steps
 from glfm_cli.encoding.numeric import code_value, stored_dtype
 from glfm_cli.encoding.support import MAX_EXACT, Interval, support
+from glfm_cli.schema.moments import MomentStyle
 
 DIGITS = 7  # of a completed real number in text: more would pretend to a precision it has not
 MOST_DIGITS = 25  # of a number with as many decimals as its column: no double has more of use
@@ -27,6 +29,8 @@ def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
     """
     allowed = _allowed(encoded, _DOUBLE)
     style = encoded.style
+    if isinstance(style, MomentStyle):
+        return [style.write(k) for k in moment_steps(encoded, fill, allowed)]
     if encoded.column.integral:
         limit = int(MAX_EXACT)
         whole = _whole_numbers(encoded, fill, allowed, (-limit, limit))
@@ -48,6 +52,8 @@ def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.
     """Return completed numbers as values of a numeric Arrow type, inside the column's support."""
     dtype = stored_dtype(kind)
     allowed = _allowed(encoded, dtype)
+    if encoded.column.moment is not None:
+        return typed_steps(encoded, moment_steps(encoded, fill, allowed), kind)
     if pa.types.is_floating(kind):
         if encoded.column.integral:
             limits = (0, int(min(MAX_EXACT, float(np.finfo(dtype).max))))

@@ -36,10 +36,9 @@ class Frame:
         u: Array = (x - self.middle)[:, self.dimensions] @ self.turn
         return u
 
-    def covariance(self, sd: Array) -> Array:
-        """Return the covariances (n, 2, 2) of u where those of x are diag(sd^2), sd (n, Q)."""
-        var = sd[:, self.dimensions] ** 2
-        out: Array = np.einsum("ik,ni,il->nkl", self.turn, var, self.turn)
+    def covariance(self, cov: Array) -> Array:
+        """Return the covariances (n, 2, 2) of u, of those of x (n, Q, Q)."""
+        out: Array = self.turn.T @ cov[:, self.dimensions][:, :, self.dimensions] @ self.turn
         return out
 
     def places(self, u: Array) -> Array:

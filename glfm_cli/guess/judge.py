@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import glfm_cli.guess.codes as codes
+from glfm_cli.guess.dates import DATE, judge_dates
 from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, NUMBER_SHARE, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 from glfm_cli.guess.verdict import Verdict, ignore
-from glfm_cli.guess.words import DATE, judge_words
+from glfm_cli.guess.words import judge_words
 from glfm_cli.io.numerals import PLAIN
 from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
@@ -48,8 +49,6 @@ class _Gaps(NamedTuple):
 def judge(column: Profile) -> Verdict:
     """Return the guess for a column; its missing codes are in its `Column`."""
     name = column.name
-    if column.kind is Kind.TIME:
-        return ignore(name, "dates or times, which are not modelled")
     if column.kind is Kind.OTHER:
         return ignore(name, "holds neither text nor numbers")
     if column.n_distinct == 0:
@@ -66,7 +65,9 @@ def judge(column: Profile) -> Verdict:
     rest, gaps, is_numeric = _part_numbers(rest, gaps)
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
-    if rest.order is not None:
+    if rest.order is None and (dates := judge_dates(rest)) is not None:
+        verdict = dates
+    elif rest.order is not None:
         verdict = _declared(rest)
     elif rest.kind is Kind.BOOLEAN:
         verdict = Verdict(

@@ -31,7 +31,8 @@ class Kind(Enum):
     TEXT = "text"
     NUMBER = "number"
     BOOLEAN = "boolean"
-    TIME = "a date or time"
+    DATE = "a date"
+    DURATION = "a time of day or a duration"
     OTHER = "neither text nor numbers"
 
 
@@ -67,6 +68,8 @@ class Profile:
         Why the numbers cannot be read, though they are some.
     declared : Declared
         What the file says of the column.
+    evidence : {"items", "order", "codes"}, optional
+        What the other columns tell of few whole numbers.
     unit : str, optional
         The unit that stands below its name.
     """
@@ -85,6 +88,7 @@ class Profile:
     mixture: str | None = None
     declared: Declared = NOTHING_DECLARED
     unit: str | None = None
+    evidence: str | None = None
 
     @property
     def n_distinct(self) -> int:
@@ -142,7 +146,7 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
         order = _dictionary_order(column)
         column = column.cast(column.type.value_type)
     kind = _kind(column.type)
-    if kind in (Kind.TIME, Kind.OTHER):
+    if kind is Kind.OTHER:
         counts, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Profile(name, kind, len(column), pa.array([], pa.string()), counts, numbers)
     if kind is Kind.TEXT:
@@ -152,7 +156,9 @@ def profile(name: str, column: pa.ChunkedArray) -> Profile:
         n_rows = len(column)
         return Profile(name, kind, n_rows, texts, counts, numbers, n_blank, order, raw, raw_counts)
     values, counts = _distinct(column)
-    if kind is Kind.BOOLEAN:
+    if pa.types.is_duration(values.type):
+        values = values.cast(pa.int64())
+    if kind in (Kind.BOOLEAN, Kind.DATE, Kind.DURATION):
         texts, numbers = values.cast(pa.string()), np.full(len(values), np.nan)
     else:
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -170,7 +176,9 @@ def _kind(kind: pa.DataType) -> Kind:
         return Kind.NUMBER
     if types.is_null(kind):
         return Kind.TEXT
-    return Kind.TIME if types.is_temporal(kind) else Kind.OTHER
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return Kind.DATE
+    return Kind.DURATION if types.is_time(kind) or types.is_duration(kind) else Kind.OTHER
 
 
 def _distinct(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int64]]:

@@ -8,26 +8,12 @@ from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role
 
-_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[ap]\.?m\.?)?\s*(?:z|utc|[+-]\d{2}:?\d{2})?"
-_DAY = (
-    r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?"
-    r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
-    rf"|\d{{1,2}}[ -]?{_MONTH}[ ,.-]*(?:\d{{4}}|\d{{2}})"
-    rf"|{_MONTH}\.? ?\d{{1,2}},? +\d{{4}}"
-    rf"|{_MONTH}[ .-]+\d{{4}}"
-    r"|\d{4}-?[qw]\d{1,2})"
-)
-DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
-
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
 
 def judge_words(column: Profile) -> Verdict:
     """Return the guess for at least two distinct texts."""
     name = column.name
-    if column.matches(DATE).all():
-        return ignore(name, "dates or times, which are not modelled")
     if column.all_different and (names.is_id(name) or column.matches(_CODE_LIKE).all()):
         why = "and the name is an id's" if names.is_id(name) else "and each is a code"
         return Verdict(Column(name, role=Role.ID), f"every value is different, {why}")

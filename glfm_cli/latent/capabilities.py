@@ -114,13 +114,39 @@ class Map(Protocol):
         """Return the settings, by name, of a fit that is made for its map."""
 
     def places(self, draw: Any) -> tuple[Array, Array]:
-        """Return means and standard deviations (N, Q) of where rows lie: independent normals."""
+        """Return means (N, Q) and covariances (N, Q, Q) of where rows lie: normals."""
 
     def relevances(self, draw: Any) -> Array:
         """Return each dimension's share (Q,) of what places do to the columns."""
 
     def law_at(self, draw: Any, x: Array) -> RowsLaw:
         """Return the law of the cells of rows that lie at x (n, Q)."""
+
+
+class CountFactors(NamedTuple):
+    """What a matrix of rates is made of under one draw: rows columns'.
+
+    rows : (I, K) expected weights;  columns : (J, K)
+    correlations : (K, K) of how components go together in rows, from -1 to 1; 0 without any
+    """
+
+    rows: Array
+    columns: Array
+    correlations: Array
+
+    @property
+    def counts(self) -> Array:
+        """Return the expected counts (I, K) of each row by component."""
+        expected: Array = self.rows * self.columns.sum(axis=0)
+        return expected
+
+
+@runtime_checkable
+class Factors(Protocol):
+    """A model of counts whose rates are sums over components."""
+
+    def factors(self, draw: Any) -> CountFactors:
+        """Return what the rates of a draw are made of."""
 
 
 @runtime_checkable

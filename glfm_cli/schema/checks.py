@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from glfm_cli.errors import SchemaError
-from glfm_cli.schema.columns import Column, Transform
+from glfm_cli.schema.columns import Column, Role, Transform
 from glfm_cli.schema.phrases import listed
 from glfm_cli.schema.types import COLUMN_TYPES
 
 Refusal = Callable[..., SchemaError]  # makes the error that names file and column
 
+_OF_DATES = (None, Transform.NONE, Transform.RANK)
 _LEAST = {Transform.LOG: 0.0, Transform.LOG1P: -1.0, Transform.SQRT: 0.0}
 
 
@@ -23,9 +24,18 @@ def check_column(column: Column, error: Refusal) -> None:
             expected="the name of the column that holds the number of trials",
             hint="For example {type: binomial, trials: at_bats}.",
         )
+    if column.absent is not None and not (column.integral and column.role is Role.VALUE):
+        raise error(
+            "`absent: zero` goes with counts alone, of role value",
+            value="a column without a type" if column.type is None else f"type {column.type}",
+            expected="type count",
+            hint="A rating or a measurement that is not there is unknown, and not zero: leave "
+            "`absent` out.",
+        )
     if column.trials is not None and column.trials == column.name:
         raise error("`trials` names the column itself", expected="another column")
     _check_numerals(column, error)
+    _check_moments(column, error)
     codes = {code.text for code in column.missing}
     for level in column.levels or ():
         if level in codes:
@@ -51,6 +61,27 @@ def _check_numerals(column: Column, error: Refusal) -> None:
             expected="one of them",
             hint="Percentages have the percent sign as their unit: leave out `unit`.",
         )
+
+
+def _check_moments(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when dates or durations are given what only numbers have."""
+    if column.moment is None:
+        if column.format is not None:
+            raise error("`format` does not go with this type", expected="type date")
+        return
+    if column.moment == "duration" and column.format is not None:
+        raise error("`format` does not go with type duration", expected="type date")
+    given = {
+        "decimal": column.decimal is not None,
+        "thousands": column.thousands is not None,
+        "percent": column.percent,
+        "reflect": column.reflect is not None,
+        "transform": column.moment == "date" and column.transform not in _OF_DATES,
+    }
+    for key, is_given in given.items():
+        if is_given:
+            problem = f"`{key}` does not go with type {column.moment}"
+            raise error(problem, hint=f"Leave out `{key}`.")
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

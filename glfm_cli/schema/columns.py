@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from glfm_cli.schema.moments import Kind, Moments
 from glfm_cli.schema.types import ColumnType
 
 
@@ -60,16 +61,24 @@ class Column:
     bounds: tuple[float | None, float | None] = (None, None)
     missing: tuple[MissingCode, ...] = ()  # besides the empty cell, null and NaN
     trials: str | None = None  # binomial: the column that holds the number of trials
+    absent: str | None = None  # of triplets: what pairs are that are not listed; None: missing
     decimal: str | None = None  # None: a point
     thousands: str | None = None  # None: digits stand together
     percent: bool = False  # a percent sign stands beside every number
     unit: str | None = None  # may stand beside every number
+    moment: Kind | None = None  # a real column of dates, a positive one of durations
+    format: str | None = None  # of dates; None: ISO 8601
     label: str | None = None
 
     @property
     def numeric(self) -> bool:
         """True when its values are numbers."""
         return self.type is not None and self.type.values == "numbers"
+
+    @property
+    def moments(self) -> Moments | None:
+        """How it writes dates or durations, None where it has none."""
+        return None if self.moment is None else Moments(self.moment, self.format)
 
     @property
     def integral(self) -> bool:

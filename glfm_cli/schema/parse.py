@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.checks import check_column
 from glfm_cli.schema.columns import Column, MissingCode, Role, Transform
+from glfm_cli.schema.moments import DIRECTIVES, EXCEL, ISO, MOMENTS, Moments
 from glfm_cli.schema.phrases import did_you_mean, listed
 from glfm_cli.schema.text import describe
 from glfm_cli.schema.types import COLUMN_TYPES, ColumnType
@@ -25,18 +27,24 @@ _KEYS = (
     "bounds",
     "missing",
     "trials",
+    "absent",
     "decimal",
     "thousands",
     "percent",
     "unit",
+    "format",
     "label",
 )
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
+_ABSENT = {"zero": "zero", "missing": None}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
+# Words that say type and how it is written; types that are registered later are among them.
+_WRITTEN: dict[str, ColumnType] = {kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}
+_TYPES = ChainMap(_WRITTEN, COLUMN_TYPES)
 _ROLES = {str(role): role for role in Role}
 _TRANSFORMS = {str(transform): transform for transform in Transform}
 
@@ -103,24 +111,27 @@ class ColumnParser:
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
             trials=self.text(said, "trials"),
+            absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),
             thousands=self.separator(said, "thousands", _THOUSANDS),
             percent=self.switch(said, "percent"),
             unit=self.text(said, "unit"),
+            moment=next((kind for kind in MOMENTS if kind == said.get("type")), None),
+            format=self.date_format(said),
             label=self.text(said, "label"),
         )
         check_column(column, self.error)
         return column
 
     def long_form(self, word: str) -> dict[str, str]:
-        if word in COLUMN_TYPES:
+        if word in _TYPES:
             return {"type": word}
         if word in _ROLES:
             return {"role": word}
-        known = [*COLUMN_TYPES, *_ROLES]
+        known = [*_TYPES, *_ROLES]
         raise self.error(
             value=describe(word),
-            expected=f"a type ({', '.join(COLUMN_TYPES)}) or a role ({', '.join(_ROLES)})",
+            expected=f"a type ({', '.join(_TYPES)}) or a role ({', '.join(_ROLES)})",
             hint=did_you_mean(word, known),
         )
 
@@ -138,7 +149,7 @@ class ColumnParser:
         return known[word]
 
     def column_role(self, said: Mapping[str, Any]) -> Role:
-        if said.get("role") in tuple(COLUMN_TYPES) and "type" not in said:
+        if said.get("role") in tuple(_TYPES) and "type" not in said:
             raise self.error(
                 "unknown role",
                 value=f"'{said['role']}'",
@@ -152,15 +163,15 @@ class ColumnParser:
             raise self.error(
                 "unknown type",
                 value=f"'{said['type']}'",
-                expected=listed(COLUMN_TYPES),
+                expected=listed(_TYPES),
                 hint=f"'{said['type']}' is a role: write `role: {said['type']}`.",
             )
-        found = self.choice(said, "type", COLUMN_TYPES)
+        found = self.choice(said, "type", _TYPES)
         role = self.column_role(said)
         if found is None and role in _NEEDS_TYPE:
             raise self.error(
                 f"a {role} column needs a type",
-                expected=listed(COLUMN_TYPES),
+                expected=listed(_TYPES),
                 hint="For example {type: real}; `glfm types DATA` proposes one for every column.",
             )
         return found
@@ -188,6 +199,30 @@ class ColumnParser:
             return _SWITCH[value.lower()]
         raise self.error(f"`{key}`", value=describe(value), expected="true or false")
 
+    def date_format(self, said: Mapping[str, Any]) -> str | None:
+        form = self.text(said, "format")
+        if form is None or form in (ISO, EXCEL):
+            return form
+        used = re.findall(r"%(.?)", form)
+        if not used or not set(used) <= DIRECTIVES:
+            raise self.error(
+                "`format`",
+                value=f"'{form}'",
+                expected="iso, excel, or a format with %d, %m, %Y and their like",
+                hint='For example {type: date, format: "%d.%m.%Y"}.',
+            )
+        return form
+
+    def limit(self, said: Mapping[str, Any], value: Any) -> float:
+        """Return a limit of `bounds`, which is written as the column's cells are."""
+        if said.get("type") not in MOMENTS:
+            return self.number("bounds", value)
+        moments = Moments(said["type"], self.date_format(said))
+        number = moments.number(value) if isinstance(value, str) else None
+        if number is None:
+            raise self.error("`bounds`", value=describe(value), expected=moments.in_words)
+        return number
+
     def number(self, key: str, value: Any) -> float:
         if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
             raise self.error(f"`{key}`", value=describe(value), expected="a number")
@@ -209,7 +244,7 @@ class ColumnParser:
         lower, upper = (
             None
             if isinstance(limit, str) and limit.lower() in _NO_LIMIT
-            else self.number("bounds", limit)
+            else self.limit(said, limit)
             for limit in limits
         )
         if lower is None and upper is None:

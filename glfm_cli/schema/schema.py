@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -112,7 +113,7 @@ class Schema:
         """Return what the types file says of one of this schema's columns, as nested values."""
         said: dict[str, Any] = {}
         if column.type is not None:
-            said["type"] = str(column.type)
+            said["type"] = column.moment or str(column.type)
         if column.role is not Role.FEATURE:
             said["role"] = str(column.role)
         if column.levels is not None:
@@ -122,10 +123,13 @@ class Schema:
         if column.reflect is not None:
             said["reflect"] = column.reflect
         if column.bounds != (None, None):
-            said["bounds"] = list(column.bounds)
+            said["bounds"] = [
+                limit if limit is None or column.moments is None else column.moments.text(limit)
+                for limit in column.bounds
+            ]
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "decimal", "thousands", "unit", "label"):
+        for key in ("trials", "absent", "decimal", "thousands", "unit", "format", "label"):
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:
@@ -212,7 +216,7 @@ def is_pattern(name: str) -> bool:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Return the schema in a types file (UTF-8 YAML).
+    """Return the schema in a types file (UTF-8 YAML), or in standard input when it is `-`.
 
     Raises
     ------
@@ -222,8 +226,11 @@ def read_schema(path: str | Path) -> Schema:
     file = str(path)
     hint = "`glfm types DATA -o types.yaml` writes a types file from a table."
     try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(_LONGEST_FILE + 1)
+        if file == "-":
+            file, content = "standard input", sys.stdin.buffer.read(_LONGEST_FILE + 1)
+        else:
+            with Path(path).open("rb") as stream:
+                content = stream.read(_LONGEST_FILE + 1)
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
         raise SchemaError(problem, file=file, hint=hint) from None

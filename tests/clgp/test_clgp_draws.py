@@ -34,13 +34,14 @@ def random_draw(seed: int, n_rows: int = 6) -> tuple[ClgpDraw, ObservedTable]:
     rng = np.random.default_rng(seed)
     table = mixed_table(rng, n_rows)
     shared, places = random_shared(rng, table, Q, M, True), random_places(rng, n_rows, Q)
-    return ClgpDraw.of(table.kinds, shared, places), table
+    return ClgpDraw.of(table, shared, places, ClgpConfig()), table
 
 
 def joint_draws(draw: ClgpDraw, row: int, seed: int) -> Array:
     """Return 20000 joint draws of one row, as rows that are alike have them."""
-    alike = draw.places.of(np.full(20000, row))
-    return replace(draw, places=alike).joint(slice(None), np.random.default_rng(seed)).mean[:, 0]
+    rows = np.full(20000, row)
+    alike = replace(draw, m=draw.m[rows], spread=draw.spread[rows])
+    return alike.joint(slice(None), np.random.default_rng(seed)).mean[:, 0]
 
 
 def test_draws_of_the_weights_have_their_law(seed: int) -> None:
@@ -48,7 +49,10 @@ def test_draws_of_the_weights_have_their_law(seed: int) -> None:
     table = mixed_table(rng, 4)
     shared, places = random_shared(rng, table, Q, M, True), random_places(rng, 4, Q)
     e = np.stack(
-        [ClgpDraw.of(table.kinds, shared, places).sampled(rng).shared.mu for _ in range(4000)]
+        [
+            ClgpDraw.of(table, shared, places, ClgpConfig()).sampled(rng).shared.mu
+            for _ in range(4000)
+        ]
     )
     sd = e.std(axis=0)
     assert np.abs((e.mean(axis=0) - shared.mu) / sd).max() < 4.5 / 4000**0.5
@@ -162,7 +166,7 @@ def test_a_packed_draw_comes_back(seed: int) -> None:
         ("kinds", lambda a: a + (a == 3) * [0, 1, 0], "latent columns"),
         ("Z", lambda a: a[:, :1], "does not fit"),
         ("mu", lambda a: np.where(a > 0, np.inf, a), "not finite"),
-        ("log_sd", lambda a: -a, "from -50 to 0"),
+        ("spread", lambda a: -a, "no factor of covariances"),
         ("log_noise", lambda a: a - 30.0, "floor"),
         ("m", lambda a: a[1:], "expected"),
     ],
@@ -195,8 +199,8 @@ def test_new_rows_are_placed_where_the_fit_would_have(seed: int) -> None:
     rows = np.arange(0, 150, 3)
     again = ObservedTable(table.kinds, *table.rows(rows))
     new = MODEL.fold_in(draw, ClgpConfig(), again, Streams(seed, 1))
-    old = draw.places.of(rows)
-    apart = np.sum(((new.places.m - old.m) / np.exp(old.log_sd)) ** 2, axis=1)
+    apart = (new.m - draw.m[rows])[:, :, None]
+    apart = (apart.transpose(0, 2, 1) @ np.linalg.solve(draw.covariances()[rows], apart))[:, 0, 0]
     assert np.mean(apart < 6.0) > 0.85  # the 95 % ellipse
     hidden = np.isnan(again.lower.T)
     errors = [
@@ -211,8 +215,8 @@ def test_a_row_of_which_nothing_is_known_has_the_prior(seed: int) -> None:
     draw, table = random_draw(seed)
     empty = np.full((len(table.kinds), 3), np.nan)
     new = MODEL.fold_in(draw, ClgpConfig(), ObservedTable(table.kinds, empty, empty), Streams(1, 1))
-    np.testing.assert_allclose(new.places.m, 0.0, atol=0.02)
-    np.testing.assert_allclose(np.exp(new.places.log_sd), 1.0, atol=0.02)
+    np.testing.assert_allclose(new.m, 0.0, atol=0.02)
+    np.testing.assert_allclose(new.covariances(), np.tile(np.eye(Q), (3, 1, 1)), atol=0.02)
 
 
 def test_other_columns_are_no_new_rows(seed: int) -> None:
@@ -224,7 +228,27 @@ def test_other_columns_are_no_new_rows(seed: int) -> None:
 def test_no_new_rows_are_none(seed: int) -> None:
     draw, table = random_draw(seed)
     none = ObservedTable(table.kinds, *table.rows(slice(0, 0)))
-    assert MODEL.fold_in(draw, ClgpConfig(), none, Streams(1, 1)).places.m.shape == (0, Q)
+    assert MODEL.fold_in(draw, ClgpConfig(), none, Streams(1, 1)).m.shape == (0, Q)
+
+
+def test_places_of_a_linear_gaussian_table_have_their_exact_covariances(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=(30, 5))
+    y[rng.random(y.shape) < 0.3] = np.nan
+    table = number_table(y)
+    shared = replace(random_shared(rng, table, 3, 0, True), log_noise=rng.uniform(-2.0, 0.0, 5))
+    draw = ClgpDraw.of(table, shared, random_places(rng, 30, 3), ClgpConfig(kernel="linear"))
+    W = np.exp(shared.log_a + 0.5 * shared.log_rho) * shared.mu
+    for n in range(30):
+        seen = ~np.isnan(y[n])
+        sharp = np.exp(-shared.log_noise[seen])
+        exact = np.linalg.inv(np.eye(3) + (W[:, seen] * sharp) @ W.T[seen])
+        np.testing.assert_allclose(draw.covariances()[n], exact, rtol=1e-9)
+    x = draw.placed(rng)
+    assert x.spread.shape == (30, 0)
+    drawn = np.stack([draw.placed(rng).m[0] for _ in range(4000)]) - draw.m[0]
+    cov = np.linalg.solve(np.linalg.cholesky(draw.covariances()[0]), drawn.T)
+    np.testing.assert_allclose(np.cov(cov), np.eye(3), atol=0.12)
 
 
 def test_places_are_sampled_from_q(seed: int) -> None:

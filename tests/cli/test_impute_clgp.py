@@ -63,8 +63,7 @@ def test_no_setting_is_left_out() -> None:
         ("impute", ["--warmup", "5"], "--warmup, --draws and --thin say how long to sample"),
         ("impute", ["--set", "samples=3"], "an even number from 2 to 1000"),
         ("impute", ["--set", "link_noise=0.1"], "link_noise is not available in the model 'clgp'"),
-        ("suggest", [], "cells are chosen by how far draws disagree"),
-        ("explore", [], "the model 'clgp' has no features to explore"),
+        ("explore", ["--surprising", "3"], "--surprising is not available: the model 'clgp'"),
     ],
 )
 def test_what_it_cannot_do_is_one_error(

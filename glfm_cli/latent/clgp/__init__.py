@@ -26,6 +26,7 @@ blocks.py       blocks of rows and their normals
 bound.py        the bound and its gradient
 weights.py      the update of q(e);  adam.py   steps of all else;  ascent.py   an iteration of both
 starts.py       where an ascent starts
+spreads.py      covariances of places at the end of an ascent
 draws.py        what is kept of a restart, and samples of what rows share
 new_rows.py     where new rows lie;  relevance.py   which dimensions count
 engine.py       all of it behind one class

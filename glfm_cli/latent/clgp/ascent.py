@@ -38,6 +38,7 @@ class ClgpState:
     """One restart's state, updated in place.
 
     moments : of Adam, by name of the parameters;  row_moments : of m and log_sd
+    first_penalty : weight of KL_x in the first iteration
     order : (N,) int64, rows as the present pass takes them, in batches
     bounds : bound before every iteration so far
     """
@@ -47,6 +48,7 @@ class ClgpState:
     places: Places
     moments: dict[str, Moments]
     row_moments: dict[str, Moments]
+    first_penalty: float
     order: Array
     bounds: list[float] = field(default_factory=list)
 
@@ -77,7 +79,7 @@ def n_iterations(config: ClgpConfig, n_rows: int) -> int:
     return max(config.iterations, config.passes * batches if batches > 1 else 0)
 
 
-def begun(config: ClgpConfig, shared: Shared, places: Places) -> ClgpState:
+def begun(config: ClgpConfig, shared: Shared, places: Places, first_penalty: float) -> ClgpState:
     """Return a state that has made no iteration yet."""
     return ClgpState(
         config=config,
@@ -85,6 +87,7 @@ def begun(config: ClgpConfig, shared: Shared, places: Places) -> ClgpState:
         places=places,
         moments={name: Moments.of(getattr(shared, name)) for name in ASCENDED},
         row_moments={name: Moments.of(getattr(places, name)) for name in ("m", "log_sd")},
+        first_penalty=first_penalty,
         order=np.arange(places.m.shape[0]),
     )
 
@@ -114,7 +117,7 @@ def step(
         size *= (1.0 + t / RENEWAL) ** -FORGET
     solves = CAREFUL_SOLVES if careful else SOLVES
     evaluated = update_weights(shared, evaluated, slots, scale, size, solves, pool)
-    penalty = penalty_at(t, state.n_iterations, state.config)
+    penalty = penalty_at(t / (state.config.warm_up * state.n_iterations), state.first_penalty)
     of_rows, of_shared = gradient(
         evaluated, places, shared, slots, inducing, scale, penalty, of_weights=False, pool=pool
     )
@@ -133,10 +136,9 @@ def step(
     return Progress(bound, state.iteration >= state.n_iterations, noisy=True)
 
 
-def penalty_at(iteration: int, n_iterations: int, config: ClgpConfig) -> float:
-    """Return the weight of KL_x in an iteration, from 0 on."""
-    share = min(1.0, iteration / (config.warm_up * n_iterations))
-    return config.first_penalty + (1.0 - config.first_penalty) * share
+def penalty_at(share: float, first: float) -> float:
+    """Return the weight of KL_x after a share of the warm-up: from `first` to 1."""
+    return first + (1.0 - first) * min(1.0, share)
 
 
 def drawn_block(

@@ -25,8 +25,8 @@ class ClgpConfig:
     passes : over a table that is taken in batches
     batch : rows of an iteration; a table with more is taken in batches
     learning_rate : of Adam, the largest on its way
-    first_penalty : by which the penalty of places away from the prior is multiplied at first, so
-        that rows can part; it grows to 1
+    first_penalty : by which every second restart multiplies the penalty of places away from the
+        prior at first, so that rows can part; it grows to 1
     warm_up : share of the iterations over which it does
     """
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.bound import moments
+from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.features import Features, Inducing
 from glfm_cli.latent.clgp.laws import ClgpLaw, spread_normals
 from glfm_cli.latent.clgp.parameters import Places, Shared
-from glfm_cli.latent.clgp.table import KINDS, ColumnKind, Slots
+from glfm_cli.latent.clgp.spreads import matrices, spreads
+from glfm_cli.latent.clgp.table import KINDS, ColumnKind, ObservedTable, Slots
 from glfm_cli.latent.model import take
 
 CANDIDATES = 16  # places of a row in its law
@@ -26,16 +28,20 @@ class ClgpDraw:
     """q(e) with all else that rows share, and the rows' places.
 
     shared : of a draw for one table (`sampled`) `mu` is e itself, and `log_c` and `V` are empty
+    m : (N, Q) means of places;  spread : of their covariances, as `spreads` returns it; (N, 0)
+        where places are certain
     """
 
     kinds: tuple[ColumnKind, ...]
     shared: Shared
-    places: Places
+    m: Array
+    spread: Array
 
     @classmethod
-    def of(cls, kinds: tuple[ColumnKind, ...], shared: Shared, places: Places) -> Self:
+    def of(cls, table: ObservedTable, shared: Shared, places: Places, config: ClgpConfig) -> Self:
         """Return what later updates leave alone."""
-        return cls(kinds, shared.copy(), Places(places.m.copy(), places.log_sd.copy()))
+        spread = spreads(table, places, shared, config)
+        return cls(table.kinds, shared.copy(), places.m.copy(), spread)
 
     def sampled(self, rng: np.random.Generator) -> Self:
         """Return a draw of e_s ~ N(mu_s, V diag(c_s^2) V'), for all rows of a table at once."""
@@ -46,9 +52,20 @@ class ClgpDraw:
         return replace(self, shared=certain)
 
     def placed(self, rng: np.random.Generator) -> Self:
-        """Return a draw with places that are sampled, and so certain: their `log_sd` is empty."""
-        x = self.places.sample(rng.standard_normal((1, *self.places.m.shape)))
-        return replace(self, places=Places(x, np.zeros((x.shape[0], 0))))
+        """Return a draw with places that are sampled, and so certain."""
+        x = self._around(slice(None), rng.standard_normal((1, *self.m.shape)))
+        return replace(self, m=x, spread=np.zeros((x.shape[0], 0)))
+
+    def covariances(self) -> Array:
+        """Return the covariances (N, Q, Q) of places."""
+        C = matrices(self.spread, self.m.shape[1])
+        return C @ C.transpose(0, 2, 1)
+
+    def _around(self, rows: slice | Array, normals: Array) -> Array:
+        """Return places (T n, Q) of some rows for normals (T, n or 1, Q)."""
+        m, C = self.m[rows], matrices(self.spread[rows], self.m.shape[1])
+        x: Array = m + (C @ normals[..., None])[..., 0]
+        return x.reshape(-1, m.shape[1])
 
     @cached_property
     def slots(self) -> Slots:
@@ -69,11 +86,10 @@ class ClgpDraw:
 
         Their places are spread as q(x_n) is, the same way for every row; weights are integrated.
         """
-        q = self.places.of(rows)
-        n, Q = q.m.shape
-        if not q.log_sd.shape[1]:
-            return self.law_at(q.m)
-        x = q.sample(spread_normals(candidates, Q)[:, None, :])
+        if not self.spread.shape[1]:
+            return self.law_at(self.m[rows])
+        x = self._around(rows, spread_normals(candidates, self.m.shape[1])[:, None, :])
+        n = x.shape[0] // candidates
         mean, var = (
             part.reshape(candidates, n, -1).transpose(1, 0, 2) for part in self.moments_at(x)
         )
@@ -89,8 +105,9 @@ class ClgpDraw:
 
         Rows hang together by e: it must be `sampled` once for all of them.
         """
-        q = self.places.of(rows)
-        mean, var = self.moments_at(q.sample(rng.standard_normal((1, *q.m.shape))))
+        mean, var = self.moments_at(
+            self._around(rows, rng.standard_normal((1, *self.m[rows].shape)))
+        )
         f = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
         return ClgpLaw(self.slots, self.noise, f[:, None, :], None)
 
@@ -111,8 +128,8 @@ class ClgpDraw:
         kinds = [(KINDS.index(kind.kind), kind.n_levels, kind.reference) for kind in self.kinds]
         return self.shared.arrays() | {
             "kinds": np.array(kinds, dtype=np.int64).reshape(-1, 3),
-            "m": self.places.m,
-            "log_sd": self.places.log_sd,
+            "m": self.m,
+            "spread": self.spread,
         }
 
     @classmethod
@@ -130,4 +147,9 @@ class ClgpDraw:
         if sum(kind.n_latent for kind in kinds) != n_latent:
             raise ValueError("'kinds' does not fit the number of latent columns")
         shared = Shared.taken(arrays, Slots(kinds))
-        return cls(kinds, shared, Places.taken(arrays, n_rows, shared.log_ell.size))
+        Q = shared.log_ell.size
+        m = take(arrays, "m", np.float64, (n_rows, Q))
+        spread = take(arrays, "spread", np.float64, (n_rows, Q * (Q + 1) // 2))
+        if np.any(spread[:, [i * Q - i * (i - 1) // 2 for i in range(Q)]] <= 0.0):
+            raise ValueError("'spread' is no factor of covariances")
+        return cls(kinds, shared, m, spread)

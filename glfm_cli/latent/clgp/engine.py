@@ -33,11 +33,16 @@ class ClgpEngine:
     def start(
         self, table: ObservedTable, config: ClgpConfig, streams: Streams, chain: int = 0
     ) -> ClgpState:
-        """Return the state that a chain, a restart, begins with; the first, 0, starts unshaken."""
+        """Return the state that a chain, a restart, begins with.
+
+        The first two start unshaken, and every second, 1, 3, ..., with a lower penalty of places:
+        some tables are laid out better with one, some without.
+        """
         rng = streams.get(START)
         Q = config.n_dimensions(len(table.kinds))
-        places = first_places(table, Q, chain, rng)
-        return begun(config, first_shared(table, places, config, rng), places)
+        places = first_places(table, Q, chain > 1, rng)
+        first_penalty = config.first_penalty if chain % 2 else 1.0
+        return begun(config, first_shared(table, places, config, rng), places, first_penalty)
 
     def step(
         self,
@@ -74,13 +79,16 @@ class ClgpEngine:
 
     def draw(self, state: ClgpState, table: ObservedTable) -> ClgpDraw:
         """Return a snapshot of q."""
-        return ClgpDraw.of(table.kinds, state.shared, state.places)
+        return ClgpDraw.of(table, state.shared, state.places, state.config)
 
     fold_in = staticmethod(fold_in)
 
     def trace(self, state: ClgpState) -> dict[str, float]:
         """Return how many dimensions have a part in what columns are, and `converged`."""
-        used = np.sum(relevances(state.shared, state.places) >= LEAST_RELEVANCE)
+        used = np.sum(
+            relevances(state.shared, state.places.m, np.exp(2.0 * state.places.log_sd))
+            >= LEAST_RELEVANCE
+        )
         return {"dimensions_used": float(used), "converged": float(self.converged(state))}
 
     def converged(self, state: ClgpState) -> bool:
@@ -104,7 +112,8 @@ class ClgpEngine:
         arrays = state.shared.arrays() | {"m": state.places.m, "log_sd": state.places.log_sd}
         for name, moments in (state.moments | state.row_moments).items():
             arrays[f"{name}_first"], arrays[f"{name}_second"] = moments.first, moments.second
-        return arrays | {"order": state.order, "bounds": np.array(state.bounds, dtype=np.float64)}
+        arrays |= {"order": state.order, "first_penalty": np.array(state.first_penalty)}
+        return arrays | {"bounds": np.array(state.bounds, dtype=np.float64)}
 
     def load(
         self, arrays: Mapping[str, Array], table: ObservedTable, config: ClgpConfig
@@ -116,7 +125,9 @@ class ClgpEngine:
         if shared.Z.shape[::-1] != wanted or bool(shared.n_linear) != (config.kernel != "rbf"):
             raise ValueError("'Z' is not of the settings' dimensions, inducing points and kernel")
         places = Places.taken(arrays, N, wanted[0])
-        state = begun(config, shared, Places(places.m.copy(), places.log_sd.copy()))
+        first_penalty = float(take(arrays, "first_penalty", np.float64, ()))
+        places = Places(places.m.copy(), places.log_sd.copy())
+        state = begun(config, shared, places, first_penalty)
         for name, moments in (state.moments | state.row_moments).items():
             for part in ("first", "second"):
                 kept = getattr(moments, part)

@@ -50,7 +50,7 @@ class Clgp:
     n_restarts = 5
 
     def start(self, values: Values, config: ClgpConfig, streams: Streams, chain: int) -> ClgpChain:
-        """Return the state that a chain, a restart, begins with; the first, 0, starts unshaken."""
+        """Return the state that a chain, a restart, begins with."""
         table = _table_of(values)
         state = ClgpChain(ENGINE.start(table, config, streams, chain), table)
         _update_params(state, values)
@@ -96,12 +96,12 @@ class Clgp:
     map_settings: Mapping[str, object] = MappingProxyType({"dimensions": 2})
 
     def places(self, draw: ClgpDraw) -> tuple[Array, Array]:
-        """Return means and standard deviations (N, Q) of where rows lie."""
-        return draw.places.m, np.exp(draw.places.log_sd)
+        """Return means (N, Q) and covariances (N, Q, Q) of where rows lie."""
+        return draw.m, draw.covariances()
 
     def relevances(self, draw: ClgpDraw) -> Array:
         """Return each dimension's share (Q,) of what places do to the columns."""
-        return relevances(draw.shared, draw.places)
+        return relevances(draw.shared, draw.m, np.diagonal(draw.covariances(), axis1=1, axis2=2))
 
     def law_at(self, draw: ClgpDraw, x: Array) -> ClgpLaw:
         """Return the law of the cells of rows that lie at x (n, Q)."""

@@ -17,6 +17,7 @@ from glfm_cli.latent.clgp.draws import ClgpDraw
 from glfm_cli.latent.clgp.features import Features, Inducing
 from glfm_cli.latent.clgp.likelihoods import expected
 from glfm_cli.latent.clgp.parameters import MOST_LOG, Places
+from glfm_cli.latent.clgp.spreads import spreads
 from glfm_cli.latent.clgp.starts import FIRST_SD
 from glfm_cli.latent.clgp.table import ObservedTable
 from glfm_cli.streams import FOLD, Streams
@@ -52,10 +53,11 @@ def fold_in(
         return _placed(draw, config, table, parts[number], inducing, rng)
 
     found = list(each(pool, one, range(len(parts))))
-    Q = draw.places.m.shape[1]
+    Q = draw.m.shape[1]
     m = np.concatenate([np.zeros((0, Q)), *(places.m for places in found)])
     log_sd = np.concatenate([np.zeros((0, Q)), *(places.log_sd for places in found)])
-    return replace(draw, places=Places(m, log_sd))
+    places = Places(m, log_sd)
+    return replace(draw, m=m, spread=spreads(table, places, draw.shared, config, pool))
 
 
 def _placed(
@@ -67,7 +69,7 @@ def _placed(
     rng: np.random.Generator,
 ) -> Places:
     """Return the places of a block of rows."""
-    Q, n = draw.places.m.shape[1], rows.size
+    Q, n = draw.m.shape[1], rows.size
     own = np.arange(n)
 
     def drawn(samples: int) -> RowBlock:
@@ -98,9 +100,9 @@ def _starts(
     draw: ClgpDraw, drawn: Callable[[int], RowBlock], inducing: Inducing, n: int
 ) -> list[Array]:
     """Return the places (n, Q) to ascend from: of the fit's rows that explain cells best, and 0."""
-    N, Q = draw.places.m.shape
+    N, Q = draw.m.shape
     origin = [np.zeros((n, Q))]
-    tried = draw.places.m[np.unique(np.linspace(0, N - 1, min(SCORED, N)).astype(np.intp))]
+    tried = draw.m[np.unique(np.linspace(0, N - 1, min(SCORED, N)).astype(np.intp))]
     if not tried.size:
         return origin
     features = Features.of(tried, draw.shared, inducing)

@@ -77,12 +77,12 @@ def components(y: Array, n: int) -> Array:
 
 
 def first_places(
-    table: ObservedTable, n_dimensions: int, restart: int, rng: np.random.Generator
+    table: ObservedTable, n_dimensions: int, shaken: bool, rng: np.random.Generator
 ) -> Places:
-    """Return where rows start; a restart above 0 turns and shakes what 0 has."""
+    """Return where rows start; when `shaken`, turned and moved at random."""
     shape = (table.n_rows, n_dimensions)
     m = components(scores(table), n_dimensions) if table.slots.n_latent else np.zeros(shape)
-    if restart:
+    if shaken:
         turn = np.linalg.qr(rng.standard_normal((n_dimensions, n_dimensions)))[0]
         m = (m @ turn + SHAKEN * rng.standard_normal(shape)) / np.sqrt(1.0 + SHAKEN**2)
     else:

@@ -1,0 +1,76 @@
+"""Guess how a column writes dates, times of day or durations."""
+
+from __future__ import annotations
+
+import glfm_cli.guess.names as names
+from glfm_cli.guess.profile import Kind, Profile
+from glfm_cli.guess.verdict import Verdict, ignore
+from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema.moments import EXCEL, ISO, Moments
+
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[ap]\.?m\.?)?\s*(?:z|utc|[+-]\d{2}:?\d{2})?"
+_DAY = (
+    r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
+    rf"|\d{{1,2}}[ -]?{_MONTH}[ ,.-]*(?:\d{{4}}|\d{{2}})"
+    rf"|{_MONTH}\.? ?\d{{1,2}},? +\d{{4}}"
+    rf"|{_MONTH}[ .-]+\d{{4}}"
+    r"|\d{4}-?[qw]\d{1,2})"
+)
+DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
+
+# The first of those that read every cell is taken; day first is read before month first.
+_DAYS = (
+    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y",
+    "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y",
+    "%d%b%Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y", "%b %Y", "%B %Y", "%b-%Y", "%Y-%m",
+    "%Y/%m", "%m/%Y", "%Y%m%d", "%Y-%m-%d",
+)  # fmt: skip
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", "T%H:%M:%S")
+_FORMATS = (ISO, *(day + time for time in _TIMES for day in _DAYS))
+SERIALS = (10_000, 80_000)  # of Excel, from 1927 to 2119
+
+
+def judge_dates(column: Profile) -> Verdict | None:
+    """Return the guess for a column of dates or times; None where it holds something else."""
+    if column.kind is Kind.DATE:
+        return _date(column, None, "dates")
+    if column.kind is Kind.DURATION:
+        return _duration(column)
+    x, whole = column.numbers, column.is_number.all() and column.all_whole
+    if whole and column.n_distinct >= 3:
+        if x.min() >= 18000101 and x.max() <= 21001231 and _reads("%Y%m%d", column):
+            return _date(column, "%Y%m%d", "dates as numbers")
+        if names.is_date(column.name) and x.min() >= SERIALS[0] and x.max() <= SERIALS[1]:
+            return _date(column, EXCEL, "serial numbers of dates, by the name and their size")
+        return None
+    if column.kind is not Kind.TEXT or not column.matches(DATE).all():
+        return None
+    texts = column.words()
+    durations = Moments("duration")
+    if all(durations.number(text) is not None for text in texts):
+        return _duration(column)
+    form = next((one for one in _FORMATS if _reads(one, column)), None)
+    if form is None:
+        return ignore(column.name, "dates or times in a form that is not read; see type date")
+    other = form.replace("%d", "%x").replace("%m", "%d").replace("%x", "%m")
+    swapped = form.startswith("%d") and "%m" in form and _reads(other, column)
+    note = "; the day may be the month as well" if swapped else ""
+    return _date(column, None if form == ISO else form, f"dates{note}")
+
+
+def _reads(form: str, column: Profile) -> bool:
+    """Return whether a format reads every text of a column."""
+    moments, texts = Moments("date", form), column.words()
+    return all(moments.number(text) is not None for text in texts)
+
+
+def _date(column: Profile, form: str | None, what: str) -> Verdict:
+    made = Column(column.name, type=ColumnType.REAL, moment="date", format=form)
+    return Verdict(made, f"{what}, seen as a number of days")
+
+
+def _duration(column: Profile) -> Verdict:
+    made = Column(column.name, type=ColumnType.POSITIVE, moment="duration")
+    return Verdict(made, "times of day or durations, seen as a number of minutes")

@@ -1,0 +1,139 @@
+"""Dates and durations: how they are written, and the number that each is.
+
+A date is a number of days since 1970-01-01, with a fraction where it has a time of day; a duration,
+or a time of day alone, is a number of minutes. Both are written back at the resolution that the
+column has: days, minutes or seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Literal
+
+Kind = Literal["date", "duration"]
+MOMENTS: dict[Kind, str] = {"date": "real", "duration": "positive"}  # the type of each kind
+
+ISO, EXCEL = "iso", "excel"
+EPOCH = datetime(1970, 1, 1)
+EXCEL_EPOCH = 25_569  # the serial number of 1970-01-01
+DAY = 86_400  # seconds
+FIRST, LAST = (float((one - EPOCH.date()).days) for one in (date.min, date.max))
+
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:(?P<between>[T ])\d\d:\d\d(?P<seconds>:\d\d)?)?")
+_SERIAL = re.compile(r"\d{1,7}(?:\.\d+)?")
+_DURATION = re.compile(r"(\d{1,6}):([0-5]\d)(?::([0-5]\d))?")
+_PADDED = {"%d": "day", "%m": "month", "%H": "hour"}
+_FINER = (("%S", DAY), ("%M", 1440), ("%H", 24), ("%I", 24))  # steps a day, by the directive
+DIRECTIVES = frozenset("aAbBdmyYHIpMSj%")
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How a types file says that a column writes dates or durations.
+
+    format : of dates, one of strptime's, `iso` or `excel` (a serial number); None is ISO
+    """
+
+    kind: Kind
+    format: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """What a cell must be, for messages."""
+        if self.kind == "duration":
+            return "a duration such as 1:30 (hours:minutes) or 1:30:00"
+        if self.format in (None, ISO):
+            return "a date such as 2024-01-31 or 2024-01-31 12:30"
+        return "a date as a serial number" if self.format == EXCEL else f"a date as {self.format}"
+
+    def number(self, text: str) -> float | None:
+        """Return the number that a cell is, None if it is none of this form."""
+        if self.kind == "duration":
+            found = _DURATION.fullmatch(text)
+            return found and int(found[1]) * 60.0 + int(found[2]) + int(found[3] or 0) / 60.0
+        if self.format == EXCEL:
+            return float(text) - EXCEL_EPOCH if _SERIAL.fullmatch(text) else None
+        try:
+            if self.format not in (None, ISO):
+                return _days(datetime.strptime(text, str(self.format)))
+            return _days(datetime.fromisoformat(text)) if _ISO.fullmatch(text) else None
+        except (ValueError, OverflowError):
+            return None
+
+    def text(self, number: float) -> str:
+        """Return a number as such a cell, a date with its time only if it has one."""
+        style = self.style([])
+        if style.form == "%Y-%m-%d" and not float(number).is_integer():
+            style = MomentStyle("%Y-%m-%d %H:%M:%S", DAY)
+        return style.write(round(number * style.steps))
+
+    def style(self, texts: Iterable[str]) -> MomentStyle:
+        """Return how the cells of a column, each of this form, are written."""
+        cells = list(texts)
+        if self.kind == "duration":
+            found = [match for match in map(_DURATION.fullmatch, cells) if match]
+            seconds = any(match[3] for match in found)
+            zeros = any(match[1].startswith("0") and len(match[1]) > 1 for match in found)
+            width = min(len(match[1]) for match in found) if zeros else 1
+            return MomentStyle("duration", steps=60 if seconds else 1, width=width)
+        if self.format == EXCEL:
+            whole = all(float(text).is_integer() for text in cells)
+            return MomentStyle(EXCEL, steps=1 if whole else DAY)
+        form = self.format
+        if form in (None, ISO):
+            forms = Counter(_iso_format(text) for text in cells)
+            form = forms.most_common(1)[0][0] if forms else "%Y-%m-%d"
+        assert form is not None
+        style = MomentStyle(form, steps_of(form))
+        padded = all(style.write(round((self.number(t) or 0) * style.steps)) == t for t in cells)
+        return style if padded else MomentStyle(form, style.steps, width=1)
+
+
+@dataclass(frozen=True)
+class MomentStyle:
+    """How the dates or durations of a column are written.
+
+    form : a format of strptime, `excel` or "duration"
+    steps : how many steps of its resolution a day, or of a duration a minute, has
+    width : digits that days, months and hours have at least
+    """
+
+    form: str
+    steps: int
+    width: int = 2
+
+    def write(self, k: int) -> str:
+        """Return the cell of a date or duration that is k steps."""
+        if self.form == "duration":
+            minutes, seconds = divmod(k, self.steps)
+            text = f"{minutes // 60:0{self.width}d}:{minutes % 60:02d}"
+            return f"{text}:{seconds:02d}" if self.steps > 1 else text
+        if self.form == EXCEL:
+            serial = EXCEL_EPOCH + k / self.steps
+            return str(round(serial)) if self.steps == 1 else f"{serial:.5f}"
+        moment = EPOCH + timedelta(seconds=k * (DAY // self.steps))
+        form = self.form.replace("%Y", f"{moment.year:04d}")
+        if self.width == 1:
+            for directive, name in _PADDED.items():
+                form = form.replace(directive, str(getattr(moment, name)))
+        return moment.strftime(form)
+
+
+def steps_of(form: str) -> int:
+    """Return how many steps of a format's resolution a day has."""
+    return next((steps for directive, steps in _FINER if directive in form), 1)
+
+
+def _iso_format(text: str) -> str:
+    found = _ISO.fullmatch(text)
+    if found is None or not found["between"]:
+        return "%Y-%m-%d"
+    return f"%Y-%m-%d{found['between']}%H:%M" + (":%S" if found["seconds"] else "")
+
+
+def _days(moment: datetime) -> float:
+    return (moment - EPOCH) / timedelta(days=1)

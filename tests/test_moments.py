@@ -1,0 +1,177 @@
+"""Dates and durations: read, written back in the column's own style, kept in the types file."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glfm_cli import impute
+from glfm_cli.errors import GlfmError
+from glfm_cli.schema import Schema
+from glfm_cli.schema.moments import DAY, Moments
+
+SHORT: dict[str, Any] = {"chains": 1, "warmup": 5, "draws": 6, "threads": 1, "seed": 1}
+N = 60
+DAYS = [dt.date(2020, 1, 1) + dt.timedelta(days=9 * i + i % 5) for i in range(N)]
+MISSING = [i % 6 == 2 for i in range(N)]
+
+
+def completed(cells: list[Any], said: Any, kind: pa.DataType | None = None) -> pa.Array:
+    """Return a column of which every sixth cell was empty, beside one that grows with it."""
+    column = pa.array([None if gone else c for c, gone in zip(cells, MISSING, strict=True)], kind)
+    table = pa.table({"when": column, "y": np.arange(N) / 10 + np.arange(N) % 7 / 7})
+    return impute(table, {"columns": {"when": said, "y": "real"}}, **SHORT).table["when"]
+
+
+@given(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)))
+@pytest.mark.parametrize(
+    "form", [None, "%d.%m.%Y", "%d/%m/%Y %H:%M", "%Y%m%dT%H%M%S", "%d %b %Y", "excel"]
+)
+def test_reading_undoes_writing(form: str | None, moment: dt.datetime) -> None:
+    if form == "excel":
+        moment = max(moment, dt.datetime(1900, 3, 1))
+    moments = Moments("date", form)
+    style = moments.style([])
+    k = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=DAY // style.steps)
+    text = style.write(k)
+    number = moments.number(text)
+    assert number is not None
+    assert abs(number * style.steps - k) < 1e-3
+
+
+@given(st.integers(0, 10**7), st.booleans())
+def test_durations_are_read_as_they_are_written(k: int, seconds: bool) -> None:
+    moments = Moments("duration")
+    style = moments.style(["1:00:00" if seconds else "1:00"])
+    number = moments.number(style.write(k))
+    assert number is not None
+    assert round(number * style.steps) == k
+
+
+@pytest.mark.parametrize(
+    ("form", "cell"),
+    [
+        (None, str),
+        ("%d.%m.%Y", lambda day: day.strftime("%d.%m.%Y")),
+        ("%d.%m.%Y", lambda day: f"{day.day}.{day.month}.{day.year}"),
+        ("%b %Y", lambda day: day.strftime("%b %Y")),
+        (None, lambda day: f"{day} 10:{day.day:02d}:00"),
+        ("excel", lambda day: str((day - dt.date(1899, 12, 30)).days)),
+    ],
+)
+def test_texts_are_completed_in_their_own_style(form: str | None, cell: Any) -> None:
+    cells = [cell(day) for day in DAYS]
+    said = {"type": "date"} | ({} if form is None else {"format": form})
+    done = completed(cells, said).to_pylist()
+    moments = Moments("date", form)
+    style = moments.style(cells)
+    for old, new, gone in zip(cells, done, MISSING, strict=True):
+        assert new == old or gone
+        number = moments.number(new)
+        assert number is not None
+        assert style.write(round(number * style.steps)) == new
+        assert 17_000 < number < 20_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "cells"),
+    [
+        (pa.date32(), "date", DAYS),
+        (pa.date64(), "date", DAYS),
+        (pa.timestamp("us"), "date", [dt.datetime(d.year, d.month, d.day, 12) for d in DAYS]),
+        (pa.timestamp("s", "UTC"), "date", [dt.datetime(d.year, d.month, d.day) for d in DAYS]),
+        (pa.duration("ms"), "duration", [dt.timedelta(minutes=5 + i) for i in range(N)]),
+        (pa.time32("s"), "duration", [dt.time(i % 24, 30) for i in range(N)]),
+        (
+            pa.int32(),
+            {"type": "date", "format": "%Y%m%d"},
+            [int(d.strftime("%Y%m%d")) for d in DAYS],
+        ),
+        (
+            pa.int64(),
+            {"type": "date", "format": "excel"},
+            [(d - dt.date(1899, 12, 30)).days for d in DAYS],
+        ),
+    ],
+    ids=str,
+)
+def test_columns_of_arrow_keep_type_and_cells(kind: pa.DataType, said: Any, cells: Any) -> None:
+    done = completed(cells, said, kind)
+    assert (done.type, done.null_count) == (kind, 0)
+    kept = pa.array([not gone for gone in MISSING])
+    assert done.filter(kept).equals(pa.chunked_array([pa.array(cells, kind)]).filter(kept))
+
+
+def test_bounds_and_codes_are_dates_and_hold() -> None:
+    said = {"type": "date", "bounds": ["2020-01-01", "2021-06-30"], "missing": ["1900-01-01"]}
+    cells = [
+        str(day) if not gone else "1900-01-01" for day, gone in zip(DAYS, MISSING, strict=True)
+    ]
+    done = completed(cells, said).to_pylist()
+    assert min(done) >= "2020-01-01"
+    assert max(done) <= "2021-06-30"
+
+
+def test_the_types_file_says_it_again() -> None:
+    said = {
+        "columns": {
+            "a": "date",
+            "b": {"type": "date", "format": "%d.%m.%Y", "bounds": ["01.02.2020", None]},
+            "c": {"type": "duration", "bounds": ["0:00", "24:00"]},
+            "d": {"type": "date", "bounds": ["2020-01-01 12:00", None]},
+        }
+    }
+    schema = Schema.from_dict(said)
+    assert Schema.from_yaml(schema.to_yaml()) == schema
+    assert 'b: {type: date, bounds: ["01.02.2020", null], format: "%d.%m.%Y"}' in schema.to_yaml()
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({"type": "date", "format": "%Q"}, "`format`, found '%Q', expected iso, excel, or"),
+        ({"type": "date", "format": "day"}, "`format`, found 'day', expected iso, excel, or"),
+        ({"type": "real", "format": "%d.%m.%Y"}, "`format` does not go with this type"),
+        ({"type": "duration", "format": "iso"}, "`format` does not go with type duration"),
+        ({"type": "date", "decimal": ","}, "`decimal` does not go with type date"),
+        ({"type": "date", "transform": "log"}, "`transform` does not go with type date"),
+        ({"type": "date", "bounds": ["5", None]}, "`bounds`, found '5', expected a date such as"),
+        ({"type": "date", "levels": ["a"]}, "`levels` does not go with type real"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(said: dict[str, Any], error: str) -> None:
+    with pytest.raises(GlfmError) as caught:
+        Schema.from_dict({"columns": {"a": said}})
+    assert error in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "said", "error"),
+    [
+        (
+            ["31.01.2024", "2024-02-01"],
+            {"type": "date", "format": "%d.%m.%Y"},
+            "row 2: found '2024",
+        ),
+        (
+            ["2024-02-30", "2024-02-01"],
+            "date",
+            "row 1: found '2024-02-30', expected a date such as",
+        ),
+        (["2024-02-01T10:00Z", "2024-02-01"], "date", "row 1: found '2024-02-01T10:00Z'"),
+        (["1:30", "1:75"], "duration", "row 2: found '1:75', expected a duration such as 1:30"),
+        ([5, 6], "date", "the table holds values of type int64 there, expected dates"),
+        ([dt.date(2024, 1, 1), None], "duration", "expected durations or times of day"),
+    ],
+)
+def test_a_cell_that_is_no_date_is_named(cells: list[Any], said: Any, error: str) -> None:
+    table = pa.table({"a": cells, "b": [1.0, 2.0]})
+    with pytest.raises(GlfmError) as caught:
+        impute(table, {"columns": {"a": said, "b": "real"}}, **SHORT)
+    assert error in str(caught.value)
