@@ -71,14 +71,20 @@ def prepare(
 
 
 def configure(
-    sampling: Sampling, layout: str, columns: Sequence[EncodedColumn], chains: int
+    sampling: Sampling,
+    layout: str,
+    columns: Sequence[EncodedColumn],
+    chains: int,
+    n_rows: int | None = None,
 ) -> Configured:
     """Return the model for columns of some layout, its configuration, and how long it is fitted.
 
-    `chains` are there when nobody says how many. What a model takes for granted may depend on
-    the kinds of columns; the settings of `sampling` come last.
+    `chains` are there when nobody says how many; `n_rows` are those of a matrix. What a model
+    takes for granted may depend on the kinds of columns; the settings of `sampling` come last.
     """
     latent = model_of(sampling, layout)
+    if isinstance(latent, Scheduled):
+        chains = latent.n_restarts
     plan = Plan(**sampling.length(chains))
     if latent.kind == "ascent":
         plan = _of_ascent(plan, sampling)
@@ -89,7 +95,7 @@ def configure(
         {"model": config, "links": LinkConfig()}, dict(sampling.settings or {})
     )
     if isinstance(latent, Scheduled):
-        steps = latent.n_steps(configs["model"], columns[0].x.size)
+        steps = latent.n_steps(configs["model"], n_rows or columns[0].x.size)
         plan = dataclasses.replace(plan, thin=steps)
     return Configured(latent, configs["model"], configs["links"], plan)
 
@@ -116,11 +122,14 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
             hint=f"Did you mean '{close[0]}'?" if close else None,
         )
     if name not in able:
-        what = "triplets" if layout == "sparse" else "tables"
+        what = {"sparse": "triplets", "counts": "triplets whose absent pairs are zeros"}
+        hint = "A types file with roles row, column and value describes a matrix."
+        if "counts" in MODELS[name].layouts:
+            hint = "Its values are counts, with `absent: zero` in their entry of the types file."
         raise UsageError(
-            f"--model {name} does not take {what}",
+            f"--model {name} does not take {what.get(layout, 'tables')}",
             expected=" or ".join(f"--model {other}" for other in able),
-            hint="A types file with roles row, column and value describes a matrix.",
+            hint=hint,
         )
     return MODELS[name]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.explore import describe_run, explore, plan_explore
 from glfm_cli.exploration.explored import Explored
+from glfm_cli.exploration.factors import FactorExploration
 from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.job import ExplorationJob, hide
@@ -23,6 +24,7 @@ __all__ = [
     "ExplorationFiles",
     "ExplorationJob",
     "Explored",
+    "FactorExploration",
     "Feature",
     "MapExploration",
     "Pattern",

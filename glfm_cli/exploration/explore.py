@@ -17,6 +17,7 @@ from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.components import describe_components
 from glfm_cli.exploration.dependence import dependence as depend
 from glfm_cli.exploration.explanation import Explanation, explain, feature_model
+from glfm_cli.exploration.factors import describe_factors
 from glfm_cli.exploration.features import (
     STABLE,
     Feature,
@@ -42,7 +43,7 @@ from glfm_cli.exploration.stability import Matches, match_features, membership_p
 from glfm_cli.inference.diagnostics import diagnose
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
-from glfm_cli.latent.capabilities import Components, Map
+from glfm_cli.latent.capabilities import Components, Factors, Map
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 
 REQUESTED = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
@@ -121,6 +122,8 @@ def _finished(
         describe = describe_map
     elif isinstance(job.model, Components):
         describe = describe_components
+    elif isinstance(job.model, Factors):
+        describe = describe_factors
     found = replace(describe(run, job, request), given=given)
     files.write(found)
     if finish is not None:

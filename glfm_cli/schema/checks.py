@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from glfm_cli.errors import SchemaError
-from glfm_cli.schema.columns import Column, Transform
+from glfm_cli.schema.columns import Column, Role, Transform
 from glfm_cli.schema.phrases import listed
 from glfm_cli.schema.types import COLUMN_TYPES
 
@@ -23,6 +23,14 @@ def check_column(column: Column, error: Refusal) -> None:
             "a binomial column needs `trials`",
             expected="the name of the column that holds the number of trials",
             hint="For example {type: binomial, trials: at_bats}.",
+        )
+    if column.absent is not None and not (column.integral and column.role is Role.VALUE):
+        raise error(
+            "`absent: zero` goes with counts alone, of role value",
+            value="a column without a type" if column.type is None else f"type {column.type}",
+            expected="type count",
+            hint="A rating or a measurement that is not there is unknown, and not zero: leave "
+            "`absent` out.",
         )
     if column.trials is not None and column.trials == column.name:
         raise error("`trials` names the column itself", expected="another column")

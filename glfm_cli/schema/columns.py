@@ -61,6 +61,7 @@ class Column:
     bounds: tuple[float | None, float | None] = (None, None)
     missing: tuple[MissingCode, ...] = ()  # besides the empty cell, null and NaN
     trials: str | None = None  # binomial: the column that holds the number of trials
+    absent: str | None = None  # of triplets: what pairs are that are not listed; None: missing
     decimal: str | None = None  # None: a point
     thousands: str | None = None  # None: digits stand together
     percent: bool = False  # a percent sign stands beside every number

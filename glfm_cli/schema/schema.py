@@ -128,7 +128,7 @@ class Schema:
             ]
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "decimal", "thousands", "unit", "format", "label"):
+        for key in ("trials", "absent", "decimal", "thousands", "unit", "format", "label"):
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:
