@@ -50,7 +50,8 @@ Types = Annotated[
     typer.Option(
         "--types",
         metavar="FILE",
-        help="The types file: what each column means (`glfm types` writes a first one).",
+        help="The types file: what each column means (`glfm types` writes a first one); - is "
+        "standard input, auto guesses.",
     ),
 ]
 Fit = Annotated[

@@ -20,7 +20,7 @@ from glfm_cli.completion.matrix.matrix import MatrixData
 from glfm_cli.completion.matrix.pairs import WhichPairs
 from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.new_rows import Fitted
-from glfm_cli.completion.prepare import TableLike, Types, as_schema, as_table
+from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.record import write_record
 from glfm_cli.completion.requests import (
     INTERVAL,
@@ -69,7 +69,8 @@ def impute(
         The table, of pyarrow, pandas, polars, DuckDB or NumPy, or a file that `read_table` reads;
         `Completion.output` is completed data of the same kind.
     types : Schema, mapping or path
-        What the columns mean: a schema, the content of a types file, or its path. Roles row,
+        What the columns mean: a schema, the content of a types file, its path, or "auto" for
+        what `guess_schema` makes of the table. Roles row,
         column and value make a matrix. Not needed with `resume` or `fit`.
     sampling, saving, matrix : Sampling, Saving, MatrixOptions
         The options; their fields are keywords of this function, too: `chains=4`, `save="a.glfm"`.
@@ -208,7 +209,9 @@ def plan_imputation(
     shaping |= {} if missingness is None else {"missingness-features": missingness}
     shaping |= {} if files.record is None else {"record": files.record}
     check_with_fit(fit is not None, shaping, unseen)
-    schema = None if types is None else as_schema(types)
+    given, schema = table, None
+    if types is not None:
+        table, schema = with_types(table, types)
     loaded = load_fit(fit) if isinstance(fit, str | os.PathLike) else fit
     of_fit = loaded is not None or (schema is None and saving.resume is not None)
     sparse = _is_sparse(schema, loaded, saving)
@@ -238,7 +241,7 @@ def plan_imputation(
     files.check(source, data)
     threads = sampling.threads or available_threads()
     return Imputation(
-        table,
+        given,
         source,
         task,
         data,

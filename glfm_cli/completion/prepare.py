@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from glfm_cli.encoding import Data, EncodedColumn, encode
 from glfm_cli.errors import UsageError
+from glfm_cli.guess import guess_schema
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
-from glfm_cli.io.files import file_label
+from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent import ELSEWHERE, MODELS
 from glfm_cli.latent.capabilities import Scheduled, SuitsColumns
@@ -26,6 +27,7 @@ from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
 
 MORE_CHAINS = 16
+AUTO = "auto"  # in place of a types file
 FEW_CELLS = 40_000  # observed, up to which there are more chains
 
 TableLike: TypeAlias = Any  # a table, a data frame, a matrix of numbers, or a path
@@ -159,8 +161,39 @@ def _of_ascent(plan: Plan, sampling: Sampling) -> Plan:
     )
 
 
+class NamedTable(NamedTuple):
+    """A table that was read, and its name in messages."""
+
+    table: pa.Table
+    file: str | None
+
+
+def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
+    """Return a table and what its columns mean; the types "auto" are guessed from it.
+
+    Raises
+    ------
+    UsageError
+        Table and types are both to be read from standard input.
+    """
+    if is_guessed(types):
+        read = NamedTable(*as_table(table))
+        return read, guess_schema(read.table).schema
+    if STANDARD == str(types) == str(table):
+        raise UsageError(
+            "the table and the types file are both standard input",
+            hint="Give one of them as a file.",
+        )
+    return table, as_schema(types)
+
+
+def is_guessed(types: object) -> bool:
+    """Return whether types are to be guessed from the table."""
+    return isinstance(types, str | os.PathLike) and os.fspath(types) == AUTO
+
+
 def as_schema(types: Types) -> Schema:
-    """Return the schema that a types file, its content or its path describes."""
+    """Return the schema that a types file, its content or its path describes; - is stdin."""
     if isinstance(types, Schema):
         return types
     if isinstance(types, Mapping):
@@ -170,6 +203,8 @@ def as_schema(types: Types) -> Schema:
 
 def as_table(table: TableLike) -> tuple[pa.Table, str | None]:
     """Return a table that may be given as other data or by its path; its name in messages."""
+    if isinstance(table, NamedTable):
+        return table.table, table.file
     if isinstance(table, str | os.PathLike):
         return read_table(table), file_label(table)
     return table_of(table), None

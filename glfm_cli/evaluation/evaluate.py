@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import glfm_cli.evaluation.holdouts as holdouts
-from glfm_cli.completion import Encoded, MatrixData, TableLike, Types, as_schema, as_table
+from glfm_cli.completion import Encoded, MatrixData, TableLike, Types, as_table, with_types
 from glfm_cli.completion.matrix import features_of
 from glfm_cli.completion.session import check_layout
 from glfm_cli.encoding import encode, encode_triplets, is_triplets
@@ -105,9 +105,9 @@ def evaluate(
     """
     groups = sampling or Sampling(), matrix or MatrixOptions(), design or Design()
     sampling, matrix, design = gather(options, *groups)
-    schema = as_schema(types)
+    read, schema = with_types(table, types)
     check_layout(is_triplets(schema), matrix)
-    plan = prepare(table, schema, sampling, matrix, design)
+    plan = prepare(read, schema, sampling, matrix, design)
     return replace(carry_out(plan, observer or Unwatched()), given=table)
 
 

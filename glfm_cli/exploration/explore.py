@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_schema, as_table
+from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_table, with_types
 from glfm_cli.completion.saved import is_saved_fit
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
@@ -150,7 +150,9 @@ def plan_explore(
             source, file = as_table(table)
             return place_rows(source, fit, request, sampling.threads, file=file)
         return open_fit(table, request)
-    schema = None if types is None else as_schema(types)
+    schema = None
+    if types is not None:
+        table, schema = with_types(table, types)
     source, file = as_table(table)
     return plan_exploration(source, schema, request, groups, file=file)
 

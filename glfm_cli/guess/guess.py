@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from glfm_cli.errors import TableError
 from glfm_cli.guess.codes import GAP_WORDS
+from glfm_cli.guess.dependence import evidence_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
 from glfm_cli.guess.profile import profile
@@ -105,7 +106,8 @@ def guess_schema(table: pa.Table) -> Guess:
         for i, field in enumerate(table.schema)
     ]
     columns = recognise(columns, None if dialect is None else dialect.delimiter)
-    verdicts = [judge(column) for column in columns]
+    evidence = evidence_of(table, columns)
+    verdicts = [judge(replace(one, evidence=evidence.get(i))) for i, one in enumerate(columns)]
     if not any(verdict.column.modelled for verdict in verdicts):
         first = verdicts[0]
         raise TableError(

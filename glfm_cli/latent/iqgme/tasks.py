@@ -35,7 +35,7 @@ from glfm_cli.latent.iqgme.local import Local, over
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
 from glfm_cli.latent.iqgme.rows import Rows
 from glfm_cli.latent.iqgme.sticks import by_size
-from glfm_cli.latent.iqgme.usage import Chosen, Usage, choose, join_atoms
+from glfm_cli.latent.iqgme.usage import AtomChoice, Usage, choose, join_atoms
 
 
 @dataclass(eq=False)
@@ -177,7 +177,7 @@ def task_step(
         log_p = np.empty((q.H, len(rows.x)))
         for block, one in zip(blocks, placed, strict=True):
             log_p[:, block.rows] = one.log_rho
-        chosen: Chosen = choose(log_pi[j], log_eta, log_p, local.rho)
+        chosen: AtomChoice = choose(log_pi[j], log_eta, log_p, local.rho)
         local.rho, usage.sigma[j] = chosen.rho, chosen.sigma
         s = form.zero(q)
         for block, one in zip(blocks, placed, strict=True):
