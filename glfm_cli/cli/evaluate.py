@@ -189,7 +189,7 @@ def run(
     answers are scored against what was hidden: by column, by type and together, with standard
     errors and paired differences over repeats.
     """
-    from glfm_cli.cli.evaluate_watch import Watch
+    from glfm_cli.cli.evaluate_watch import EvaluationWatch
     from glfm_cli.evaluation import Design, evaluate
 
     console = options.console_of(ctx)
@@ -216,7 +216,7 @@ def run(
         output=None if output is None or str(output) == "-" else output,
         resume=resume,
     )
-    with Watch(console) as watch:
+    with EvaluationWatch(console) as watch:
         evaluation = evaluate(
             data[0],
             types,

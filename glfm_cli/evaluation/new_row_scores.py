@@ -6,7 +6,8 @@
     log_score         mean log probability of a Poisson count over all hidden cells, zeros too
     recall_20         of the hidden columns with a count, the share among the 20 largest rates of
                       the hidden columns, over that of a perfect list; mean over rows
-    ndcg_20           discounted gain of that list over that of a perfect one  [Jarvelin and Kekalainen 2002]
+    ndcg_20           discounted gain of that list over that of a perfect one
+                      [Jarvelin and Kekalainen 2002]
 """
 
 from __future__ import annotations
