@@ -1,12 +1,15 @@
 """Positive columns: x = s softplus(w y + m), s a scale constant  [GLFM section 3.1.1].
 
 A zero is a cell known only to lie below the smallest positive value: y < g(smallest), an interval
-as for counts. So zeros need no floor, and a column may consist of many.
+as for counts. So zeros need no floor, and a column may consist of many. In a column with a limit of
+detection a zero stands for a cell below the limit, y < g(limit), and the values there are those of
+g, not 0: the likelihood of left-censored cells, P(y < g(limit)).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -27,6 +30,7 @@ from glfm_cli.links.numeric import (
 from glfm_cli.links.observation import Params
 from glfm_cli.links.real import RealLink, bounds_of
 from glfm_cli.links.shapes import Softplus
+from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
@@ -46,12 +50,16 @@ def softplus_scale(x: Array) -> float:
 class PositiveLink(RealLink):
     """A continuous column of positive numbers, and possibly zeros.
 
-    smallest : the smallest positive value, 0 when there are no zeros
+    smallest : the smallest positive value, or the limit of detection; 0 when there are no zeros
     cut : g(smallest), below which x is 0; -inf when there are no zeros
+    censored : whether zeros stand for values below a limit, which the column has there
     """
 
     smallest: float = 0.0
     cut: float = -np.inf
+    censored: bool = False
+
+    of_column = frozenset({"censored"})
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
@@ -69,27 +77,40 @@ class PositiveLink(RealLink):
             column,
             sample,
             Softplus(1.0 if config.link == "paper" or sample.size == 0 else softplus_scale(sample)),
-            rank=not only_zeros and wants_rank(column, every, config.rank_skewness),
+            # Ranks know nothing below the limit.
+            rank=not only_zeros
+            and column.censored_below is None
+            and wants_rank(column, every, config.rank_skewness),
             rows=rows,
             n_below=n_zeros,
         )
         require_finite(column, sample, margin.to_latent(sample), rows)
         lower, upper = bounds_of(column, margin, SMALLEST_DOUBLE)
-        smallest = float(sample.min()) if n_zeros else 0.0
+        limit = column.censored_below
+        smallest = (limit or float(sample.min())) if n_zeros else 0.0
         center, scale = standard_units(every)
         low, high = latent_interval(margin, lower, upper)
         return cls(
             name=column.name,
             margin=margin,
             lower=lower,
-            upper=0.0 if only_zeros else upper,
-            latent_bounds=(-np.inf if n_zeros else low, high),
+            upper=0.0 if only_zeros and limit is None else upper,
+            latent_bounds=(-np.inf if n_zeros and limit is None else low, high),
             center=center,
             scale=scale,
             noise=config.link_noise,
             smallest=smallest,
             cut=float(margin.to_latent(np.array(smallest))) if n_zeros else -np.inf,
+            censored=limit is not None,
         )
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        """Return the link whose `constants` these are; ValueError says why they are not such."""
+        link = super().from_constants(column, n_levels, constants, config)
+        return replace(link, censored=column.censored_below is not None)
 
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless all are finite and none is negative."""
@@ -102,12 +123,17 @@ class PositiveLink(RealLink):
         values = super().typical()
         # The value of the least y is 0 then, and of no other by accident.
         least = self.value(np.array([-FARTHEST]))
-        return np.append(values[values > 0.0], least if least[0] == 0.0 else [])
+        zero = self.cut > -np.inf if self.censored else least[0] == 0.0
+        return np.append(values[values > 0.0], [0.0] if zero else [])
 
     @property
     def known(self) -> bool:
         """True when there are neither zeros nor link noise."""
         return self.noise == 0.0 and self.cut == -np.inf
+
+    def correctable(self, x: Array) -> bool:
+        """Return whether forecasts can be corrected by cells x, none of them an interval."""
+        return not (self.censored and self.cut > -np.inf) and super().correctable(x)
 
     def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
         """Return no parameters, and y = g(x), half a unit below the cut for zeros."""
@@ -145,13 +171,16 @@ class PositiveLink(RealLink):
         y[rows, 0] = self.without_noise(total, eta[rows], var, rng)
 
     def value(self, y: Array) -> Array:
-        """Return the x of given y, 0 below the cut."""
+        """Return the x of given y, 0 below the cut unless that is a limit of detection."""
+        if self.censored:
+            return super().value(y)
         return np.where(np.asarray(y) < self.cut, 0.0, super().value(y))
 
     def upper_end(self, at: Array) -> Array:
         """Return the end of the y with x <= at."""
         at = np.asarray(at, dtype=np.float64)
-        y = np.where((at >= 0.0) & (at < self.smallest), self.cut, super().upper_end(at))
+        is_zero = at == 0.0 if self.censored else (at >= 0.0) & (at < self.smallest)
+        y = np.where(is_zero, self.cut, super().upper_end(at))
         return np.where(at < 0.0, -np.inf, y)
 
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
@@ -166,7 +195,7 @@ class PositiveLink(RealLink):
         return np.where(x > 0.0, density, log_ndtr((self.cut - eta) / sd))
 
     def _expect(self, eta: Array, sd: Array) -> Array:
-        if self.cut == -np.inf:
+        if self.cut == -np.inf or self.censored:
             return super()._expect(eta, sd)
         zero = float(self.standard(np.array(0.0)))
         at_zero = interval_mass(eta, sd, -np.inf, self.cut)[:, None] * [zero, zero * zero]
