@@ -17,7 +17,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.complete import complete_features
-from glfm_cli.classification.fit import Fitting, Watch
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.folds import MODEL, check_folds, cross_validate
 from glfm_cli.classification.keeping import Keeping, fit_and_keep
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
@@ -30,7 +30,7 @@ from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
-from glfm_cli.inference.sampling import Stop
+from glfm_cli.inference.sampling import Observer, Stop
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import CHAINS, Sampling, Saving, gather
@@ -50,7 +50,7 @@ def classify(
     saving: Saving | None = None,
     unseen: Unseen = "error",
     complete: bool = False,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
     **options: Any,
 ) -> Classification:
     """Predict a label from features that may be missing.
@@ -82,17 +82,8 @@ def classify(
         tells nothing.
     complete : bool
         Also complete the features of `predict`, or else of `table`, and the target's gaps there.
-    watch : callable, optional
-        Told start, iteration and bound after every iteration.
-
-    Returns
-    -------
-    Classification
-
-    Raises
-    ------
-    GlfmError
-        The tables, the types or an option are wrong; the error says where and what to do.
+    observer : Observer, optional
+        Told after every iteration of every start.
     """
     sampling, saving = gather(options, sampling or Sampling(), saving or Saving())
     began, missing = time.monotonic(), check_unseen(unseen) == "missing"
@@ -114,14 +105,10 @@ def classify(
         check_folds(request.task.code, request.task.levels, request.task.name, cv)
     elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
-    limit = sampling.time_limit
+    threads, limit = sampling.threads or available_threads(), sampling.time_limit
     stop = Stop(None if limit is None else began + limit)
-    with thread_pool(sampling.threads or available_threads()) as pool:
-        how = replace(
-            request.how, pool=pool, stop=stop, watch=watch,
-            threads=sampling.threads or available_threads(),
-        )  # fmt: skip
-        request = replace(request, how=how)
+    with thread_pool(threads) as pool:
+        request = request.run_by(pool=pool, stop=stop, observer=observer, threads=threads)
         found = request.fitted(new, complete) if cv is None else request.validated(cv)
     given = table if predict is None else predict
     return replace(found, seconds=time.monotonic() - began, stopped=stop.reason, given=given)
@@ -138,6 +125,10 @@ class FitRequest:
     table: pa.Table
     how: Fitting
     keeping: Keeping | None
+
+    def run_by(self, **how: Any) -> FitRequest:
+        """Return the same, with what it runs on and who is told."""
+        return replace(self, how=replace(self.how, **how))
 
     def validated(self, n_folds: int) -> Classification:
         """Return what cross-validation predicts."""

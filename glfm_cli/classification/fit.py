@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -26,8 +26,6 @@ from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import CHAINS, SEED
 
-Watch = Callable[[int, int, float], None]  # start, iteration, bound
-
 
 @dataclass(frozen=True)
 class Fitting:
@@ -35,7 +33,7 @@ class Fitting:
 
     config, links : of the model, and of the columns' links
     chains, seed : starts, and what they are drawn from
-    pool, stop, watch, threads : as for `fit_experts`
+    pool, stop, observer, threads : as for `fit_experts`
     """
 
     config: IqgmeConfig
@@ -44,7 +42,7 @@ class Fitting:
     seed: int = SEED
     pool: ThreadPoolExecutor | None = None
     stop: Stop | None = None
-    watch: Watch | None = None
+    observer: Observer | None = None
     threads: int = 1
 
 
@@ -61,7 +59,7 @@ class ExpertsProblem(Problem):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class ExpertsFit:
     """What predicts: the restarts of an ascent that are left, or draws of a sampler.
 
     members : of an ascent, the best first
@@ -85,7 +83,7 @@ class Fitted:
         return self.members[0].experts
 
     @classmethod
-    def of(cls, posterior: Posterior, bounds: Sequence[Sequence[float]], plan: Plan) -> Fitted:
+    def of(cls, posterior: Posterior, bounds: Sequence[Sequence[float]], plan: Plan) -> ExpertsFit:
         """Return what a posterior holds; `bounds` of each restart after its steps."""
         draws = tuple(posterior.draws())
         if posterior.weights is None:
@@ -101,18 +99,6 @@ class Fitted:
         of_best = next((b for b in bounds if b and b[-1] == best), [best])
         converged = bool(draws[0].trace["converged"])
         return cls(members, (), np.array(of_best), ends, np.empty((0, 0)), converged)
-
-
-class _Watching:
-    """An observer that tells a function of starts, iterations and bounds."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-
-    def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
-        """Tell of a step whose bound, or log likelihood, is known."""
-        if trace is not None:
-            self._watch(chain, sweep, trace.get("bound", trace.get("log_likelihood", np.nan)))
 
 
 def plan_of(config: IqgmeConfig, chains: int, seed: int) -> Plan:
@@ -148,9 +134,9 @@ def fit_experts(
     threads: int = 1,
     pool: ThreadPoolExecutor | None = None,
     stop: Stop | None = None,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
     keeper: Keeper | None = None,
-) -> Fitted:
+) -> ExpertsFit:
     """Return the mixtures with the best bounds among restarts, or draws of a sampler.
 
     Parameters
@@ -166,8 +152,8 @@ def fit_experts(
         Works on parts of a restart where threads are left over.
     stop : Stop, optional
         Ends the fit early; the first restart always makes one step.
-    watch : callable, optional
-        Told restart, step and bound after every step.
+    observer : Observer, optional
+        Told after every step.
     keeper : Keeper, optional
         Where draws and states are kept, and restarts gone on with.
 
@@ -179,7 +165,6 @@ def fit_experts(
     many = not isinstance(tables, Rows)
     each: Sequence[Rows] = tables if many else [tables]  # type: ignore[assignment, list-item]
     problem = problem_of(each, config, many=many, chains=chains, pool=pool, stop=stop)
-    observer: Observer | None = None if watch is None else _Watching(watch)
     plan = plan_of(config, chains, seed)
     run = sample(
         problem,
@@ -189,4 +174,4 @@ def fit_experts(
         keeper=keeper,
         stop=stop or Stop(),
     )
-    return Fitted.of(run.posterior, run.bounds, plan)
+    return ExpertsFit.of(run.posterior, run.bounds, plan)

@@ -20,8 +20,14 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier, among
-from glfm_cli.classification.features import Calibrated, LatentColumn, seen_as, unbound
-from glfm_cli.classification.fit import Fitted, plan_of
+from glfm_cli.classification.features import (
+    Calibrated,
+    LatentColumn,
+    label_column,
+    seen_as,
+    unbound,
+)
+from glfm_cli.classification.fit import ExpertsFit, plan_of
 from glfm_cli.classification.keeping import NAMES, POOLING, WEIGHTS, hash_of, layout_of
 from glfm_cli.classification.pooling import COMPLETE, NONE, NoPooling, StackedPooling
 from glfm_cli.classification.trained import Trained
@@ -32,7 +38,7 @@ from glfm_cli.latent.iqgme import FactorExperts, Member
 from glfm_cli.latent.iqgme.packing import member_in, under
 from glfm_cli.latent.model import take
 from glfm_cli.links import LinkConfig, link_from
-from glfm_cli.schema import Column, ColumnType, Role
+from glfm_cli.schema import Column, Role
 from glfm_cli.store import (
     ClassifierHeader,
     Header,
@@ -149,7 +155,7 @@ class _Columns:
             _seen_in(known.column, len(known.levels), unbound(self.config), under(numbers, f"{d}."))
             for d, known in used
         )
-        column = replace(self.target.column, type=ColumnType.CATEGORICAL)
+        column = label_column(len(self.target.levels))
         of_label = under(numbers, "label.")
         label = _seen_in(column, len(self.target.levels), LinkConfig(), of_label)
         there = take(numbers, "there", np.int64, (None,))
@@ -179,7 +185,7 @@ def _trained(path: Path, header: Header, own: ClassifierHeader) -> Trained:
     return Trained(header.schema, header.table, learnt, columns.target, classifier, *counts)
 
 
-def _fitted_in(path: Path, header: Header, seen: Calibrated) -> Fitted:
+def _fitted_in(path: Path, header: Header, seen: Calibrated) -> ExpertsFit:
     """Return what restarts or chains have left, from their logs."""
     layout, chains = layout_of(header, seen), []
     bounds: list[list[float]] = []
@@ -201,10 +207,10 @@ def _fitted_in(path: Path, header: Header, seen: Calibrated) -> Fitted:
             posterior = Posterior.of_restarts(layout.model, (), (), kept)
         except ValueError as error:
             raise StoreError(f"cannot be used: {error}", file=str(path), hint=hint) from None
-    return Fitted.of(posterior, bounds, header.plan)
+    return ExpertsFit.of(posterior, bounds, header.plan)
 
 
-def _check_levels(fitted: Fitted, n_levels: int) -> None:
+def _check_levels(fitted: ExpertsFit, n_levels: int) -> None:
     """Raise ValueError unless the fit is of a label of so many levels."""
     every = [*(q.experts for q in fitted.members), *fitted.draws]
     if any(n_levels - 1 != (q.core if isinstance(q, FactorExperts) else q).K for q in every):
@@ -232,7 +238,7 @@ def _pooling_in(numbers: Mapping[str, Array], columns: _Columns, n_tasks: int) -
     return StackedPooling(named, beside(f"{COMPLETE}."), NoPooling(fits) if fits else None)
 
 
-def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> Fitted:
+def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> ExpertsFit:
     members: list[Member] = []
     while under(part, f"{len(members)}."):
         one = under(part, f"{len(members)}.")
@@ -240,7 +246,7 @@ def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> F
     total = sum(member.weight for member in members)
     if min((m.weight for m in members), default=-1.0) < 0.0 or abs(total - 1.0) > 1e-9:
         raise ValueError("the weights of its fits do not add up to 1")
-    return Fitted(tuple(members), converged=True)
+    return ExpertsFit(tuple(members), converged=True)
 
 
 def _seen_in(
