@@ -63,7 +63,7 @@ def complete_file(
     `began` is when the process was asked for, on the machine's clock.
     """
     from glfm_cli.completion import Files, complete, plan_session
-    from glfm_cli.inference.leave_one_out import recalibrate
+    from glfm_cli.inference.hidden_cells import recalibrate
     from glfm_cli.inference.sampling import sample
     from glfm_cli.io import read_table
     from glfm_cli.options import Sampling, Saving

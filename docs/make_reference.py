@@ -30,7 +30,10 @@ GROUPS = {
     "Options": ("Sampling", "Saving", "MatrixOptions"),
     "Saved fits": ("load_fit", "Fit", "diagnose_fit", "Diagnosis", "plot_diagnosis"),
     "Ask for cells": ("suggest", "Suggestion"),
-    "Explore": ("explore", "Exploration", "ComponentExploration", "MapExploration"),
+    "Explore": (
+        *("explore", "Exploration", "ComponentExploration", "FactorExploration"),
+        "MapExploration",
+    ),
     "Draw an exploration": (
         *("plot_exploration", "plot_columns", "plot_shares", "plot_traces", "plot_fit"),
         "plot_dependence",

@@ -33,6 +33,7 @@ _EXPORTS = {
     "diagnose_fit": "diagnosis",
     "Exploration": "exploration",
     "ComponentExploration": "exploration",
+    "FactorExploration": "exploration",
     "MapExploration": "exploration",
     "explore": "exploration",
     "Multiple": "completion",

@@ -146,6 +146,9 @@ class MatrixOptions:
         The cells requested, in columns named as those of the ids; all without a value if left out.
     all_pairs : bool
         Whether these may be more than ten million.
+    recommend : int, optional
+        Of counts: in place of `pairs`, so many columns with the largest rates of each row that has
+        none of them yet; with `fit` of each new row.
     row_features, column_features : (table, types), optional
         What is known of rows and of columns, a row each, with one column of role id; tables or
         paths. With `resume` and `fit` their types are those of the folder, and None will do here.
@@ -156,6 +159,7 @@ class MatrixOptions:
 
     pairs: Any = None
     all_pairs: bool = False
+    recommend: int | None = None
     row_features: Any = None
     column_features: Any = None
     missingness_features: int | None = None

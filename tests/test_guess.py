@@ -60,7 +60,8 @@ def codes(column: Column) -> set[str]:
         ("x", texts(range(-60, ROWS - 60)), "id", None),
         ("x", texts(range(-60, 2 * ROWS - 60, 2)), "real", None),
         ("n_visits", repeat("0", "1", "2", "3"), "count", None),
-        ("year", texts(range(1900, 1900 + ROWS)), "count", None),
+        ("year", texts(range(1900, 1900 + ROWS)), "real", None),
+        ("x", repeat(*texts(range(1950, 2020))), "real", None),
         ("id", texts(range(1, ROWS + 1)), "id", None),
         ("patient_id", texts(range(7, 7 + 3 * ROWS, 3)), "id", None),
         ("patientID", repeat(*texts(range(100, 200))), "id", None),
@@ -233,8 +234,52 @@ def test_thinning_frequencies_tell_a_count_from_a_scale() -> None:
     thin = ["0"] * 120 + ["1"] * 60 + ["2"] * 18 + ["3"] * 2
     even = repeat("0", "1", "2", "3")
     assert guessed("x", thin)[0].type == ColumnType.COUNT
-    assert guessed("x", even)[0].type == ColumnType.ORDINAL
+    assert guessed("x", even)[0].type == ColumnType.COUNT
+    assert guessed("pain score", even)[0].type == ColumnType.ORDINAL
     assert guessed("pain score", thin)[0].type == ColumnType.ORDINAL
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"), [((0, 1, 2, 3), "ordinal"), ((2, 0, 3, 1), "categorical")]
+)
+def test_other_columns_tell_a_scale_from_codes(values: tuple[int, ...], kind: str) -> None:
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 4, 600)
+    columns = {f"y{j}": 2.0 * level + rng.normal(size=600) for j in range(3)}
+    table = pa.table({"x": np.array(values)[level] + 1, **columns})
+    column, reason = guess_schema(table).schema.columns[0], guess_schema(table).reasons["x"]
+    assert str(column.type) == kind, reason
+
+
+def test_several_columns_of_the_same_numbers_are_answers() -> None:
+    rng = np.random.default_rng(0)
+    cells = {name: rng.integers(1, 5, ROWS) for name in "abc"}
+    assert {c.type for c in guess_schema(pa.table(cells)).schema.columns} == {ColumnType.ORDINAL}
+    alone = pa.table({"a": cells["a"]})
+    assert guess_schema(alone).schema.columns[0].type == ColumnType.CATEGORICAL
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ("niedrig", "mittel", "hoch"),
+        ("stimme nicht zu", "Teils-teils", "stimme zu", "stimme voll und ganz zu"),
+        ("Jamais", "Rarement", "Parfois", "Souvent", "Toujours"),
+        ("très mauvais", "mauvais", "moyen", "bon", "très bon"),
+        ("nunca", "a veces", "a menudo", "siempre"),
+        ("tres faible", "faible", "eleve"),
+        ("muito insatisfeito", "insatisfeito", "satisfeito", "muito satisfeito"),
+        ("péssimo", "ruim", "regular", "bom", "ótimo"),
+        ("mai", "qualche volta", "spesso", "sempre"),
+        ("per niente importante", "poco importante", "importante", "molto importante"),
+        ("zeer slecht", "slecht", "matig", "goed", "zeer goed"),
+        ("nooit", "zelden", "soms", "vaak", "altijd"),
+    ],
+    ids=lambda levels: levels[0],
+)
+def test_words_of_scales_are_known_in_seven_languages(levels: tuple[str, ...]) -> None:
+    column, reason = guessed("x", repeat(*reversed(levels)))
+    assert (column.type, column.levels) == (ColumnType.ORDINAL, levels), reason
 
 
 def test_shares_and_percentages_get_bounds() -> None:
@@ -247,8 +292,8 @@ def test_shares_and_percentages_get_bounds() -> None:
     ("cells", "kind"),
     [
         (pa.array(repeat(True, False)), "categorical"),
-        (pa.array(repeat(1, 2, 3, None)), "ordinal"),
-        (pa.array(repeat(1.0, 2.0, 3.0, None)), "ordinal"),
+        (pa.array(repeat(1, 2, 3, None)), "categorical"),
+        (pa.array(repeat(1.0, 2.0, 3.0, None)), "categorical"),
         (pa.array(np.linspace(0, 1, ROWS), pa.float32()), "positive"),
         (pa.array(repeat(0.5, 1.5)), "positive"),
         (pa.array(repeat(0.5, float("nan"), -1.25)), "real"),
@@ -258,7 +303,7 @@ def test_shares_and_percentages_get_bounds() -> None:
         (pa.array(repeat(2**60, 2**61, 2**62)), "ignore"),
         (pa.array(repeat(1.5, float("inf"), 2.5)), "ignore"),
         (pa.array(repeat(1e300, 2e300, 3.5)), "positive"),
-        (pa.array(repeat("1", "2", "3"), pa.large_string()), "ordinal"),
+        (pa.array(repeat("1", "2", "3"), pa.large_string()), "categorical"),
         (pa.array(repeat(dt.date(2024, 1, 1), dt.date(2024, 1, 2))), "real"),
         (pa.array(repeat(dt.timedelta(1), dt.timedelta(2))), "positive"),
         (pa.array(repeat([1], [2])), "ignore"),
@@ -321,7 +366,8 @@ def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
     cells = [*texts(np.linspace(5, 90, ROWS)), "<5", "see notes"]
     column, reason = guessed("x", cells)
     assert column.type == ColumnType.POSITIVE
-    assert column.missing == (MissingCode("<5", False), MissingCode("see notes", False))
+    assert column.missing == (MissingCode("see notes", False),)
+    assert column.censored_below == 5
     assert "left as it is" in reason
 
 
@@ -496,3 +542,20 @@ def test_roles_of_unmodelled_columns_are_id_or_ignore(sample_data: Path) -> None
     table = read_table(sample_data / "pbc.csv")
     roles = {column.role for column in guess_schema(table).schema.columns}
     assert roles == {Role.ID, Role.FEATURE}
+
+
+def test_counts_of_few_pairs_without_zeros_are_triplets_whose_absent_pairs_are_zeros() -> None:
+    table = read_table("sample_data/doc_words.csv")
+    guess = guess_schema(table)
+    found = {column.name: column for column in guess.schema.columns}
+    roles = [found[name].role for name in ("section", "word", "count")]
+    assert roles == [Role.ROW, Role.COLUMN, Role.VALUE]
+    assert found["count"].absent == "zero"
+    assert "the others are zeros" in guess.reasons["count"]
+    assert Schema.from_yaml(guess.to_yaml()) == guess.schema
+    counts = [int(value) for value in table["count"].to_pylist()]
+    plain = table.set_column(2, "count", pa.array(counts))
+    with_zero = plain.set_column(2, "count", pa.array([0, *counts[1:]]))
+    twice = pa.concat_tables([plain, plain.slice(1, 1)])
+    for other in (with_zero, twice):
+        assert all(column.absent is None for column in guess_schema(other).schema.columns)

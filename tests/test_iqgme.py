@@ -23,7 +23,7 @@ from iqgme_problems import (
 from scipy.integrate import trapezoid
 from scipy.stats import norm, truncnorm, wishart
 
-from glfm_cli.classification.fit import Fitted, fit_experts
+from glfm_cli.classification.fit import ExpertsFit, fit_experts
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme import (
     Experts,
@@ -34,14 +34,14 @@ from glfm_cli.latent.iqgme import (
 from glfm_cli.latent.iqgme.ascent import rise_of
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import Full, local_step
-from glfm_cli.latent.iqgme.gates import Placed
+from glfm_cli.latent.iqgme.gates import GatedRows
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block
 
 EVERY_RISE = IqgmeConfig(experts=5, iterations=25, short=25, tolerance=1e-14)
 MOVING = IqgmeConfig(experts=8, iterations=80, short=80, tolerance=1e-4)  # to fewer experts, too
 
 
-def fitted(rows: Rows, config: IqgmeConfig = EVERY_RISE, starts: int = 1) -> Fitted:
+def fitted(rows: Rows, config: IqgmeConfig = EVERY_RISE, starts: int = 1) -> ExpertsFit:
     return fit_experts(rows, config, chains=starts, seed=0)
 
 
@@ -107,7 +107,7 @@ class Frozen:
         for block in self.rows.blocks:
             done = complete_block(self.rows, block, self.q, Terms.of(self.q), before)
             self.best[:, block.rows] = done.x
-            for places, m, cov in Placed(done.log_rho, done.x, done.missing).patterns(block):
+            for places, m, cov in GatedRows(done.log_rho, done.x, done.missing).patterns(block):
                 w = self.q.mw[:, 0, m]
                 for i in block.rows[places]:
                     self.cov[(slice(None), i, *np.ix_(m, m))] = cov

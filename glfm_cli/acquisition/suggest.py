@@ -14,7 +14,7 @@ from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_
 from glfm_cli.acquisition.costs import costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
 from glfm_cli.arrays import Array
-from glfm_cli.completion import Kept, TableLike, Types, as_schema, as_table, plan_session
+from glfm_cli.completion import Kept, TableLike, Types, as_table, plan_session, with_types
 from glfm_cli.completion.impute import requested_pairs
 from glfm_cli.completion.matrix import MatrixData, Pairs
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
@@ -157,14 +157,16 @@ def suggest(
         data = encoded_of_fit(fit, "so its missing cells are not known")
         search = find_cells(data, pa.table({}), matrix, choice, cost, str(table))
         return finish(Run(fit.posterior, None, fit.header.seconds, fit.notes), search)
-    schema = None if types is None else as_schema(types)
+    given, schema = table, None
+    if types is not None:
+        table, schema = with_types(table, types)
     source, file = as_table(table)
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
     _check_model(session.problem.model)
     ids = source.select(list(session.data.ids))
     search = find_cells(session.data, ids, matrix, choice, cost, file)
     found = finish(Kept(session, observer).sample(forecasts=False), search)
-    return replace(found, given=table)
+    return replace(found, given=given)
 
 
 def _check_model(model: LatentModel) -> None:

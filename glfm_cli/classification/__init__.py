@@ -6,9 +6,8 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.classify import classify
 from glfm_cli.classification.experts import ExpertsFound, describe_experts
 from glfm_cli.classification.folds import CrossValidation, cross_validate
-from glfm_cli.classification.header import is_classifier
 from glfm_cli.classification.result import Classification, Predictions
-from glfm_cli.classification.saved import load_trained
+from glfm_cli.classification.saved import is_classifier, load_trained
 from glfm_cli.classification.scores import SCORES, all_scores
 from glfm_cli.classification.tasks import FitUsage, TaskUsage
 from glfm_cli.classification.trained import Trained

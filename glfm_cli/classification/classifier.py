@@ -11,7 +11,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Calibrated, LatentColumn, is_constant
-from glfm_cli.classification.fit import Fitted, Fitting, fit_experts
+from glfm_cli.classification.fit import ExpertsFit, Fitting, fit_experts
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.tasks import FitUsage
 from glfm_cli.encoding import EncodedColumn
@@ -30,6 +30,7 @@ from glfm_cli.latent.iqgme import (
     label_law,
     what_forms,
 )
+from glfm_cli.latent.iqgme.local import sound
 from glfm_cli.links import LevelObservation, of_levels
 from glfm_cli.schema import Role
 
@@ -51,7 +52,7 @@ class Classifier:
     """
 
     seen: Calibrated
-    fitted: Fitted
+    fitted: ExpertsFit
     members: tuple[Member, ...]
     task: str | None
     note: str | None = None
@@ -167,7 +168,9 @@ class Classifier:
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
     ) -> Array:
         """Return (n, R) the probabilities of the levels; O(n) memory and time."""
-        p = self.label_probabilities(self.law(columns, pool))
+        law = self.law(columns, pool)
+        with sound():
+            p = self.label_probabilities(law)
         if not np.isfinite(p).all():
             raise NumericalError("the probabilities of labels are not finite numbers")
         return p if self.pooling is None else self.pooling.mixed(p, columns, pool)
@@ -216,7 +219,8 @@ def fit_classifier(
         note = what_forms(config, code.size, seen.n_latent, how.chains)
     fit = partial(
         fit_experts, config=config, chains=how.chains, seed=how.seed, threads=how.threads,
-        pool=how.pool, stop=how.stop, watch=how.watch, keeper=None if keep is None else keep(seen),
+        pool=how.pool, stop=how.stop, observer=how.observer,
+        keeper=None if keep is None else keep(seen),
     )  # fmt: skip
     if task is None:
         fitted = fit(rows_at(slice(None)))

@@ -17,22 +17,20 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.complete import complete_features
-from glfm_cli.classification.fit import Fitting, Watch, plan_of
+from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.folds import MODEL, check_folds, cross_validate
-from glfm_cli.classification.header import read_classifier_header
-from glfm_cli.classification.keep import fit_and_keep, keeping_for
+from glfm_cli.classification.keeping import Keeping, fit_and_keep
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
-from glfm_cli.classification.saved import Keeping, load_trained
+from glfm_cli.classification.saved import load_trained, read_kept
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, few_labels, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
-from glfm_cli.completion import as_schema
-from glfm_cli.completion.prepare import TableLike, Types, as_table
+from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
-from glfm_cli.inference.sampling import Stop
+from glfm_cli.inference.sampling import Observer, Stop
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import CHAINS, Sampling, Saving, gather
@@ -52,7 +50,7 @@ def classify(
     saving: Saving | None = None,
     unseen: Unseen = "error",
     complete: bool = False,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
     **options: Any,
 ) -> Classification:
     """Predict a label from features that may be missing.
@@ -84,17 +82,8 @@ def classify(
         tells nothing.
     complete : bool
         Also complete the features of `predict`, or else of `table`, and the target's gaps there.
-    watch : callable, optional
-        Told start, iteration and bound after every iteration.
-
-    Returns
-    -------
-    Classification
-
-    Raises
-    ------
-    GlfmError
-        The tables, the types or an option are wrong; the error says where and what to do.
+    observer : Observer, optional
+        Told after every iteration of every start.
     """
     sampling, saving = gather(options, sampling or Sampling(), saving or Saving())
     began, missing = time.monotonic(), check_unseen(unseen) == "missing"
@@ -116,14 +105,10 @@ def classify(
         check_folds(request.task.code, request.task.levels, request.task.name, cv)
     elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
-    limit = sampling.time_limit
+    threads, limit = sampling.threads or available_threads(), sampling.time_limit
     stop = Stop(None if limit is None else began + limit)
-    with thread_pool(sampling.threads or available_threads()) as pool:
-        how = replace(
-            request.how, pool=pool, stop=stop, watch=watch,
-            threads=sampling.threads or available_threads(),
-        )  # fmt: skip
-        request = replace(request, how=how)
+    with thread_pool(threads) as pool:
+        request = request.run_by(pool=pool, stop=stop, observer=observer, threads=threads)
         found = request.fitted(new, complete) if cv is None else request.validated(cv)
     given = table if predict is None else predict
     return replace(found, seconds=time.monotonic() - began, stopped=stop.reason, given=given)
@@ -140,6 +125,10 @@ class FitRequest:
     table: pa.Table
     how: Fitting
     keeping: Keeping | None
+
+    def run_by(self, **how: Any) -> FitRequest:
+        """Return the same, with what it runs on and who is told."""
+        return replace(self, how=replace(self.how, **how))
 
     def validated(self, n_folds: int) -> Classification:
         """Return what cross-validation predicts."""
@@ -218,16 +207,16 @@ def plan_request(
     """Check everything about a fit and read its table; nothing is fitted or written yet."""
     kept = None
     if saving.resume is not None:
-        kept = read_classifier_header(Path(saving.resume))
-        schema, target = kept.schema, kept.target["name"]
-        how = Fitting(kept.config, kept.link_config, kept.plan.chains, kept.plan.seed)
+        kept, own = read_kept(Path(saving.resume))
+        schema, target = kept.schema, own.target
+        how = Fitting(kept.model_config, kept.link_config, kept.plan.chains, kept.plan.seed)
     elif types is None:
         raise UsageError(
             "--types is missing: it says what the columns mean",
             hint="`glfm types TRAIN -o types.yaml` writes a first one.",
         )
     else:
-        schema, length = as_schema(types), sampling.length(CHAINS)
+        schema, length = with_types(table, types)[1], sampling.length(CHAINS)
         defaults = {"model": IqgmeConfig(), "links": LinkConfig()}
         configs = apply_settings(defaults, dict(sampling.settings or {}))
         how = Fitting(configs["model"], configs["links"], length["chains"], length["seed"])
@@ -236,8 +225,8 @@ def plan_request(
         check_free(saving.save)
     keeping = None
     if folder is not None:
-        plan = plan_of(how.config, how.chains, how.seed)
-        keeping = keeping_for(folder, task, table, how, plan, kept, saving.checkpoint)
+        keeping = Keeping.of(folder, task, table, how, kept)
+        keeping = replace(keeping, every=saving.checkpoint)
     return FitRequest(task, table, how, keeping)
 
 

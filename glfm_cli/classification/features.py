@@ -64,8 +64,8 @@ class LatentColumn:
     @classmethod
     def of_label(cls, code: Array, n_levels: int) -> LatentColumn:
         """Return a label of levels 0..R-1: of two levels cut at 0; of more, without an order."""
+        column = label_column(n_levels)
         observed, levels = ~np.isnan(code), tuple(map(str, range(n_levels)))
-        column = Column("label").of_levels(ordered=n_levels == 2)
         link = make_link(EncodedColumn(column, 0, code, observed, ~observed, levels), LinkConfig())
         return cls(link, link.start(code, np.random.default_rng(0))[0])
 
@@ -87,6 +87,11 @@ class LatentColumn:
             y = (self.link.start(x, np.random.default_rng(0))[1] - self.shift) / self.scale
             y = np.clip(y, -FARTHEST, FARTHEST)
         return np.where(np.isnan(x)[:, None], 0.0, y)
+
+
+def label_column(n_levels: int) -> Column:
+    """Return what a label is to its link: without an order, unless it has two levels."""
+    return Column("label").of_levels(ordered=n_levels == 2)
 
 
 def seen_as(column: Column, n_levels: int) -> Column:

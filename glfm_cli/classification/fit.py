@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -14,20 +14,17 @@ from glfm_cli.inference.run import Keeper, Observer, Plan, Stop
 from glfm_cli.inference.sampling import sample
 from glfm_cli.latent.iqgme import (
     Drawn,
-    ExpertAscent,
     Experts,
-    ExpertSampler,
     FactorExperts,
     IqgmeConfig,
     Member,
     Rows,
     Tables,
+    experts_model,
 )
-from glfm_cli.latent.model import LatentModel, Problem
+from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import CHAINS, SEED
-
-Watch = Callable[[int, int, float], None]  # start, iteration, bound
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Fitting:
 
     config, links : of the model, and of the columns' links
     chains, seed : starts, and what they are drawn from
-    pool, stop, watch, threads : as for `fit_experts`
+    pool, stop, observer, threads : as for `fit_experts`
     """
 
     config: IqgmeConfig
@@ -45,7 +42,7 @@ class Fitting:
     seed: int = SEED
     pool: ThreadPoolExecutor | None = None
     stop: Stop | None = None
-    watch: Watch | None = None
+    observer: Observer | None = None
     threads: int = 1
 
 
@@ -62,7 +59,7 @@ class ExpertsProblem(Problem):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class ExpertsFit:
     """What predicts: the restarts of an ascent that are left, or draws of a sampler.
 
     members : of an ascent, the best first
@@ -86,7 +83,7 @@ class Fitted:
         return self.members[0].experts
 
     @classmethod
-    def of(cls, posterior: Posterior, bounds: Sequence[Sequence[float]], plan: Plan) -> Fitted:
+    def of(cls, posterior: Posterior, bounds: Sequence[Sequence[float]], plan: Plan) -> ExpertsFit:
         """Return what a posterior holds; `bounds` of each restart after its steps."""
         draws = tuple(posterior.draws())
         if posterior.weights is None:
@@ -104,18 +101,6 @@ class Fitted:
         return cls(members, (), np.array(of_best), ends, np.empty((0, 0)), converged)
 
 
-class _Watching:
-    """An observer that tells a function of starts, iterations and bounds."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-
-    def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
-        """Tell of a step whose bound, or log likelihood, is known."""
-        if trace is not None:
-            self._watch(chain, sweep, trace.get("bound", trace.get("log_likelihood", np.nan)))
-
-
 def plan_of(config: IqgmeConfig, chains: int, seed: int) -> Plan:
     """Return how long a fit goes on."""
     if config.inference == "gibbs":
@@ -123,11 +108,6 @@ def plan_of(config: IqgmeConfig, chains: int, seed: int) -> Plan:
         draws = min(config.draws, config.sweeps - warmup)
         return Plan(chains, warmup, draws, (config.sweeps - warmup) // draws, seed)
     return Plan.of_ascent(chains, seed, config.iterations)
-
-
-def model_of(config: IqgmeConfig) -> LatentModel:
-    """Return the model that a configuration asks for."""
-    return ExpertSampler() if config.inference == "gibbs" else ExpertAscent()
 
 
 def problem_of(
@@ -142,7 +122,7 @@ def problem_of(
     """Return what the driver runs: rows of one table, or `many` tasks that share experts."""
     asked = None if stop is None else stop.now
     rows = Tables(tuple(tables), config, many, chains, pool, asked)
-    return ExpertsProblem(model_of(config), config, (), (), tables=rows)
+    return ExpertsProblem(experts_model(config), config, (), (), tables=rows)
 
 
 def fit_experts(
@@ -154,9 +134,9 @@ def fit_experts(
     threads: int = 1,
     pool: ThreadPoolExecutor | None = None,
     stop: Stop | None = None,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
     keeper: Keeper | None = None,
-) -> Fitted:
+) -> ExpertsFit:
     """Return the mixtures with the best bounds among restarts, or draws of a sampler.
 
     Parameters
@@ -172,8 +152,8 @@ def fit_experts(
         Works on parts of a restart where threads are left over.
     stop : Stop, optional
         Ends the fit early; the first restart always makes one step.
-    watch : callable, optional
-        Told restart, step and bound after every step.
+    observer : Observer, optional
+        Told after every step.
     keeper : Keeper, optional
         Where draws and states are kept, and restarts gone on with.
 
@@ -185,7 +165,6 @@ def fit_experts(
     many = not isinstance(tables, Rows)
     each: Sequence[Rows] = tables if many else [tables]  # type: ignore[assignment, list-item]
     problem = problem_of(each, config, many=many, chains=chains, pool=pool, stop=stop)
-    observer: Observer | None = None if watch is None else _Watching(watch)
     plan = plan_of(config, chains, seed)
     run = sample(
         problem,
@@ -195,4 +174,4 @@ def fit_experts(
         keeper=keeper,
         stop=stop or Stop(),
     )
-    return Fitted.of(run.posterior, run.bounds, plan)
+    return ExpertsFit.of(run.posterior, run.bounds, plan)

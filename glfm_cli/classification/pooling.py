@@ -30,7 +30,7 @@ STARTS = 2  # of every fit but the first: one for each kind of clusters
 TINY = 1e-300
 
 
-class Fit(Protocol):
+class Predictor(Protocol):
     """A fitted classifier of R levels."""
 
     @property
@@ -43,14 +43,14 @@ class Fit(Protocol):
         """Return the probabilities (n, R) of the levels."""
 
 
-Fitting = Callable[[Sequence[EncodedColumn], Array], Fit]  # of features, and codes of labels
+Fitting = Callable[[Sequence[EncodedColumn], Array], Predictor]  # of features, and codes of labels
 
 
 @dataclass(frozen=True, eq=False)
 class NoPooling:
     """Classifiers of tasks that were left to themselves, by the task's code."""
 
-    fits: Mapping[int, Fit]
+    fits: Mapping[int, Predictor]
 
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
@@ -75,7 +75,7 @@ class StackedPooling:
     """
 
     weights: Mapping[str, float]
-    pooled: Fit
+    pooled: Predictor
     alone: NoPooling | None = None
 
     def mixed(
@@ -125,7 +125,7 @@ def compare_pooling(
     def no_pooling(code: Array) -> NoPooling:
         return NoPooling({j: fit(take(features, at), code[at]) for j, at in places.items()})
 
-    pooling: dict[str, Callable[[Array], Fit | NoPooling]]
+    pooling: dict[str, Callable[[Array], Predictor | NoPooling]]
     pooling = {PARTIAL: partial(fit, columns), COMPLETE: partial(fit, features)}
     pooling |= {NONE: no_pooling} if alone else {}
     fold, log_p = fold_of_labels(code, task), np.empty((code.size, len(pooling)))

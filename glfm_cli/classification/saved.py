@@ -1,7 +1,7 @@
-"""A classifier in a folder NAME.glfm, as every saved fit: written during a run, gone on with, read.
+"""A classifier in a folder NAME.glfm, as every saved fit: written during a run, resumed, read.
 
-    run.json, types.yaml                         as for tables, of the kind "classifier"
-    constants.arrow                              how features are seen
+    run.json, types.yaml                         as for tables; what it says of the label besides
+    links.arrow                                  how features and the label are seen
     chain-N.draws.arrow, chain-N.state.arrow     what is left of a restart, and where it stands
     pooling.arrow                                what predicts beside experts that tasks share
 
@@ -10,147 +10,86 @@ Numbers and text only, checked before they are trusted.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier, among
-from glfm_cli.classification.features import Calibrated, LatentColumn, seen_as, unbound
-from glfm_cli.classification.fit import Fitted, model_of
-from glfm_cli.classification.header import (
-    ClassifierHeader,
-    column_out,
-    hash_of,
-    read_classifier_header,
+from glfm_cli.classification.features import (
+    Calibrated,
+    LatentColumn,
+    label_column,
+    seen_as,
+    unbound,
 )
-from glfm_cli.classification.pooling import COMPLETE, NONE, PARTIAL, NoPooling, StackedPooling
+from glfm_cli.classification.fit import ExpertsFit, plan_of
+from glfm_cli.classification.keeping import NAMES, POOLING, WEIGHTS, hash_of, layout_of
+from glfm_cli.classification.pooling import COMPLETE, NONE, NoPooling, StackedPooling
 from glfm_cli.classification.trained import Trained
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.iqgme import FactorExperts, Member
-from glfm_cli.latent.iqgme.packing import member_in, out, prefixed, under
+from glfm_cli.latent.iqgme.packing import member_in, under
 from glfm_cli.latent.model import take
 from glfm_cli.links import LinkConfig, link_from
-from glfm_cli.schema import COLUMN_TYPES, Column, Role
-from glfm_cli.store import EVERY, new_folder
-from glfm_cli.store.arrays import read_one, to_stream
+from glfm_cli.schema import Column, Role
+from glfm_cli.store import (
+    ClassifierHeader,
+    Header,
+    check_folder,
+    read_header,
+)
+from glfm_cli.store.arrays import read_one
 from glfm_cli.store.folder import (
     HEADER,
-    TYPES,
-    clear_temporaries,
+    LINKS,
     map_file,
-    replace_file,
-    writing,
+    read_small,
 )
-from glfm_cli.store.lock import lock
-from glfm_cli.store.log import FolderLog, Layout, read_draws, read_state
+from glfm_cli.store.log import read_draws, read_state
 
-CONSTANTS, POOLING = "constants.arrow", "pooling.arrow"
-NAMES = (PARTIAL, COMPLETE, NONE)  # in the order of their weights
-WEIGHTS = "weights"
+MOST_BYTES = 64 * 2**20  # of run.json
 FARTHEST = 1e100  # from 0, of a threshold or of a column's units
 
 
-class ClassifierStore:
-    """The folder of a classifier while a run writes to it: its keeper."""
+def is_classifier(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder is that of a classifier, be it damaged or not."""
+    path = Path(folder)
+    if not (path / HEADER).is_file():
+        return False
+    try:
+        content = json.loads(read_small(path, HEADER, MOST_BYTES))
+    except (GlfmError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and "classifier" in content
 
-    def __init__(
-        self, folder: Path, header: ClassifierHeader, n_latent: int, every: float = EVERY
-    ) -> None:
-        self.folder, self.header = folder, header
-        self._layout = _layout(header, n_latent)
-        self._every = every
-        self._lock = lock(folder)
 
-    @classmethod
-    def create(
-        cls, folder: Path, header: ClassifierHeader, constants: bytes, n_latent: int, every: float
-    ) -> ClassifierStore:
-        """Write a new folder, which appears as a whole, and return it open.
+def read_kept(folder: Path) -> tuple[Header, ClassifierHeader]:
+    """Return what a folder says of its classifier, checked.
 
-        Raises
-        ------
-        OutputError
-            Something of that name exists, or it cannot be written.
-        """
-        header = replace(header, constants_hash=hash_of(constants))
-        with new_folder(folder) as draft:
-            replace_file(draft, CONSTANTS, [constants])
-            replace_file(draft, TYPES, [header.schema.to_yaml().encode()])
-            replace_file(draft, HEADER, [header.to_json().encode()])
-        return cls(folder, header, n_latent, every)
-
-    @classmethod
-    def reopen(
-        cls, folder: Path, header: ClassifierHeader, constants: bytes, n_latent: int, every: float
-    ) -> ClassifierStore:
-        """Return a folder open to go on with; StoreError when it is of another table."""
-        if hash_of(constants) != header.constants_hash:
-            raise StoreError(
-                "the features are not seen as this table would have them",
-                file=str(folder / CONSTANTS),
-            )
-        store = cls(folder, header, n_latent, every)
-        with writing(folder):
-            clear_temporaries(folder)
-        return store
-
-    def close(self) -> None:
-        """Let go of the folder."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-    def chain(self, index: int) -> FolderLog:
-        """Open the log of a restart."""
-        return FolderLog(self.folder, index, self._layout, self.header.plan.seed, self._every)
-
-    def finish(
-        self, pooling: StackedPooling | None, place: Mapping[str, int], seconds: float, ended: bool
-    ) -> None:
-        """Keep what predicts beside the fit, and note how it ended."""
-        content = b"" if pooling is None else to_stream(_pooling_out(pooling, place))
-        if content:
-            replace_file(self.folder, POOLING, [content])
-        self.header = replace(
-            self.header,
-            pooling_hash=hash_of(content) if content else "",
-            seconds=self.header.seconds + seconds,
-            ended=ended,
+    Raises
+    ------
+    StoreError
+        A file is missing or damaged, or it is no classifier.
+    """
+    check_folder(folder)
+    header = read_header(folder)
+    if header.classifier is None:
+        raise StoreError(
+            "does not describe a classifier",
+            file=str(folder / HEADER),
+            hint="`glfm classify ... --save DIR.glfm` makes such a folder.",
         )
-        replace_file(self.folder, HEADER, [self.header.to_json().encode()])
-
-
-@dataclass(frozen=True)
-class Keeping:
-    """Where a classifier is kept: a new folder, or that of a run to go on with."""
-
-    folder: Path
-    header: ClassifierHeader
-    resumed: bool
-    every: float = EVERY
-
-    def begun(self, seen: Calibrated, learnt: Sequence[LearntColumn]) -> ClassifierStore:
-        """Return the folder, made or opened again."""
-        place = {known.column.name: d for d, known in enumerate(learnt)}
-        used = set(seen.columns)
-        features = tuple(
-            column_out(known) | {"used": known.column.name in used} for known in learnt
-        )
-        arrays = _calibrated_out(seen, place)
-        for known in learnt:
-            if not known.levels:
-                ends = np.quantile(known.sample, [0.0, 0.5, 1.0], method="nearest")
-                arrays[f"{place[known.column.name]}.sample"] = ends
-        header = replace(self.header, features=features)
-        begin = ClassifierStore.reopen if self.resumed else ClassifierStore.create
-        return begin(self.folder, header, to_stream(arrays), seen.n_latent, self.every)
+    plan = header.plan
+    if plan != plan_of(header.model_config, plan.chains, plan.seed):
+        raise StoreError("`plan` does not fit the settings", file=str(folder / HEADER))
+    return header, header.classifier
 
 
 def load_trained(folder: str | os.PathLike[str]) -> Trained:
@@ -162,50 +101,13 @@ def load_trained(folder: str | os.PathLike[str]) -> Trained:
         It is no such folder, a file of it is damaged or was changed, or nothing predicts yet.
     """
     path = Path(folder)
-    header = read_classifier_header(path)
+    header, own = read_kept(path)
     try:
-        numbers = _read_hashed(path, CONSTANTS, header.constants_hash)
-        return _trained(path, header, numbers)
+        return _trained(path, header, own)
     except StoreError:
         raise
     except (GlfmError, ValueError, KeyError, TypeError, np.linalg.LinAlgError) as error:
         raise StoreError(f"cannot be used: {error}", file=str(path)) from None
-
-
-def _layout(header: ClassifierHeader, n_latent: int) -> Layout:
-    return Layout(model_of(header.config), (), header.n_rows, n_latent)
-
-
-# ----------------------------------------------------------------------------------- writing
-
-
-def _calibrated_out(seen: Calibrated, place: Mapping[str, int]) -> dict[str, Array]:
-    """Return the numbers of the label, and of features by the place of their column."""
-    arrays = prefixed("label.", _column_out(seen.label)) | {"there": seen.there.astype(np.int64)}
-    for name, feature in zip(seen.columns, seen.features, strict=True):
-        arrays |= prefixed(f"{place[name]}.", _column_out(feature))
-    return arrays
-
-
-def _pooling_out(pooling: StackedPooling, place: Mapping[str, int]) -> dict[str, Array]:
-    arrays = {WEIGHTS: np.array([pooling.weights[n] for n in NAMES if n in pooling.weights])}
-    fits = {f"{COMPLETE}.": pooling.pooled}
-    if pooling.alone is not None:
-        fits |= {f"{NONE}.{j}.": one for j, one in pooling.alone.fits.items()}
-    for prefix, one in fits.items():
-        assert isinstance(one, Classifier)
-        arrays |= prefixed(prefix, _calibrated_out(one.seen, place))
-        for i, latent in enumerate(one.fitted.members or one.fitted.draws):
-            arrays |= prefixed(f"{prefix}fit.{i}.", out(latent))
-    return arrays
-
-
-def _column_out(seen: LatentColumn) -> dict[str, Array]:
-    units = {"shift": np.array(seen.shift), "scale": np.array(seen.scale)}
-    return units | prefixed("link.", seen.link.constants()) | prefixed("params.", seen.params)
-
-
-# ----------------------------------------------------------------------------------- reading
 
 
 def _read_hashed(path: Path, name: str, expected: str) -> dict[str, Array]:
@@ -215,16 +117,55 @@ def _read_hashed(path: Path, name: str, expected: str) -> dict[str, Array]:
     return read_one(buffer)
 
 
-def _trained(path: Path, header: ClassifierHeader, numbers: dict[str, Array]) -> Trained:
-    resolved = {column.name: column for column in header.schema.resolve(header.table)}
-    learnt = [
-        _column_in(said, resolved, under(numbers, f"{d}."))
-        for d, said in enumerate(header.features)
-    ]
-    used = [d for d, said in enumerate(header.features) if said["used"]]
-    target = _column_in(header.target, resolved, {})
-    task = next((known for known in learnt if known.column.role is Role.TASK), None)
-    seen = _calibrated_in(numbers, learnt, used, target, header.link_config)
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a kept classifier by their numbers, and how links were configured."""
+
+    features: Mapping[int, LearntColumn]
+    target: LearntColumn
+    config: LinkConfig
+
+    @classmethod
+    def of(cls, header: Header, own: ClassifierHeader, numbers: Mapping[str, Array]) -> _Columns:
+        known: dict[int, LearntColumn] = {}
+        target = None
+        for d, (column, one) in enumerate(zip(header.columns(), header.modelled, strict=True)):
+            if column.name == own.target:
+                target = LearntColumn(column, own.labels, np.empty(0))
+                if not set(own.labels) <= set(one.levels):
+                    raise ValueError("'labels' are not levels of the target")
+            else:
+                part = (numbers, f"{d}.sample", np.float64, (3,))
+                known[d] = LearntColumn(
+                    column, one.levels, np.empty(0) if one.levels else take(*part)
+                )
+        if target is None:
+            raise ValueError(f"there is no column '{own.target}'")
+        return cls(known, target, header.link_config)
+
+    @property
+    def task(self) -> LearntColumn | None:
+        every = self.features.values()
+        return next((known for known in every if known.column.role is Role.TASK), None)
+
+    def calibrated(self, numbers: Mapping[str, Array]) -> Calibrated:
+        """Return how those columns are seen that were used."""
+        used = [(d, known) for d, known in self.features.items() if f"{d}.scale" in numbers]
+        features = tuple(
+            _seen_in(known.column, len(known.levels), unbound(self.config), under(numbers, f"{d}."))
+            for d, known in used
+        )
+        column = label_column(len(self.target.levels))
+        of_label = under(numbers, "label.")
+        label = _seen_in(column, len(self.target.levels), LinkConfig(), of_label)
+        there = take(numbers, "there", np.int64, (None,))
+        return Calibrated(tuple(known.column.name for _, known in used), features, label, there)
+
+
+def _trained(path: Path, header: Header, own: ClassifierHeader) -> Trained:
+    numbers = _read_hashed(path, LINKS, header.links_hash)
+    columns = _Columns.of(header, own, numbers)
+    seen, task, n_levels = columns.calibrated(numbers), columns.task, len(own.labels)
     fitted = _fitted_in(path, header, seen)
     if task is not None:
         there, n_tasks = seen.there, len(task.levels)
@@ -232,20 +173,21 @@ def _trained(path: Path, header: ClassifierHeader, numbers: dict[str, Array]) ->
             raise ValueError("'there' is out of range")
         members = tuple(among(member, there, n_tasks) for member in fitted.members)
         fitted = replace(fitted, members=members)
+    _check_levels(fitted, n_levels)
     name = None if task is None else task.column.name
-    _check_levels(fitted, len(target.levels))
     classifier = Classifier(seen, fitted, fitted.members, name)
-    if header.pooling_hash and task is not None:
-        arrays = _read_hashed(path, POOLING, header.pooling_hash)
-        pooling = _pooling_in(arrays, learnt, target, len(task.levels), header.link_config)
+    if own.pooling_hash and task is not None:
+        arrays = _read_hashed(path, POOLING, own.pooling_hash)
+        pooling = _pooling_in(arrays, columns, len(task.levels))
         classifier = replace(classifier, pooling=pooling)
-    counts = (header.n_rows, header.n_labelled, header.plan.seed)
-    return Trained(header.schema, header.table, tuple(learnt), target, classifier, *counts)
+    counts = (header.n_rows, own.n_labelled, header.plan.seed)
+    learnt = tuple(columns.features.values())
+    return Trained(header.schema, header.table, learnt, columns.target, classifier, *counts)
 
 
-def _fitted_in(path: Path, header: ClassifierHeader, seen: Calibrated) -> Fitted:
+def _fitted_in(path: Path, header: Header, seen: Calibrated) -> ExpertsFit:
     """Return what restarts or chains have left, from their logs."""
-    layout, chains = _layout(header, seen.n_latent), []
+    layout, chains = layout_of(header, seen), []
     bounds: list[list[float]] = []
     for index in range(header.plan.chains):
         found = read_state(path, index)
@@ -258,47 +200,24 @@ def _fitted_in(path: Path, header: ClassifierHeader, seen: Calibrated) -> Fitted
     hint = f"Go on with `glfm classify ... --resume {path}`."
     if not kept:
         raise StoreError("nothing was kept before the run ended", file=str(path), hint=hint)
-    if header.config.inference == "gibbs":
+    if header.model_config.inference == "gibbs":
         posterior = Posterior(layout.model, (), (), kept)
     else:
         try:
             posterior = Posterior.of_restarts(layout.model, (), (), kept)
         except ValueError as error:
             raise StoreError(f"cannot be used: {error}", file=str(path), hint=hint) from None
-    return Fitted.of(posterior, bounds, header.plan)
+    return ExpertsFit.of(posterior, bounds, header.plan)
 
 
-def _check_levels(fitted: Fitted, n_levels: int) -> None:
+def _check_levels(fitted: ExpertsFit, n_levels: int) -> None:
     """Raise ValueError unless the fit is of a label of so many levels."""
     every = [*(q.experts for q in fitted.members), *fitted.draws]
     if any(n_levels - 1 != (q.core if isinstance(q, FactorExperts) else q).K for q in every):
         raise ValueError(f"it is not of a label of {n_levels} levels")
 
 
-def _calibrated_in(
-    numbers: Mapping[str, Array],
-    learnt: Sequence[LearntColumn],
-    used: Sequence[int],
-    target: LearntColumn,
-    config: LinkConfig,
-) -> Calibrated:
-    """Return how the columns at the places `used` are seen."""
-    names = tuple(learnt[d].column.name for d in used)
-    each = [(learnt[d].column, len(learnt[d].levels), under(numbers, f"{d}.")) for d in used]
-    features = tuple(_seen_in(*one[:2], unbound(config), one[2]) for one in each)
-    column = target.column.of_levels()
-    label = _seen_in(column, len(target.levels), LinkConfig(), under(numbers, "label."))
-    there = take(numbers, "there", np.int64, (None,))
-    return Calibrated(names, features, label, there)
-
-
-def _pooling_in(
-    numbers: Mapping[str, Array],
-    learnt: Sequence[LearntColumn],
-    target: LearntColumn,
-    n_tasks: int,
-    config: LinkConfig,
-) -> StackedPooling:
+def _pooling_in(numbers: Mapping[str, Array], columns: _Columns, n_tasks: int) -> StackedPooling:
     """Return what predicts beside shared experts."""
     weights = take(numbers, WEIGHTS, np.float64, (None,))
     if weights.size not in (2, 3) or not np.all(weights > 0) or abs(weights.sum() - 1.0) > 1e-9:
@@ -306,10 +225,9 @@ def _pooling_in(
 
     def beside(prefix: str) -> Classifier:
         part = under(numbers, prefix)
-        used = [d for d in range(len(learnt)) if under(part, f"{d}.")]
-        seen = _calibrated_in(part, learnt, used, target, config)
-        fitted = _members_in(under(part, "fit."), seen, len(target.levels))
-        _check_levels(fitted, len(target.levels))
+        seen, n_levels = columns.calibrated(part), len(columns.target.levels)
+        fitted = _members_in(under(part, "fit."), seen, n_levels)
+        _check_levels(fitted, n_levels)
         return Classifier(seen, fitted, fitted.members, None)
 
     of_task = {j: f"{NONE}.{j}." for j in range(n_tasks)}
@@ -320,7 +238,7 @@ def _pooling_in(
     return StackedPooling(named, beside(f"{COMPLETE}."), NoPooling(fits) if fits else None)
 
 
-def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> Fitted:
+def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> ExpertsFit:
     members: list[Member] = []
     while under(part, f"{len(members)}."):
         one = under(part, f"{len(members)}.")
@@ -328,16 +246,7 @@ def _members_in(part: Mapping[str, Array], seen: Calibrated, n_levels: int) -> F
     total = sum(member.weight for member in members)
     if min((m.weight for m in members), default=-1.0) < 0.0 or abs(total - 1.0) > 1e-9:
         raise ValueError("the weights of its fits do not add up to 1")
-    return Fitted(tuple(members), converged=True)
-
-
-def _column_in(
-    said: Mapping[str, Any], resolved: Mapping[str, Column], part: Mapping[str, Array]
-) -> LearntColumn:
-    column = replace(resolved[str(said["name"])], type=COLUMN_TYPES[said["type"]])
-    levels = tuple(str(level) for level in said["levels"])
-    sample = np.empty(0) if levels else take(part, "sample", np.float64, (3,))
-    return LearntColumn(column, levels, sample)
+    return ExpertsFit(tuple(members), converged=True)
 
 
 def _seen_in(

@@ -23,9 +23,7 @@ def with_readable_task(schema: Schema) -> Schema:
     return replace(
         schema,
         columns=tuple(
-            replace(c.of_levels(), role=Role.PREDICTOR)
-            if c.role is Role.TASK
-            else c
+            replace(c.of_levels(), role=Role.PREDICTOR) if c.role is Role.TASK else c
             for c in schema.columns
         ),
     )

@@ -161,7 +161,7 @@ def run(
             saving=Saving(save, resume, checkpoint=every),
             unseen=check_unseen(unseen),
             complete=complete is not None,
-            watch=watch,
+            observer=watch,
         )
     files.write(found)
     # Where nothing is to be predicted, the fit was to be kept.

@@ -45,7 +45,7 @@ class ClassifyFiles:
             A file cannot be written.
         """
         from glfm_cli.classification import Predictions
-        from glfm_cli.completion import as_schema
+        from glfm_cli.completion import as_schema, is_guessed
         from glfm_cli.errors import UsageError
         from glfm_cli.io import check_target, check_writable
         from glfm_cli.schema import Role
@@ -63,7 +63,7 @@ class ClassifyFiles:
                     hint="Run the command twice.",
                 )
         asked = [name for name, path in self.of_tasks.items() if path is not None]
-        if asked and types is not None:
+        if asked and types is not None and not is_guessed(types) and str(types) != "-":
             roles = {column.role for column in as_schema(types).columns}
             if Role.TASK not in roles:
                 raise one_task(asked[0])

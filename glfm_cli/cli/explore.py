@@ -131,7 +131,8 @@ def run(
     that a latent feature model finds, the patterns in which they occur, and how often other
     draws and chains find them again. With --model bsvd, of triplets, or of a saved fit of that
     model: its rank, and the rows and columns that its components tell apart. With --model clgp: a
-    map of the rows, and what columns are on it. Of a classifier that was kept: its experts.
+    map of the rows, and what columns are on it. Of counts whose absent pairs are zeros: components
+    and their correlations. Of a classifier that was kept: its experts.
     """
     from glfm_cli.cli import explore_experts, explore_files, explore_map
     from glfm_cli.exploration import (
@@ -203,11 +204,13 @@ def _show(console: Console, found: Any, as_json: bool) -> None:
     if as_json:
         console.result(json.dumps(found.to_dict(), allow_nan=False, default=str) + "\n")
         return
-    from glfm_cli.cli import explore_components, explore_map, explore_text
-    from glfm_cli.exploration import Exploration, MapExploration
+    from glfm_cli.cli import explore_components, explore_factors, explore_map, explore_text
+    from glfm_cli.exploration import Exploration, FactorExploration, MapExploration
 
     show: Any = explore_components.show
-    if isinstance(found, MapExploration):
+    if isinstance(found, FactorExploration):
+        show = explore_factors.show
+    elif isinstance(found, MapExploration):
         show = explore_map.show
     elif isinstance(found, Exploration):
         show = explore_text.show

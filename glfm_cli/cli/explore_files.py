@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from glfm_cli.exploration import ComponentExploration, Exploration
+    from glfm_cli.exploration import ComponentExploration, Exploration, FactorExploration
+
+    Drawn = Exploration | ComponentExploration | FactorExploration
 
 _LONGEST = 60  # letters of a column's name in the name of a file
 
 
 def draw(
-    found: Exploration | ComponentExploration,
+    found: Drawn,
     folder: Path | None = None,
     html: Path | None = None,
     plot: Path | None = None,
@@ -36,7 +38,7 @@ def draw(
         plot_exploration(found, plot)
 
 
-def _draw_all(found: Exploration | ComponentExploration, folder: Path) -> dict[str, Path]:
+def _draw_all(found: Drawn, folder: Path) -> dict[str, Path]:
     """Draw every figure that the exploration has content for, as PNG files; return them by name."""
     from glfm_cli import plots
     from glfm_cli.exploration import Exploration

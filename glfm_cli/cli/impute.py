@@ -86,6 +86,7 @@ Json = Annotated[
     options.PRECISION,
     options.SAVING,
     options.PAIRS,
+    options.RECOMMEND,
     options.FEATURES,
     options.ENDING,
 )

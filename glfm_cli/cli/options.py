@@ -50,7 +50,8 @@ Types = Annotated[
     typer.Option(
         "--types",
         metavar="FILE",
-        help="The types file: what each column means (`glfm types` writes a first one).",
+        help="The types file: what each column means (`glfm types` writes a first one); - is "
+        "standard input, auto guesses.",
     ),
 ]
 Fit = Annotated[
@@ -198,6 +199,15 @@ AllPairs = Annotated[
     bool,
     typer.Option("--all-pairs", help="Of triplets: more than ten million pairs, too."),
 ]
+Recommend = Annotated[
+    int | None,
+    typer.Option(
+        "--recommend",
+        min=1,
+        metavar="N",
+        help="Of counts: the N columns with the largest rates of each row that has none of them.",
+    ),
+]
 RowFeatures = Annotated[
     Path | None,
     typer.Option(
@@ -276,6 +286,7 @@ FEATURES = {
     "column_types": Shared(ColumnTypes, None),
     "missingness_features": Shared(MissingnessFeatures, None),
 }
+RECOMMEND = {"recommend": Shared(Recommend, None)}
 PAIRS = {"pairs": Shared(Pairs, None), "all_pairs": Shared(AllPairs, False)}
 ENDING = {
     "strict": Shared(Strict, False),
@@ -364,6 +375,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
     return MatrixOptions(
         None if pairs is None else str(pairs),
         bool(found.get("all_pairs")),
+        found.get("recommend"),
         features["row"],
         features["column"],
         found["missingness_features"],

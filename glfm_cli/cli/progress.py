@@ -139,10 +139,13 @@ class FitProgress(Shown):
         )
         self._task = self._bar.add_task("beginning", total=None)
 
-    def __call__(self, start: int, iteration: int, bound: float) -> None:
-        """Show where the fit is: the bound, or what else it reports, after an iteration."""
-        if (start, iteration) == (0, 1):
+    def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
+        """Show where the fit is after an iteration: its bound, or its log likelihood."""
+        if (chain, sweep) == (0, 1):
             self._fold += 1
+        if trace is None:
+            return
+        reached = trace.get("bound", trace.get("log_likelihood", float("nan")))
         fold = "" if self._folds is None else f"fold {self._fold} of {self._folds}, "
-        said = f"{fold}start {start + 1} of {self._starts}, iteration {iteration}, {bound:.6g}"
+        said = f"{fold}start {chain + 1} of {self._starts}, iteration {sweep}, {reached:.6g}"
         self._bar.update(self._task, description=said)

@@ -11,7 +11,15 @@ from glfm_cli.completion.kept import Kept, Watch
 from glfm_cli.completion.matrix import MatrixCompletion, MatrixData, prepare_matrix
 from glfm_cli.completion.multiple import Multiple
 from glfm_cli.completion.new_rows import Fitted
-from glfm_cli.completion.prepare import TableLike, Types, as_schema, as_table, prepare
+from glfm_cli.completion.prepare import (
+    TableLike,
+    Types,
+    as_schema,
+    as_table,
+    is_guessed,
+    prepare,
+    with_types,
+)
 from glfm_cli.completion.record import run_record, save_record
 from glfm_cli.completion.requests import INTERVAL, Unseen, check_estimate, check_unseen
 from glfm_cli.completion.result import ColumnCompletion, Completion
@@ -45,6 +53,7 @@ __all__ = [
     "complete",
     "estimate_cost",
     "impute",
+    "is_guessed",
     "judge",
     "partial_folder",
     "plan_fit",
@@ -54,5 +63,6 @@ __all__ = [
     "prepare_matrix",
     "run_record",
     "save_record",
+    "with_types",
     "write_traces",
 ]

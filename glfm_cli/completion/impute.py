@@ -20,7 +20,7 @@ from glfm_cli.completion.matrix.matrix import MatrixData
 from glfm_cli.completion.matrix.pairs import WhichPairs
 from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.new_rows import Fitted
-from glfm_cli.completion.prepare import TableLike, Types, as_schema, as_table
+from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.record import write_record
 from glfm_cli.completion.requests import (
     INTERVAL,
@@ -36,6 +36,8 @@ from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Observer, Run
+from glfm_cli.latent.capabilities import Factors
+from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 from glfm_cli.schema import Schema
 from glfm_cli.store import Fit, check_folder, load_fit, read_header
@@ -67,7 +69,8 @@ def impute(
         The table, of pyarrow, pandas, polars, DuckDB or NumPy, or a file that `read_table` reads;
         `Completion.output` is completed data of the same kind.
     types : Schema, mapping or path
-        What the columns mean: a schema, the content of a types file, or its path. Roles row,
+        What the columns mean: a schema, the content of a types file, its path, or "auto" for
+        what `guess_schema` makes of the table. Roles row,
         column and value make a matrix. Not needed with `resume` or `fit`.
     sampling, saving, matrix : Sampling, Saving, MatrixOptions
         The options; their fields are keywords of this function, too: `chains=4`, `save="a.glfm"`.
@@ -116,6 +119,7 @@ class Imputation:
     task : the run that is to be made, or the fit whose draws are taken
     data : the encoded table, or the matrix;  pairs : those of a matrix that are requested
     goal : how precise estimates should be, where somebody says
+    recommend : in place of `pairs`, how many likeliest columns of each row
     """
 
     given: Any
@@ -129,6 +133,7 @@ class Imputation:
     seed: int
     threads: int
     goal: float | None = None
+    recommend: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
@@ -172,6 +177,7 @@ class Imputation:
             found = dataclasses.replace(found, given=self.given)
         else:
             more: dict[str, Any] = {"which": self.pairs, "estimate": self.estimate}
+            more["recommend"] = self.recommend
             precision = judge(run.posterior, self.data, self.seed, self.goal)
             found = MatrixCompletion(self.data, run, precision, self.interval, self.seed, **more)
         found = self.files.write(found, self.source)
@@ -203,7 +209,9 @@ def plan_imputation(
     shaping |= {} if missingness is None else {"missingness-features": missingness}
     shaping |= {} if files.record is None else {"record": files.record}
     check_with_fit(fit is not None, shaping, unseen)
-    schema = None if types is None else as_schema(types)
+    given, schema = table, None
+    if types is not None:
+        table, schema = with_types(table, types)
     loaded = load_fit(fit) if isinstance(fit, str | os.PathLike) else fit
     of_fit = loaded is not None or (schema is None and saving.resume is not None)
     sparse = _is_sparse(schema, loaded, saving)
@@ -227,12 +235,13 @@ def plan_imputation(
         data, seed = task.data, task.plan.seed
         sampled = task.problem.model.kind == "gibbs"
         n_draws = task.plan.chains * task.plan.draws if sampled else None
+    check_recommend(matrix, (task.problem if isinstance(task, Session) else task.posterior).model)
     check_multiple(files.multiple, chosen, n_draws)
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
     threads = sampling.threads or available_threads()
     return Imputation(
-        table,
+        given,
         source,
         task,
         data,
@@ -243,7 +252,21 @@ def plan_imputation(
         seed,
         threads,
         sampling.precision,
+        matrix.recommend,
     )
+
+
+def check_recommend(matrix: MatrixOptions, model: LatentModel) -> None:
+    """Raise UsageError when columns are to be recommended, and the model has no rates, or pairs."""
+    if matrix.recommend is None:
+        return
+    if not isinstance(model, Factors):
+        raise UsageError(
+            f"--recommend is about counts, and the model '{model.name}' has no rates",
+            hint="Of counts with `absent: zero`, take --model cnpf.",
+        )
+    if matrix.pairs is not None:
+        raise UsageError("--recommend and --pairs both say which pairs are predicted")
 
 
 def requested_pairs(data: MatrixData, matrix: MatrixOptions) -> WhichPairs:

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from glfm_cli.encoding import Data, EncodedColumn, encode
 from glfm_cli.errors import UsageError
+from glfm_cli.guess import guess_schema
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
-from glfm_cli.io.files import file_label
+from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent import ELSEWHERE, MODELS
 from glfm_cli.latent.capabilities import Scheduled, SuitsColumns
@@ -26,6 +27,7 @@ from glfm_cli.schema import Schema, read_schema
 from glfm_cli.settings import apply_settings
 
 MORE_CHAINS = 16
+AUTO = "auto"  # in place of a types file
 FEW_CELLS = 40_000  # observed, up to which there are more chains
 
 TableLike: TypeAlias = Any  # a table, a data frame, a matrix of numbers, or a path
@@ -71,14 +73,20 @@ def prepare(
 
 
 def configure(
-    sampling: Sampling, layout: str, columns: Sequence[EncodedColumn], chains: int
+    sampling: Sampling,
+    layout: str,
+    columns: Sequence[EncodedColumn],
+    chains: int,
+    n_rows: int | None = None,
 ) -> Configured:
     """Return the model for columns of some layout, its configuration, and how long it is fitted.
 
-    `chains` are there when nobody says how many. What a model takes for granted may depend on
-    the kinds of columns; the settings of `sampling` come last.
+    `chains` are there when nobody says how many; `n_rows` are those of a matrix. What a model
+    takes for granted may depend on the kinds of columns; the settings of `sampling` come last.
     """
     latent = model_of(sampling, layout)
+    if isinstance(latent, Scheduled):
+        chains = latent.n_restarts
     plan = Plan(**sampling.length(chains))
     if latent.kind == "ascent":
         plan = _of_ascent(plan, sampling)
@@ -89,7 +97,7 @@ def configure(
         {"model": config, "links": LinkConfig()}, dict(sampling.settings or {})
     )
     if isinstance(latent, Scheduled):
-        steps = latent.n_steps(configs["model"], columns[0].x.size)
+        steps = latent.n_steps(configs["model"], n_rows or columns[0].x.size)
         plan = dataclasses.replace(plan, thin=steps)
     return Configured(latent, configs["model"], configs["links"], plan)
 
@@ -116,11 +124,14 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
             hint=f"Did you mean '{close[0]}'?" if close else None,
         )
     if name not in able:
-        what = "triplets" if layout == "sparse" else "tables"
+        what = {"sparse": "triplets", "counts": "triplets whose absent pairs are zeros"}
+        hint = "A types file with roles row, column and value describes a matrix."
+        if "counts" in MODELS[name].layouts:
+            hint = "Its values are counts, with `absent: zero` in their entry of the types file."
         raise UsageError(
-            f"--model {name} does not take {what}",
+            f"--model {name} does not take {what.get(layout, 'tables')}",
             expected=" or ".join(f"--model {other}" for other in able),
-            hint="A types file with roles row, column and value describes a matrix.",
+            hint=hint,
         )
     return MODELS[name]
 
@@ -150,8 +161,39 @@ def _of_ascent(plan: Plan, sampling: Sampling) -> Plan:
     )
 
 
+class NamedTable(NamedTuple):
+    """A table that was read, and its name in messages."""
+
+    table: pa.Table
+    file: str | None
+
+
+def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
+    """Return a table and what its columns mean; the types "auto" are guessed from it.
+
+    Raises
+    ------
+    UsageError
+        Table and types are both to be read from standard input.
+    """
+    if is_guessed(types):
+        read = NamedTable(*as_table(table))
+        return read, guess_schema(read.table).schema
+    if STANDARD == str(types) == str(table):
+        raise UsageError(
+            "the table and the types file are both standard input",
+            hint="Give one of them as a file.",
+        )
+    return table, as_schema(types)
+
+
+def is_guessed(types: object) -> bool:
+    """Return whether types are to be guessed from the table."""
+    return isinstance(types, str | os.PathLike) and os.fspath(types) == AUTO
+
+
 def as_schema(types: Types) -> Schema:
-    """Return the schema that a types file, its content or its path describes."""
+    """Return the schema that a types file, its content or its path describes; - is stdin."""
     if isinstance(types, Schema):
         return types
     if isinstance(types, Mapping):
@@ -161,6 +203,8 @@ def as_schema(types: Types) -> Schema:
 
 def as_table(table: TableLike) -> tuple[pa.Table, str | None]:
     """Return a table that may be given as other data or by its path; its name in messages."""
+    if isinstance(table, NamedTable):
+        return table.table, table.file
     if isinstance(table, str | os.PathLike):
         return read_table(table), file_label(table)
     return table_of(table), None

@@ -27,7 +27,7 @@ from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, encode_triplets, is_triplets
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.inference.leave_one_out import recalibrate
+from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.latent.model import Problem

@@ -16,7 +16,14 @@ from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import open_column, text_of
 from glfm_cli.encoding.trials import is_trials, pack_trials, successes_of, trials_of
-from glfm_cli.encoding.triplets import Ids, Triplets, encode_ids, encode_triplets, is_triplets
+from glfm_cli.encoding.triplets import (
+    Ids,
+    Triplets,
+    encode_ids,
+    encode_triplets,
+    is_triplets,
+    layout_of,
+)
 from glfm_cli.encoding.values import number_texts
 
 __all__ = [
@@ -38,6 +45,7 @@ __all__ = [
     "flag_columns",
     "is_trials",
     "is_triplets",
+    "layout_of",
     "number_texts",
     "open_column",
     "pack_trials",

@@ -59,7 +59,8 @@ class Triplets:
 
     rows, columns : the ids of either side
     row, column : (m,) int32
-    value : what the values are, `x` (m,) those of the cells; of a binomial one see trials.py
+    value : what the values are, `x` (m,) those of the cells; of a binomial one see trials.py. Where
+        absent pairs are zeros, NaN of pairs that are missing all the same
     """
 
     rows: Ids
@@ -72,6 +73,14 @@ class Triplets:
     def trials(self) -> Array | None:
         """The trials (m,) of a binomial value, else None."""
         return None if self.value.column.trials is None else trials_of(self.value.x)
+
+
+def layout_of(schema: Schema) -> str:
+    """Return what a types file describes: "dense", "sparse", or "counts" with absent zeros."""
+    values = [column for column in schema.columns if column.role is Role.VALUE]
+    if not values:
+        return "dense"
+    return "sparse" if values[0].absent is None else "counts"
 
 
 def is_triplets(schema: Schema) -> bool:
@@ -123,13 +132,15 @@ def encode_triplets(
     else:
         x, trials = _known_values(table, columns, sources[Role.VALUE], learnt, unseen_is_missing)
         levels = learnt.levels
-    seen = np.flatnonzero(~np.isnan(x))
-    if not seen.size and learnt is None:
+    known = ~np.isnan(x)
+    zeros = columns[place[Role.VALUE]].absent is not None  # then a pair without a value is missing
+    seen = np.arange(x.size) if zeros else np.flatnonzero(known)
+    if not np.any(x[known] > 0.0 if zeros else known) and learnt is None:
         raise TableError(
             "no cell of it is observed, so there is nothing to learn from",
             file=file,
             column=columns[place[Role.VALUE]].name,
-            expected="at least one value",
+            expected="at least one count above 0" if zeros else "at least one value",
         )
     order = seen[np.lexsort((column_of[seen], row[seen]))]
     first = np.ones(order.size, dtype=bool)
@@ -145,7 +156,7 @@ def encode_triplets(
         columns[place[Role.VALUE]],
         place[Role.VALUE],
         found,
-        np.ones(found.size, dtype=bool),
+        ~np.isnan(found),
         np.zeros(found.size, dtype=bool),
         levels,
         style=style_of(sources[Role.VALUE], x),

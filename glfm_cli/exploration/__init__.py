@@ -5,9 +5,10 @@ from __future__ import annotations
 from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.explore import describe_run, explore, plan_explore
 from glfm_cli.exploration.explored import Explored
+from glfm_cli.exploration.factors import FactorExploration
 from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.files import ExplorationFiles
-from glfm_cli.exploration.job import Job, hide
+from glfm_cli.exploration.job import ExplorationJob, hide
 from glfm_cli.exploration.lines import convergence_line, remainder_line, sample_line
 from glfm_cli.exploration.lowrank import Component
 from glfm_cli.exploration.map_result import MapExploration, RowMap
@@ -21,9 +22,10 @@ __all__ = [
     "ComponentExploration",
     "Exploration",
     "ExplorationFiles",
+    "ExplorationJob",
     "Explored",
+    "FactorExploration",
     "Feature",
-    "Job",
     "MapExploration",
     "Pattern",
     "Request",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_schema, as_table
+from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_table, with_types
 from glfm_cli.completion.saved import is_saved_fit
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
@@ -17,6 +17,7 @@ from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.components import describe_components
 from glfm_cli.exploration.dependence import dependence as depend
 from glfm_cli.exploration.explanation import Explanation, explain, feature_model
+from glfm_cli.exploration.factors import describe_factors
 from glfm_cli.exploration.features import (
     STABLE,
     Feature,
@@ -28,8 +29,8 @@ from glfm_cli.exploration.features import (
 )
 from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.findings import Remainder
-from glfm_cli.exploration.job import Job, open_fit, place_rows, plan_exploration
-from glfm_cli.exploration.map import Placed, map_of
+from glfm_cli.exploration.job import ExplorationJob, open_fit, place_rows, plan_exploration
+from glfm_cli.exploration.map import RowsOnMap, map_of
 from glfm_cli.exploration.map_result import MapExploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
@@ -42,7 +43,7 @@ from glfm_cli.exploration.stability import Matches, match_features, membership_p
 from glfm_cli.inference.diagnostics import diagnose
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
-from glfm_cli.latent.capabilities import Components, Map
+from glfm_cli.latent.capabilities import Components, Factors, Map
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 
 REQUESTED = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
@@ -109,7 +110,7 @@ def explore(
 
 def _finished(
     run: Run,
-    job: Job,
+    job: ExplorationJob,
     request: Request,
     files: ExplorationFiles,
     finish: Callable[[Any], None] | None,
@@ -121,6 +122,8 @@ def _finished(
         describe = describe_map
     elif isinstance(job.model, Components):
         describe = describe_components
+    elif isinstance(job.model, Factors):
+        describe = describe_factors
     found = replace(describe(run, job, request), given=given)
     files.write(found)
     if finish is not None:
@@ -136,7 +139,7 @@ def plan_explore(
     groups: tuple[Sampling, Saving, MatrixOptions],
     request: Request,
     fit: FitLike | None = None,
-) -> Job:
+) -> ExplorationJob:
     """Check everything and encode what is given, or open a saved fit; nothing is sampled yet."""
     if fit is not None or is_saved_fit(table):
         sampling, saving, matrix = groups
@@ -147,12 +150,14 @@ def plan_explore(
             source, file = as_table(table)
             return place_rows(source, fit, request, sampling.threads, file=file)
         return open_fit(table, request)
-    schema = None if types is None else as_schema(types)
+    schema = None
+    if types is not None:
+        table, schema = with_types(table, types)
     source, file = as_table(table)
     return plan_exploration(source, schema, request, groups, file=file)
 
 
-def describe_run(run: Run, job: Job, request: Request) -> Exploration:
+def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration:
     """Return what the draws of a run say of the structure of the table."""
     posterior, data = run.posterior, job.data
     assert isinstance(data, Data)
@@ -205,13 +210,13 @@ def describe_run(run: Run, job: Job, request: Request) -> Exploration:
     )
 
 
-def describe_map(run: Run, job: Job, request: Request) -> MapExploration:
+def describe_map(run: Run, job: ExplorationJob, request: Request) -> MapExploration:
     """Return what the draws of a run say of where the rows of a table lie."""
     data = job.data
     assert isinstance(data, Data)
     base = job.base or run.posterior
     names = request.requested([encoded.column.name for encoded in data.columns])
-    shown = map_of(Placed(run.posterior, base), data, request.color, names or None)
+    shown = map_of(RowsOnMap(run.posterior, base), data, request.color, names or None)
     found = MapExploration(
         data=data,
         ids=job.ids,

@@ -11,13 +11,14 @@ from pathlib import Path
 from glfm_cli.completion import Session, check_traces, run_record, save_record, write_traces
 from glfm_cli.errors import OutputError, UsageError
 from glfm_cli.exploration.component_result import ComponentExploration
+from glfm_cli.exploration.factors import FactorExploration
 from glfm_cli.exploration.map_result import MapExploration
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write, write_table
 from glfm_cli.io.files import check_writable
 
-AnyExploration = Exploration | ComponentExploration | MapExploration
+AnyExploration = Exploration | ComponentExploration | MapExploration | FactorExploration
 FORMATS = ("csv", "parquet")
 
 

@@ -21,7 +21,7 @@ from glfm_cli.completion import (
 )
 from glfm_cli.completion.prepare import model_of
 from glfm_cli.completion.saved import encoded_of_fit
-from glfm_cli.encoding import Data, is_triplets
+from glfm_cli.encoding import Data, layout_of
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Hidden
 from glfm_cli.exploration.explanation import feature_model
@@ -30,7 +30,7 @@ from glfm_cli.exploration.request import Request
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, Run
-from glfm_cli.latent.capabilities import Components, Map
+from glfm_cli.latent.capabilities import Components, Factors, Map
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import Link
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
@@ -45,7 +45,7 @@ FEW: dict[str, object] = {"initial_features": 2, "initial_share": 0.2}
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class ExplorationJob:
     """A table, or a matrix that is given as triplets, to be explored.
 
     session : how it is sampled, and where that is kept; None when it was sampled before
@@ -113,7 +113,7 @@ def plan_exploration(
     groups: tuple[Sampling, Saving, MatrixOptions],
     *,
     file: str | None = None,
-) -> Job:
+) -> ExplorationJob:
     """Check everything, encode what is given and calibrate the links; nothing is sampled yet.
 
     Raises
@@ -129,8 +129,8 @@ def plan_exploration(
             hint="Leave out --save and --resume, or take --sample consensus.",
         )
     if saving.resume is None:
-        sparse = schema is not None and is_triplets(schema)
-        sampling = _from_few(sampling, "sparse" if sparse else "dense")
+        layout = "dense" if schema is None else layout_of(schema)
+        sampling = _from_few(sampling, layout)
     session = plan_session(table, schema, sampling, saving, matrix, file=file)
     model, data = session.problem.model, session.data
     _check(request, model, session.problem.config, data)
@@ -142,7 +142,7 @@ def plan_exploration(
         problem, _, _ = prepare(table, schema, sampling, file=file, data=seen)
         session = dataclasses.replace(session, problem=problem, data=seen, saving=Saving())
     problem = session.problem
-    return Job(
+    return ExplorationJob(
         session=session,
         run=None,
         model=model,
@@ -163,6 +163,9 @@ def _check(request: Request, model: LatentModel, config: Any, data: Encoded) -> 
     if isinstance(model, Components):
         component_model(model)
         request.check_without_features("the low-rank model", ("columns", "color"))
+        return
+    if isinstance(model, Factors):
+        request.check_without_features(f"the model '{model.name}'", ("columns", "color"))
         return
     assert isinstance(data, Data)
     names = [encoded.column.name for encoded in data.columns]
@@ -199,7 +202,7 @@ def place_rows(
     threads: int | None,
     *,
     file: str | None = None,
-) -> Job:
+) -> ExplorationJob:
     """Return the rows of a table on the map of a saved fit, as a run that has been made.
 
     Raises
@@ -232,7 +235,7 @@ def _changed(config: Any) -> dict[str, object]:
     }
 
 
-def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
+def open_fit(path: str | os.PathLike[str], request: Request) -> ExplorationJob:
     """Return a saved fit as a run that has been made.
 
     Raises
@@ -250,8 +253,8 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
     return dataclasses.replace(_of_fit(fit, run, data), source=str(path))
 
 
-def _of_fit(fit: Fit, run: Run, data: Encoded) -> Job:
-    return Job(
+def _of_fit(fit: Fit, run: Run, data: Encoded) -> ExplorationJob:
+    return ExplorationJob(
         session=None,
         run=run,
         model=fit.model,

@@ -11,7 +11,9 @@ def words(text: str) -> frozenset[str]:
 
 
 _ID = words("id ids uuid guid uid pid identifier rowid rownames serial mrn")
-_ROW = words("index idx row nr no key")  # the whole name: a "body mass index" is none
+_ROW = words(
+    "index idx row nr no key individual subject participant respondent patient person case"
+)  # the whole name: a "body mass index" is none
 _COUNT = words(
     """n nr num number numbers no count counts visits children kids siblings persons people members
     rooms cars times age days weeks months years hours hrs minutes weekswrk parity pregnancies
@@ -20,13 +22,15 @@ _COUNT = words(
 _CODE = words(
     """code codes type kind class category cat group region district zone state country zip zipcode
     postcode fips race ethnicity ethnic sex gender status species site centre center arm treatment
-    trt rx hospital school cluster sector industry occupation marital month weekday quarter"""
+    trt rx hospital school cluster sector industry occupation marital month weekday quarter
+    target label"""
 )
 _NUMBERED_CODE = frozenset({"code", "codes", "zip", "zipcode", "postcode", "fips"})
 _SCALE = words(
     """score scale grade stage rating rate level likert satisfaction agreement severity rank quality
-    education degree health importance frequency item q"""
+    education degree health importance frequency item q star stars point ecog nyha asa karnofsky"""
 )
+_BANDED = words("income rincome earnings salary wage")  # small numbers of which are bands
 _SHARE = words("share proportion prop fraction frac prob probability rate ratio")
 _PERCENT = words("percent percentage pct perc")
 _DATE = words("date datum fecha data dat day tag dob birthdate geburtsdatum")
@@ -59,6 +63,10 @@ def is_numbered_code(name: str) -> bool:
 
 def is_scale(name: str) -> bool:
     return bool(parts(name) & _SCALE)
+
+
+def is_banded(name: str) -> bool:
+    return bool(parts(name) & _BANDED)
 
 
 def is_share(name: str) -> bool:

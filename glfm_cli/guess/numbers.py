@@ -9,6 +9,11 @@ from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role
 
+LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further evidence
+YEARS = (1500, 2100)
+RECENT_YEARS = (1850, 2040)  # that are taken for years whatever the name
+MOST_BANDS = 30  # of incomes and their like
+LEAST_ROWS = 30  # that a number with gaps between them may number
 MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
 LARGEST_EXACT = 2.0**53 - 1  # up to here no other whole number reads as the same double
@@ -25,10 +30,7 @@ def judge_numbers(column: Profile) -> Verdict:
     if column.all_whole and (found := _id(column)):
         return found
     if column.n_distinct == 2 and _levels_are_safe(column):
-        return Verdict(
-            Column(column.name, type=ColumnType.CATEGORICAL, levels=column.in_order()),
-            f"two values, {_ends(column, ' and ')}",
-        )
+        return _categorical(column, f"two values, {_ends(column, ' and ')}")
     exact = column.all_whole and np.abs(column.numbers).max() <= LARGEST_EXACT
     return _whole(column) if exact else _fractional(column)
 
@@ -53,6 +55,9 @@ def _id(column: Profile) -> Verdict | None:
         return None
     if column.all_different and column.n_rows >= 3 and np.all(np.diff(x) == 1):
         return Verdict(Column(column.name, role=Role.ID), "numbers the rows")
+    rising = bool(np.all(np.diff(x) > 0)) and x[0] in (0, 1) and np.ptp(x) <= 1.1 * x.size
+    if column.all_different and column.n_rows >= LEAST_ROWS and rising:
+        return Verdict(Column(column.name, role=Role.ID), "numbers the rows, some left out")
     if names.is_id(column.name):
         if column.all_different:
             return Verdict(
@@ -72,23 +77,32 @@ def _whole(column: Profile) -> Verdict:
     low, high = x.min(), x.max()
     span = f"whole numbers from {_ends(column, ' to ')}"
     count = Verdict(Column(name, type=ColumnType.COUNT), span)
+    if _are_years(column):
+        return Verdict(Column(name, type=ColumnType.REAL), f"years, {span}")
     if low < 0:
         if -low == high <= 5 and _consecutive(column) and _enough(column):
             return _ordinal(column, f"{span}: a scale around zero")
         return Verdict(Column(name, type=ColumnType.REAL), f"{span}, some below zero")
     if not _levels_are_safe(column):
         return count
-    named_code = names.is_code(name) or names.is_id(name)
+    in_order = column.evidence in ("items", "order")
+    named_code = names.is_code(name) or (names.is_id(name) and not in_order)
     if names.is_numbered_code(name) or (named_code and column.n_distinct <= MAX_CODES):
         return _code(column, span)
     few = column.n_distinct <= MAX_SCALE and _enough(column)
+    long = column.n_distinct <= 2 * MAX_SCALE and _enough(column) and _consecutive(column)
+    bands = names.is_banded(name) and low in (0, 1) and high <= MOST_BANDS and _enough(column)
+    if bands and _consecutive(column):
+        return _ordinal(column, f"{span}, each of them present: bands, by the name")
+    if _is_scale(column) and long and not few and low in (0, 1):
+        return _ordinal(column, f"{span}; the name is a scale's")
+    if column.evidence == "codes" and few and not (_is_scale(column) or names.is_count(name)):
+        return _codes_by_others(column, span)
     if not few or names.is_count(name):
         return count
     if low in (0, 1) and high <= MAX_SCALE and _consecutive(column):
-        if low == 0 and not names.is_scale(name) and _thins_out(column):
-            return Verdict(count.column, f"{span}, ever fewer toward the top: a count, not a scale")
-        return _ordinal(column, f"{span}, each of them present: an answer scale")
-    if names.is_scale(name) and high <= 2 * MAX_SCALE:
+        return _few_in_a_row(column, span)
+    if _is_scale(column) and high <= 2 * MAX_SCALE:
         return _ordinal(column, f"{span}; the name is a scale's")
     if len(np.unique(np.diff(np.sort(x)))) == 1 and not _consecutive(column):
         return _ordinal(column, f"{span} in {column.n_distinct} even steps")
@@ -101,13 +115,55 @@ def _whole(column: Profile) -> Verdict:
     return Verdict(count.column, f"{span}; ordinal if they are the steps of a scale")
 
 
+def _are_years(column: Profile) -> bool:
+    """Return whether whole numbers are years, by their size, and by name where that is needed."""
+    low, high = column.numbers.min(), column.numbers.max()
+    named = names.is_year(column.name) and low >= YEARS[0] and high <= YEARS[1]
+    return bool(named or (low >= RECENT_YEARS[0] and high <= RECENT_YEARS[1]))
+
+
+def _few_in_a_row(column: Profile, span: str) -> Verdict:
+    """Return the guess for whole numbers from 0 or 1 to at most 10, each of them present.
+
+    The name decides, then what other columns tell; a few numbers of which neither says anything are
+    counts if they begin at 0, else codes, which assume least.
+    """
+    low, evidence = column.numbers.min(), column.evidence
+    if _is_scale(column):
+        return _ordinal(column, f"{span}; the name is a scale's")
+    if evidence == "items":
+        return _ordinal(column, f"{span}, as several columns have: an answer scale")
+    if low == 0 and _thins_out(column):
+        count = Column(column.name, type=ColumnType.COUNT)
+        return Verdict(count, f"{span}, ever fewer toward the top: a count, not a scale")
+    if evidence == "order":
+        return _ordinal(column, f"{span}, and other columns rise or fall with them: a scale")
+    if column.n_distinct >= LEAST_SCALE and not _thins_out(column):
+        return _ordinal(column, f"{span}, each of them present: an answer scale")
+    if low == 0 or column.n_distinct >= LEAST_SCALE:
+        count = Column(column.name, type=ColumnType.COUNT)
+        return Verdict(count, f"{span}; ordinal if they are the steps of a scale")
+    return _categorical(column, f"{span}, codes or a scale; ordinal if they have an order")
+
+
+def _is_scale(column: Profile) -> bool:
+    """Return whether the name or the unit, such as `stars`, is that of a scale."""
+    return names.is_scale(column.name) or names.is_scale(column.written.unit)
+
+
+def _codes_by_others(column: Profile, span: str) -> Verdict:
+    return _categorical(column, f"{span}; other columns do not rise or fall with them: codes")
+
+
+def _categorical(column: Profile, reason: str) -> Verdict:
+    made = Column(column.name, type=ColumnType.CATEGORICAL, levels=column.in_order())
+    return Verdict(made, reason)
+
+
 def _code(column: Profile, span: str) -> Verdict:
     if column.n_distinct > MAX_CODES and (problem := many_levels(column)):
         return ignore(column.name, f"{span}, codes by their name, {problem}")
-    return Verdict(
-        Column(column.name, type=ColumnType.CATEGORICAL, levels=column.in_order()),
-        f"{span}; by its name, codes of categories",
-    )
+    return _categorical(column, f"{span}; by its name, codes of categories")
 
 
 def _ordinal(column: Profile, reason: str) -> Verdict:

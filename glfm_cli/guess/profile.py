@@ -68,6 +68,8 @@ class Profile:
         Why the numbers cannot be read, though they are some.
     declared : Declared
         What the file says of the column.
+    evidence : {"items", "order", "codes"}, optional
+        What the other columns tell of few whole numbers.
     unit : str, optional
         The unit that stands below its name.
     """
@@ -86,6 +88,7 @@ class Profile:
     mixture: str | None = None
     declared: Declared = NOTHING_DECLARED
     unit: str | None = None
+    evidence: str | None = None
 
     @property
     def n_distinct(self) -> int:

@@ -172,7 +172,7 @@ def log_scores(
                 log_p = link.log_density(x, law, params) + np.log(share)
                 scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
                 if _is_corrected(posterior, d):
-                    parts, _ = link.forecast(x, law, params)
+                    parts = link.forecast(x, law, params)
                     total = forecasts.setdefault(d, np.zeros((inside.size, parts.shape[1])))
                     total[inside] += share * parts
     logs = {d: score - np.log(posterior.n_draws) for d, score in scores.items()}

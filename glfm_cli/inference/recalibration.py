@@ -2,7 +2,7 @@
 
 A forecast that averages over draws and chains is often too modest, and the shape that a model gives
 its noise is seldom quite right. Both show in forecasts of observed cells that were made without
-them (leave_one_out.py), and are mended by
+them (hidden_cells.py), and are mended by
 
     levels    p_r^a / sum_q p_q^a                            temperature scaling
     numbers   density p(x) g(F(x)),  F the forecast's distribution function,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.clgp import Clgp
+from glfm_cli.latent.cnpf import Cnpf
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.mixture import Mixture
 from glfm_cli.latent.model import LatentModel
@@ -20,4 +21,5 @@ MODELS: dict[str, LatentModel] = {
     "bsvd": Bsvd(),
     "mixture": Mixture(),
     "clgp": Clgp(),
+    "cnpf": Cnpf(),
 }

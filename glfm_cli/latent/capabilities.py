@@ -123,6 +123,43 @@ class Map(Protocol):
         """Return the law of the cells of rows that lie at x (n, Q)."""
 
 
+class CountFactors(NamedTuple):
+    """What a matrix of rates is made of under one draw: rows columns'.
+
+    rows : (I, K) expected weights;  columns : (J, K)
+    correlations : (K, K) of how components go together in rows, from -1 to 1; 0 without any
+    """
+
+    rows: Array
+    columns: Array
+    correlations: Array
+
+    @property
+    def counts(self) -> Array:
+        """Return the expected counts (I, K) of each row by component."""
+        expected: Array = self.rows * self.columns.sum(axis=0)
+        return expected
+
+
+@runtime_checkable
+class Factors(Protocol):
+    """A model of counts whose rates are sums over components."""
+
+    def factors(self, draw: Any) -> CountFactors:
+        """Return what the rates of a draw are made of."""
+
+
+@runtime_checkable
+class Calibrated(Protocol):
+    """A model that is tuned for new rows of which little is observed."""
+
+    def calibrate(self, problem: Any, seed: int, observed: float, threads: int) -> Any:
+        """Return the configuration that predicts best where a share of a row is observed.
+
+        Chosen on some of the problem's own rows, which the rest is fitted without.
+        """
+
+
 @runtime_checkable
 class Sized(Protocol):
     """A model whose draws have more or fewer components."""

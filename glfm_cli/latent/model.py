@@ -48,15 +48,13 @@ class Sparse:
 
     entries : those cells
     row_covariates, column_covariates : (I, p) and (J, q) float64, standardised; None without
-    absent : what a cell is that is not listed
-    unknown : of a matrix whose absent cells are zeros, those that are missing all the same
+    absent : what a cell is that is not listed; beside zeros, those are missing whose value is NaN
     """
 
     entries: Entries
     row_covariates: Array | None = None
     column_covariates: Array | None = None
     absent: Literal["missing", "zero"] = "missing"
-    unknown: Entries | None = None
 
 
 Layout = Dense | Sparse
@@ -215,7 +213,10 @@ class LatentModel(Protocol):
 
     @property
     def layouts(self) -> frozenset[str]:
-        """Return the layouts of cells that it takes, of {"dense", "sparse"}."""
+        """Return the layouts of cells that it takes, of {"dense", "sparse", "counts"}.
+
+        "counts" is a sparse one whose absent cells are zeros.
+        """
 
     @property
     def takes_weights(self) -> bool:

@@ -13,6 +13,7 @@ from glfm_cli.links.law import CellLaw, of_latent, one_number
 from glfm_cli.links.observation import LevelObservation, NumericObservation, Params, Summary
 
 PENDING = 1 << 18  # cells x draws of a column whose moments are computed at once
+LEAST_AT = 1e-12  # of probabilities of quantiles
 LARGEST = np.finfo(np.float64).max
 
 
@@ -68,6 +69,10 @@ class TruncatedNumber(NumericObservation, Protocol):
     @property
     def latent_bounds(self) -> tuple[float, float]:
         """Return the least and the greatest latent number."""
+
+    @property
+    def atom(self) -> float:
+        """Return the probability of the value 0 whatever the latent number is."""
 
     def sd(self, var: float | Array, params: Params) -> Array:
         """Return the sd of what the margin maps to values, `var` the variance of y."""
@@ -137,8 +142,10 @@ class NumberAverage:
                 for i in range(3)
             )
             weight /= weight.sum(axis=1, keepdims=True)
-            mixture_quantiles(mean, sd, weight, np.array(at), lower, upper, quantiles)
-            quantiles = self.link.value(quantiles)
+            atom = self.link.atom
+            inside = np.clip((np.array(at) - atom) / (1.0 - atom), LEAST_AT, 1.0 - LEAST_AT)
+            mixture_quantiles(mean, sd, weight, inside, lower, upper, quantiles)
+            quantiles = np.where(np.array(at) <= atom, 0.0, self.link.value(quantiles))
         return Summary(*self._moments(), quantiles, None)
 
     def _moments(self) -> tuple[Array, Array]:

@@ -165,15 +165,12 @@ class BinomialLink(PlainLink):
         bins = np.searchsorted(at, self.expected(law, params), side="left")
         return np.eye(at.size + 1)[bins]
 
-    def forecast(
-        self, x: Array, law: CellLaw, params: Params, most: float = np.inf
-    ) -> tuple[Array, Array]:
-        """Return P(hits <= those of x | trials) and 1, (n, 2), and P(hits | trials) (n,)."""
-        p = np.exp(self.log_density(x, law, params))
+    def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
+        """Return P(hits <= those of x | trials) and 1, (n, 2)."""
         h, n = successes_of(x), trials_of(x)
         above = betainc(h + 1.0, np.maximum(n - h, 0.5), self.expected(law, params))
         below = 1.0 - np.where(h < n, above, 0.0)
-        return np.column_stack([below, np.ones(x.size)]), np.maximum(p, 1.0 / most)
+        return np.column_stack([below, np.ones(x.size)])
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
         """Return the mean rate."""

@@ -2,6 +2,7 @@
 
     NormalMixture    of a cell's latent numbers, the noise of its column included
     Probabilities    of a cell's levels, however the model came by them
+    GammaPoisson     of a cell's count, by the law of its rate
 
 A law describes n cells of one column under one draw. Draws of latent numbers are a mixture whose
 components are the draws, each with the noise alone as its variance.
@@ -13,11 +14,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import betainc, gammaincc, gammaln
 
 from glfm_cli.arrays import Array
 
 ALL = slice(None)
 _ONE = np.ones((1, 1))
+POISSON = 1e8  # shape from which a gamma law is a point to a count
 
 
 class Normal(NamedTuple):
@@ -144,7 +147,50 @@ class Probabilities(NamedTuple):
         return np.minimum(codes, self.p.shape[1] - 1).astype(np.float64)
 
 
-CellLaw = NormalMixture | Probabilities
+class GammaPoisson(NamedTuple):
+    """Counts that are Poisson given rates which are gamma: negative binomial.
+
+    shape, mean : (n,) of the gamma law of the rate, above 0
+    """
+
+    shape: Array
+    mean: Array
+
+    @property
+    def size(self) -> int:
+        """Return the number n of cells."""
+        return int(self.mean.size)
+
+    def take(self, at: Array) -> GammaPoisson:
+        """Return the law of some of the cells, once for each time that they are named."""
+        return GammaPoisson(self.shape[at], self.mean[at])
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return mean and variance (n, 1) of the counts."""
+        return self.mean[:, None], (self.mean + self.mean**2 / self.shape)[:, None]
+
+    def log_pmf(self, x: Array) -> Array:
+        """Return the log probabilities (n,) of a count a cell.
+
+        log Gamma(x + s) - log Gamma(s) - log x! + s log(s / (s + m)) + x log(m / (s + m)), of
+        which the first two cancel for a large shape s, where the count is Poisson.
+        """
+        s, m = np.minimum(self.shape, POISSON), self.mean
+        with np.errstate(divide="ignore"):
+            times = np.where(x > 0.0, x, 0.0)
+            rises = gammaln(x + s) - gammaln(s) - s * np.log1p(m / s) - times * np.log(s + m)
+            mixed = np.where(self.shape < POISSON, rises, -m)
+            return np.asarray(mixed + times * np.log(m) - gammaln(x + 1.0))
+
+    def cdf(self, x: Array) -> Array:
+        """Return P(X <= x) (n,) of a whole number a cell, 0 below 0."""
+        s, k = np.minimum(self.shape, POISSON), np.maximum(x, 0.0)
+        mixed = betainc(s, k + 1.0, s / (s + self.mean))
+        found = np.where(self.shape < POISSON, mixed, gammaincc(k + 1.0, self.mean))
+        return np.where(x < 0.0, 0.0, found)
+
+
+CellLaw = NormalMixture | Probabilities | GammaPoisson
 
 
 def of_latent(law: CellLaw, s: int | None = None) -> NormalMixture:

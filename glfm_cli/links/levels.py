@@ -104,12 +104,9 @@ class LevelLink(PlainLink, ABC):
         """Return whether there are two levels."""
         return self.n_latent > 0
 
-    def forecast(
-        self, x: Array, law: CellLaw, params: Params, most: float = np.inf
-    ) -> tuple[Array, Array]:
-        """Return the probabilities (n, R) of the levels, and those of x (n,)."""
-        p = self.probabilities(law, params)
-        return p, np.maximum(p[np.arange(x.size), x.astype(np.intp)], 1.0 / most)
+    def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
+        """Return the probabilities (n, R) of the levels."""
+        return self.probabilities(law, params)
 
 
 def require_levels(encoded: EncodedColumn) -> None:

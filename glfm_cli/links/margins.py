@@ -27,6 +27,9 @@ from glfm_cli.links.shapes import Shape
 # A tail of the empirical distribution is extended with its average slope over so many standard
 # deviations: the last gap alone may be arbitrarily small or large.
 TAIL = 0.5
+# Knots of the tails of a rank margin: their distance and where they end, in y; of samples with at
+# least so many values.
+TAIL_STEP, TAIL_END, FEWEST_FOR_TAILS = 0.25, 7.0, 20
 # Knots closer than this, relative to the largest magnitude, are one: their slope would overflow.
 CLOSEST = 1e-300
 LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
@@ -243,7 +246,8 @@ def _pareto_tail(u: Array, end: float) -> tuple[Array, Array]:
 def rank_margin(x: Array, n_below: int = 0) -> Interpolated:
     """Return normal scores of the sample x: mid-ranks for ties, standardised over the sample.
 
-    `n_below` cells are known only to lie below all of x; they count in the ranks.
+    `n_below` cells are known only to lie below all of x; they count in the ranks. Beyond the sample
+    follow exponential tails, so that completions are not capped by the largest value seen.
     """
     values, counts = np.unique(x, return_counts=True)
     n = x.size + n_below
@@ -252,7 +256,34 @@ def rank_margin(x: Array, n_below: int = 0) -> Interpolated:
     if n_below:
         sample = np.concatenate([np.full(n_below, ndtri(0.5 * n_below / n)), sample])
     m, sd = mean_sd(sample)
-    return Interpolated.through(values, (scores - m) / (sd or 1.0))
+    y = (scores - m) / (sd or 1.0)
+    if values.size < FEWEST_FOR_TAILS or not np.isfinite(values[-1] - values[0]):
+        return Interpolated.through(values, y)
+    knots = [(values, y)]
+    # An end that several cells share may be a bound; below the sample lie the zeros.
+    if counts[-1] == 1:
+        u, beyond = _exponential_tail(values, y)
+        knots.append((values[-1] + u, beyond))
+    if counts[0] == 1 and not n_below:
+        u, beyond = _exponential_tail(-values[::-1], -y[::-1])
+        # Positive values approach 0 with the same slope at first.
+        low = values[0] * np.exp(-u / values[0]) if values[0] > 0.0 else values[0] - u
+        knots.insert(0, (low[::-1], -beyond[::-1]))
+    return Interpolated.through(*(np.concatenate(part) for part in zip(*knots, strict=True)))
+
+
+def _exponential_tail(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return knots beyond the last one: by how much their x exceeds it, and their y.
+
+    P(Y > y(u)) = T exp(-u h / s), h the normal hazard at the last knot and 1 / s the mean slope of
+    y over the last half standard deviation: heavier than the normal's, with all moments.
+    """
+    first = max(min(int(np.searchsorted(y, y[-1] - TAIL, "right")) - 1, y.size - 2), 0)
+    slope = (y[-1] - y[first]) / (x[-1] - x[first])
+    log_T = log_ndtr(-y[-1])
+    hazard = np.exp(-0.5 * y[-1] ** 2 - LOG_SQRT_2PI - log_T)
+    beyond = np.arange(y[-1] + TAIL_STEP, TAIL_END, TAIL_STEP)
+    return (log_T - log_ndtr(-beyond)) / (hazard * slope), beyond
 
 
 def count_rank_margin(x: Array) -> Interpolated:

@@ -66,15 +66,17 @@ class NumericLink(PlainLink, ABC):
     discrete = False
     ordered = True
     integral = False
+    of_column: ClassVar[frozenset[str]] = frozenset()  # fields that the types file gives anew
     # Sizes of the constants that are not one number; None for any.
     sizes: ClassVar[Mapping[str, int | None]] = {"latent_bounds": 2}
+    atom = 0.0  # the probability of the value 0 whatever y is
 
     def constants(self) -> dict[str, Array]:
         """Return the fields and the margin as named arrays."""
         found = {
             field.name: np.asarray(getattr(self, field.name), dtype=np.float64)
             for field in dataclasses.fields(self)
-            if field.name not in ("name", "margin")
+            if field.name not in {"name", "margin"} | self.of_column
         }
         return found | margin_out(self.margin)
 
@@ -85,7 +87,7 @@ class NumericLink(PlainLink, ABC):
         """Return the link whose `constants` these are; ValueError says why they are not such."""
         parts: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
-            if field.name in ("name", "margin"):
+            if field.name in {"name", "margin"} | cls.of_column:
                 continue
             size = cls.sizes.get(field.name, SCALAR)
             value = take(constants, field.name, size, infinite=True)
@@ -95,6 +97,9 @@ class NumericLink(PlainLink, ABC):
                 raise ValueError(f"'{name}' is {parts[name]:g}")
         if not np.isfinite(parts["center"]) or not parts["lower"] <= parts["upper"]:
             raise ValueError("'center', 'lower' and 'upper' do not fit together")
+        bounds = np.asarray(parts["latent_bounds"])
+        if np.any(np.isfinite(bounds) & (np.abs(bounds) > FARTHEST)):
+            raise ValueError("'latent_bounds' is too far from 0")
         for name in cls.sizes:
             ends = np.asarray(parts[name])
             if np.any(ends[1:] < ends[:-1]):
@@ -177,6 +182,7 @@ class NumericLink(PlainLink, ABC):
             eta, var = one_number(part)
             sd = self.sd(var, params)
             below = ndtr((ends[None, :] - eta[:, None]) / sd[:, None])
+            below = (1.0 - self.atom) * below + self.atom * (np.asarray(at) >= 0.0)
             zero, one = np.zeros((eta.size, 1)), np.ones((eta.size, 1))
             return np.diff(np.concatenate([zero, below, one], axis=1), axis=1)
 
@@ -186,24 +192,18 @@ class NumericLink(PlainLink, ABC):
         """Return whether the column has a density to speak of."""
         return not self.integral and np.unique(x, return_counts=True)[1].max() <= TIED * x.size
 
-    def forecast(
-        self, x: Array, law: CellLaw, params: Params, most: float = np.inf
-    ) -> tuple[Array, Array]:
-        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2); the density of y (n,)."""
+    def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
+        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2)."""
         end = self.upper_end(x)
 
         def parts(part: Normal) -> Array:
             eta, var = one_number(part)
-            var = self.variance(var, params)
-            sd = np.sqrt(var)
+            sd = self.sd(var, params)
             low, high = (ndtr((bound - eta) / sd) for bound in self.latent_bounds)
-            with np.errstate(over="ignore"):
-                square = (end - eta) ** 2 / var
-            density = np.exp(-np.minimum(0.5 * square, np.log(most))) / sd
-            return np.column_stack([ndtr((end - eta) / sd) - low, high - low, density])
+            below = (1.0 - self.atom) * (ndtr((end - eta) / sd) - low)
+            return np.column_stack([below + self.atom * (x >= 0.0) * (high - low), high - low])
 
-        found = of_latent(law, 1).average(parts)
-        return found[:, :2], found[:, 2]
+        return of_latent(law, 1).average(parts)
 
     def moments(self, eta: Array, var: float | Array, params: Params) -> tuple[Array, Array, Array]:
         """Return P(in), E[x; in], E[x^2; in], in: y in latent_bounds; cut off at 1.8e308.
@@ -243,6 +243,10 @@ class NumericLink(PlainLink, ABC):
             first, second = first.copy(), second.copy()
             first[outside] = mass[outside] * end
             second[outside] = mass[outside] * end * end
+        if self.atom > 0.0:
+            zero, rest = float(self.standard(np.array(0.0))), 1.0 - self.atom
+            first = rest * first + self.atom * zero * mass
+            second = rest * second + self.atom * zero * zero * mass
         return mass, first, second
 
     def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:

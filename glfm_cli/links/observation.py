@@ -128,15 +128,11 @@ class Observation(Protocol):
     def correctable(self, x: Array) -> bool:
         """Return whether forecasts may be corrected by those of the observed values x."""
 
-    def forecast(
-        self, x: Array, law: CellLaw, params: Params, most: float = np.inf
-    ) -> tuple[Array, Array]:
-        """Return what a correction is learnt from, (n, P) and (n,), under one draw.
+    def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
+        """Return what a correction is learnt from (n, P), under one draw.
 
-        First the probabilities of the levels; of numbers the probability that the bounds allow the
-        value and it is at most x, and that they allow it. Then the density of x but for a constant,
-        so that 1 over it is no more than `most`: a level's probability is 1 over `most` at least,
-        a density that part of the one at its mode.
+        The probabilities of the levels; of numbers the probability that the bounds allow the value
+        and it is at most x, and that they allow it.
         """
 
 

@@ -44,7 +44,7 @@ def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
         A value lies outside the domain of the transform or too far out for a finite latent
         value, or no level is known.
     """
-    return LINKS[str(encoded.column.type)].calibrate(encoded, config)
+    return _class_of(encoded.column).calibrate(encoded, config)
 
 
 def link_from(
@@ -57,4 +57,11 @@ def link_from(
     ValueError
         They are not those of such a link, with a phrase that says why.
     """
-    return LINKS[str(column.type)].from_constants(column, n_levels, constants, config)
+    return _class_of(column).from_constants(column, n_levels, constants, config)
+
+
+def _class_of(column: Column) -> type[Link]:
+    """Return the class of a column's link: that of its type, or of counts with absent zeros."""
+    if column.absent is not None:
+        return getattr(import_module("glfm_cli.links.poisson"), "PoissonCount")  # noqa: B009
+    return LINKS[str(column.type)]

@@ -16,9 +16,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.exploration import ComponentExploration, Exploration
+from glfm_cli.exploration import ComponentExploration, Exploration, FactorExploration
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.plots.components import plot_components
+from glfm_cli.plots.factors import plot_factors
 from glfm_cli.plots.fit import draw_fit, varies
 from glfm_cli.plots.pages import PANEL, draw_trace, drawn, legend, percent_axis
 from glfm_cli.plots.panels import WIDTH_LEVEL
@@ -53,7 +54,7 @@ Path = str | os.PathLike[str]
 MAX_COLUMNS = 12
 
 def plot_exploration(
-    found: Exploration | ComponentExploration, path: Path | None = None
+    found: Exploration | ComponentExploration | FactorExploration, path: Path | None = None
 ) -> Figure:
     """Draw one page: features, patterns, the columns they move most, and the chains.
 
@@ -61,7 +62,7 @@ def plot_exploration(
 
     Parameters
     ----------
-    found : Exploration or ComponentExploration
+    found : Exploration, ComponentExploration or FactorExploration
     path : path, optional
         Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
 
@@ -74,6 +75,8 @@ def plot_exploration(
     OutputError
         The suffix is another one, or the file cannot be written.
     """
+    if isinstance(found, FactorExploration):
+        return plot_factors(found, path)
     if not isinstance(found, Exploration):
         return plot_components(found, path)
     columns = _most_moved(found, 6)

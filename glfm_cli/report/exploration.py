@@ -15,6 +15,7 @@ from glfm_cli.exploration import (
     ComponentExploration,
     Exploration,
     Explored,
+    FactorExploration,
     Feature,
     convergence_line,
     remainder_line,
@@ -48,6 +49,8 @@ from glfm_cli.report.page import (
 
 MOST_FIGURES = 40  # columns with a figure of their own
 Section = tuple[str, str, list[str]]  # key, title, content
+_MOST_PAIRS = 2000
+_FACTORS = "Shares of components, their correlations, and their leading columns"
 _COMPONENTS = "Shares of components and of variance, leading columns, and the chains"
 _SEEN = "Features, patterns, columns they move, and the chains"
 _LONGEST = 30  # letters of a column's name in the table of typical rows
@@ -56,7 +59,7 @@ _MOST_SHARES = 60  # levels of a column whose patterns are drawn level by level
 
 
 def write_exploration(
-    found: Exploration | ComponentExploration,
+    found: Exploration | ComponentExploration | FactorExploration,
     *paths: str | os.PathLike[str],
     name: str,
     drawn: Mapping[str, Path] | None = None,
@@ -65,7 +68,7 @@ def write_exploration(
 
     Parameters
     ----------
-    found : Exploration or ComponentExploration
+    found : Exploration, ComponentExploration or FactorExploration
     *paths : path
         One or more files to write it to; each is replaced only when complete.
     name : str
@@ -82,6 +85,8 @@ def write_exploration(
     drawn = drawn or {}
     if isinstance(found, Exploration):
         sections = _of_features(found, drawn)
+    elif isinstance(found, FactorExploration):
+        sections = _of_factors(found, drawn)
     else:
         sections = _of_components(found, drawn)
     present = [section for section in sections if section[2]]
@@ -106,6 +111,24 @@ def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[Section]
         ("convergence", "Convergence", _convergence(found, drawn)),
         ("settings", "Settings", _settings(found)),
     ]
+
+
+def _of_factors(found: FactorExploration, drawn: Mapping[str, Path]) -> list[Section]:
+    tables, n_chains = found.tables(), len(found.posterior.chains)
+    facts = [
+        f"{len(found.rows):,} rows, {len(found.columns):,} columns; {n_chains} restarts, "
+        f"{found.seconds:.1f} s.",
+        found.diagnostics.summary(),
+        *found.warnings,
+    ]
+    overview = _figure(drawn, "overview", partial(plot_exploration, found), _FACTORS)
+    sections: list[Section] = [
+        ("overview", "Overview", [bullets(facts), overview]),
+        ("components", "Components", [_arrow(tables["components"])]),
+    ]
+    if found.pairs:
+        sections.append(("pairs", "Correlations", [_arrow(tables["pairs"].slice(0, _MOST_PAIRS))]))
+    return [*sections, ("settings", "Settings", _settings(found))]
 
 
 def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> list[Section]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from glfm_cli.errors import SchemaError
-from glfm_cli.schema.columns import Column, Transform
+from glfm_cli.schema.columns import Column, Role, Transform
 from glfm_cli.schema.phrases import listed
 from glfm_cli.schema.types import COLUMN_TYPES
 
@@ -24,10 +24,19 @@ def check_column(column: Column, error: Refusal) -> None:
             expected="the name of the column that holds the number of trials",
             hint="For example {type: binomial, trials: at_bats}.",
         )
+    if column.absent is not None and not (column.integral and column.role is Role.VALUE):
+        raise error(
+            "`absent: zero` goes with counts alone, of role value",
+            value="a column without a type" if column.type is None else f"type {column.type}",
+            expected="type count",
+            hint="A rating or a measurement that is not there is unknown, and not zero: leave "
+            "`absent` out.",
+        )
     if column.trials is not None and column.trials == column.name:
         raise error("`trials` names the column itself", expected="another column")
     _check_numerals(column, error)
     _check_moments(column, error)
+    _check_censored(column, error)
     codes = {code.text for code in column.missing}
     for level in column.levels or ():
         if level in codes:
@@ -74,6 +83,23 @@ def _check_moments(column: Column, error: Refusal) -> None:
         if is_given:
             problem = f"`{key}` does not go with type {column.moment}"
             raise error(problem, hint=f"Leave out `{key}`.")
+
+
+def _check_censored(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when a limit of detection is no value that a column can have."""
+    limit = column.censored_below
+    if limit is None:
+        return
+    if not column.positive or column.moment is not None or column.reflect is not None:
+        raise error(
+            "`censored_below` goes with type positive alone, without `reflect`",
+            hint="Cells known only to lie below a limit are read in columns of type positive.",
+        )
+    lower, upper = column.bounds
+    if limit <= (lower or 0.0) or (upper is not None and limit >= upper):
+        raise error(
+            "`censored_below`", value=f"{limit:g}", expected="a number above 0, inside `bounds`"
+        )
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

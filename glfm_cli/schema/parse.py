@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -24,8 +25,10 @@ _KEYS = (
     "transform",
     "reflect",
     "bounds",
+    "censored_below",
     "missing",
     "trials",
+    "absent",
     "decimal",
     "thousands",
     "percent",
@@ -37,10 +40,12 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
+_ABSENT = {"zero": "zero", "missing": None}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
-# Words that say type and how it is written.
-_TYPES = COLUMN_TYPES | {kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}
+# Words that say type and how it is written; types that are registered later are among them.
+_WRITTEN: dict[str, ColumnType] = {kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}
+_TYPES = ChainMap(_WRITTEN, COLUMN_TYPES)
 _ROLES = {str(role): role for role in Role}
 _TRANSFORMS = {str(transform): transform for transform in Transform}
 
@@ -106,7 +111,11 @@ class ColumnParser:
             reflect=self.number("reflect", said["reflect"]) if "reflect" in said else None,
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
+            censored_below=self.number("censored_below", said["censored_below"])
+            if "censored_below" in said
+            else None,
             trials=self.text(said, "trials"),
+            absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),
             thousands=self.separator(said, "thousands", _THOUSANDS),
             percent=self.switch(said, "percent"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -126,9 +127,11 @@ class Schema:
                 limit if limit is None or column.moments is None else column.moments.text(limit)
                 for limit in column.bounds
             ]
+        if column.censored_below is not None:
+            said["censored_below"] = column.censored_below
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "decimal", "thousands", "unit", "format", "label"):
+        for key in ("trials", "absent", "decimal", "thousands", "unit", "format", "label"):
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:
@@ -215,7 +218,7 @@ def is_pattern(name: str) -> bool:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Return the schema in a types file (UTF-8 YAML).
+    """Return the schema in a types file (UTF-8 YAML), or in standard input when it is `-`.
 
     Raises
     ------
@@ -225,8 +228,11 @@ def read_schema(path: str | Path) -> Schema:
     file = str(path)
     hint = "`glfm types DATA -o types.yaml` writes a types file from a table."
     try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(_LONGEST_FILE + 1)
+        if file == "-":
+            file, content = "standard input", sys.stdin.buffer.read(_LONGEST_FILE + 1)
+        else:
+            with Path(path).open("rb") as stream:
+                content = stream.read(_LONGEST_FILE + 1)
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
         raise SchemaError(problem, file=file, hint=hint) from None

@@ -18,6 +18,7 @@ from glfm_cli.store.drafts import check_free, new_folder
 from glfm_cli.store.fit import Fit, load_fit
 from glfm_cli.store.folder import check_folder
 from glfm_cli.store.header import (
+    ClassifierHeader,
     Header,
     Modelled,
     hash_of_data,
@@ -39,6 +40,7 @@ from glfm_cli.store.writer import Store, discard
 
 __all__ = [
     "EVERY",
+    "ClassifierHeader",
     "Extent",
     "Fit",
     "Header",

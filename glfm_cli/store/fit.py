@@ -17,7 +17,7 @@ from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import Link, LinkConfig
 from glfm_cli.schema import Column, Schema
 from glfm_cli.store.content import read_data, read_links
-from glfm_cli.store.folder import check_folder
+from glfm_cli.store.folder import HEADER, check_folder
 from glfm_cli.store.header import Header, read_header
 from glfm_cli.store.log import Extent, Layout, read_draws, read_state
 from glfm_cli.store.matrix import StoredMatrix, read_matrix
@@ -127,6 +127,10 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     folder = Path(path)
     check_folder(folder)
     header = read_header(folder)
+    if header.classifier is not None:
+        raise StoreError(
+            "is a classifier, which `glfm classify --fit` applies", file=str(folder / HEADER)
+        )
     columns = header.columns()
     links = read_links(folder, header, columns)
     layout = Layout.of(header, links)

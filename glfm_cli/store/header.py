@@ -19,6 +19,7 @@ from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.iqgme import ExpertAscent, IqgmeConfig, experts_model
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema
@@ -43,6 +44,31 @@ class Modelled:
 
 
 @dataclass(frozen=True)
+class ClassifierHeader:
+    """What run.json says of a classifier.
+
+    target : name of the column that it predicts;  labels : those of its levels that occur
+    n_labelled : rows with a label
+    pooling_hash : SHA-256 of pooling.arrow, empty where nothing predicts beside the fit
+    """
+
+    target: str
+    labels: tuple[str, ...]
+    n_labelled: int
+    pooling_hash: str = ""
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> ClassifierHeader:
+        """Return what `asdict` gave; raise ValueError, TypeError or KeyError otherwise."""
+        labels, n = said["labels"], said["n_labelled"]
+        if not isinstance(labels, list) or len(set(labels)) < max(len(labels), 2):
+            raise ValueError("'labels' is no list of two or more")
+        if type(n) is not int or not 0 < n < 2**40:
+            raise ValueError("'n_labelled' is no whole number from 1")
+        return cls(str(said["target"]), tuple(map(str, labels)), n, str(said["pooling_hash"]))
+
+
+@dataclass(frozen=True)
 class Header:
     """What a saved fit says of itself.
 
@@ -52,6 +78,7 @@ class Header:
     seconds : of sampling so far, over all sittings that ended
     recalibration : how forecasts are corrected; None before the run has ended
     matrix : of a fit of triplets, whose `n_rows` are those of the matrix; None of a table
+    classifier : of a fit that predicts a label; None of others
     """
 
     model: str
@@ -73,10 +100,13 @@ class Header:
     seconds: float = 0.0
     recalibration: Recalibration | None = None
     matrix: MatrixHeader | None = None
+    classifier: ClassifierHeader | None = None
 
     @property
     def latent(self) -> LatentModel:
         """Return the latent model."""
+        if self.classifier is not None:
+            return experts_model(self.model_config)
         return MODELS[self.model]
 
     def columns(self) -> tuple[Column, ...]:
@@ -107,6 +137,8 @@ class Header:
         }
         if self.matrix is not None:
             content["matrix"] = self.matrix.to_dict()
+        if self.classifier is not None:
+            content["classifier"] = asdict(self.classifier)
         if self.recalibration is not None:
             content["recalibration"] = {
                 "exponents": self.recalibration.exponents.tolist(),
@@ -161,14 +193,14 @@ def read_header(folder: Path) -> Header:
     file = str(folder / HEADER)
     said = _Reader(content, file)
     schema = _read_types(folder)
-    model = said.text("model")
-    if model not in MODELS:
+    model, classifier = said.text("model"), said.classifier()
+    known: list[str] = list(MODELS) if classifier is None else [ExpertAscent.name]
+    if model not in known:
         raise StoreError(
-            "the model is not known here", file=file, value=model, expected=" or ".join(MODELS)
+            "the model is not known here", file=file, value=model, expected=" or ".join(known)
         )
-    configs = said.settings(
-        {"model_settings": MODELS[model].Config(), "link_settings": LinkConfig()}
-    )
+    config = MODELS[model].Config() if classifier is None else IqgmeConfig()
+    configs = said.settings({"model_settings": config, "link_settings": LinkConfig()})
     plan = said.mapping("plan")
     whole = {name: said.whole(plan, name, _LEAST[name], LIMITS[name]) for name in LIMITS}
     header = Header(
@@ -191,6 +223,7 @@ def read_header(folder: Path) -> Header:
         seconds=said.seconds(),
         recalibration=said.recalibration(),
         matrix=said.matrix(),
+        classifier=classifier,
     )
     if header.types_hash != hash_of_types(schema):
         raise StoreError(
@@ -305,6 +338,16 @@ class _Reader:
         except (ValueError, TypeError, KeyError) as error:
             raise self.wrong("matrix", str(error), "the sizes, ids and covariates") from None
 
+    def classifier(self) -> ClassifierHeader | None:
+        """Return what is said of a label, None where there is none."""
+        value = self.content.get("classifier")
+        if value is None:
+            return None
+        try:
+            return ClassifierHeader.from_dict(value)
+        except (ValueError, TypeError, KeyError) as error:
+            raise self.wrong("classifier", str(error), "the target and its labels") from None
+
     def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configurations, every field of which must be given."""
         said: dict[str, object] = {}
@@ -351,7 +394,7 @@ class _Reader:
 def _typed(column: Column, modelled: Modelled) -> Column:
     """Return a resolved column with the type it was fitted with; a predictor may have had none."""
     kind = COLUMN_TYPES[modelled.type]
-    modelled_here = column.modelled or column.role is Role.VALUE
+    modelled_here = column.modelled or column.role in (Role.VALUE, Role.TASK)
     if not modelled_here or column.type not in (None, kind):
         raise StoreError(f"column '{column.name}' is {column.type}, not {kind}")
     if column.levels is not None and tuple(column.levels) != modelled.levels:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -44,10 +45,15 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path, header: Header, links: tuple[Link, ...], every: float = EVERY
+        self,
+        folder: Path,
+        header: Header,
+        links: tuple[Link, ...],
+        every: float = EVERY,
+        layout: Layout | None = None,
     ) -> None:
         self.folder, self.header = folder, header
-        self._layout = Layout.of(header, links)
+        self._layout = layout or Layout.of(header, links)
         self._every = every
         self._lock = lock(folder)
 
@@ -61,10 +67,13 @@ class Store:
         *,
         more: Mapping[str, Mapping[str, Array]] | None = None,
         every: float = EVERY,
-    ) -> Store:
+        content: bytes | None = None,
+        layout: Layout | None = None,
+    ) -> Self:
         """Write a new folder, which appears as a whole, and return it open.
 
-        `more` are named arrays of further files, which a fit of triplets has.
+        `more` are named arrays of further files, which a fit of triplets has; `content` stands for
+        the constants of `links`, and `layout` for what follows from them.
 
         Raises
         ------
@@ -73,7 +82,7 @@ class Store:
         """
         folder = Path(path)
         with new_folder(folder) as draft:
-            content = links_out(links)
+            content = links_out(links) if content is None else content
             header = replace(header, links_hash=hashlib.sha256(content).hexdigest())
             replace_file(draft, LINKS, [content])
             replace_file(draft, TYPES, [header.schema.to_yaml().encode()])
@@ -82,7 +91,7 @@ class Store:
             for name, arrays in (more or {}).items():
                 replace_file(draft, name, [to_stream(arrays)])
             replace_file(draft, HEADER, [header.to_json().encode()])
-        return cls(folder, header, links, every)
+        return cls(folder, header, links, every, layout)
 
     @classmethod
     def reopen(
@@ -113,7 +122,7 @@ class Store:
             clear_temporaries(folder)
         return store
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -29,7 +29,7 @@ from glfm_cli.latent.clgp import (
     new_rows,
     relevances,
 )
-from glfm_cli.latent.clgp.adam import Moments, rate_at
+from glfm_cli.latent.clgp.adam import GradientMoments, rate_at
 from glfm_cli.latent.clgp.ascent import penalty_at
 from glfm_cli.latent.clgp.bound import moments
 from glfm_cli.latent.clgp.features import Features, Inducing
@@ -201,14 +201,14 @@ def test_a_step_tells_the_bound_it_found(seed: int) -> None:
 def test_a_step_goes_uphill_by_adam(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=3)
-    moments = Moments.of(x)
+    moments = GradientMoments.of(x)
     first, second = np.zeros(3), np.zeros(3)
     for t in range(1, 5):
         g = rng.normal(size=3)
         first, second = 0.9 * first + 0.1 * g, 0.99 * second + 0.01 * g * g
         expected = 0.05 * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.99**t)) + 1e-8)
         np.testing.assert_allclose(moments.ascend(g, 0.05, t), expected)
-    some = Moments.of(np.zeros((4, 2)))
+    some = GradientMoments.of(np.zeros((4, 2)))
     g = rng.normal(size=(2, 2))
     np.testing.assert_allclose(
         some.ascend(g, 0.1, 1, np.array([2, 0])), 0.1 * np.sign(g), rtol=1e-6

@@ -210,21 +210,29 @@ def test_what_shapes_a_fit_has_no_place_beside_one(
     desk.check_rejected(error, classify, "--save", "b.glfm", "--cv", "2")
 
 
-@pytest.mark.parametrize("name", ["types.yaml", "constants.arrow"])
+CHANGED = {
+    "types.yaml": (b"missing: [none]", "is not the types file that the fit was made with"),
+    "links.arrow": (b" ", "is not what was written: its hash is another"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
 def test_a_changed_fit_is_not_used(
     classify: Any, desk: Any, here: Callable[..., Any], name: str
 ) -> None:
     classify("--save", "sick.glfm")
-    path = desk.folder / "sick.glfm" / name
-    path.write_bytes(path.read_bytes() + b" ")
-    error = f"sick.glfm/{name}: is not what was written: its hash is another"
+    path, (more, said) = desk.folder / "sick.glfm" / name, CHANGED[name]
+    path.write_bytes(path.read_bytes() + more)
+    error = f"sick.glfm/{name}: {said}"
     desk.check_rejected(error, here, "classify", "train.csv", "--fit", "sick.glfm")
 
 
 def test_a_folder_of_another_kind_is_no_classifier(desk: Any, here: Callable[..., Any]) -> None:
-    desk.put("train.csv", table(5, 1))
-    (desk.folder / "other.glfm").mkdir()
-    desk.put("other.glfm/run.json", '{"glfm_fit": 1}')
+    desk.put("train.csv", table(20, 1))
+    desk.put("types.yaml", "glfm: 1\nrest: ignore\ncolumns: {a: real, b: real}\n")
+    said = ("--types", "types.yaml", "--chains", "1", "--draws", "1", "--warmup", "1")
+    made = here("impute", "train.csv", *said, "--save", "other.glfm", "-o", "out.csv")
+    assert made.status == 0, made.stderr
     error = "other.glfm/run.json: does not describe a classifier"
     desk.check_rejected(error, here, "classify", "train.csv", "--fit", "other.glfm")
 

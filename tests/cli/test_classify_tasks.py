@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glfm_cli.classification import saved
+from glfm_cli.classification import keeping
 
 TYPES = (
     "columns: {id: id, field: task, a: real, b: real, mine: {type: categorical, role: target}}\n"
@@ -96,15 +96,6 @@ def test_a_fit_of_tasks_alone_is_kept(
     assert again.stdout == said.stdout
 
 
-def test_a_fit_of_an_earlier_format_is_refused(
-    classify: Any, desk: Any, here: Callable[..., Any]
-) -> None:
-    (desk.folder / "old.glfm").mkdir()
-    desk.put("old.glfm/run.json", '{"glfm_classifier": 5}')
-    error = "old.glfm/run.json: is a classifier of an earlier format"
-    desk.check_rejected(error, here, "classify", "new.csv", "--fit", "old.glfm")
-
-
 def pixels(n: int, seed: int) -> str:
     """Return two fields of many columns, one of which varies in one field alone."""
     rng = np.random.default_rng(seed)
@@ -153,7 +144,7 @@ def test_a_time_limit_leaves_shared_experts(classify: Any, desk: Any) -> None:
 def test_weights_that_do_not_fit_are_not_read(
     classify: Any, desk: Any, here: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "NAMES", ("partial",))  # keeps one weight of two
+    monkeypatch.setattr(keeping, "NAMES", ("partial",))  # keeps one weight of two
     assert classify("--save", "odd.glfm").status == 0
     error = "odd.glfm: cannot be used: 'weights' does not fit"
     desk.check_rejected(error, here, "classify", "new.csv", "--fit", "odd.glfm")

@@ -89,8 +89,8 @@ def test_types_gives_each_guess_with_its_reason(table: Path) -> None:
         'missing: ["NA"]  # besides the empty cell',
         "columns:",
         f"{'  id: id':40}  # every value is different, and the name is an id's",
-        "  # whole numbers from 1 to 3, each of them present: an answer scale",
-        '  item: {type: ordinal, levels: ["1", "2", "3"]}',
+        '  item: {type: ordinal, levels: ["1", "2", "3"]}'
+        "  # whole numbers from 1 to 3; the name is a scale's",
         f"{'  weight: positive':40}  # numbers from 0.5 to 59.5, none below zero",
         '  answer: {type: categorical, levels: ["no", "yes"]}  # yes or no; NA taken for missing',
     ]
@@ -331,3 +331,17 @@ def test_the_process_ends_with_the_status(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(SystemExit) as ended:
         app.main()
     assert ended.value.code == ExitStatus.USAGE
+
+
+def test_types_may_be_guessed_or_come_from_standard_input(table: Path, tmp_path: Path) -> None:
+    types, path = here("types", table).stdout, tmp_path / "types.yaml"
+    path.write_text(types)
+    command = [sys.executable, "-m", "glfm_cli", "impute", str(table), "-q", "--chains", "1"]
+    command += ["--warmup", "2", "--draws", "3", "--types"]
+    named = subprocess.run([*command, str(path)], capture_output=True, check=True)
+    for word in ("auto", "-"):
+        other = subprocess.run([*command, word], input=types.encode(), capture_output=True)
+        assert other.stdout == named.stdout
+    both = here("impute", "-", "--types", "-")
+    assert both.status == 2
+    assert "Error: the table and the types file are both standard input\n" in both.stderr

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.latent.cnpf import Cnpf, CnpfConfig, CnpfState, Counts
+from glfm_cli.latent.cnpf import CnpfConfig, CnpfEngine, CnpfState, Counts
 from glfm_cli.streams import Streams
 
 Array = NDArray[np.float64]
-MODEL = Cnpf()
+MODEL = CnpfEngine()
 
 
 def fit(

@@ -187,7 +187,7 @@ def test_minibatches_come_near_the_fit_of_all_rows(seed: int) -> None:
     settings = {"components": 6, "dimensions": 2, "merge_every": 0, "delay": 10.0}
     config = CnpfConfig(**settings, minibatch=100)  # type: ignore[arg-type]
     state, _, bounds = fit(counts, config, 12 * 12)
-    assert set(bounds) == {None}
+    assert np.isfinite(np.array(bounds, dtype=float)).all()
     draw = MODEL.draw(state, counts)
     b = draw.mean_a / draw.mean_a.sum(axis=0)
     cosine = (a / np.linalg.norm(a, axis=0)).T @ (b / np.linalg.norm(b, axis=0))

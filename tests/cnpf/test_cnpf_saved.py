@@ -24,7 +24,7 @@ def test_a_snapshot_comes_back_and_predicts_the_same(seed: int) -> None:
     config = CnpfConfig(components=3, dimensions=2)
     state, _, _ = fit(counts, config, 15)
     draw = replace(MODEL.draw(state, counts), tau=4.0)
-    again = MODEL.unpack(MODEL.pack(draw), SIZES, config)
+    again = MODEL.unpack(MODEL.pack(draw), SIZES)
     row, column = np.divmod(np.arange(600), 15)
     np.testing.assert_array_equal(rates(again, row, column).mean, rates(draw, row, column).mean)
     new = counts_of(y[:5])
@@ -36,7 +36,7 @@ BROKEN: dict[str, tuple[str, Array]] = {
     "another shape": ("A", np.ones((2, 3))),
     "below 0": ("w", np.array([1.0, -1.0, 1.0])),
     "not finite": ("B", np.array([1.0, np.nan, 1.0])),
-    "another type": ("rate", np.ones((40, 3), dtype=np.float32)),  # type: ignore[dict-item]
+    "another type": ("x_rate", np.ones((40, 3), dtype=np.float32)),  # type: ignore[dict-item]
     "tau": ("tau", np.array(-1.0)),
     "own": ("own", np.array([3, 3])),
 }
@@ -51,7 +51,7 @@ def test_a_broken_snapshot_is_refused(what: str, seed: int) -> None:
     name, array = BROKEN[what]
     arrays = MODEL.pack(MODEL.draw(state, counts)) | {name: array}
     with pytest.raises(ValueError, match=name):
-        CnpfDraw.unpack(arrays, SIZES, config)
+        CnpfDraw.unpack(arrays, SIZES)
 
 
 @pytest.mark.parametrize("minibatch", [None, 10])

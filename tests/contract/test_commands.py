@@ -13,40 +13,28 @@ import numpy as np
 import pytest
 
 from glfm_cli.exploration.explanation import FeatureModel
-from glfm_cli.latent import MODELS
-from glfm_cli.latent.capabilities import Components
+from glfm_cli.latent.capabilities import Components, Map, SharedLaw
 from glfm_cli.links import LINKS
-from glfm_cli.schema import COLUMN_TYPES
 from tests.cli.conftest import Said, run_here
+from tests.contract.parts import DENSE, EVERY_MODEL, EVERY_TYPE, FEW, OF_TABLES, SPARSE, values_of
 from tests.contract.toys import MODEL_LINES, TYPE_LINES
 
 pytestmark = pytest.mark.usefixtures("toys")
 
-EVERY_MODEL = {**MODELS, **MODEL_LINES}
-EVERY_TYPE = {**COLUMN_TYPES, **TYPE_LINES}
-DENSE = [name for name, model in EVERY_MODEL.items() if "dense" in model.layouts]
-SPARSE = [name for name, model in EVERY_MODEL.items() if "sparse" in model.layouts]
-FEW = {"clgp": ("--set", "iterations=4", "--set", "inducing=10", "--set", "dimensions=2")}
-OF_TABLES = [name for name, kind in EVERY_TYPE.items() if kind.values != "successes"]
 ONCE = ("--rates", "0.2", "--repeats", "1")
 N = 40
 
 
+def few(model: str) -> list[str]:
+    """Return options that make a run of a model short."""
+    return [f"--set={name}={value}" for name, value in FEW.get(model, {}).items()]
+
+
 def options(model: str, draws: int = 3) -> tuple[str, ...]:
-    """Return a short run of a model, its chains' number left to a checkpoint."""
-    short = ("--model", model, "--chains", "2", "--threads", "1", *FEW.get(model, ()))
+    """Return a short run of a model."""
+    short = ("--model", model, "--chains", "2", "--threads", "1", *few(model))
     sampled = EVERY_MODEL[model].kind == "gibbs"
     return (*short, "--warmup", "4", "--draws", str(draws)) if sampled else short
-
-
-def values_of(kind: str, z: np.ndarray, rng: np.random.Generator) -> list[str]:
-    """Return cells of a type that follow z."""
-    if EVERY_TYPE[kind].values == "levels":
-        return [str(v) for v in np.clip(np.floor(1.5 + z + rng.normal(0, 0.3, z.size)), 0, 3)]
-    if EVERY_TYPE[kind].whole or EVERY_TYPE[kind].values == "successes":
-        return [str(v) for v in rng.poisson(np.exp(1.0 + 0.5 * z))]
-    y = z + rng.normal(0, 0.3, z.size)
-    return [f"{v:.4f}" for v in (y if kind == "real" else 1.0 / (1.0 + np.exp(-y)))]
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +139,7 @@ def test_a_saved_fit_is_diagnosed(kept: tuple[str, Path, bytes]) -> None:
 def test_cells_are_suggested(kept: tuple[str, Path, bytes]) -> None:
     model, fit, _ = kept
     said = run_here("suggest", fit, "--count", "3")
-    if EVERY_MODEL[model].kind == "gibbs":
+    if EVERY_MODEL[model].kind == "gibbs" or isinstance(EVERY_MODEL[model], SharedLaw):
         assert said.status == 0, said.stderr
         assert len(rows_of(said.stdout)) == 3
     else:
@@ -162,7 +150,7 @@ def test_cells_are_suggested(kept: tuple[str, Path, bytes]) -> None:
 def test_explore_takes_models_with_features_or_components(kept: tuple[str, Path, bytes]) -> None:
     model, fit, _ = kept
     said = run_here("explore", fit)
-    if isinstance(EVERY_MODEL[model], FeatureModel | Components):
+    if isinstance(EVERY_MODEL[model], FeatureModel | Components | Map):
         assert said.status == 0, said.stderr
     else:
         expected = f"Error: the model '{model}' has no features to explore"
@@ -171,7 +159,7 @@ def test_explore_takes_models_with_features_or_components(kept: tuple[str, Path,
 
 def test_evaluate_scores_the_model(folder: Path, kept: tuple[str, Path, bytes]) -> None:
     model = kept[0]
-    short = [*FEW.get(model, ()), "--chains", "1"]
+    short = [*few(model), "--chains", "1"]
     short += ["--warmup", "3", "--draws", "3"] if EVERY_MODEL[model].kind == "gibbs" else []
     given = (folder / "table.csv", "--types", folder / "types.yaml")
     said = run("evaluate", *given, "--methods", f"{model},mean", *ONCE, "--jobs", "1", *short)
@@ -197,7 +185,7 @@ def test_a_matrix_of_every_type(folder: Path, tmp_path: Path, model: str, kind: 
     assert run("diagnose", fit).status == 0
     assert len(rows_of(run("suggest", fit, "--count", "3").stdout)) == 3
     short = ("--chains", "1", "--warmup", "3", "--draws", "3")
-    said = run("evaluate", *given, "--methods", f"{model},mean", *ONCE, *short)
+    said = run("evaluate", *given, "--methods", f"{model},mean", *ONCE, "--jobs", "1", *short)
     assert model in said.stdout
 
 

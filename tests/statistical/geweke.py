@@ -255,3 +255,38 @@ def geweke(twins: Twins, n_sweeps: int, seed: int) -> Comparison:
     """Run both simulators, as many draws as sweeps, and compare them."""
     names, of = make_statistics(twins)
     return compare(names, sampled(twins, n_sweeps, of, seed), simulated(twins, n_sweeps, of, seed))
+
+
+@dataclass(frozen=True)
+class JointLaw:
+    """A model's joint law as both simulators need it: what they do to a chain, in place.
+
+    new_chain : (seed, index) to a chain at a starting point of no meaning
+    draw_prior, draw_table : parameters from their prior; then a table, and y, given them
+    statistics : names and values of the statistics of the present state
+    """
+
+    new_chain: Callable[[int, int], Chain]
+    draw_prior: Callable[[Chain, np.random.Generator], None]
+    draw_table: Callable[[Chain, np.random.Generator], None]
+    statistics: Callable[[Chain], tuple[list[str], Array]]
+
+    def compare(self, n_sweeps: int, seed: int, n_chains: int = N_CHAINS // 2) -> Comparison:
+        """Run both simulators, as many draws as sweeps, and compare them."""
+        rng = np.random.default_rng([seed, 1])
+        independent, means, names = [], [], []
+        with threadpool_limits(limits=1, user_api="blas"):
+            for index in range(n_chains):
+                chain = self.new_chain(seed, index)
+                for _ in range(n_sweeps // n_chains):
+                    self.draw_prior(chain, rng)
+                    self.draw_table(chain, rng)
+                    independent.append(self.statistics(chain)[1])
+                found = []
+                for _ in range(n_sweeps // n_chains):
+                    chain.sweep(adapt=False)
+                    self.draw_table(chain, rng)
+                    names, values = self.statistics(chain)
+                    found.append(values)
+                means.append(np.mean(found, axis=0))
+        return compare(names, np.array(means), np.array(independent))

@@ -1,18 +1,15 @@
-"""One sweep of the low-rank model has its joint law as its invariant law [Geweke 2004].
+"""The joint law of the low-rank model, and mutants that it catches [Geweke 2004].
 
-The method is that of `geweke`: many chains that start from draws of the joint law, each sweep
-followed by a new table given the parameters.
-
-`python -m pytest -m slow -rP tests/statistical/test_bsvd_geweke.py` shows the figures of long runs.
+That a sweep has it as its invariant law is tested in `tests/contract/test_priors.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import successes_of
@@ -22,10 +19,9 @@ from glfm_cli.latent.bsvd.moves import BsvdConfig
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import ColumnType
 from tests.statistical.bsvd_prior import Setting, draw_prior, draw_table, make_links, new_chain
-from tests.statistical.geweke import Comparison, compare, even, odd
+from tests.statistical.geweke import Comparison, JointLaw, even, odd
 
-SHORT, LONG = 2_000, 60_000
-N_CHAINS = 100
+SHORT = 2_000
 
 CONFIG = BsvdConfig(
     max_components=2,
@@ -129,44 +125,18 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
     return list(found), np.array(list(found.values()), dtype=np.float64)
 
 
-def run(setting: Setting, n_sweeps: int, seed: int) -> Comparison:
-    """Run both simulators, as many draws as sweeps, and compare them."""
-    rng = np.random.default_rng([seed, 1])
-    simulated, means = [], []
-    with threadpool_limits(limits=1, user_api="blas"):
-        for index in range(N_CHAINS):
-            chain = new_chain(setting, seed, index)
-            for _ in range(n_sweeps // N_CHAINS):
-                draw_prior(setting, chain, rng)
-                draw_table(setting, chain, rng)
-                simulated.append(statistics(chain)[1])
-            found = []
-            for _ in range(n_sweeps // N_CHAINS):
-                chain.sweep(adapt=False)
-                draw_table(setting, chain, rng)
-                names, values = statistics(chain)
-                found.append(values)
-            means.append(np.mean(found, axis=0))
-    return compare(names, np.array(means), np.array(simulated))
-
-
 ONLY_LONG = ("matrix of many trials", "real matrix", "real matrix with slopes")
-IN_SHORT = [case for case in SETTINGS if case not in ONLY_LONG]
 
 
-@pytest.mark.parametrize("case", IN_SHORT)
-def test_sweep_has_the_joint_law_in_short(case: str, seed: int) -> None:
-    comparison = run(SETTINGS[case](), SHORT, seed)
-    assert comparison.passes, str(comparison)
+def law_of(setting: Setting) -> JointLaw:
+    """Return the joint law of a setting."""
+    own = (partial(one, setting) for one in (new_chain, draw_prior, draw_table))
+    return JointLaw(*own, statistics)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", SETTINGS)
-def test_sweep_has_the_joint_law(case: str, seed: int) -> None:
-    comparison = run(SETTINGS[case](), LONG, seed)
-    print(comparison)
-    assert comparison.z.size >= 16
-    assert comparison.passes, str(comparison)
+def run(setting: Setting, n_sweeps: int, seed: int) -> Comparison:
+    """Compare both simulators."""
+    return law_of(setting).compare(n_sweeps, seed)
 
 
 def test_scales_that_may_be_negative_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,19 +1,16 @@
-"""One sweep of the mixture has its joint law as its invariant law [Geweke 2004].
+"""The joint law of the mixture, and a mutant that it catches [Geweke 2004].
 
-The method is that of `geweke`: many chains that start from draws of the joint law, each sweep
-followed by a new table given the parameters.
-
-`python -m pytest -m slow -rP tests/statistical/test_mixture_geweke.py` shows the figures.
+That a sweep has it as its invariant law is tested in `tests/contract/test_priors.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import wishart
-from threadpoolctl import threadpool_limits
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, start_chain
@@ -25,10 +22,9 @@ from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
 from tests.statistical.bsvd_prior import _thresholds, draw_table, make_links
-from tests.statistical.geweke import Comparison, compare, even, odd
+from tests.statistical.geweke import Comparison, JointLaw, even, odd
 
-SHORT, LONG = 2_000, 40_000
-N_CHAINS = 100
+SHORT = 2_000
 CONFIG = MixtureConfig(
     components=3,
     alpha_shape=2.0,
@@ -115,38 +111,10 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
 
 
 def run(n_sweeps: int, seed: int) -> Comparison:
-    """Run both simulators, as many draws as sweeps, and compare them."""
+    """Compare both simulators."""
     setting = Setting(make_links(*TYPES))
-    rng = np.random.default_rng([seed, 1])
-    simulated, means = [], []
-    with threadpool_limits(limits=1, user_api="blas"):
-        for index in range(N_CHAINS):
-            chain = setting.chain(seed, index)
-            for _ in range(n_sweeps // N_CHAINS):
-                draw_prior(setting, chain, rng)
-                draw_table(setting, chain, rng)  # type: ignore[arg-type]
-                simulated.append(statistics(chain)[1])
-            found = []
-            for _ in range(n_sweeps // N_CHAINS):
-                chain.sweep(adapt=False)
-                draw_table(setting, chain, rng)  # type: ignore[arg-type]
-                names, values = statistics(chain)
-                found.append(values)
-            means.append(np.mean(found, axis=0))
-    return compare(names, np.array(means), np.array(simulated))
-
-
-def test_sweep_has_the_joint_law_in_short(seed: int) -> None:
-    comparison = run(SHORT, seed)
-    assert comparison.z.size >= 15
-    assert comparison.passes, str(comparison)
-
-
-@pytest.mark.slow
-def test_sweep_has_the_joint_law(seed: int) -> None:
-    comparison = run(LONG, seed)
-    print(comparison)
-    assert comparison.passes, str(comparison)
+    own = (partial(one, setting) for one in (Setting.chain, draw_prior, draw_table))
+    return JointLaw(*own, statistics).compare(n_sweeps, seed)  # type: ignore[arg-type]
 
 
 def test_sticks_that_forget_the_later_ones_are_caught(

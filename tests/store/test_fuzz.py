@@ -44,8 +44,11 @@ MATRICES: dict[str, tuple[dict[str, Any], dict[str, list[Any]]]] = {
 }
 SHORT_ASCENT = {"iterations": 2, "inducing": 3, "dimensions": 2}
 # What run.json says the hash of a file by.
-HASHED = {f"{name}_sha256": f"{name}.arrow" for name in ("links", "constants", "pooling")}
-HASHED["sha256"] = "matrix.arrow"
+HASHED = {
+    "links_sha256": "links.arrow",
+    "sha256": "matrix.arrow",
+    "pooling_hash": "pooling.arrow",
+}
 WHO = {
     "who": [f"r{i // 3}" for i in range(18)],
     "what": [f"c{(i + i // 3) % 5}" for i in range(18)],

@@ -11,15 +11,17 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix.missingness import missingness_features as of_missingness
-from glfm_cli.completion.matrix.pairs import WhichPairs, in_parts, read_pairs, unobserved
+from glfm_cli.completion.matrix.pairs import Pairs, WhichPairs, in_parts, read_pairs, unobserved
 from glfm_cli.completion.matrix.side import Features, SideCode, read_side
 from glfm_cli.completion.prepare import configure
 from glfm_cli.encoding import EncodedColumn, Ids, NotCompleted, Triplets
-from glfm_cli.errors import SchemaError
+from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
+
+P_ANY = "p_any"  # of a count: the probability of at least one
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,13 @@ class MatrixData:
         """The layout of its cells."""
         shape = (len(self.rows), len(self.others))
         entries = Entries(self.triplets.row, self.triplets.column, shape)
-        return Sparse(entries, *self.covariates)
+        zeros = self.triplets.value.column.absent is not None
+        return Sparse(entries, *self.covariates, absent="zero" if zeros else "missing")
 
     def sizes(self) -> dict[str, Any]:
         """Return how large it is."""
         sizes = {"rows": len(self.rows), "columns": len(self.others)}
-        return sizes | {"observed": int(self.triplets.row.size)}
+        return sizes | {"observed": int(self.triplets.value.observed.sum())}
 
     def blank(self) -> pa.Table:
         """Return one row of predictions without values: their columns and types."""
@@ -94,12 +97,21 @@ class MatrixData:
         kinds = {"estimate": kind, "mean": pa.float64(), "sd": pa.float64()}
         kinds |= {"lower": kind, "upper": kind}
         kinds |= {f"p_{level}": pa.float64() for level in value.levels}
+        kinds |= {P_ANY: pa.float64()} if value.column.absent is not None else {}
         return pa.table(columns | {name: pa.nulls(1, k) for name, k in kinds.items()})
 
     def pairs(self, table: pa.Table | None, every: bool, *, file: str | None = None) -> WhichPairs:
-        """Return the pairs that a table lists, or all that have no value; checked now."""
+        """Return the pairs that a table lists, or all that have no value; checked now.
+
+        Where absent pairs are zeros, those without a value are the missing ones.
+        """
         if table is not None:
             return partial(in_parts, read_pairs(table, self.rows, self.others, file=file))
+        if self.triplets.value.column.absent is not None:
+            cells = (self.new or self).triplets
+            gone = np.flatnonzero(~cells.value.observed)
+            index = (cells.row[gone], cells.column[gone])
+            return partial(in_parts, Pairs(*(one.astype(np.int64) for one in index)))
         which = partial(unobserved, self.triplets, every, self.known)
         which()
         return which
@@ -123,7 +135,11 @@ def prepare_matrix(
         A table of features or an option is wrong.
     """
     (sampling,) = gather(options, sampling or Sampling())
-    found = configure(sampling, "sparse", [triplets.value], CHAINS)
+    layout = "sparse" if triplets.value.column.absent is None else "counts"
+    n_rows = len(triplets.rows)
+    found = configure(sampling, layout, [triplets.value], CHAINS, n_rows)
+    if layout == "counts":
+        _check_no_covariates(features, missingness_features)
     _check_names(triplets)
     link = _link(triplets.value, found.links)
     rows, of_rows, row_names, row_code = _with_side(triplets.rows, features[0])
@@ -144,6 +160,13 @@ def prepare_matrix(
     xs = (triplets.value.x,)
     problem = Problem(found.latent, found.config, (link,), xs, found.links, data.layout)
     return problem, data, found.plan
+
+
+def _check_no_covariates(features: tuple[Features, Features], missingness: int | None) -> None:
+    names = ("--row-features", "--column-features", "--missingness-features")
+    for name, given in zip(names, (*features, missingness), strict=True):
+        if given is not None:
+            raise UsageError(f"{name} has no place where absent pairs are zeros: no model uses it")
 
 
 def _with_side(

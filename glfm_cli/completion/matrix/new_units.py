@@ -19,7 +19,7 @@ from glfm_cli.completion.matrix.matrix import MatrixData
 from glfm_cli.completion.matrix.saved import matrix_of_fit, same_side
 from glfm_cli.completion.matrix.side import Features, Side, read_more
 from glfm_cli.completion.requests import Unseen, check_unseen
-from glfm_cli.encoding import Ids, LearntColumn, Triplets, encode_triplets
+from glfm_cli.encoding import EncodedColumn, Ids, LearntColumn, Triplets, encode_triplets
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.capabilities import Components
@@ -72,6 +72,7 @@ def encode_units(
         for ids, mine, side in zip((old.rows, old.others), own, sides, strict=True)
     ]
     known = (len(old.rows), len(old.others))
+    _check_columns(old, units[1], file)
     cells, new, notes = _together(old, triplets, (units[0], units[1]))
     data = replace(old, triplets=cells, notes=notes)
     if (len(units[0]), len(units[1])) == known:
@@ -121,16 +122,17 @@ def _together(
         columns=units[1],
         row=(every // n_columns).astype(np.int32),
         column=(every % n_columns).astype(np.int32),
+        value=_values_at(every, [(flat, given.value), (of_fit, old.triplets.value)]),
     )
     order = np.flatnonzero(is_new)[np.argsort(flat[is_new])]
-    seen = np.ones(order.size, dtype=bool)
+    value, x = given.value, given.value.x[order]
     new = replace(
         given,
         rows=units[0],
         columns=units[1],
         row=row[order],
         column=column[order],
-        value=replace(given.value, x=given.value.x[order], observed=seen, requested=~seen),
+        value=replace(value, x=x, observed=~np.isnan(x), requested=np.zeros(x.size, dtype=bool)),
     )
     idle = int(np.sum(~is_new & ~np.isin(flat, of_fit))) if old.has_cells else 0
     if not idle:
@@ -138,6 +140,29 @@ def _together(
     cells = "1 cell" if idle == 1 else f"{idle} cells"
     note = f"{cells} of rows and columns that the fit knows taught it nothing more"
     return both, new, (note,)
+
+
+def _values_at(every: Array, parts: Sequence[tuple[Array, EncodedColumn]]) -> EncodedColumn:
+    """Return the values at some places, by places and values; the last of those at one place."""
+    x = np.full(every.size, np.nan)
+    for place, value in parts:
+        x[np.searchsorted(every, place)] = value.x
+    return replace(
+        parts[-1][1], x=x, observed=~np.isnan(x), requested=np.zeros(every.size, dtype=bool)
+    )
+
+
+def _check_columns(old: MatrixData, columns: Ids, file: str | None) -> None:
+    """Raise TableError for a column of counts that the fit has not seen: nothing tells its law."""
+    new = columns.keys[len(old.others) :]
+    if new and old.triplets.value.column.absent is not None:
+        raise TableError(
+            "the fit does not know this column of counts",
+            file=file,
+            column=columns.name,
+            value=f"'{new[0]}'",
+            hint="Leave its counts out, or fit again with them.",
+        )
 
 
 def _covariates(

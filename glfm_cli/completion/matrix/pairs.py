@@ -12,6 +12,7 @@ from glfm_cli.encoding import Ids, Triplets, encode_ids, open_column
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
+from glfm_cli.latent.capabilities import Factors
 from glfm_cli.latent.model import Pairs
 from glfm_cli.schema import Column
 
@@ -90,6 +91,28 @@ def _unobserved(
         row, column = np.nonzero(blank)
         if row.size:
             yield Pairs(row + start, column)
+
+
+def recommended(posterior: Posterior, triplets: Triplets, first: int, n: int) -> Iterator[Pairs]:
+    """Yield the n columns of the largest rates of each row from `first` on, the largest first.
+
+    Of those alone in which the row has no count yet, nor is missing one. O(rows x columns) time,
+    in blocks of rows.
+    """
+    model, n_columns = posterior.model, len(triplets.columns)
+    assert isinstance(model, Factors)
+    shares = zip(posterior.draws(), posterior.shares(), strict=True)
+    parts = [(share, model.factors(draw.latent)) for draw, share in shares if share > 0.0]
+    step = max(1, PART // n_columns)
+    for start in range(first, len(triplets.rows), step):
+        rows = slice(start, min(start + step, len(triplets.rows)))
+        rates = sum(share * (part.rows[rows] @ part.columns.T) for share, part in parts)
+        low, high = np.searchsorted(triplets.row, [rows.start, rows.stop])
+        rates[triplets.row[low:high] - start, triplets.column[low:high]] = -np.inf
+        best = np.argsort(-rates, axis=1, kind="stable")[:, :n]
+        there = np.isfinite(np.take_along_axis(rates, best, axis=1))
+        row = np.broadcast_to(np.arange(rows.start, rows.stop)[:, None], best.shape)
+        yield Pairs(row[there], best[there].astype(np.int64))
 
 
 def in_parts(pairs: Pairs) -> Iterator[Pairs]:

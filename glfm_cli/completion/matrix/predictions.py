@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.estimates import Estimate, point
-from glfm_cli.completion.matrix.matrix import MatrixData
-from glfm_cli.completion.matrix.pairs import Pairs, WhichPairs, predict_pairs
+from glfm_cli.completion.matrix.matrix import P_ANY, MatrixData
+from glfm_cli.completion.matrix.pairs import Pairs, WhichPairs, predict_pairs, recommended
 from glfm_cli.completion.result import CompletionResult
 from glfm_cli.errors import counted
+from glfm_cli.inference.predictive import log_scores
 from glfm_cli.latent.capabilities import has_size
 
 
@@ -23,11 +25,13 @@ class MatrixCompletion(CompletionResult):
     """Predictions of the cells of a matrix.
 
     which, estimate : the pairs whose cells are predicted, and what stands for each
+    recommend : in place of `which`, so many likeliest columns of each row, or new row of a fit
     """
 
     data: MatrixData
     which: WhichPairs | None = None
     estimate: Estimate = "auto"
+    recommend: int | None = None
 
     @property
     def size(self) -> dict[str, float]:
@@ -51,6 +55,11 @@ class MatrixCompletion(CompletionResult):
     def parts(self) -> Iterator[pa.Table]:
         """Yield the predictions, at least one part (see `table_of`)."""
         which = self.which or self.data.pairs(None, False)
+        if self.recommend is not None:
+            cells = self.data.triplets
+            which = partial(
+                recommended, self.posterior, cells, self.data.known[0], self.recommend
+            )
         none = True
         for pairs in which():
             none = False
@@ -88,6 +97,10 @@ class MatrixCompletion(CompletionResult):
             mean, sd = _in_numbers(value.levels, found.probabilities, mean, sd)
         columns |= {"estimate": ends[0], "mean": mean, "sd": sd}
         columns |= {"lower": ends[1], "upper": ends[2]}
+        if value.column.absent is not None:
+            cells = {0: np.arange(pairs.row.size)}
+            none = log_scores(self.posterior.at(pairs), cells, {0: np.zeros(pairs.row.size)})[0]
+            columns[P_ANY] = -np.expm1(none)
         for code, level in enumerate(value.levels):
             assert found.probabilities is not None
             columns[f"p_{level}"] = found.probabilities[:, code]

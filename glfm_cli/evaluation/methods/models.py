@@ -16,7 +16,7 @@ from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.scoring import level_numbers
 from glfm_cli.evaluation.task import AT, Prediction, Task
-from glfm_cli.inference.leave_one_out import recalibrate
+from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, log_scores, predict
 from glfm_cli.inference.sampling import Plan, Run, sample

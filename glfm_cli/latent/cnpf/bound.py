@@ -14,15 +14,20 @@ from glfm_cli.latent.cnpf.rows import Rows
 from glfm_cli.latent.cnpf.tables import Shared, columns_of, prior_precision
 
 
-def bound_of(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts) -> float:
-    """Return the bound of the rows as last visited, given what they share."""
+def bound_of(
+    config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts, scale: float = 1.0
+) -> float:
+    """Return the bound of the rows as last visited, given what they share.
+
+    scale : of how many rows each stands for
+    """
     prior = prior_precision(config)
     per_row = 0.5 * float(np.log(prior).sum()) + 0.5 * prior.size
     total = float(rows.bound.sum()) + rows.bound.size * per_row - counts.log_factorials
     if config.topics:
         total += float(gammaln(counts.row_totals + 1.0).sum())
     columns = _topic_terms if config.topics else _column_terms
-    return total + _weight_terms(config, shared) + columns(config, shared, counts)
+    return scale * total + _weight_terms(config, shared) + columns(config, shared, counts)
 
 
 def _weight_terms(config: CnpfConfig, shared: Shared) -> float:

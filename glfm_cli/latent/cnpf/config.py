@@ -36,6 +36,8 @@ class CnpfConfig:
     minibatch : rows of a stochastic step; None: all rows at once up to 20,000, else 1,000
     forgetting, delay : the step of minibatch t is (delay + t)^-forgetting
     tolerance : relative rise of the bound over five passes below which it has converged
+    tau : by which the weights of components are multiplied for new rows, which have fewer counts
+        than those that were fitted
     merge_every : passes after which components alike are tried as one, which helps to count them
         but not to predict; 0: never
     """
@@ -59,6 +61,7 @@ class CnpfConfig:
     forgetting: float = 0.9
     delay: float = 50.0
     tolerance: float = 1e-6
+    tau: float = 4.0
     merge_every: int = 0
 
     def __post_init__(self) -> None:
@@ -73,6 +76,7 @@ class CnpfConfig:
         ok = 0.5 < self.forgetting <= 1.0
         require(ok, "forgetting", self.forgetting, "a number above 0.5, at most 1")
         require(1.0 <= self.delay <= 1e9, "delay", self.delay, "a number from 1 to 1e9")
+        require(0.0 < self.tau <= 64.0, "tau", self.tau, "a number above 0, at most 64")
         ok = 0.0 <= self.tolerance <= 1.0
         require(ok, "tolerance", self.tolerance, "a number from 0 to 1")
         whole = {"components": 1, "dimensions": 1, "free_pass": 0, "merge_every": 0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class CnpfDraw:
 
     shared : q(a), weights and locations;  columns : the columns' missing pairs in the fit
     shape, rate : (U, T) of q(x_uk)
+    size : (U,) by which the rates of rows are multiplied, 1 but in a topic model
     tau : by which the weights are multiplied for new rows
     """
 
@@ -32,6 +33,7 @@ class CnpfDraw:
     columns: Missing
     shape: Array
     rate: Array
+    size: Array
     tau: float = 1.0
 
     @property
@@ -70,30 +72,45 @@ class CnpfDraw:
             "own_B": s.own_B,
             "own": self.columns.units.astype(np.int64),
             "column_rate": np.array(s.column_rate),
-            "shape": self.shape,
-            "rate": self.rate,
+            "x_shape": self.shape,
+            "x_rate": self.rate,
+            "x_size": self.size,
             "tau": np.array(self.tau),
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes, config: CnpfConfig) -> CnpfDraw:
+    def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> CnpfDraw:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such snapshot.
 
         The columns' missing pairs themselves are not kept: only which columns have a rate of their
         own.
         """
         own = take(arrays, "own", np.int64, (None,))
-        if own.size and (own[0] < 0 or own[-1] >= sizes.columns or np.any(np.diff(own) <= 0)):
+        T, D = (array.shape[-1] for array in (_matrix(arrays, "A"), _matrix(arrays, "l")))
+        if own.size and (own[0] < 0 or own[-1] >= sizes.latent or np.any(np.diff(own) <= 0)):
             raise ValueError("'own' is not an ascending list of columns")
-        shared = load_shared(arrays, config, sizes.columns, own.size)
-        law = [
-            take(arrays, name, np.float64, (sizes.rows, config.components))
-            for name in ("shape", "rate")
-        ]
+        shared = load_shared(arrays, (T, D), sizes.latent, own.size)
+        law = [take(arrays, name, np.float64, (sizes.rows, T)) for name in ("x_shape", "x_rate")]
+        size = take(arrays, "x_size", np.float64, (sizes.rows,))
         tau = float(take(arrays, "tau", np.float64, ()))
         if not all(np.all(part > 0.0) for part in law) or not 0.0 < tau <= GREATEST:
-            raise ValueError("'shape', 'rate' or 'tau' is out of range")
-        return cls(shared, columns_with_rates(own, sizes.columns), law[0], law[1], tau)
+            raise ValueError("'x_shape', 'x_rate' or 'tau' is out of range")
+        if np.any(size < 0.0):
+            raise ValueError("'x_size' is below 0")
+        return cls(shared, columns_with_rates(own, sizes.latent), law[0], law[1], size, tau)
+
+    def with_rows(self, more: CnpfDraw) -> CnpfDraw:
+        """Return the draw with other rows behind its own."""
+        shape, rate, size = (
+            np.concatenate([getattr(one, name) for one in (self, more)])
+            for name in ("shape", "rate", "size")
+        )
+        return replace(self, shape=shape, rate=rate, size=size)
+
+
+def _matrix(arrays: Mapping[str, Array], name: str) -> Array:
+    """Return an array of two dimensions; ValueError when it is none."""
+    return take(arrays, name, np.float64, (None, None))
 
 
 def columns_with_rates(own: Array, n_columns: int) -> Missing:
@@ -112,11 +129,13 @@ def draw_of(
     columns: Missing,
     rows: Rows,
     tables: Tables,
+    totals: Array,
     tau: float = 1.0,
 ) -> CnpfDraw:
-    """Return the snapshot of rows as last visited with `tables`."""
+    """Return the snapshot of rows as last visited with `tables`; `totals` (U,) of their counts."""
     T = config.components
     # Shapes stay above 0 where a component without counts has hardly any weight.
     shape = np.maximum(tables.w[:T] + rows.n[:, :T], 1e-12)
     rate = (rows.rho + exposures(rows, tables))[:, :T]
-    return CnpfDraw(shared.copy(), columns, shape, rate, tau)
+    size = totals / (shape / rate).sum(axis=1) if config.topics else np.ones(totals.size)
+    return CnpfDraw(shared.copy(), columns, shape, rate, size, tau)

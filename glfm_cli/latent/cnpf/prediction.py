@@ -34,7 +34,8 @@ def fold_in(draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
     rows = start_new_rows(config, counts, shared.w)
     with thread_pool(counts.threads) as each:
         visit_rows(rows, counts, tables, each, ROUNDS, mean_step=True)
-    return draw_of(config, draw.shared, draw.columns, rows, tables, draw.tau)
+    totals = counts.row_totals
+    return draw_of(config, draw.shared, draw.columns, rows, tables, totals, draw.tau)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Rates:
 def rates(draw: CnpfDraw, row: Array, column: Array) -> Rates:
     """Return the law's moments of sum_k x_uk a_ki at the cells (row, column).
 
-    For a topic model these are shares of the row's total but for that factor.
+    For a topic model these are shares of the row's total, times that.
     """
     x, a = draw.mean_x, draw.mean_a
     var_x = x / draw.rate
@@ -61,6 +62,8 @@ def rates(draw: CnpfDraw, row: Array, column: Array) -> Rates:
         # Both factors are independent: E x^2 a^2 - (E x E a)^2.
         var[part] = np.einsum("nk,nk->n", var_x[u] + x[u] ** 2, var_a[i])
         var[part] += np.einsum("nk,nk->n", var_x[u], a[i] ** 2)
+        mean[part] *= draw.size[u]
+        var[part] *= draw.size[u] ** 2
     return Rates(mean, var)
 
 
@@ -75,7 +78,7 @@ def sample_rates(
     for s in range(size):
         x = rng.gamma(draw.shape[units]) / draw.rate[units]
         a = rng.gamma(draw.shared.A[sides]) / a_rate
-        out[s] = np.einsum("nk,nk->n", x[u], a[i])
+        out[s] = np.einsum("nk,nk->n", x[u], a[i]) * draw.size[row]
     return out
 
 
@@ -93,6 +96,7 @@ def perplexity(draw: CnpfDraw, held_out: Counts, unigram: Array, mix: float = 0.
     """
     side, y = held_out.rows, held_out.count
     row = np.repeat(np.arange(side.n), np.diff(side.indptr))
+    draw = replace(draw, size=np.ones(draw.size.size))  # of a topic model 0 where nothing is seen
     total = draw.mean_x @ draw.mean_a.sum(axis=0)
     p = rates(draw, row, side.index).mean / total[row]
     p = (1.0 - mix) * p + mix * unigram[side.index]

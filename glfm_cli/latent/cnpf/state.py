@@ -71,7 +71,7 @@ def load_state(arrays: Mapping[str, Array], counts: Counts, config: CnpfConfig) 
     n_rows, n_columns = counts.shape
     T, D = config.components, config.n_locations
     missing = columns_of(config, counts).seen.size
-    shared = load_shared(arrays, config, n_columns, missing)
+    shared = load_shared(arrays, (T, D), n_columns, missing)
     steps = int(take(arrays, "steps", np.int64, ()))
     bounds = take(arrays, "bounds", np.float64, (None,))
     if steps < 0 or bounds.size > WINDOW:
@@ -93,10 +93,13 @@ def load_state(arrays: Mapping[str, Array], counts: Counts, config: CnpfConfig) 
 
 
 def load_shared(
-    arrays: Mapping[str, Array], config: CnpfConfig, n_columns: int, missing: int
+    arrays: Mapping[str, Array], sizes: tuple[int, int], n_columns: int, missing: int
 ) -> Shared:
-    """Return what rows share; ValueError where an array is missing, of another shape or range."""
-    T, D = config.components, config.n_locations
+    """Return what rows share; ValueError where an array is missing, of another shape or range.
+
+    sizes : T and D
+    """
+    T, D = sizes
     shapes = {"w": (T,), "c": (), "A": (n_columns, T), "B": (T,), "own_B": (missing, T)}
     shapes["column_rate"] = ()
     found = {name: take(arrays, name, np.float64, shape) for name, shape in shapes.items()}

@@ -15,6 +15,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.ascent import update_rate
+from glfm_cli.latent.cnpf.bound import bound_of
 from glfm_cli.latent.cnpf.columns import update_columns
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
@@ -66,8 +67,8 @@ def run_minibatch(
     each: Each,
     rows: Rows | None = None,
     rounds: int = ROUNDS,
-) -> None:
-    """Move what rows share towards what a minibatch says, in place.
+) -> float:
+    """Move what rows share towards what a minibatch says, in place; return a noisy bound.
 
     counts : of the minibatch;  n_rows : U
     first : locations and weights move for the first time: their averages are the minibatch's own
@@ -77,6 +78,7 @@ def run_minibatch(
     rows = start_new_rows(config, counts, shared.w) if rows is None else rows
     tables = tables_of(config, shared, counts, columns_of(config, counts))
     visit_rows(rows, counts, tables, each, rounds)
+    bound = bound_of(config, shared, rows, counts, scale)
     of_columns = count_columns(rows, counts, tables, each)
     if free:
         blend = 1.0 if first else rate
@@ -100,3 +102,4 @@ def run_minibatch(
     shared.A += rate * (goal.A - shared.A)
     shared.B += rate * (goal.B - shared.B)
     shared.own_B += rate * (goal.own_B - shared.own_B)
+    return bound

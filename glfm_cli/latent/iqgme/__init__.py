@@ -50,7 +50,7 @@ from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.laws import label_law
 from glfm_cli.latent.iqgme.level_data import LevelData
-from glfm_cli.latent.iqgme.model import ExpertAscent, ExpertSampler, Tables
+from glfm_cli.latent.iqgme.model import ExpertAscent, ExpertSampler, Tables, experts_model
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig, factors_for, what_forms
 from glfm_cli.latent.iqgme.rows import Half, Rows
 from glfm_cli.latent.iqgme.usage import Usage
@@ -73,6 +73,7 @@ __all__ = [
     "Tables",
     "TaskDeviations",
     "Usage",
+    "experts_model",
     "factors_for",
     "label_law",
     "what_forms",

@@ -31,7 +31,7 @@ TURNS, STEPS = 3, 10  # of covariances, each with so many of means, of a fit
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class LabelledRows:
     """The labelled rows of all tasks, those of each together.
 
     f (n, F + 1) : what rules act on, 1 last;  label : of the rows
@@ -66,7 +66,7 @@ def choose_omega(tables: Sequence[Rows], form: Form, stop: Stop | None = None) -
     return best
 
 
-def see(tables: Sequence[Rows], form: Form, stop: Stop) -> Seen | None:
+def see(tables: Sequence[Rows], form: Form, stop: Stop) -> LabelledRows | None:
     """Return the rows, completed; None where fewer than two tasks have labels to learn from.
 
     None, too, where there is no time for that.
@@ -100,10 +100,10 @@ def see(tables: Sequence[Rows], form: Form, stop: Stop) -> Seen | None:
         return None
     task = np.concatenate(tasks)
     start = np.flatnonzero(np.diff(task, prepend=-1))
-    return Seen(np.vstack(parts), stacked(labels), task, start, np.concatenate(folds))
+    return LabelledRows(np.vstack(parts), stacked(labels), task, start, np.concatenate(folds))
 
 
-def foretold(seen: Seen, prior: Prior, omega: float, stop: Stop) -> float | None:
+def foretold(seen: LabelledRows, prior: Prior, omega: float, stop: Stop) -> float | None:
     """Return the log probability of the labels, each by a fit without it and a fifth of all.
 
     None where there is no time for that.
@@ -116,7 +116,7 @@ def foretold(seen: Seen, prior: Prior, omega: float, stop: Stop) -> float | None
     return total
 
 
-def _fold(seen: Seen, prior: Prior, omega: float, hidden: NDArray[np.bool_]) -> float:
+def _fold(seen: LabelledRows, prior: Prior, omega: float, hidden: NDArray[np.bool_]) -> float:
     """Return the log probability of hidden labels, by a fit to the others."""
     f, every = seen.f, np.arange(seen.task.size)
     J, F, K = seen.start.size, seen.f.shape[1] - 1, seen.label.n_latent

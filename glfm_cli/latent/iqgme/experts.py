@@ -26,7 +26,7 @@ NEWTON, SETTLED = 50, 1e-13  # steps at most, and the relative step that ends th
 LEAST = 1e-6  # scale of an expert, in variances
 
 
-class Placed(Labelled, Protocol):
+class PlaceSums(Labelled, Protocol):
     """Sums that places are updated from, too: n (H,), x (H, P), xx (H, P, P)."""
 
     n: Array
@@ -167,7 +167,7 @@ class Experts(Coefficients):
     # ---------------------------------------------------------------------------- updates
 
     def update(
-        self, prior: Prior, s: Placed, counts: Array | None = None, *, hold: bool = False
+        self, prior: Prior, s: PlaceSums, counts: Array | None = None, *, hold: bool = False
     ) -> None:
         """Update everything in turn, given the rows.
 
@@ -182,7 +182,7 @@ class Experts(Coefficients):
             self.update_rules(prior, s)
         self.refresh()
 
-    def update_places(self, prior: Prior, s: Placed) -> None:
+    def update_places(self, prior: Prior, s: PlaceSums) -> None:
         """Update (mu, Lam) of every expert together with its scale."""
         self.nu = prior.nu0 + s.n
         self.u = prior.u0 + s.n

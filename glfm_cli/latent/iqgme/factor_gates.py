@@ -112,7 +112,7 @@ def factor_law(
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class FactorLaw:
     """Rows of a run under every expert.
 
     log_p (H, b) : of what is known;  f (H, b, L), cov (H, b, L, L) : of the factors given that
@@ -123,7 +123,7 @@ class Seen:
     cov: Array
 
 
-def _see(rows: Rows, run: Run, q: FactorExperts, low: LowRank) -> Seen:
+def _see(rows: Rows, run: Run, q: FactorExperts, low: LowRank) -> FactorLaw:
     """Return what is known of a run's rows, and of their factors by it."""
     L, known = q.L, run.known
     weight = np.where(q.unit > 0, 0.0, 1.0 / np.maximum(low.D, 1e-300))
@@ -143,11 +143,13 @@ def _see(rows: Rows, run: Run, q: FactorExperts, low: LowRank) -> Seen:
     square -= np.einsum("hbl,hbl->hb", linear, f)
     log_p = -0.5 * (square + log_D @ known.T + log_det + count * LOG_2PI)
     if run.half.any():
-        return _see_halves(rows, run, q, low, Seen(log_p, f, cov), J)
-    return Seen(log_p, f, cov)
+        return _see_halves(rows, run, q, low, FactorLaw(log_p, f, cov), J)
+    return FactorLaw(log_p, f, cov)
 
 
-def _see_halves(rows: Rows, run: Run, q: FactorExperts, low: LowRank, seen: Seen, J: Array) -> Seen:
+def _see_halves(
+    rows: Rows, run: Run, q: FactorExperts, low: LowRank, seen: FactorLaw, J: Array
+) -> FactorLaw:
     """Condition the factors on what is half known, besides."""
     half = np.flatnonzero(q.unit)
     F, m = low.F[:, half], low.center[:, None, half]
@@ -171,10 +173,10 @@ def _see_halves(rows: Rows, run: Run, q: FactorExperts, low: LowRank, seen: Seen
     moved = f - seen.f
     log_p -= 0.5 * np.einsum("hbk,hbkl,hbl->hb", moved, J, moved)
     log_p += 0.5 * (np.linalg.slogdet(J)[1] - np.linalg.slogdet(more)[1])
-    return Seen(log_p, f, cov)
+    return FactorLaw(log_p, f, cov)
 
 
-def _label(q: FactorExperts, low: LowRank, seen: Seen) -> tuple[Array, Array]:
+def _label(q: FactorExperts, low: LowRank, seen: FactorLaw) -> tuple[Array, Array]:
     """Return mean and variance (H, b, K) of the label's variables, noise included."""
     L, w = q.L, q.core.mw[:, :, :-1]
     s = low.m[:, None] + seen.f @ np.swapaxes(low.S, 1, 2)

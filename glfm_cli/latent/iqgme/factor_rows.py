@@ -64,7 +64,7 @@ class FactorTerms:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class FactorRows:
     """Rows of a run under every expert.
 
     s : (H, b, L) means;  ss : (H, b, L (L + 1) / 2) second moments, packed
@@ -77,7 +77,9 @@ class Placed:
     log_rho: Array
 
 
-def place_run(rows: Rows, run: Run, q: FactorExperts, terms: FactorTerms, local: Local) -> Placed:
+def place_run(
+    rows: Rows, run: Run, q: FactorExperts, terms: FactorTerms, local: Local
+) -> FactorRows:
     """Return q(s, z) of a run's rows and renew their t and y in place."""
     L, half, at = q.L, terms.half, run.with_label
     own = terms.core.Qm[:, None] + _numbers(run, q, terms)
@@ -105,7 +107,7 @@ def place_run(rows: Rows, run: Run, q: FactorExperts, terms: FactorTerms, local:
         location = s[:, at] @ np.swapaxes(mw[:, :, :L], 1, 2) + mw[:, None, :, L]
         local.t[:, which], log_z = rows.label.expect(which, location)
         log_rho[:, at] += log_z - 0.5 * (q.K * weight_spread(q.core, s[:, at]) + trace[:, at])
-    return Placed(s, ss, y, log_rho)
+    return FactorRows(s, ss, y, log_rho)
 
 
 def _factors(
@@ -159,7 +161,7 @@ def _renew_halves(
     return y, value
 
 
-def sum_run(s: FactorSums, run: Run, half: Array, placed: Placed, rho: Array, t: Array) -> None:
+def sum_run(s: FactorSums, run: Run, half: Array, placed: FactorRows, rho: Array, t: Array) -> None:
     """Add a run's rows to the sums; rho (H, b), t (H, b, K).
 
     O(b P L^2) for every expert that a row may be of.
@@ -187,7 +189,7 @@ def sum_run(s: FactorSums, run: Run, half: Array, placed: Placed, rho: Array, t:
 
 
 def _sum_expert(
-    s: FactorSums, h: int, run: Run, half: Array, placed: Placed, of: Array,
+    s: FactorSums, h: int, run: Run, half: Array, placed: FactorRows, of: Array,
     mean: Array, second: Array, share: Array,
 ) -> None:  # fmt: skip
     """Add the rows `of` a run, weighted by their share, to the sums of cells of expert h."""

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
-from glfm_cli.latent.iqgme.factor_rows import FactorTerms, Placed, place_run, sum_run
+from glfm_cli.latent.iqgme.factor_rows import FactorRows, FactorTerms, place_run, sum_run
 from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums
 from glfm_cli.latent.iqgme.loadings import one_expert, split, used
 from glfm_cli.latent.iqgme.local import (
@@ -246,16 +246,22 @@ class Factored:
 
     def place(
         self, rows: Rows, block: Run, q: FactorExperts, terms: FactorTerms, local: Local
-    ) -> Placed:
+    ) -> FactorRows:
         """Return q of a run's rows."""
         return place_run(rows, block, q, terms, local)
 
-    def inputs(self, placed: Placed) -> Array:
+    def inputs(self, placed: FactorRows) -> Array:
         """Return the factors (H, b, L)."""
         return placed.s
 
     def add(
-        self, s: FactorSums, q: FactorExperts, block: Run, placed: Placed, rho: Array, local: Local
+        self,
+        s: FactorSums,
+        q: FactorExperts,
+        block: Run,
+        placed: FactorRows,
+        rho: Array,
+        local: Local,
     ) -> None:
         """Add a run's rows to sums."""
         sum_run(s, block, np.flatnonzero(q.unit), placed, rho, local.t[:, block.rows])

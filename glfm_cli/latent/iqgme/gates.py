@@ -114,7 +114,7 @@ def log_shares(q: Any, pi: Array | None, n: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class GatedRows:
     """Rows of a block under every expert, their labels unknown.
 
     log_gate : (H, b) not normalised;  x : (H, b, P) completed;  gaps : None where there are none
@@ -135,7 +135,7 @@ class Placed:
             yield places, m, cov.reshape(len(cov), m.size, m.size)
 
 
-def _place(rows: Rows, block: Block, q: Experts | Drawn, log_pi: Array) -> Placed:
+def _place(rows: Rows, block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
     """Return the gates of a block's rows, and the rows completed."""
     known = rows.seen(block)
     x = np.broadcast_to(known, (q.H, *known.shape))
@@ -152,7 +152,7 @@ def _place(rows: Rows, block: Block, q: Experts | Drawn, log_pi: Array) -> Place
     if missing is not None and any(at.size for at in block.halves):
         x, missing, log_p = _see_halves(rows, block, q, x, missing, linear)
         log_gate = log_gate + log_p
-    return Placed(log_gate, x, missing)
+    return GatedRows(log_gate, x, missing)
 
 
 def _see_halves(
@@ -180,7 +180,7 @@ def _see_halves(
     return mean, seen, log_p
 
 
-def _label(block: Block, q: Experts | Drawn, placed: Placed) -> tuple[Array, Array]:
+def _label(block: Block, q: Experts | Drawn, placed: GatedRows) -> tuple[Array, Array]:
     """Return mean and variance (H, b, K) of the label's variables, noise included."""
     P, x = q.P, placed.x
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]

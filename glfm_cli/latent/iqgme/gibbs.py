@@ -29,7 +29,7 @@ from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, draw_sticks
-from glfm_cli.latent.iqgme.local import Gaps, Seen, see_label
+from glfm_cli.latent.iqgme.local import Gaps, ScoreLaw, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Block, Rows
 
@@ -151,7 +151,7 @@ def _draw_scores(
     state: GibbsState,
     rows: Rows,
     block: Block,
-    seen: Seen,
+    seen: ScoreLaw,
     along: Array,
     rng: np.random.Generator,
 ) -> None:

@@ -234,7 +234,7 @@ def _see_label(
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class ScoreLaw:
     """The law of the only label variable of the labelled rows of a block, their gaps going along.
 
     All (H, l): N(location, scale^2), and within what the label says its mean and variance
@@ -248,7 +248,7 @@ class Seen:
     log_z: Array
 
 
-def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Array) -> Seen:
+def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Array) -> ScoreLaw:
     """Return that law; x (H, b, P) has the gaps where they are for t = 0, along (H, G, P)."""
     assert rows.label is not None
     at = _positions(block.with_label, block.rows.size)
@@ -261,7 +261,7 @@ def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Arr
         for one in rows.label.moments(block.rows[at], location[:, :, None], scale[:, :, None])
     )
     log_z += np.log(scale) + 0.5 * (v - 1.0) * score * score
-    return Seen(location, scale, mean, var, log_z)
+    return ScoreLaw(location, scale, mean, var, log_z)
 
 
 def weight_spread(q: Coefficients | Drawn, x: Array) -> Array:

@@ -352,3 +352,8 @@ class ExpertSampler(ExpertsModel):
         """Return a draw of `sizes.latent` features."""
         K = len(take(arrays, "zeta", np.float64, (None, None)))
         return drawn_in(arrays, None, sizes.latent, K)
+
+
+def experts_model(config: IqgmeConfig) -> ExpertAscent | ExpertSampler:
+    """Return the model that a configuration asks for."""
+    return ExpertSampler() if config.inference == "gibbs" else ExpertAscent()

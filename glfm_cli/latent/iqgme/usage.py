@@ -53,7 +53,7 @@ class Usage(Sticks):
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class AtomChoice:
     """q of one task's atoms and rows.
 
     rho : (H, n);  sigma : (H, S);  share : (S, n) probability of an expert for a row
@@ -66,7 +66,7 @@ class Chosen:
     value: float
 
 
-def choose(log_pi: Array, log_eta: Array, log_p: Array, rho: Array) -> Chosen:
+def choose(log_pi: Array, log_eta: Array, log_p: Array, rho: Array) -> AtomChoice:
     """Return which expert each atom of a task is, and which atom each row belongs to.
 
     Parameters
@@ -83,7 +83,7 @@ def choose(log_pi: Array, log_eta: Array, log_p: Array, rho: Array) -> Chosen:
         norm = logsumexp(log_rho, axis=0)
         rho = np.exp(log_rho - norm)
     value = float(norm.sum()) + float((sigma * (log_eta - log_sigma)).sum())
-    return Chosen(rho, sigma, sigma.T @ rho, value)
+    return AtomChoice(rho, sigma, sigma.T @ rho, value)
 
 
 def join_atoms(rho: Array, sigma: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.model import Cells, Entries, Pairs, Sizes, take
+from glfm_cli.latent.model import Cells, Entries, Pairs, Sizes, Sparse, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import GivenLatent, RowsLaw
 from glfm_cli.streams import ROWS, Streams
@@ -47,8 +47,8 @@ class Sides:
     def draw_effects(
         self, cells: Cells, rng: np.random.Generator, known: tuple[int, int] = (0, 0)
     ) -> None:
-        assert cells.entries is not None
-        row, column, weight = cells.entries.row, cells.entries.column, weights(cells) / self.noise
+        at_cells, weight = entries_of(cells), weights(cells) / self.noise
+        row, column = at_cells.row, at_cells.column
         for own, other, at, over, first in (
             (self.u, self.v, row, column, known[0]),
             (self.v, self.u, column, row, known[1]),
@@ -57,6 +57,11 @@ class Sides:
             total = np.bincount(at, weight * (cells.y[:, 0] - other[over]), own.size)
             drawn = total / precision + rng.standard_normal(own.size) / np.sqrt(precision)
             own[first:] = drawn[first:]
+
+
+def entries_of(cells: Cells) -> Entries:
+    assert isinstance(cells.layout, Sparse)
+    return cells.layout.entries
 
 
 def weights(cells: Cells) -> Array:
@@ -72,9 +77,8 @@ class TwoWay(PlainModel):
     takes_weights = True
 
     def start(self, cells: Cells, config: TwoWayConfig, streams: Streams) -> Sides:
-        assert cells.entries is not None
-        u, v = (np.zeros(n) for n in cells.entries.shape)
-        return Sides(u, v, np.ones(1), cells.entries, config)
+        u, v = (np.zeros(n) for n in entries_of(cells).shape)
+        return Sides(u, v, np.ones(1), entries_of(cells), config)
 
     def update(self, state: Sides, cells: Cells, streams: Streams) -> None:
         rng, config = streams.get(ROWS), state.config
@@ -106,12 +110,11 @@ class TwoWay(PlainModel):
         sweeps: int,
         rng: np.random.Generator,
     ) -> Sides:
-        assert cells.entries is not None
-        sides, known = zip((draw.u, draw.v), cells.entries.shape, strict=True), draw.known
+        sides, known = zip((draw.u, draw.v), entries_of(cells).shape, strict=True), draw.known
         u, v = (np.append(own, np.zeros(n - own.size)) for own, n in sides)
         new = replace(draw, u=u, v=v, config=config)
         for _ in range(sweeps):
-            refill(new.means(cells.entries))
+            refill(new.means(entries_of(cells)))
             new.draw_effects(cells, rng, known)
         return new
 
@@ -128,6 +131,5 @@ class TwoWay(PlainModel):
         return Sides(**found)
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: TwoWayConfig) -> Sides:
-        assert cells.entries is not None
-        found = self.unpack(arrays, Sizes(*cells.entries.shape, cells.spans))
-        return replace(self.draw(found), entries=cells.entries, config=config)
+        found = self.unpack(arrays, Sizes(*entries_of(cells).shape, cells.spans))
+        return replace(self.draw(found), entries=entries_of(cells), config=config)

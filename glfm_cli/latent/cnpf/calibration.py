@@ -1,4 +1,4 @@
-"""Fit of the Poisson factorization: restarts, and the factor tau of the weights of new rows."""
+"""Whole fits outside the driver: restarts, and the factor tau of the weights of new rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
-from glfm_cli.latent.cnpf import Cnpf, CnpfConfig, CnpfDraw, Counts
+from glfm_cli.latent.cnpf.config import CnpfConfig
+from glfm_cli.latent.cnpf.counts import Counts
+from glfm_cli.latent.cnpf.draw import CnpfDraw
+from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.prediction import choose_tau, fold_in, perplexity, unigram_of
 from glfm_cli.latent.model import Progress
@@ -20,7 +23,7 @@ MOST_VALIDATED = 1_000  # rows
 LEAST_VALIDATED = 3  # rows with counts, below which tau is 1
 MASK = 1 << 22  # cells of new rows that are hidden or not at a time
 
-_MODEL = Cnpf()
+_MODEL = CnpfEngine()
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def _ascend(counts: Counts, config: CnpfConfig, streams: Streams) -> Factors:
     progress = Progress()
     while not progress.done:
         progress = _MODEL.step(state, counts, streams)
-    bound = math.nan if progress.bound is None else progress.bound
+    bound = math.nan if progress.bound is None or progress.noisy else progress.bound
     return Factors(_MODEL.draw(state, counts), bound, tuple(_MODEL.warnings(state)))
 
 

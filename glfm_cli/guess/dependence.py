@@ -1,0 +1,141 @@
+"""Whether other columns tell that few whole numbers are in an order, or mere codes.
+
+A column y depends on x by its means over the levels of x. The part of them that a straight line
+over the levels explains, of five levels or more a parabola, is large when the levels are in order,
+and about d / (levels - 1) when they are named by chance, d being the degree of the curve:
+
+    n r²           chi squared, d degrees of freedom, when y does not depend on x
+    n (eta² - r²)  chi squared, levels - 1 - d
+
+Columns of numbers enter by their ranks, others by indicators of their commonest levels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from glfm_cli.guess.profile import Profile
+from glfm_cli.io.dialect import NUMBER
+
+Evidence = Literal["items", "order", "codes"]
+
+ROWS = 4000  # that are looked at, evenly spaced
+MOST_COLUMNS = 60
+MOST_LEVELS = 10  # of the column in question
+INDICATORS = 3  # of the levels of a column of words
+CLEAR = 5.0  # standard deviations from which a dependence is one
+ORDERED, UNORDERED = 0.75, 0.5  # shares of the dependence that the curve explains
+BENDS = 5  # levels from which it is a parabola
+ALIKE = 3  # columns of the same numbers from which they are answers to questions
+
+Values = NDArray[np.float64]
+
+
+def evidence_of(table: pa.Table, columns: Sequence[Profile]) -> dict[int, Evidence]:
+    """Return what the table tells of its columns of few whole numbers, by place.
+
+    "items" : several columns have the same numbers;  "order", "codes" : what others depend on
+    """
+    asked = [i for i, column in enumerate(columns) if _is_asked(column)]
+    if not asked:
+        return {}
+    ranges = Counter(_range(columns[i]) for i in asked)
+    rows = np.unique(np.linspace(0, table.num_rows - 1, min(ROWS, table.num_rows)).astype(int))
+    places = sorted(set(asked) | set(range(min(len(columns), MOST_COLUMNS))))
+    sample = table.select(places).take(pa.array(rows))
+    numbers = {place: _numbers(sample.column(i)) for i, place in enumerate(places)}
+    others = {place: _seen(sample.column(i), numbers[place]) for i, place in enumerate(places)}
+    found: dict[int, Evidence] = {}
+    for place in asked:
+        lines, rest = 0.0, 0.0
+        for other in (y for one, ys in others.items() if one != place for y in ys):
+            line, more = _dependence(numbers[place], other)
+            lines, rest = lines + line, rest + more
+        share = lines / (lines + rest) if lines + rest > 0 else None
+        if share is not None and share <= UNORDERED:
+            found[place] = "codes"
+        elif ranges[_range(columns[place])] >= ALIKE:
+            found[place] = "items"
+        elif share is not None and share >= ORDERED:
+            found[place] = "order"
+    return found
+
+
+def _range(column: Profile) -> tuple[float, float]:
+    x = column.numbers
+    return float(x.min()), float(x.max())
+
+
+def _is_asked(column: Profile) -> bool:
+    x = column.numbers[column.is_number]
+    if not 3 <= x.size <= MOST_LEVELS or x.size < column.n_distinct - 2:
+        return False
+    return bool(np.all(x == np.floor(x)) and x.min() >= 0 and np.ptp(x) <= MOST_LEVELS)
+
+
+def _numbers(column: pa.ChunkedArray) -> Values:
+    """Return cells as numbers, NaN where they are none."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        text = pc.utf8_trim_whitespace(column)
+        is_number = pc.match_substring_regex(text, f"^(?:{NUMBER})$")
+        text = pc.if_else(is_number, text, pa.scalar(None, text.type))
+        column = pc.replace_substring_regex(text, r"^\+", "")
+    elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return np.full(len(column), np.nan)
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _seen(column: pa.ChunkedArray, x: Values) -> list[Values]:
+    """Return a column as others see it: ranks of numbers, or indicators of levels."""
+    there = np.isfinite(x)
+    if there.mean() > 0.5:
+        ranks = np.full(x.size, np.nan)
+        ranks[there] = np.unique(x[there], return_inverse=True)[1]
+        order = np.cumsum(np.bincount(ranks[there].astype(int)))
+        ranks[there] = order[ranks[there].astype(int)]
+        return [ranks]
+    texts = column.cast(pa.string()).to_pylist() if _is_words(column.type) else []
+    common = Counter(text for text in texts if text).most_common(INDICATORS)
+    if len(set(texts)) > len(texts) / 4:
+        return []
+    return [
+        np.array([np.nan if not text else float(text == level) for text in texts])
+        for level, _ in common
+    ]
+
+
+def _is_words(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    text = pa.types.is_string(value) or pa.types.is_large_string(value)
+    return bool(text or pa.types.is_boolean(value))
+
+
+def _dependence(x: Values, y: Values) -> tuple[float, float]:
+    """Return how much more y depends on x than by chance: by a curve, and otherwise; or nothing."""
+    there = np.isfinite(x) & np.isfinite(y)
+    n = int(there.sum())
+    if n < 20 or np.ptp(y[there]) == 0 or np.ptp(x[there]) == 0:
+        return 0.0, 0.0
+    code, y = np.unique(x[there], return_inverse=True)[1], y[there] - y[there].mean()
+    counts = np.bincount(code)
+    means = np.bincount(code, y) / counts
+    total = float(y @ y)
+    eta = float(counts @ means**2) / total
+    degrees, bends = counts.size - 1, 2 if counts.size >= BENDS else 1
+    # Least squares on the means of the levels, each of the weight of its rows.
+    curve = np.vander(np.arange(counts.size) / degrees, bends + 1) * np.sqrt(counts)[:, None]
+    fitted = curve @ np.linalg.lstsq(curve, np.sqrt(counts) * means)[0]
+    line = float(fitted @ fitted) / total
+    if n * eta < degrees + CLEAR * np.sqrt(2.0 * degrees):
+        return 0.0, 0.0
+    return max(n * line - bends, 0.0), max(n * (eta - line) - (degrees - bends), 0.0)

@@ -1,0 +1,158 @@
+"""A fit of the Poisson factorization: its start, its steps, and the snapshot that it ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.errors import NumericalError
+from glfm_cli.latent.blocks import Each, thread_pool
+from glfm_cli.latent.cnpf.ascent import run_pass
+from glfm_cli.latent.cnpf.config import CnpfConfig
+from glfm_cli.latent.cnpf.counts import Counts
+from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
+from glfm_cli.latent.cnpf.merges import DEAD, merge_components, shares
+from glfm_cli.latent.cnpf.prediction import fold_in
+from glfm_cli.latent.cnpf.rows import visit_rows
+from glfm_cli.latent.cnpf.starts import start_new_rows, start_rows, start_shared
+from glfm_cli.latent.cnpf.state import WINDOW, CnpfState, load_state, save_state
+from glfm_cli.latent.cnpf.stochastic import Averages, rate_of, run_minibatch
+from glfm_cli.latent.cnpf.tables import columns_of, tables_of
+from glfm_cli.latent.model import Progress, Sizes
+from glfm_cli.streams import ROWS, START, Streams
+
+FALL = 1e-8  # relative fall of the bound that is more than rounding
+ROUNDS = 25  # of rows that start anew
+
+
+class CnpfEngine:
+    """The mathematics of a fit, on counts alone."""
+
+    def start(self, counts: Counts, config: CnpfConfig, streams: Streams) -> CnpfState:
+        """Return columns near the unigram, and rows spread over the components."""
+        rng = streams.get(START)
+        shared = start_shared(config, counts, rng)
+        if config.minibatch_of(counts.shape[0]) == counts.shape[0]:
+            return CnpfState(config, shared, start_rows(config, counts, rng))
+        order = np.arange(counts.shape[0])
+        return CnpfState(config, shared, None, order=order, averages=Averages.of(config))
+
+    def step(self, state: CnpfState, counts: Counts, streams: Streams) -> Progress:
+        """Make one pass over all rows, or one step from a minibatch of them.
+
+        Raises
+        ------
+        NumericalError
+            The bound is no number, or it fell.
+        """
+        with thread_pool(counts.threads) as each:
+            if state.rows is None:
+                return self._minibatch(state, counts, streams, each)
+            return self._pass(state, counts, each)
+
+    def _pass(self, state: CnpfState, counts: Counts, each: Each) -> Progress:
+        config, rows = state.config, state.rows
+        assert rows is not None
+        bound = run_pass(config, state.shared, rows, counts, each, state.steps)
+        _check(bound, state.bounds)
+        state.bounds = [*state.bounds, bound][-WINDOW:]
+        state.steps += 1
+        rise = bound - state.bounds[0]
+        settled = state.steps >= config.free_pass + WINDOW and len(state.bounds) == WINDOW
+        settled = settled and rise < config.tolerance * abs(bound)
+        every = config.merge_every
+        if every and state.steps > config.free_pass and (settled or state.steps % every == 0):
+            found = merge_components(config, state.shared, rows, counts, each, state.steps)
+            state.shared, state.rows, merged = found
+            settled = settled and not merged
+        last = state.steps >= config.passes_of(counts.shape[0])
+        return Progress(bound, settled or last)
+
+    def _minibatch(
+        self, state: CnpfState, counts: Counts, streams: Streams, each: Each
+    ) -> Progress:
+        config, n_rows = state.config, counts.shape[0]
+        size = config.minibatch_of(n_rows)
+        per_epoch = n_rows // size
+        epoch, place = divmod(state.steps, per_epoch)
+        if place == 0:
+            state.order = streams.get(ROWS).permutation(n_rows)
+        rows = np.sort(state.order[place * size : (place + 1) * size])
+        assert state.averages is not None
+        bound = run_minibatch(
+            config,
+            state.shared,
+            state.averages,
+            counts.take(rows),
+            n_rows,
+            rate_of(config, state.steps),
+            first=state.steps == per_epoch,
+            free=epoch > 0,
+            each=each,
+        )
+        state.steps += 1
+        done = state.steps >= config.passes_of(n_rows) * per_epoch
+        return Progress(bound, done, noisy=True)
+
+    def draw(self, state: CnpfState, counts: Counts) -> CnpfDraw:
+        """Return a snapshot, its rows renewed given what they share."""
+        config, shared = state.config, state.shared
+        tables = tables_of(config, shared, counts, columns_of(config, counts))
+        with thread_pool(counts.threads) as each:
+            if state.rows is None:
+                rows, rounds = start_new_rows(config, counts, shared.w), ROUNDS
+            else:
+                rows, rounds = state.rows.copy(), 1
+            visit_rows(rows, counts, tables, each, rounds)
+        columns = columns_of(config, counts)
+        return draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)
+
+    def fold_in(self, draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
+        """Return the snapshot of new rows, given everything that the fit's rows share."""
+        return fold_in(draw, counts, config)
+
+    def trace(self, state: CnpfState) -> dict[str, float]:
+        """Return the bound, the live components, the sum of weights and their rate c."""
+        w = state.shared.w
+        own = {"weight_sum": float(w.sum()), "weight_rate": state.shared.c}
+        if state.bounds:
+            own["bound"] = state.bounds[-1]
+        if state.rows is not None:
+            live = shares(state.rows, w.size) > DEAD
+            own["components"] = float(live.sum())
+        return own
+
+    def warnings(self, state: CnpfState) -> list[str]:
+        """Return what a user should know of a finished fit."""
+        T = state.config.components
+        if state.rows is not None and bool(np.all(shares(state.rows, T) > DEAD)):
+            return [f"all {T} components are in use; the setting `components` allows more"]
+        return []
+
+    def save(self, state: CnpfState) -> dict[str, Array]:
+        """Return everything that the next step depends on, as named arrays."""
+        return save_state(state)
+
+    def load(self, arrays: Mapping[str, Array], counts: Counts, config: CnpfConfig) -> CnpfState:
+        """Return the state that `save` was given: what follows is the same, bit for bit."""
+        return load_state(arrays, counts, config)
+
+    def pack(self, draw: CnpfDraw) -> dict[str, Array]:
+        """Return a snapshot as named arrays."""
+        return draw.pack()
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> CnpfDraw:
+        """Return the snapshot that `pack` was given, checked."""
+        return CnpfDraw.unpack(arrays, sizes)
+
+
+def _check(bound: float, before: list[float]) -> None:
+    """Raise NumericalError when the bound is no number or fell."""
+    if not np.isfinite(bound):
+        raise NumericalError("the bound of the Poisson factorization is not a finite number")
+    if before and bound < before[-1] - FALL * abs(bound):
+        raise NumericalError(
+            f"the bound of the Poisson factorization fell from {before[-1]:.10g} to {bound:.10g}"
+        )
