@@ -17,7 +17,8 @@ from scipy import stats
 from glfm_cli import impute
 from glfm_cli.completion import prepare
 from glfm_cli.inference import chains
-from glfm_cli.inference.predictive import draw_jointly
+from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
 from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.latent.bsvd.moves import move_scales
 from glfm_cli.latent.model import gaussian
@@ -115,7 +116,7 @@ def test_scales_of_components_keep_their_prior(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("prior_scale", "unit"), [("independent", 1.0), ("noise", 5.0)])
-def test_the_variance_of_weights_is_drawn_from_its_conditional(
+def test_hyperparameters_are_drawn_from_their_conditionals(
     prior_scale: str, unit: float, seed: int
 ) -> None:
     problem = problem_of(reals(60, 3, 4), REAL, prior_scale=prior_scale)
@@ -128,8 +129,39 @@ def test_the_variance_of_weights_is_drawn_from_its_conditional(
     assert B.size > 0
     shape = config.weight_variance_shape + B.size / 2
     rate = config.weight_variance_rate + np.sum(B**2) / unit / 2
-    drawn, streams = [], Streams(seed, 3)
+    drawn, masses, streams = [], [], Streams(seed, 3)
     for _ in range(2000):
         gaussian(problem.model).finish(state, streams)
         drawn.append(1.0 / state.weight_variance)
+        masses.append(state.alpha)
+    of_features = stats.gamma(
+        config.alpha_shape + len(B),
+        scale=1.0 / (config.alpha_rate + np.sum(1.0 / np.arange(1, problem.n_rows + 1))),
+    )
+    assert stats.kstest(masses, of_features.cdf).pvalue > 1e-3
     assert stats.kstest(drawn, stats.gamma(shape, scale=1.0 / rate).cdf).pvalue > 1e-3
+
+
+def test_restarts_count_by_their_weights(seed: int) -> None:
+    problem = problem_of(levels(40, 2, 5), {"columns": {"*": "categorical"}})
+    equal = sample(problem, Plan(2, 8, 1, 1, seed)).posterior
+    alone = [replace(equal, chains=(chain,)) for chain in equal.chains]
+    both = replace(equal, weights=(0.9, 0.1))
+    cells = {0: np.arange(40)}
+    first, second, mixed = (predict(p, cells)[0].probabilities for p in (*alone, both))
+    assert np.abs(first - second).max() > 0.05
+    np.testing.assert_allclose(mixed, 0.9 * first + 0.1 * second, atol=1e-12)
+    truth = {0: problem.xs[0]}
+    scores = np.exp(log_scores(both, cells, truth)[0])
+    np.testing.assert_allclose(scores, mixed[np.arange(40), truth[0].astype(int)], atol=1e-12)
+    rng, draws = np.random.default_rng(seed), list(both.draws())
+    assert np.mean([both.choose(rng) is draws[0] for _ in range(500)]) > 0.8
+
+
+def test_new_rows_are_drawn_anew_under_every_draw(seed: int) -> None:
+    problem = problem_of(reals(80, 4, 6, gaps=0.5), REAL)
+    posterior = sample(problem, Plan(1, 8, 1, 1, seed)).posterior
+    (draw,) = posterior.chains[0]
+    twice = fold_in(replace(posterior, chains=((draw, draw),)), problem, seed=seed)
+    one, other = (found.latent.bits for found in twice.chains[0])
+    assert not np.array_equal(one, other)
