@@ -42,7 +42,7 @@ Features = Callable[[Array], Sequence[Group]]  # of the candidates of these numb
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """Numbers (k,) of the cells, in the order of choice, and what each adds to those before."""
 
     index: Array
@@ -58,7 +58,7 @@ def gains(groups: Sequence[Group], most: Array) -> Array:
     return out
 
 
-def choose(features: Features, alone: Array, most: Array, cost: Array, count: int) -> Chosen:
+def choose(features: Features, alone: Array, most: Array, cost: Array, count: int) -> Selection:
     """Return the greedy choice of `count` cells by gain over cost.
 
     Parameters
@@ -76,7 +76,7 @@ def choose(features: Features, alone: Array, most: Array, cost: Array, count: in
 
     Returns
     -------
-    Chosen
+    Selection
         The same as if all n had been compared at each step: a cell that was not looked at cannot
         add more than it tells by itself. O(count x cells looked at x S T).
     """
@@ -92,17 +92,17 @@ def choose(features: Features, alone: Array, most: Array, cost: Array, count: in
         n_looked *= 4
 
 
-def in_order(features: Features, index: Array, most: Array) -> Chosen:
+def in_order(features: Features, index: Array, most: Array) -> Selection:
     """Return what each of the cells `index` adds to those before it."""
     state = _State(features(index), most)
     gain = np.empty(index.size)
     for i, c in enumerate(index):
         gain[i] = state.gain[c]
         state.take(int(c))
-    return Chosen(index, gain)
+    return Selection(index, gain)
 
 
-def _greedy(state: _State, cost: Array, count: int, least: float) -> Chosen | None:
+def _greedy(state: _State, cost: Array, count: int, least: float) -> Selection | None:
     """Return the choice, or None if a cell that is not in `state` might have been better."""
     index, gain = np.empty(count, dtype=np.int64), np.empty(count)
     for i in range(count):
@@ -111,7 +111,7 @@ def _greedy(state: _State, cost: Array, count: int, least: float) -> Chosen | No
             return None
         index[i], gain[i] = best, state.gain[best]
         state.take(best)
-    return Chosen(index, gain)
+    return Selection(index, gain)
 
 
 class _State:

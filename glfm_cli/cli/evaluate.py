@@ -74,9 +74,10 @@ Mechanism = Annotated[
     str,
     typer.Option(
         "--mechanism",
-        metavar="mcar|mar|mnar|observed|one-per-row",
+        metavar="mcar|mar|mnar|observed|one-per-row|new-rows",
         help="What being hidden depends on: nothing; other columns; the value itself; or it "
-        "imitates the table's own gaps. Of triplets: nothing, or one cell of every row.",
+        "imitates the table's own gaps. Of triplets: nothing, or one cell of every row; of "
+        "counts columns of new rows.",
     ),
 ]
 Reference = Annotated[
@@ -188,7 +189,7 @@ def run(
     answers are scored against what was hidden: by column, by type and together, with standard
     errors and paired differences over repeats.
     """
-    from glfm_cli.cli.evaluate_watch import Watch
+    from glfm_cli.cli.evaluate_watch import EvaluationWatch
     from glfm_cli.evaluation import Design, evaluate
 
     console = options.console_of(ctx)
@@ -215,7 +216,7 @@ def run(
         output=None if output is None or str(output) == "-" else output,
         resume=resume,
     )
-    with Watch(console) as watch:
+    with EvaluationWatch(console) as watch:
         evaluation = evaluate(
             data[0],
             types,

@@ -9,7 +9,7 @@ from glfm_cli.cli.progress import Shown
 from glfm_cli.evaluation import Forecast, Outcome
 
 
-class Watch(Shown):
+class EvaluationWatch(Shown):
     """An observer of an evaluation: says how long it may take, and draws a bar on a terminal."""
 
     def __init__(self, console: Console) -> None:

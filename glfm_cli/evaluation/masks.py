@@ -32,7 +32,7 @@ PULL_SD = 1.5  # of the levels of a categorical column, where they decide what i
 _PASSES = 1000  # times that rows may borrow gaps
 
 
-class Cells(NamedTuple):
+class MaskedCells(NamedTuple):
     """What a mechanism sees of a table.
 
     x : (N, D) float64, values or level codes; NaN where not observed
@@ -47,7 +47,7 @@ class Cells(NamedTuple):
     categorical: Array
 
     @classmethod
-    def of(cls, data: Data) -> Cells:
+    def of(cls, data: Data) -> MaskedCells:
         """Return the cells of an encoded table."""
         return cls(
             np.column_stack([e.x for e in data.columns]),
@@ -87,7 +87,7 @@ def draw_mask(
         No such mask exists: it would hide a whole row or column, or the table has nothing that
         the mechanism needs.
     """
-    cells = Cells.of(data)
+    cells = MaskedCells.of(data)
     if within is not None:
         cells = cells._replace(hideable=cells.hideable & within[:, None])
     key, hideable = MECHANISMS[mechanism](cells, rng)
@@ -161,12 +161,12 @@ def _spare(key: Array, hideable: Array, observed: Array, telling: Array) -> Arra
 # ------------------------------------------------------------------------------- mechanisms
 
 
-def _mcar(cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _mcar(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return keys that depend on nothing."""
     return rng.standard_exponential(cells.x.shape), cells.hideable
 
 
-def _mar(cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _mar(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return keys that depend on columns which stay visible: two, or one of a narrow table.
 
     They are drawn from the more complete half of the columns; each other column goes with or
@@ -188,13 +188,13 @@ def _mar(cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
     return _keys(STRENGTH * scores[:, None] * sign, rng), hideable
 
 
-def _mnar(cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _mnar(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return keys that depend on the values themselves."""
     scores = [_exposure(cells, d, rng) for d in range(cells.x.shape[1])]
     return _keys(STRENGTH * np.column_stack(scores), rng), cells.hideable
 
 
-def _observed(cells: Cells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _observed(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return keys by which rows, in random order, lose the cells that another row has not.
 
     Once every row had its turn they borrow again, each from another row.
@@ -223,7 +223,7 @@ def _keys(scores: Array, rng: np.random.Generator) -> Array:
     return rng.standard_exponential(scores.shape) / np.exp(scores)
 
 
-def _exposure(cells: Cells, d: int, rng: np.random.Generator) -> Array:
+def _exposure(cells: MaskedCells, d: int, rng: np.random.Generator) -> Array:
     """Return a score (N,) from -1/2 to 1/2 that follows a column's values; 0 where missing.
 
     The rank of numbers and ordered levels, ties broken at random; of categories the rank of
@@ -240,7 +240,7 @@ def _exposure(cells: Cells, d: int, rng: np.random.Generator) -> Array:
     return score
 
 
-MECHANISMS: dict[str, Callable[[Cells, np.random.Generator], tuple[Array, Array]]] = {
+MECHANISMS: dict[str, Callable[[MaskedCells, np.random.Generator], tuple[Array, Array]]] = {
     "mcar": _mcar,
     "mar": _mar,
     "mnar": _mnar,

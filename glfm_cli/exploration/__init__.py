@@ -8,7 +8,7 @@ from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.factors import FactorExploration
 from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.files import ExplorationFiles
-from glfm_cli.exploration.job import Job, hide
+from glfm_cli.exploration.job import ExplorationJob, hide
 from glfm_cli.exploration.lines import convergence_line, remainder_line, sample_line
 from glfm_cli.exploration.lowrank import Component
 from glfm_cli.exploration.map_result import MapExploration, RowMap
@@ -22,10 +22,10 @@ __all__ = [
     "ComponentExploration",
     "Exploration",
     "ExplorationFiles",
+    "ExplorationJob",
     "Explored",
     "FactorExploration",
     "Feature",
-    "Job",
     "MapExploration",
     "Pattern",
     "Request",

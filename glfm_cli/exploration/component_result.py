@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.explored import Explored
-from glfm_cli.exploration.lowrank import Amount, Component, Effect
+from glfm_cli.exploration.lowrank import Amount, Component, CovariateEffect
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class ComponentExploration(Explored):
     top: int
     variance: tuple[Amount, ...]
     explained: tuple[tuple[float, float, float], ...]
-    effects: tuple[Effect, ...]
+    effects: tuple[CovariateEffect, ...]
 
     def rank_table(self) -> pa.Table:
         """Return the posterior of the rank, one row a value."""
@@ -161,7 +161,7 @@ def _said(amount: Amount, what: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
+def _effect(effect: CovariateEffect) -> dict[str, Any]:
     return {
         "side": effect.side,
         "covariate": effect.name,

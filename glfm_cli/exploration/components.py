@@ -10,7 +10,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.exploration.component_result import ComponentExploration
-from glfm_cli.exploration.job import Job
+from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.lowrank import (
     components,
     effects,
@@ -25,7 +25,7 @@ from glfm_cli.links import Link
 from glfm_cli.links.law import normal
 
 
-def describe_components(run: Run, job: Job, request: Request) -> ComponentExploration:
+def describe_components(run: Run, job: ExplorationJob, request: Request) -> ComponentExploration:
     """Return what the draws of a run say of the structure of a table, or of a matrix."""
     posterior, draws, data = run.posterior, model_parts(run.posterior), job.data
     direction = None

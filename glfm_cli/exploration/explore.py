@@ -29,8 +29,8 @@ from glfm_cli.exploration.features import (
 )
 from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.findings import Remainder
-from glfm_cli.exploration.job import Job, open_fit, place_rows, plan_exploration
-from glfm_cli.exploration.map import Placed, map_of
+from glfm_cli.exploration.job import ExplorationJob, open_fit, place_rows, plan_exploration
+from glfm_cli.exploration.map import RowsOnMap, map_of
 from glfm_cli.exploration.map_result import MapExploration
 from glfm_cli.exploration.missingness import missingness
 from glfm_cli.exploration.patterns import Pattern, find_patterns, main_features
@@ -110,7 +110,7 @@ def explore(
 
 def _finished(
     run: Run,
-    job: Job,
+    job: ExplorationJob,
     request: Request,
     files: ExplorationFiles,
     finish: Callable[[Any], None] | None,
@@ -139,7 +139,7 @@ def plan_explore(
     groups: tuple[Sampling, Saving, MatrixOptions],
     request: Request,
     fit: FitLike | None = None,
-) -> Job:
+) -> ExplorationJob:
     """Check everything and encode what is given, or open a saved fit; nothing is sampled yet."""
     if fit is not None or is_saved_fit(table):
         sampling, saving, matrix = groups
@@ -157,7 +157,7 @@ def plan_explore(
     return plan_exploration(source, schema, request, groups, file=file)
 
 
-def describe_run(run: Run, job: Job, request: Request) -> Exploration:
+def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration:
     """Return what the draws of a run say of the structure of the table."""
     posterior, data = run.posterior, job.data
     assert isinstance(data, Data)
@@ -210,13 +210,13 @@ def describe_run(run: Run, job: Job, request: Request) -> Exploration:
     )
 
 
-def describe_map(run: Run, job: Job, request: Request) -> MapExploration:
+def describe_map(run: Run, job: ExplorationJob, request: Request) -> MapExploration:
     """Return what the draws of a run say of where the rows of a table lie."""
     data = job.data
     assert isinstance(data, Data)
     base = job.base or run.posterior
     names = request.requested([encoded.column.name for encoded in data.columns])
-    shown = map_of(Placed(run.posterior, base), data, request.color, names or None)
+    shown = map_of(RowsOnMap(run.posterior, base), data, request.color, names or None)
     found = MapExploration(
         data=data,
         ids=job.ids,

@@ -18,7 +18,7 @@ from scipy.spatial.distance import squareform
 from glfm_cli.arrays import Array
 from glfm_cli.completion import MatrixData
 from glfm_cli.exploration.explored import Explored
-from glfm_cli.exploration.job import Job
+from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Run
 from glfm_cli.latent.capabilities import CountFactors, Factors
@@ -158,7 +158,7 @@ class FactorExploration(Explored):
         }
 
 
-def describe_factors(run: Run, job: Job, request: Request) -> FactorExploration:
+def describe_factors(run: Run, job: ExplorationJob, request: Request) -> FactorExploration:
     """Return what the best restart says of the structure of a matrix of counts."""
     posterior, data = run.posterior, job.data
     model = posterior.model

@@ -45,7 +45,7 @@ FEW: dict[str, object] = {"initial_features": 2, "initial_share": 0.2}
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class ExplorationJob:
     """A table, or a matrix that is given as triplets, to be explored.
 
     session : how it is sampled, and where that is kept; None when it was sampled before
@@ -113,7 +113,7 @@ def plan_exploration(
     groups: tuple[Sampling, Saving, MatrixOptions],
     *,
     file: str | None = None,
-) -> Job:
+) -> ExplorationJob:
     """Check everything, encode what is given and calibrate the links; nothing is sampled yet.
 
     Raises
@@ -142,7 +142,7 @@ def plan_exploration(
         problem, _, _ = prepare(table, schema, sampling, file=file, data=seen)
         session = dataclasses.replace(session, problem=problem, data=seen, saving=Saving())
     problem = session.problem
-    return Job(
+    return ExplorationJob(
         session=session,
         run=None,
         model=model,
@@ -202,7 +202,7 @@ def place_rows(
     threads: int | None,
     *,
     file: str | None = None,
-) -> Job:
+) -> ExplorationJob:
     """Return the rows of a table on the map of a saved fit, as a run that has been made.
 
     Raises
@@ -235,7 +235,7 @@ def _changed(config: Any) -> dict[str, object]:
     }
 
 
-def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
+def open_fit(path: str | os.PathLike[str], request: Request) -> ExplorationJob:
     """Return a saved fit as a run that has been made.
 
     Raises
@@ -253,8 +253,8 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> Job:
     return dataclasses.replace(_of_fit(fit, run, data), source=str(path))
 
 
-def _of_fit(fit: Fit, run: Run, data: Encoded) -> Job:
-    return Job(
+def _of_fit(fit: Fit, run: Run, data: Encoded) -> ExplorationJob:
+    return ExplorationJob(
         session=None,
         run=run,
         model=fit.model,

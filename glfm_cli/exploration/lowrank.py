@@ -65,7 +65,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Effect:
+class CovariateEffect:
     """What one unit (a standard deviation) of a covariate does to x.
 
     side : "row" or "column", whose covariate it is
@@ -234,7 +234,7 @@ def explained(posterior: Posterior, draws: Sequence[Parts]) -> list[tuple[float,
 
 def effects(
     draws: Sequence[Parts], covariates: tuple[tuple[str, ...], tuple[str, ...]], bias: bool
-) -> list[Effect]:
+) -> list[CovariateEffect]:
     """Return what the covariates of rows and of columns do, the intercepts left out."""
     found = []
     for side, names in zip(("row", "column"), covariates, strict=True):
@@ -243,5 +243,6 @@ def effects(
             of = [(part.G_R if side == "row" else part.G_C)[:, place] for part in draws]
             mean = np.array([g.mean() for g in of])
             spread = np.array([g.std() for g in of])
-            found.append(Effect(side, name, Amount.of("mean", mean), Amount.of("spread", spread)))
+            parts = Amount.of("mean", mean), Amount.of("spread", spread)
+            found.append(CovariateEffect(side, name, *parts))
     return found

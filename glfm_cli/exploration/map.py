@@ -50,7 +50,7 @@ QUANTILES = (0.025, 0.5, 0.975)
 
 
 @dataclass(frozen=True)
-class Placed:
+class RowsOnMap:
     """Rows that are shown on a map: under draws where they lie, and those that made the map.
 
     rows : the draws under which the rows lie;  base : those of the table that the map was made of
@@ -70,7 +70,9 @@ class Placed:
         return self.base.chains[0][-1]
 
 
-def map_of(placed: Placed, data: Data, color: str | None, columns: Sequence[str] | None) -> RowMap:
+def map_of(
+    placed: RowsOnMap, data: Data, color: str | None, columns: Sequence[str] | None
+) -> RowMap:
     """Return the map of some rows.
 
     Parameters
@@ -113,7 +115,7 @@ def map_of(placed: Placed, data: Data, color: str | None, columns: Sequence[str]
     )
 
 
-def _pointers(placed: Placed, x: Array, scales: Sequence[Scale]) -> list[Array]:
+def _pointers(placed: RowsOnMap, x: Array, scales: Sequence[Scale]) -> list[Array]:
     """Return what axes are pointed by: what each column with an order follows at its row's place.
 
     Where none has an order, the probability of each one's first level.
@@ -123,7 +125,7 @@ def _pointers(placed: Placed, x: Array, scales: Sequence[Scale]) -> list[Array]:
     return [scale.link.expected(law.column(scale.d), params[scale.d]) for scale in ordered]
 
 
-def _column(placed: Placed, scale: Scale, frame: Frame, x: Array) -> MapColumn:
+def _column(placed: RowsOnMap, scale: Scale, frame: Frame, x: Array) -> MapColumn:
     """Return what the map says of a column: by some of its rows, each at its place."""
     some = np.linspace(0, x.shape[0] - 1, min(LOOKED_AT, x.shape[0])).round().astype(np.intp)
     u = frame.shown(x[some])
@@ -159,7 +161,7 @@ def _towards(scale: Scale, change: Array) -> str:
 
 
 def _restarts(
-    placed: Placed, frame: Frame, base_u: Array, position: Array
+    placed: RowsOnMap, frame: Frame, base_u: Array, position: Array
 ) -> tuple[tuple[Restart, ...], Array]:
     """Return how the maps of all restarts compare with the one shown, and the rows' stability."""
     model, found, shares = placed.model, [], []
@@ -221,7 +223,7 @@ def _odd(posterior: Posterior, scales: Sequence[Scale]) -> tuple[tuple[Oddity, .
     return tuple(tuple(sorted(row, key=lambda o: o.excess)[:MOST_ODD]) for row in found)
 
 
-def _surface(placed: Placed, scale: Scale, frame: Frame, base_u: Array) -> Surface:
+def _surface(placed: RowsOnMap, scale: Scale, frame: Frame, base_u: Array) -> Surface:
     """Return what a column is over the map, in other dimensions in their middle."""
     low, high = base_u.min(axis=0), base_u.max(axis=0)
     size = float(max((high - low).max(), 1e-9))

@@ -12,7 +12,7 @@ from glfm_cli.errors import TableError
 from glfm_cli.io.csv_split import (
     CR,
     LF,
-    Cells,
+    CellSpans,
     byte_at,
     data_row_at,
     line_end,
@@ -86,7 +86,7 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
     return with_units(table, dict(zip(names, units, strict=True))) if units else table
 
 
-def _units_row(data: bytes, cells: Cells, n_columns: int, n_cells: int) -> list[str]:
+def _units_row(data: bytes, cells: CellSpans, n_columns: int, n_cells: int) -> list[str]:
     """Return the cells of the row below the header when they are units, else nothing."""
     units = [_text(data, cells, i) for i in range(n_columns, 2 * n_columns)]
     last = min(n_cells, n_columns * (2 + SAMPLE))
@@ -171,12 +171,12 @@ def _check_text(data: bytes, file: str, *, skipped: int) -> None:
         ) from None
 
 
-def _text(data: bytes, cells: Cells, i: int) -> str:
+def _text(data: bytes, cells: CellSpans, i: int) -> str:
     raw = data[cells.starts[i] : cells.ends[i]].decode()
     return raw.replace('""', '"') if cells.quoted[i] else raw
 
 
-def _without_blank_lines(data: bytes, cells: Cells, n_columns: int) -> tuple[int, str]:
+def _without_blank_lines(data: bytes, cells: CellSpans, n_columns: int) -> tuple[int, str]:
     """Return the number of cells up to the last row with any, and the text behind that row.
 
     In a table of one column every line is a row, a blank one an empty cell.
@@ -191,7 +191,7 @@ def _without_blank_lines(data: bytes, cells: Cells, n_columns: int) -> tuple[int
     return n_cells, data[end:].decode()
 
 
-def _check_rows(cells: Cells, n_cells: int, n_columns: int, file: str) -> None:
+def _check_rows(cells: CellSpans, n_cells: int, n_columns: int, file: str) -> None:
     """Raise TableError when there is no data row, or one has not `n_columns` cells."""
     counts = np.diff(np.flatnonzero(cells.last_in_row[:n_cells]), prepend=-1)
     if counts.size == 1:
@@ -243,7 +243,7 @@ def _quoting(text: pa.Array, quoted: np.ndarray, delimiter: str) -> Quoting:
     return Quoting() if bare else describe_quoting(text, quoted, delimiter)
 
 
-def _usual_newline(data: bytes, cells: Cells) -> str:
+def _usual_newline(data: bytes, cells: CellSpans) -> str:
     """Return the line end of most rows."""
     if line_end(data) == CR:
         return "\r"

@@ -22,7 +22,7 @@ Mask = NDArray[np.bool_]
 QUOTE, LF, CR = b'"'[0], b"\n"[0], b"\r"[0]
 
 
-class Cells(NamedTuple):
+class CellSpans(NamedTuple):
     """Where the cells are: the text of cell i is bytes `starts[i]:ends[i]`, quotes left off."""
 
     starts: Array
@@ -36,7 +36,7 @@ def line_end(data: bytes) -> int:
     return CR if CR in data and LF not in data else LF
 
 
-def split_cells(data: bytes, delimiter: str, file: str) -> Cells:
+def split_cells(data: bytes, delimiter: str, file: str) -> CellSpans:
     """Return all cells of a file that is not empty, row after row.
 
     Raises
@@ -61,7 +61,7 @@ def split_cells(data: bytes, delimiter: str, file: str) -> Cells:
         ends[before] -= buffer[ends[before] - 1] == CR
     quoted = ends > starts
     quoted[quoted] = buffer[starts[quoted]] == QUOTE
-    return Cells(starts + quoted, ends - quoted, quoted, is_newline)
+    return CellSpans(starts + quoted, ends - quoted, quoted, is_newline)
 
 
 def fields_per_row(data: bytes, delimiter: str) -> Array:
@@ -113,7 +113,7 @@ def _quotes_are_regular(data: bytes, quotes: Array, delimiter: int, newline: int
     return bool(ends_cell[-1] and np.all(ends_cell[:-1] | doubled))
 
 
-def _scan_cells(data: bytes, delimiter: str, newline: int, file: str) -> Cells:
+def _scan_cells(data: bytes, delimiter: str, newline: int, file: str) -> CellSpans:
     """Cut cell by cell: the exact rules, for files whose quotes are not all quoting."""
     sep = re.escape(delimiter.encode())
     end = b"\r?\n" if newline == LF else b"\r"
@@ -136,7 +136,7 @@ def _scan_cells(data: bytes, delimiter: str, newline: int, file: str) -> Cells:
         position = match.end()
         if not match[3] or (position == len(data) and last[-1]):
             break
-    return Cells(
+    return CellSpans(
         np.array(starts, dtype=np.int64),
         np.array(ends, dtype=np.int64),
         np.array(quoted, dtype=bool),

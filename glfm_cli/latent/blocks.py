@@ -17,7 +17,7 @@ HERE = np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
-class Side:
+class UnitCells:
     """The cells of every unit, a row or a column of the matrix.
 
     indptr : (n + 1,) int64, entries indptr[u] .. indptr[u + 1] - 1 belong to unit u
@@ -32,7 +32,7 @@ class Side:
     cuts: tuple[int, ...]
 
     @classmethod
-    def of(cls, unit: Array, index: Array, cell: Array, n: int) -> Side:
+    def of(cls, unit: Array, index: Array, cell: Array, n: int) -> UnitCells:
         """Return the side of entries that are sorted by unit."""
         indptr = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n))]).astype(np.int64)
         whole = np.arange(BLOCK, int(indptr[-1]), BLOCK)
@@ -50,7 +50,7 @@ class Side:
         yield from zip(self.cuts[:-1], self.cuts[1:], strict=True)
 
 
-Each = Callable[[Side, Callable[[int, int], object]], None]
+Each = Callable[[UnitCells, Callable[[int, int], object]], None]
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def thread_pool(threads: int) -> Iterator[Each]:
     The calls run in up to `threads` threads and must not touch each other's units.
     """
 
-    def one_by_one(side: Side, work: Callable[[int, int], object]) -> None:
+    def one_by_one(side: UnitCells, work: Callable[[int, int], object]) -> None:
         for start, end in side.blocks():
             work(start, end)
 
@@ -69,7 +69,7 @@ def thread_pool(threads: int) -> Iterator[Each]:
         return
     with ThreadPoolExecutor(threads) as pool:
 
-        def together(side: Side, work: Callable[[int, int], object]) -> None:
+        def together(side: UnitCells, work: Callable[[int, int], object]) -> None:
             if len(side.cuts) <= 2:
                 one_by_one(side, work)
                 return

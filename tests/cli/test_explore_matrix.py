@@ -105,7 +105,7 @@ def test_a_saved_fit_is_explored(matrix: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--dependence"], "--dependence is not available: the low-rank model has no binary features"),
+        (["--dependence"], "--dependence is not available: the low-rank model has no binary"),
         (["--top", "0"], "--top, found 0, expected a whole number from 1"),
         (["--model", "glfm"], "--model glfm does not take triplets"),
         (["--row-features", "table.csv"], "--row-features needs --row-types FILE"),

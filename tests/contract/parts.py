@@ -11,9 +11,13 @@ from tests.contract.toys import MODEL_LINES, TYPE_LINES
 EVERY_MODEL = {**MODELS, **MODEL_LINES}
 EVERY_TYPE = {**COLUMN_TYPES, **TYPE_LINES}
 DENSE = [name for name, model in EVERY_MODEL.items() if "dense" in model.layouts]
+COUNTS = [name for name, model in EVERY_MODEL.items() if "counts" in model.layouts]
 SPARSE = [name for name, model in EVERY_MODEL.items() if "sparse" in model.layouts]
 OF_TABLES = [name for name, kind in EVERY_TYPE.items() if kind.values != "successes"]
-FEW = {"clgp": {"iterations": 4, "inducing": 10, "dimensions": 2}}  # settings of short runs
+FEW = {  # settings of short runs
+    "clgp": {"iterations": 4, "inducing": 10, "dimensions": 2},
+    "cnpf": {"components": 4, "dimensions": 2, "passes": 6},
+}
 
 
 def values_of(kind: str, z: np.ndarray, rng: np.random.Generator) -> list[str]:

@@ -15,6 +15,7 @@ from glfm_cli.links import LINKS, LinkConfig, NormalMixture, link_from, make_lin
 from glfm_cli.links.law import normal
 from glfm_cli.schema import COLUMN_TYPES, Column, Transform
 
+pytestmark = pytest.mark.usefixtures("toys")
 N_TRIALS = 6.0
 
 
@@ -61,17 +62,19 @@ CASES = {
     "two levels": Case("categorical", levels_of(2), 2),
     "categorical": Case("categorical", levels_of(4), 4),
     "ordinal": Case("ordinal", levels_of(4), 4),
+    "proportion": Case("proportion", lambda rng, n: rng.beta(2.0, 3.0, n)),
+    "grades": Case("grades", levels_of(4), 4),
     "binomial": Case(
         "binomial", lambda rng, n: pack_trials(rng.integers(7, size=n), np.full(n, N_TRIALS))
     ),
 }
 NUMBERS = ("real", "real with noise", "positive", "ranks", "zeros near", "zeros far")
-NUMBERS += ("logarithms", "count")
-LEVELS = ("two levels", "categorical", "ordinal")
+NUMBERS += ("logarithms", "count", "proportion")
+LEVELS = ("two levels", "categorical", "ordinal", "grades")
 
 
 def test_every_type_is_tried() -> None:
-    assert {case.type for case in CASES.values()} == {str(kind) for kind in LINKS}
+    assert {case.type for case in CASES.values()} == {str(kind) for kind in LINKS}  # toys, too
 
 
 def law_of(link: Any, n: int, seed: int, parts: int = 2) -> NormalMixture:
@@ -225,7 +228,7 @@ def test_cells_that_cannot_be_are_refused(case: str) -> None:
     for wrong in (np.nan, np.inf):
         with pytest.raises(ValueError):
             link.check_cells(np.array([wrong]))
-    bad = {"count": 1.5, "positive": -1.0, "binomial": pack_trials(7.0, 6.0)}
+    bad = {"count": 1.5, "positive": -1.0, "proportion": 1.5, "binomial": pack_trials(7.0, 6.0)}
     wrong = bad.get(CASES[case].type, CASES[case].n_levels * 1.0)
     if CASES[case].type != "real":
         with pytest.raises(ValueError):

@@ -22,13 +22,14 @@ from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.latent.model import Pairs, Problem, Sizes, Sparse
 from glfm_cli.schema import Schema
 from glfm_cli.store.arrays import read_one, to_stream
-from tests.contract.parts import DENSE, EVERY_MODEL, FEW, OF_TABLES, SPARSE, values_of
+from tests.contract.parts import COUNTS, DENSE, EVERY_MODEL, FEW, OF_TABLES, SPARSE, values_of
 
 pytestmark = [pytest.mark.usefixtures("toys"), pytest.mark.kernels]
 N = 30
 # A model by its name, in each of its layouts, and with settings that change what a state holds.
 CASES: dict[str, tuple[str, str, dict[str, object]]] = {
     **{name: (name, "dense", {}) for name in DENSE},
+    **{f"{name} of counts": (name, "counts", {}) for name in COUNTS},
     **{f"{name} of triplets": (name, "sparse", {}) for name in SPARSE},
     "glfm, unscaled weights": ("glfm", "dense", {"prior_scale": "independent"}),
     "glfm without bias": ("glfm", "dense", {"bias": False, "initial_features": 3}),
@@ -51,11 +52,14 @@ def problem(request: Any, toys: None) -> Problem:
     asked = {"model": name, "chains": 1, "seed": 0, "settings": settings}
     if EVERY_MODEL[name].kind == "gibbs":
         asked |= {"warmup": 0, "draws": 1, "thin": 1}
-    if layout == "sparse":
+    if layout != "dense":
         i, j = (part.ravel() for part in np.indices((8, 6)))
         seen = rng.random(i.size) < 0.8
-        table = pa.table({"u": i[seen], "v": j[seen], "x": rng.normal(size=int(seen.sum()))})
-        types = {"u": "row", "v": "column", "x": {"type": "real", "role": "value"}}
+        whole = layout == "counts"
+        x = rng.poisson(1.0, i.size) + 1 if whole else rng.normal(size=i.size)
+        table = pa.table({"u": i[seen], "v": j[seen], "x": x[seen]})
+        kind = {"type": "count", "absent": "zero"} if whole else {"type": "real"}
+        types = {"u": "row", "v": "column", "x": {**kind, "role": "value"}}
         triplets = encode_triplets(table, Schema.from_dict({"columns": types}))
         return prepare_matrix(triplets, **asked)[0]
     columns = {kind: values_of(kind, rng.normal(size=N), rng) for kind in OF_TABLES}
@@ -139,7 +143,8 @@ def spoilt(arrays: Mapping[str, Array]) -> list[dict[str, Array]]:
             wrong.append(np.full_like(array, np.nan))
         if array.dtype in (np.int32, np.int64) and array.size:
             wrong += [np.full_like(array, -7)]
-            wrong += [np.full_like(array, 2**30)] if name != "sweep" else []
+            counter = name.rpartition(".")[2] in ("sweep", "steps")
+            wrong += [] if counter else [np.full_like(array, 2**30)]
         found += [{**arrays, name: one} for one in wrong]
         found.append({other: one for other, one in arrays.items() if other != name})
     return found

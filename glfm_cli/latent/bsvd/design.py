@@ -11,7 +11,7 @@ from glfm_cli.latent.model import Cells, Sparse
 
 
 @dataclass(frozen=True)
-class Design:
+class Covariates:
     """Covariates: R (I, Jr) of the rows, C (J, Jc) of the columns; a constant comes first.
 
     one_kind : the matrix has one link for all its columns, hence effects of rows and a common mean
@@ -29,7 +29,7 @@ class Design:
     @classmethod
     def of(
         cls, cells: Cells, shape: tuple[int, int], bias: bool, slopes: bool, row_noise: bool
-    ) -> Design:
+    ) -> Covariates:
         """Return the covariates of a matrix."""
         layout, one_kind = cells.layout, isinstance(cells.layout, Sparse)
         sides = []

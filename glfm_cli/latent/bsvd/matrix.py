@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.blocks import HERE, Side
+from glfm_cli.latent.blocks import HERE, UnitCells
 from glfm_cli.latent.model import Cells, Sparse
 
 PART = 1 << 18  # cells whose temporary numbers may be held at once
@@ -30,8 +30,8 @@ class Matrix:
     owner : (J,) int32, the table column whose noise each matrix column has
     """
 
-    rows: Side
-    columns: Side
+    rows: UnitCells
+    columns: UnitCells
     place: Array | None
     weight: Array
     owner: Array
@@ -53,8 +53,8 @@ class Matrix:
                 weight = np.ascontiguousarray(weight[place])
         by_column = np.argsort(column, kind="stable").astype(np.int32)
         return cls(
-            rows=Side.of(row, column, HERE, n_rows),
-            columns=Side.of(column[by_column], row[by_column], by_column, n_columns),
+            rows=UnitCells.of(row, column, HERE, n_rows),
+            columns=UnitCells.of(column[by_column], row[by_column], by_column, n_columns),
             place=place,
             weight=weight,
             owner=owner,

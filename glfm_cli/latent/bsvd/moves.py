@@ -14,8 +14,8 @@ from glfm_cli._kernels import _bsvd
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.blocks import Each, Side
-from glfm_cli.latent.bsvd.design import Design
+from glfm_cli.latent.blocks import Each, UnitCells
+from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.model import Cells, Spans
 from glfm_cli.settings import require
@@ -95,7 +95,7 @@ class BsvdState:
 
     config: BsvdConfig
     matrix: Matrix
-    design: Design
+    design: Covariates
     unit_noise: Array
     spans: Spans
     U: Array
@@ -243,7 +243,7 @@ class Regression:
     prior_linear: Array
 
     def solve(
-        self, side: Side, weight: Array, y: Array, rng: np.random.Generator, each: Each
+        self, side: UnitCells, weight: Array, y: Array, rng: np.random.Generator, each: Each
     ) -> Solved:
         """Return the conditional of every unit of a side.
 

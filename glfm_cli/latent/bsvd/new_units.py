@@ -17,8 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.blocks import Each, Side
-from glfm_cli.latent.bsvd.design import Design
+from glfm_cli.latent.blocks import Each, UnitCells
+from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
@@ -54,7 +54,7 @@ def draw_new_units(
     row, column = entries.row, entries.column
     n_rows, n_columns = matrix.shape
     slopes, row_noise = draw.n_slopes, draw.row_precision.size > 0
-    design = Design.of(cells, matrix.shape, config.bias, slopes > 0, row_noise)
+    design = Covariates.of(cells, matrix.shape, config.bias, slopes > 0, row_noise)
     k, p = draw.n_components, draw.n_row_covariates
     (n_fitted, q), J = draw.left.shape, draw.right.shape[0]
     left, right = np.zeros((n_rows, q)), np.zeros((n_columns, q))
@@ -114,7 +114,7 @@ def draw_new_units(
 def _from(first: int) -> Each:
     """Return what works on the units from `first` on."""
 
-    def each(side: Side, work: Callable[[int, int], object]) -> None:
+    def each(side: UnitCells, work: Callable[[int, int], object]) -> None:
         if first < side.n:
             work(first, side.n)
 

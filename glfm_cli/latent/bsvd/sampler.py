@@ -38,7 +38,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each, thread_pool
-from glfm_cli.latent.bsvd.design import Design
+from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
 from glfm_cli.latent.bsvd.first_components import choose_components
@@ -250,7 +250,7 @@ class Bsvd(PlainModel):
             return draw_new_units(draw, config, cells, refill, sweeps, rng)
         matrix = Matrix.of(cells)
         n = matrix.shape[0]
-        design = Design.of(cells, matrix.shape, config.bias, slopes=False, row_noise=False)
+        design = Covariates.of(cells, matrix.shape, config.bias, slopes=False, row_noise=False)
         right = draw.right
         regressor = np.delete(right, slice(k, k + p), axis=1)
         prior = np.concatenate([np.full(k, float(draw.n_rows)), design.precision(draw.tau)[1]])
@@ -349,7 +349,7 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
     matrix = Matrix.of(cells)
     n_rows, n_columns = matrix.shape
     K = min(config.max_components, n_rows, n_columns)
-    design = Design.of(cells, matrix.shape, config.bias, config.slopes, config.row_noise)
+    design = Covariates.of(cells, matrix.shape, config.bias, config.slopes, config.row_noise)
     return BsvdState(
         config=config,
         matrix=matrix,

@@ -14,14 +14,14 @@ LAST_RATE = 0.02  # of the largest
 
 
 @dataclass
-class Moments:
+class GradientMoments:
     """Running means of a gradient and of its square, of one array of parameters."""
 
     first: Array
     second: Array
 
     @classmethod
-    def of(cls, parameters: Array) -> Moments:
+    def of(cls, parameters: Array) -> GradientMoments:
         """Return moments that have seen nothing."""
         return cls(np.zeros_like(parameters), np.zeros_like(parameters))
 

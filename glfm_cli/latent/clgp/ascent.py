@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.clgp.adam import Moments, rate_at
+from glfm_cli.latent.clgp.adam import GradientMoments, rate_at
 from glfm_cli.latent.clgp.blocks import RowBlock, cut
 from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate, gradient
 from glfm_cli.latent.clgp.config import ClgpConfig
@@ -46,8 +46,8 @@ class ClgpState:
     config: ClgpConfig
     shared: Shared
     places: Places
-    moments: dict[str, Moments]
-    row_moments: dict[str, Moments]
+    moments: dict[str, GradientMoments]
+    row_moments: dict[str, GradientMoments]
     first_penalty: float
     order: Array
     bounds: list[float] = field(default_factory=list)
@@ -85,8 +85,8 @@ def begun(config: ClgpConfig, shared: Shared, places: Places, first_penalty: flo
         config=config,
         shared=shared,
         places=places,
-        moments={name: Moments.of(getattr(shared, name)) for name in ASCENDED},
-        row_moments={name: Moments.of(getattr(places, name)) for name in ("m", "log_sd")},
+        moments={name: GradientMoments.of(getattr(shared, name)) for name in ASCENDED},
+        row_moments={name: GradientMoments.of(getattr(places, name)) for name in ("m", "log_sd")},
         first_penalty=first_penalty,
         order=np.arange(places.m.shape[0]),
     )

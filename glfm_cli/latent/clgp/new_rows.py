@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.clgp.adam import Moments, rate_at
+from glfm_cli.latent.clgp.adam import GradientMoments, rate_at
 from glfm_cli.latent.clgp.blocks import RowBlock, cut, each
 from glfm_cli.latent.clgp.bound import EvaluatedBlock, backward, moments, place, row_penalties
 from glfm_cli.latent.clgp.config import ClgpConfig
@@ -81,7 +81,7 @@ def _placed(
     best, value = Places(np.zeros((n, Q)), np.zeros((n, Q))), np.full(n, -np.inf)
     for m in starts:
         places = Places(m.copy(), np.full((n, Q), np.log(FIRST_SD)))
-        moments_of = {name: Moments.of(m) for name in ("m", "log_sd")}
+        moments_of = {name: GradientMoments.of(m) for name in ("m", "log_sd")}
         for t in range(ITERATIONS):
             local = _evaluated(draw, drawn(config.samples), places, inducing)
             g, _ = backward(local, places, draw.shared, inducing, 1.0, 1.0, of_weights=False)

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
-from glfm_cli.latent.blocks import HERE, Side
+from glfm_cli.latent.blocks import HERE, UnitCells
 
 BLOCK = 1 << 15  # cells of a block of rows or columns, about
 UNIT = 64  # cells that one row costs besides those it has
@@ -90,8 +90,8 @@ class Counts:
     threads : that one fit may use; nothing depends on it
     """
 
-    rows: Side
-    columns: Side
+    rows: UnitCells
+    columns: UnitCells
     count: Array
     missing_rows: Missing
     missing_columns: Missing
@@ -150,8 +150,8 @@ class Counts:
         threads: int,
     ) -> Counts:
         by_column = np.argsort(column, kind="stable").astype(np.int32)
-        rows = _blocked(Side.of(row, column, HERE, shape[0]))
-        columns = Side.of(column[by_column], row[by_column], by_column, shape[1])
+        rows = _blocked(UnitCells.of(row, column, HERE, shape[0]))
+        columns = UnitCells.of(column[by_column], row[by_column], by_column, shape[1])
         columns = _blocked(columns)
         return cls(rows, columns, count, missing_rows, missing_columns, threads)
 
@@ -190,7 +190,7 @@ class Counts:
         )
 
 
-def _blocked(side: Side) -> Side:
+def _blocked(side: UnitCells) -> UnitCells:
     """Return the side with blocks of about equal work, whatever the number of threads."""
     work = side.indptr + UNIT * np.arange(side.n + 1)
     cuts = np.searchsorted(work, np.arange(BLOCK, int(work[-1]), BLOCK))
@@ -205,7 +205,7 @@ def _entries(indptr: Array, units: Array) -> tuple[Array, Array]:
     return ends, place
 
 
-def _totals(count: Array, side: Side) -> Array:
+def _totals(count: Array, side: UnitCells) -> Array:
     sums = np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
     return np.diff(sums[side.indptr]).astype(np.float64)
 

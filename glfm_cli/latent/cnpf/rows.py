@@ -9,7 +9,7 @@ import numpy as np
 
 from glfm_cli._kernels import _cnpf
 from glfm_cli.arrays import Array
-from glfm_cli.latent.blocks import Each, Side
+from glfm_cli.latent.blocks import Each, UnitCells
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.tables import NONE, Tables, prior_precision
@@ -106,7 +106,7 @@ def count_columns(rows: Rows, counts: Counts, tables: Tables, each: Each) -> Arr
 
 
 def sum_blocks(
-    side: Side, each: Each, shape: tuple[int, ...], work: Callable[[int, int, Array], None]
+    side: UnitCells, each: Each, shape: tuple[int, ...], work: Callable[[int, int, Array], None]
 ) -> Array:
     """Return the sum over blocks of what `work(start, end, out)` adds to zeros, in their order."""
     sums = np.zeros((len(side.cuts) - 1, *shape))

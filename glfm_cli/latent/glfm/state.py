@@ -91,7 +91,7 @@ class GlfmState:
     noise: Array
     alpha: float
     weight_variance: float
-    layout: Layout
+    layout: ScaleGroups
     work: Array
     iwork: Array
     counts: Array  # (C,) rows that have each feature; kept from `update` to `refine`
@@ -110,7 +110,7 @@ class GlfmDraw:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ScaleGroups:
     """Groups of pseudo-columns that share one prior scale, hence one P.
 
     spans : per column, its first pseudo-column and one past its last
@@ -125,7 +125,7 @@ class Layout:
     source: Array
 
     @classmethod
-    def of(cls, cells: Cells, prior_scale: str) -> Layout:
+    def of(cls, cells: Cells, prior_scale: str) -> ScaleGroups:
         n_latent, spans = cells.column.size, cells.spans
         if prior_scale == "noise":
             segments = [(0, n_latent, 0)]
@@ -155,7 +155,7 @@ class Layout:
 
 def with_work_space(cells: Cells, config: GlfmConfig, **parts: Any) -> GlfmState:
     """Return a state of the given parts, with its layout and scratch space."""
-    layout = Layout.of(cells, config.prior_scale)
+    layout = ScaleGroups.of(cells, config.prior_scale)
     n_rows, n_latent = cells.y.shape
     capacity = config.max_features + int(config.bias)
     n_work, n_iwork = _glfm.work_sizes(n_rows, capacity, n_latent, layout.source.size)
