@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from glfm_cli import GlfmError, GlfmFactorizer
 from glfm_cli.arrays import Array
 from glfm_cli.estimators.count_matrix import counts_of
-from glfm_cli.estimators.factor_fit import fit_factors
 from glfm_cli.latent.cnpf import CnpfConfig
+from glfm_cli.latent.cnpf.calibration import fit_factors
 
 QUICK: dict[str, Any] = {"components": 6, "restarts": 1, "threads": 1}
 QUICK["settings"] = {"passes": 25, "dimensions": 2}

@@ -366,7 +366,8 @@ def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
     cells = [*texts(np.linspace(5, 90, ROWS)), "<5", "see notes"]
     column, reason = guessed("x", cells)
     assert column.type == ColumnType.POSITIVE
-    assert column.missing == (MissingCode("<5", False), MissingCode("see notes", False))
+    assert column.missing == (MissingCode("see notes", False),)
+    assert column.censored_below == 5
     assert "left as it is" in reason
 
 
@@ -541,3 +542,20 @@ def test_roles_of_unmodelled_columns_are_id_or_ignore(sample_data: Path) -> None
     table = read_table(sample_data / "pbc.csv")
     roles = {column.role for column in guess_schema(table).schema.columns}
     assert roles == {Role.ID, Role.FEATURE}
+
+
+def test_counts_of_few_pairs_without_zeros_are_triplets_whose_absent_pairs_are_zeros() -> None:
+    table = read_table("sample_data/doc_words.csv")
+    guess = guess_schema(table)
+    found = {column.name: column for column in guess.schema.columns}
+    roles = [found[name].role for name in ("section", "word", "count")]
+    assert roles == [Role.ROW, Role.COLUMN, Role.VALUE]
+    assert found["count"].absent == "zero"
+    assert "the others are zeros" in guess.reasons["count"]
+    assert Schema.from_yaml(guess.to_yaml()) == guess.schema
+    counts = [int(value) for value in table["count"].to_pylist()]
+    plain = table.set_column(2, "count", pa.array(counts))
+    with_zero = plain.set_column(2, "count", pa.array([0, *counts[1:]]))
+    twice = pa.concat_tables([plain, plain.slice(1, 1)])
+    for other in (with_zero, twice):
+        assert all(column.absent is None for column in guess_schema(other).schema.columns)

@@ -112,7 +112,7 @@ class Frozen:
         """Return the bound, its sums over rows and atoms written out."""
         sigma = self.usage.sigma if sigma is None else sigma
         rho = self.rho if rho is None else rho
-        total = self.usage.sticks_bound(self.prior) + self.q.bound(self.prior)
+        total = self.usage.sticks_bound(self.prior.rules) + self.q.bound(self.prior)
         total += 0.0 if self.own is None else plain_own_bound(self.prior, self.own)
         log_pi, log_eta = self.usage.log_shares, self.q.log_pi
         for j, log_p in enumerate(self.log_p):
@@ -155,7 +155,7 @@ def with_own(seed: int) -> Frozen:
 
 def test_the_bound_of_tasks_is_that_written_out(frozen: Frozen, with_own: Frozen) -> None:
     for one in (frozen, with_own):
-        bound = one.value + one.usage.sticks_bound(one.prior) + one.q.bound(one.prior)
+        bound = one.value + one.usage.sticks_bound(one.prior.rules) + one.q.bound(one.prior)
         bound += 0.0 if one.own is None else one.own.bound(one.prior)
         assert bound == pytest.approx(one.bound(), rel=1e-12)
 
@@ -337,7 +337,7 @@ def test_sticks_of_tasks_are_stationary(frozen: Frozen) -> None:
     kept = copy.deepcopy(usage)
     for _ in range(3000):
         before = usage.tau2
-        usage.update_sticks(frozen.prior, n)
+        usage.update_sticks(frozen.prior.rules, n)
         if abs(usage.tau2 - before) < 1e-13 * before:
             break
     for name, index in (("v1", (0, 0)), ("v2", (1, 1)), ("tau1", ()), ("tau2", ())):

@@ -74,9 +74,10 @@ Mechanism = Annotated[
     str,
     typer.Option(
         "--mechanism",
-        metavar="mcar|mar|mnar|observed|one-per-row",
+        metavar="mcar|mar|mnar|observed|one-per-row|new-rows",
         help="What being hidden depends on: nothing; other columns; the value itself; or it "
-        "imitates the table's own gaps. Of triplets: nothing, or one cell of every row.",
+        "imitates the table's own gaps. Of triplets: nothing, or one cell of every row; of "
+        "counts columns of new rows.",
     ),
 ]
 Reference = Annotated[

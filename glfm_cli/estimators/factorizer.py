@@ -11,15 +11,15 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.estimators.count_matrix import counts_of, names_of
-from glfm_cli.estimators.factor_fit import (
+from glfm_cli.estimators.parameters import WithParameters
+from glfm_cli.inference.executors import available_threads
+from glfm_cli.latent.cnpf import CnpfConfig, CnpfDraw, Counts
+from glfm_cli.latent.cnpf.calibration import (
     chosen_tau,
     fit_factors,
     held_out_perplexity,
     likeliest,
 )
-from glfm_cli.estimators.parameters import WithParameters
-from glfm_cli.inference.executors import available_threads
-from glfm_cli.latent.cnpf import CnpfConfig, CnpfDraw, Counts
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.prediction import fold_in
 from glfm_cli.settings import apply_settings

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import glfm_cli.evaluation.holdouts as holdouts
+import glfm_cli.evaluation.new_rows as new_rows
 from glfm_cli.completion import Encoded, MatrixData, TableLike, Types, as_table, with_types
 from glfm_cli.completion.matrix import features_of
 from glfm_cli.completion.session import check_layout
-from glfm_cli.encoding import encode, encode_triplets, is_triplets
+from glfm_cli.encoding import encode, encode_triplets, is_triplets, layout_of
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.compare import GIVEN
 from glfm_cli.evaluation.design import Design
@@ -30,6 +31,12 @@ from glfm_cli.schema import Schema
 
 RATES = (0.1, 0.3, 0.5)
 REPEATS = 5
+# Of each layout the mechanisms, the usual one first, and the usual rates.
+WHAT_IS_HIDDEN = {
+    "dense": (tuple(MECHANISMS), RATES),
+    "sparse": (holdouts.MECHANISMS, holdouts.RATES),
+    "counts": ((new_rows.MECHANISM,), new_rows.RATES),
+}
 
 
 class EvaluationObserver(Protocol):
@@ -115,13 +122,14 @@ def prepare(
     table: TableLike, schema: Schema, sampling: Sampling, matrix: MatrixOptions, design: Design
 ) -> Schedule:
     """Check everything, masks included, and return what is to be done; nothing is fitted yet."""
-    sparse, mechanism = is_triplets(schema), design.mechanism or "mcar"
-    known = holdouts.MECHANISMS if sparse else tuple(MECHANISMS)
+    layout = layout_of(schema)
+    sparse, (known, usual) = layout != "dense", WHAT_IS_HIDDEN[layout]
+    mechanism = design.mechanism or known[0]
     if mechanism not in known:
         raise UsageError("--mechanism", value=f"'{mechanism}'", expected=" or ".join(known))
     if sparse:
         design.check_triplets(mechanism)
-    rates, repeats = design.rates or (holdouts.RATES if sparse else RATES), design.repeats
+    rates, repeats = design.rates or usual, design.repeats
     features = features_of(matrix.row_features), features_of(matrix.column_features)
     matrix = replace(matrix, row_features=features[0], column_features=features[1])
     chosen = choose_methods(
@@ -130,6 +138,7 @@ def prepare(
         sampling,
         timeout=design.method_timeout,
         matrix=matrix if sparse else None,
+        layout=layout,
     )
     names = [method.name for method in chosen]
     reference = design.reference
@@ -137,7 +146,7 @@ def prepare(
         raise UsageError("--reference", value=f"'{reference}'", expected=" or ".join(names))
     workers = design.jobs or available_threads()
     threads = sampling.threads or max(1, available_threads() // workers)
-    bench = _bench(table, schema, chosen, design, sampling.seed or 0, threads)
+    bench = _bench(table, schema, chosen, design, mechanism, sampling.seed or 0, threads)
     given = _share_given(bench)
     rates, repeats = ((given,) if given else rates), repeats or (1 if bench.given else REPEATS)
     if not bench.given:
@@ -175,6 +184,7 @@ def _bench(
     schema: Schema,
     methods: tuple[Method, ...],
     design: Design,
+    mechanism: str,
     seed: int,
     threads: int,
 ) -> Bench:
@@ -184,6 +194,8 @@ def _bench(
     split = given = None
     if is_triplets(schema):
         given = read_holdout(table, schema, design, file)
+        if given is not None and layout_of(schema) == "counts":
+            raise UsageError("a split column marks cells, and of counts whole rows are held out")
         cells = encode_triplets(table, schema, file=file) if given is None else given.train
         data = MatrixData(cells)
     else:
@@ -198,7 +210,7 @@ def _bench(
         data=data,
         span=spans(data.columns),
         methods=methods,
-        mechanism=GIVEN if fixed else design.mechanism or "mcar",
+        mechanism=GIVEN if fixed else mechanism,
         split=split,
         seed=seed,
         threads=threads,

@@ -10,6 +10,7 @@ from statistics import median
 
 import glfm_cli.inference.chains as chains
 from glfm_cli.evaluation.jobs import Bench, Job
+from glfm_cli.evaluation.methods.counts import Unigram
 from glfm_cli.evaluation.methods.means import UnitMean
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.methods.simple import Mean, RandomValue
@@ -55,7 +56,7 @@ def estimate_cost(bench: Bench, jobs: Sequence[Job], workers: int, done: int) ->
         if isinstance(method, ModelMethod):
             rate = median(job.rate for job in jobs)
             per_fit[method.name] = _time_model(bench, method, rate)
-        elif not isinstance(method, Mean | RandomValue | UnitMean):
+        elif not isinstance(method, Mean | RandomValue | UnitMean | Unigram):
             unknown[method.name] = fits[method.name]
     total = sum(seconds * fits[name] for name, seconds in per_fit.items())
     at_once = max(1, min(workers, len(jobs)))

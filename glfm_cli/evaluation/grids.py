@@ -22,6 +22,10 @@ class Headline:
 
 
 HEADLINES = (
+    Headline("perplexity", "Perplexity of hidden counts", "lower is better", 1),
+    Headline("perplexity_mixed", "The same, a tenth of the unigram mixed in", "lower is better", 1),
+    Headline("recall_20", "Recall of 20 recommended columns", "higher is better", 3),
+    Headline("ndcg_20", "Discounted gain of the 20", "higher is better", 3),
     Headline("rmse", "RMSE of the mean", "lower is better", 4),
     Headline("error", "Error", "lower is better", 4),
     Headline("log_score", "Log score per cell", "higher is better", 3),
@@ -31,7 +35,7 @@ HEADLINES = (
     Headline("seconds", "Seconds a fit", "", 2),
     Headline("megabytes", "Memory of a fit, MB", "", 1),
 )
-COMPARED = ("rmse", "error", "log_score")
+COMPARED = ("perplexity", "rmse", "error", "log_score")
 
 
 @dataclass(frozen=True)

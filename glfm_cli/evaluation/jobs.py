@@ -22,10 +22,13 @@ from glfm_cli.errors import GlfmError
 from glfm_cli.evaluation.holdouts import HoldOut, draw_holdout
 from glfm_cli.evaluation.masks import draw_mask
 from glfm_cli.evaluation.measure import Cost, measured
+from glfm_cli.evaluation.new_row_scores import score_new_rows
+from glfm_cli.evaluation.new_rows import MECHANISM as NEW_ROWS
+from glfm_cli.evaluation.new_rows import draw_new_rows
 from glfm_cli.evaluation.results import Outcome, OutcomeId
-from glfm_cli.evaluation.scoring import score_all
+from glfm_cli.evaluation.scoring import Score, score_all
 from glfm_cli.evaluation.split import Split
-from glfm_cli.evaluation.task import Method, Task, hide, hide_pairs
+from glfm_cli.evaluation.task import Method, Prediction, Task, hide, hide_pairs, hold_out_rows
 from glfm_cli.schema import Schema
 
 _MASK, _METHOD = range(2)  # what a random stream is for
@@ -64,9 +67,19 @@ class Bench:
         if isinstance(self.data, Data):
             mask = self._mask(self.data, rate, repeat)
             return hide(self.table, self.schema, self.data, mask, seed=seed, threads=threads)
+        if self.mechanism == NEW_ROWS:  # one draw for all rates: a larger one hides more
+            rng = np.random.default_rng(_sequence(self.seed, _MASK, 0.0, repeat))
+            rows = draw_new_rows(self.data.triplets, rate, rng)
+            return hold_out_rows(self.table, self.schema, rows, seed=seed, threads=threads)
         rng = np.random.default_rng(_sequence(self.seed, _MASK, rate, repeat))
         held = self.given or draw_holdout(self.data.triplets, self.mechanism, rate, rng)
         return hide_pairs(self.table, self.schema, held, seed=seed, threads=threads)
+
+    def score(self, task: Task, predictions: Mapping[int, Prediction]) -> list[Score]:
+        """Return every score of one fit."""
+        if task.new_rows is not None:
+            return score_new_rows(task.new_rows, predictions[0])
+        return score_all(self.data.columns, self.span, task.truth, predictions)
 
     def _mask(self, data: Data, rate: float, repeat: int) -> Array:
         """Return the cells (N, D) hidden at a rate, in one repeat."""
@@ -94,7 +107,7 @@ def run_job(bench: Bench, job: Job) -> Outcome:
             predictions = method.fit(task)
         except GlfmError as error:
             problem = error.message()
-    scores = [] if problem else score_all(bench.data.columns, bench.span, task.truth, predictions)
+    scores = [] if problem else bench.score(task, predictions)
     cost: Cost = task.cost
     return Outcome(
         id=bench.outcome_id(job),

@@ -22,9 +22,12 @@ from glfm_cli.evaluation.scoring import ALL, COLUMN, TYPE
 CONFIDENCE = 0.95
 SECONDS, MEGABYTES = "seconds", "megabytes"
 LOWER = frozenset(
-    ["rmse", "error", "mae", "nmae", "crps", "ncrps", "rps", "nrps", "brier", "calibration"]
+    [
+        *("perplexity", "perplexity_mixed", "rmse", "error", "mae", "nmae", "crps", "ncrps"),
+        *("rps", "nrps", "brier", "calibration"),
+    ]
 )  # scores of which less is better
-HIGHER = frozenset({"log_score"})
+HIGHER = frozenset({"log_score", "recall_20", "ndcg_20"})
 
 SUMMARY = pa.schema(
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from glfm_cli.encoding import Data
 from glfm_cli.errors import GlfmError
 from glfm_cli.evaluation.holdouts import HoldOut
 from glfm_cli.evaluation.measure import Cost
+from glfm_cli.evaluation.new_rows import NewRows
 from glfm_cli.schema import Schema
 
 LEVELS = (0.5, 0.8, 0.95)  # probabilities of the intervals that are scored
@@ -39,6 +40,7 @@ class Prediction:
     quantiles : (n, len(AT)) of numbers, at `AT`; None if unknown or for levels
     probabilities : (n, R) of levels; None if unknown or for numbers
     mean : (n,) of a matrix, in the numbers that its levels are; None for a table
+    rates : of some of the new rows of counts, (n, J) of all columns
     """
 
     estimate: Array
@@ -46,6 +48,7 @@ class Prediction:
     quantiles: Array | None = None
     probabilities: Array | None = None
     mean: Array | None = None
+    rates: Callable[[slice], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Task:
     seed : of the method's own randomness
     threads : that it may use
     cost : where a method notes memory that it uses in other processes
-    holdout : of a matrix, which cells are hidden
+    holdout : of a matrix, which cells are hidden;  new_rows : of counts, which rows are
     """
 
     table: pa.Table
@@ -72,6 +75,7 @@ class Task:
     threads: int
     cost: Cost = field(default_factory=Cost)
     holdout: HoldOut | None = None
+    new_rows: NewRows | None = None
 
 
 class Method(Protocol):
@@ -108,6 +112,13 @@ def hide_pairs(
     x = holdout.test.value.x
     data, hidden = MatrixData(holdout.train), {0: np.arange(x.size)}
     return Task(table, schema, data, hidden, {0: x}, seed, threads, holdout=holdout)
+
+
+def hold_out_rows(
+    table: pa.Table, schema: Schema, rows: NewRows, *, seed: int, threads: int
+) -> Task:
+    """Return the task of predicting counts of rows that are held out."""
+    return Task(table, schema, MatrixData(rows.train), {}, {}, seed, threads, new_rows=rows)
 
 
 def hide(

@@ -150,6 +150,17 @@ class Factors(Protocol):
 
 
 @runtime_checkable
+class Calibrated(Protocol):
+    """A model that is tuned for new rows of which little is observed."""
+
+    def calibrate(self, problem: Any, seed: int, observed: float, threads: int) -> Any:
+        """Return the configuration that predicts best where a share of a row is observed.
+
+        Chosen on some of the problem's own rows, which the rest is fitted without.
+        """
+
+
+@runtime_checkable
 class Sized(Protocol):
     """A model whose draws have more or fewer components."""
 

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 
 from glfm_cli.errors import UsageError
+from glfm_cli.evaluation.methods.counts import FactorMethod, Unigram
 from glfm_cli.evaluation.methods.learners import Iterative, Neighbours
 from glfm_cli.evaluation.methods.means import MEANS
 from glfm_cli.evaluation.methods.models import ModelMethod
@@ -30,10 +31,25 @@ _BUILT_IN: dict[str, Callable[[Sampling], Method]] = {
 }
 
 
+def _variant(name: str, **fixed: object) -> Callable[[Sampling], Method]:
+    return lambda sampling: FactorMethod(name, "cnpf", sampling, fixed)
+
+
+_OTHERS: dict[str, dict[str, Callable[[Sampling], Method]]] = {
+    "dense": _BUILT_IN,
+    "sparse": {name: lambda _, method=method: method for name, method in MEANS.items()},  # type: ignore[misc]
+    "counts": {
+        "scaled-hgp": _variant("scaled-hgp", correlated=False),
+        "hgp": _variant("hgp", correlated=False, scaled=False),
+        "unigram": lambda _: Unigram(),
+    },
+}
+
+
 def known_methods(layout: str = "dense") -> list[str]:
     """Return the names of all methods for a layout but external programs."""
     models = [name for name, model in MODELS.items() if layout in model.layouts]
-    return [*models, *(_BUILT_IN if layout == "dense" else MEANS)]
+    return [*models, *_OTHERS[layout]]
 
 
 def choose_methods(
@@ -43,6 +59,7 @@ def choose_methods(
     *,
     timeout: float,
     matrix: MatrixOptions | None = None,
+    layout: str = "dense",
 ) -> tuple[Method, ...]:
     """Return the methods of some names, external programs after the others.
 
@@ -58,6 +75,8 @@ def choose_methods(
         Seconds that a program may take.
     matrix : MatrixOptions, optional
         What is known of a matrix; None of a table.
+    layout : {"dense", "sparse", "counts"}
+        Of what is completed.
 
     Raises
     ------
@@ -70,10 +89,9 @@ def choose_methods(
                 f"--method {name}: the name is taken",
                 expected=f"another name than {', '.join(known_methods())}",
             )
-    layout = "dense" if matrix is None else "sparse"
-    known = known_methods(layout)
+    known, built_in = known_methods(layout), _OTHERS[layout]
     if names is None:
-        names = METHODS if matrix is None else (known[0], *MEANS)
+        names = METHODS if layout == "dense" else (known[0], *built_in)
     every = [*names, *(name for name in programs if name not in names)]
     chosen: list[Method] = []
     for name in every:
@@ -84,9 +102,10 @@ def choose_methods(
         elif name not in known:
             raise _unknown(name, [*known, *programs])
         elif name in MODELS:
-            chosen.append(ModelMethod(name, name, sampling, {}, matrix or MatrixOptions()))
+            of_model = FactorMethod if layout == "counts" else ModelMethod
+            chosen.append(of_model(name, name, sampling, {}, matrix or MatrixOptions()))
         else:
-            chosen.append(MEANS[name] if matrix is not None else _BUILT_IN[name](sampling))
+            chosen.append(built_in[name](sampling))
     if not chosen:
         raise UsageError("--methods", expected=f"some of {', '.join(known)}")
     _check_settings(chosen, sampling)

@@ -10,6 +10,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.capabilities import CountFactors
+from glfm_cli.latent.cnpf.calibration import chosen_tau
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw
@@ -97,6 +98,14 @@ class Cnpf:
         counts = counts_of(values)
         new = counts.take(np.arange(n_rows, counts.shape[0]))
         return draw.with_rows(fold_in(draw, new, values.problem.config))
+
+    def calibrate(
+        self, problem: Problem, seed: int, observed: float, threads: int
+    ) -> CnpfConfig:
+        """Return the configuration with the tau that predicts best where `observed` is seen."""
+        config: CnpfConfig = problem.config
+        counts = counts_of(Values(problem, (), threads=threads))
+        return replace(config, tau=chosen_tau(counts, config, seed, observed))
 
     def factors(self, draw: CnpfDraw) -> CountFactors:
         """Return what components are made of."""

@@ -19,7 +19,7 @@ from scipy.special import digamma
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
-from glfm_cli.latent.iqgme.prior import RulePrior
+from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.sticks import Sticks, gamma_part
 
 EMPTY = 1e-9  # labelled rows of an expert that has none
@@ -117,7 +117,7 @@ class Coefficients(Sticks):
 
     # ---------------------------------------------------------------------------- updates
 
-    def update_rules(self, prior: RulePrior, s: Labelled) -> None:
+    def update_rules(self, prior: Prior, s: Labelled) -> None:
         """Update w of every expert, and its prior."""
         if self.K:
             self.settle_weight_prior(prior, s)
@@ -136,7 +136,7 @@ class Coefficients(Sticks):
         self.Sw = 0.5 * (self.Sw + np.swapaxes(self.Sw, 1, 2))
         self.mw = (s.tx + self.lam * self.phi) @ self.Sw
 
-    def update_weight_prior(self, prior: RulePrior) -> None:
+    def update_weight_prior(self, prior: Prior) -> None:
         """Update (zeta, lam) of every feature."""
         H, K = self.H, self.K
         self.g = prior.g0 + H
@@ -145,7 +145,7 @@ class Coefficients(Sticks):
         square = (self.mw**2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw)
         self.b = prior.b0 + 0.5 * square - 0.5 * self.g * (self.phi**2).sum(axis=0)
 
-    def settle_weight_prior(self, prior: RulePrior, s: Labelled) -> None:
+    def settle_weight_prior(self, prior: Prior, s: Labelled) -> None:
         """Update (zeta, lam) together with w of the empty experts.
 
         Those have w = zeta on average and variance 1 / lam, so that in turn they and lam would
@@ -168,7 +168,7 @@ class Coefficients(Sticks):
 
     # ---------------------------------------------------------------------------- bound
 
-    def _weights(self, prior: RulePrior) -> float:
+    def _weights(self, prior: Prior) -> float:
         if self.K == 0:
             return 0.0
         H, K, F = self.H, self.K, self.F

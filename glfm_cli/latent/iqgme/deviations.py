@@ -34,7 +34,7 @@ from scipy.special import digamma
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled
-from glfm_cli.latent.iqgme.prior import RulePrior
+from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.sticks import gamma_part
 
 FIRST = 1.0  # omega_1 at the start
@@ -90,7 +90,7 @@ class TaskDeviations:
     b: float
 
     @classmethod
-    def unknown(cls, prior: RulePrior, J: int, K: int, F: int, omega: float) -> TaskDeviations:
+    def unknown(cls, prior: Prior, J: int, K: int, F: int, omega: float) -> TaskDeviations:
         """Return those of tasks of whose labels nothing is known."""
         a = prior.o1 + 0.5 * J * K
         D = np.append(np.full(F, omega), FIRST)
@@ -128,7 +128,7 @@ class TaskDeviations:
 
     # ---------------------------------------------------------------------------- updates
 
-    def updated(self, prior: RulePrior, q: Coefficients, sums: OwnSums, s: Any) -> TaskDeviations:
+    def updated(self, prior: Prior, q: Coefficients, sums: OwnSums, s: Any) -> TaskDeviations:
         """Update v, in turn with the shared rules, in place; then omega_1.
 
         s : sums over the rows of all tasks
@@ -149,7 +149,7 @@ class TaskDeviations:
         left = (sums.T - np.einsum("skp,jspq->jskq", q.mw, sums.X)).sum(axis=1)
         return replace(self, mv=left @ self.C)
 
-    def with_intercepts(self, prior: RulePrior) -> TaskDeviations:
+    def with_intercepts(self, prior: Prior) -> TaskDeviations:
         """Update omega_1."""
         J, K, _ = self.mv.shape
         b = prior.o2 + 0.5 * float(self.square[-1])
@@ -163,7 +163,7 @@ class TaskDeviations:
         K = self.mv.shape[1]
         return np.asarray((self.mv**2).sum(axis=(0, 1)) + K * np.einsum("jpp->p", self.C))
 
-    def bound(self, prior: RulePrior) -> float:
+    def bound(self, prior: Prior) -> float:
         """Return E[log p] - E[log q] of v and omega_1."""
         J, K, size = self.mv.shape
         log_D = (size - 1) * np.log(self.omega) + digamma(self.a) - np.log(self.b)

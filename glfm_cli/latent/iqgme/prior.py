@@ -143,10 +143,12 @@ def what_forms(config: IqgmeConfig, n_rows: int, n_features: int, starts: int) -
 
 
 @dataclass(frozen=True)
-class RulePrior:
-    """The prior of sticks and rules: t1, t2 of alpha; a0, b0, g0 of the weights.
+class Prior:
+    """The prior in the symbols of the model's description.
 
-    o1, o2 : of the precisions of tasks' own rules
+    t1, t2 : of alpha;  a0, b0, g0 : of the weights;  o1, o2 : of tasks' deviations
+    u0, nu0, m0 (P,), B0_inv (P, P) : normal-Wishart of an expert, Lam ~ W((r B0_inv)^-1, nu0)
+    c0 : shape and rate of the gamma prior of r, the scale of each expert
     """
 
     t1: float
@@ -156,16 +158,6 @@ class RulePrior:
     g0: float
     o1: float
     o2: float
-
-
-@dataclass(frozen=True)
-class Prior(RulePrior):
-    """The prior in the symbols of the model's description.
-
-    u0, nu0, m0 (P,), B0_inv (P, P) : normal-Wishart of an expert, Lam ~ W((r B0_inv)^-1, nu0)
-    c0 : shape and rate of the gamma prior of r, the scale of each expert
-    """
-
     u0: float
     nu0: float
     m0: Array
@@ -229,16 +221,6 @@ class FactorPrior:
     def P(self) -> int:
         """Return the number of features."""
         return int(self.unit.size)
-
-    @property
-    def t1(self) -> float:
-        """Return the shape of alpha's prior."""
-        return self.core.t1
-
-    @property
-    def t2(self) -> float:
-        """Return the rate of alpha's prior."""
-        return self.core.t2
 
     @property
     def rules(self) -> Prior:

@@ -5,24 +5,13 @@ Of one table, or along the last axis of many tasks that have one alpha.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
 from glfm_cli.arrays import Array
-
-
-class AlphaPrior(Protocol):
-    """The gamma prior of alpha: shape and rate."""
-
-    @property
-    def t1(self) -> float:
-        """Return the shape."""
-
-    @property
-    def t2(self) -> float:
-        """Return the rate."""
+from glfm_cli.latent.iqgme.prior import Prior
 
 
 class Sticks:
@@ -59,14 +48,14 @@ class Sticks:
         rest = np.cumsum(self.log_rest, axis=-1)
         return np.concatenate([log_v, zero], axis=-1) + np.concatenate([zero, rest], axis=-1)
 
-    def update_sticks(self, prior: AlphaPrior, n: Array) -> None:
+    def update_sticks(self, prior: Prior, n: Array) -> None:
         """Update V given the rows n (..., H), then alpha."""
         self.v1 = 1.0 + n[..., :-1]
         self.v2 = self.alpha + rows_behind(n)
         self.tau1 = prior.t1 + self.v1.size
         self.tau2 = prior.t2 - float(self.log_rest.sum())
 
-    def sticks_bound(self, prior: AlphaPrior) -> float:
+    def sticks_bound(self, prior: Prior) -> float:
         """Return E[log p] - E[log q] of the sticks and alpha."""
         log_alpha, v1, v2 = digamma(self.tau1) - np.log(self.tau2), self.v1, self.v2
         entropy = betaln(v1, v2) - (v1 - 1) * digamma(v1) - (v2 - 1) * digamma(v2)

@@ -58,7 +58,7 @@ class TaskStart(CoordinateAscent):
         self.sums, self.own_sums, value = found
         if self.own is not None:
             value += self.own.bound(form.prior.rules)
-        return value + self.usage.sticks_bound(form.prior) + self.experts.bound(form.prior)
+        return value + self.usage.sticks_bound(form.prior.rules) + self.experts.bound(form.prior)
 
     def _update(self, form: Form, s: Any) -> None:
         self._order_atoms()
@@ -69,7 +69,7 @@ class TaskStart(CoordinateAscent):
 
     def _update_shared(self, form: Form, s: Any) -> None:
         """Update sticks, experts and rules."""
-        self.usage.update_sticks(form.prior, self._rows_of_atoms())
+        self.usage.update_sticks(form.prior.rules, self._rows_of_atoms())
         hold = len(self.bounds) < self.free
         self.experts.update(form.prior, self._condensed(s), self.usage.counts, hold=hold)
         if self.own is not None and self.own_sums is not None:
@@ -260,7 +260,7 @@ def begin_tasks(
         rho[place[own], np.arange(own.size)] += CERTAIN
         sigma[j] /= sigma[j].sum(axis=1, keepdims=True)
         rhos.append(rho)
-    prior = form.prior
+    prior = form.prior.rules
     share = prior.t1 / prior.t2
     usage = Usage(np.ones((J, H - 1)), np.full((J, H - 1), share), prior.t1, prior.t2, sigma)
     usage.update_sticks(prior, np.array([rho.sum(axis=1) for rho in rhos]))
@@ -270,5 +270,5 @@ def begin_tasks(
     kept = [replace(local, rho=rho) for local, rho in zip(kept, rhos, strict=True)]
     if omega is None:
         return TaskStart(q, usage, kept)
-    rules = TaskDeviations.unknown(prior.rules, J, q.K, q.rules.F, omega)
+    rules = TaskDeviations.unknown(prior, J, q.K, q.rules.F, omega)
     return TaskStart(q, usage, kept, rules, free=FREE)

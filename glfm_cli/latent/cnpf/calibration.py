@@ -1,4 +1,4 @@
-"""Fit of the Poisson factorization: restarts, and the factor tau of the weights of new rows."""
+"""Whole fits outside the driver: restarts, and the factor tau of the weights of new rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
-from glfm_cli.latent.cnpf import CnpfConfig, CnpfDraw, CnpfEngine, Counts
+from glfm_cli.latent.cnpf.config import CnpfConfig
+from glfm_cli.latent.cnpf.counts import Counts
+from glfm_cli.latent.cnpf.draw import CnpfDraw
+from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.prediction import choose_tau, fold_in, perplexity, unigram_of
 from glfm_cli.latent.model import Progress
