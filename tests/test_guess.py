@@ -366,7 +366,8 @@ def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
     cells = [*texts(np.linspace(5, 90, ROWS)), "<5", "see notes"]
     column, reason = guessed("x", cells)
     assert column.type == ColumnType.POSITIVE
-    assert column.missing == (MissingCode("<5", False), MissingCode("see notes", False))
+    assert column.missing == (MissingCode("see notes", False),)
+    assert column.censored_below == 5
     assert "left as it is" in reason
 
 

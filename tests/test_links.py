@@ -248,6 +248,8 @@ def test_a_few_zeros_far_below_move_no_neighbour(seed: int) -> None:
     assert np.mean(drawn) == pytest.approx(0.7, abs=0.08)
     assert np.std(drawn) == pytest.approx(0.5, abs=0.06)
     assert link.log_density(np.zeros(1), normal(np.zeros((1, 1)), 1.0), {}) == np.log(3 / 200)
+    draws = link.sample(normal(np.zeros((40_000, 1)), 1.0), {}, rng)
+    assert np.mean(draws == 0.0) == pytest.approx(3 / 200, abs=0.004)
 
 
 def test_zeros_that_are_near_are_small_values(seed: int) -> None:

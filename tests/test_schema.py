@@ -451,3 +451,21 @@ def test_every_example_in_the_documentation_loads(repository: Path) -> None:
 def test_every_word_of_the_format_is_documented(repository: Path, words: Iterable[str]) -> None:
     text = (repository / "docs" / "guides" / "types.md").read_text(encoding="utf-8")
     assert [word for word in words if f"`{word}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "traits"),
+    [
+        ("real", {"numeric"}),
+        ("positive", {"numeric", "positive"}),
+        ("count", {"numeric", "integral"}),
+        ("categorical", {"levelled", "nominal"}),
+        ("ordinal", {"levelled", "ordinal"}),
+        ("binomial", {"binomial"}),
+        (None, set()),
+    ],
+)
+def test_a_column_says_what_values_its_type_has(kind: str | None, traits: set[str]) -> None:
+    column = Column("c", type=None if kind is None else COLUMN_TYPES[kind])
+    every = ("numeric", "positive", "integral", "levelled", "nominal", "ordinal", "binomial")
+    assert {name for name in every if getattr(column, name)} == traits

@@ -36,7 +36,7 @@ from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Observer, Run
-from glfm_cli.latent.capabilities import Factors
+from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 from glfm_cli.schema import Schema
@@ -260,7 +260,7 @@ def check_recommend(matrix: MatrixOptions, model: LatentModel) -> None:
     """Raise UsageError when columns are to be recommended, and the model has no rates, or pairs."""
     if matrix.recommend is None:
         return
-    if not isinstance(model, Factors):
+    if not isinstance(model, HasFactors):
         raise UsageError(
             f"--recommend is about counts, and the model '{model.name}' has no rates",
             hint="Of counts with `absent: zero`, take --model cnpf.",

@@ -27,7 +27,11 @@ def column_notes(encoded: EncodedColumn) -> list[str]:
     zeros = int(np.sum(values == 0.0))
     if encoded.column.positive and zeros and encoded.column.reflect is None:
         cells = "cell is" if zeros == 1 else "cells are"
-        said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
+        limit = encoded.column.censored_below
+        if limit is None:
+            said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
+        else:
+            said.append(f"{zeros} {cells} below the limit of {limit:g}, and stay as written")
     if len(encoded.levels) > MANY_LEVELS:
         said.append(
             f"{len(encoded.levels)} levels make the model slow and each level rare; "

@@ -52,7 +52,9 @@ def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array,
         if source.column.moment is not None:
             x = moments_of(source, present)
         else:
-            x = _parse(source, present, gone, numerals_of(source.column))
+            present, below = below_limit(source, present)
+            x = _parse(source, present, gone | below, numerals_of(source.column))
+            x[below] = 0.0  # as the link of positive columns has what lies below its limit
     else:
         x = _typed_numbers(source) if source.column.moment is None else typed_moments(source)
         blank = np.isnan(x)
@@ -127,6 +129,30 @@ def is_numeric(source: Source) -> bool:
     codes = pa.array([code.text.strip() for code in source.column.missing], trimmed.type)
     gone = is_null(trimmed) | to_mask(pc.equal(trimmed, "")) | to_mask(pc.is_in(trimmed, codes))
     return bool(np.all(gone | to_mask(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"))))
+
+
+def below_limit(source: Source, present: pa.Array) -> tuple[pa.Array, Mask]:
+    """Return the texts without those such as `<0.5`, and where those are.
+
+    Raises
+    ------
+    TableError
+        One names another limit than that of the column.
+    """
+    limit = source.column.censored_below
+    if limit is None:
+        return present, np.zeros(len(present), dtype=bool)
+    below = to_mask(pc.starts_with(present, "<"))
+    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(present, r"^<=?", ""))
+    numbers = numerals_of(source.column).read(bare).plain.cast(pa.float64())
+    other = below & (np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64) != limit)
+    if other.any():
+        raise source.cell_error(
+            other,
+            f"<{limit:g}, the limit of the column",
+            "One limit holds for all cells of a column; list others under `missing:`.",
+        )
+    return pc.if_else(pa.array(below), pa.scalar(None, present.type), present), below
 
 
 def _parse(source: Source, present: pa.Array, gone: Mask, numerals: Numerals) -> Array:
@@ -260,6 +286,16 @@ def _number_hint(text: str) -> str:
     for pattern, keys in _WRITTEN:
         if re.fullmatch(pattern, text):
             return f"If the whole column is written so, add {keys} to it in the types file."
+    if re.match(r"<\s*\d", text):
+        return (
+            "If all such cells lie below one limit, give the column type positive with it, for "
+            f"example `censored_below: {text[1:].strip()}`. {_missing_hint(text)}"
+        )
+    if re.fullmatch(r">.*|\d[\d.,]*\+|\d{1,3}\s*[-\u2013]\s*\d{1,3}", text):
+        return (
+            "Of cells that are intervals only those below one limit are read (`censored_below`). "
+            f"{_missing_hint(text)}"
+        )
     if re.match(r"\d{1,4}[-/.:]\d{1,2}([-/.:]\d|$)", text):
         return (
             "If the whole column holds dates, give it type date, with its `format` if that is not "

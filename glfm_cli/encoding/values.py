@@ -68,7 +68,7 @@ def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.
 
 
 def _allowed(encoded: EncodedColumn, dtype: np.dtype) -> Interval:
-    zero = bool(np.any(encoded.typical == 0.0))
+    zero = encoded.column.censored_below is None and bool(np.any(encoded.typical == 0.0))
     return support(encoded.column, zero=zero, dtype=dtype)
 
 

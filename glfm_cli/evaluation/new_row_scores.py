@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from glfm_cli.errors import UsageError
-from glfm_cli.evaluation.new_rows import NewRows
+from glfm_cli.evaluation.new_rows import HeldOutRows
 from glfm_cli.evaluation.scoring import ALL, Score
 from glfm_cli.evaluation.task import Prediction
 
@@ -25,7 +25,7 @@ LISTED = 20  # columns that are recommended
 BLOCK = 1 << 21  # rates that are held at once
 
 
-def score_new_rows(rows: NewRows, prediction: Prediction) -> list[Score]:
+def score_new_rows(rows: HeldOutRows, prediction: Prediction) -> list[Score]:
     """Return the scores of the rates that a method predicts."""
     assert prediction.rates is not None
     n, J = rows.counts.shape

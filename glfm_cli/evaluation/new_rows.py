@@ -22,7 +22,7 @@ SMOOTH = 0.01
 
 
 @dataclass(frozen=True)
-class NewRows:
+class HeldOutRows:
     """Rows to learn from, and others of which some columns are hidden.
 
     train : of the rows to learn from and the columns that have a count there
@@ -43,7 +43,7 @@ class NewRows:
         return shares
 
 
-def draw_new_rows(triplets: Triplets, rate: float, rng: np.random.Generator) -> NewRows:
+def draw_new_rows(triplets: Triplets, rate: float, rng: np.random.Generator) -> HeldOutRows:
     """Return rows held out at random, of which a share `rate` of the columns is hidden.
 
     The same generator hides more of the same cells at a larger rate.
@@ -80,7 +80,7 @@ def draw_new_rows(triplets: Triplets, rate: float, rng: np.random.Generator) -> 
     there = (place[triplets.row] >= 0) & (column[triplets.column] >= 0)
     counts = np.zeros((n, kept.size), dtype=np.int32)
     counts[place[triplets.row[there]], column[triplets.column[there]]] = x[there]
-    return NewRows(train, counts, uniform[:, kept] < rate)
+    return HeldOutRows(train, counts, uniform[:, kept] < rate)
 
 
 def _some(ids: Ids, at: Array) -> Ids:

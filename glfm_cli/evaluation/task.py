@@ -16,7 +16,7 @@ from glfm_cli.encoding import Data
 from glfm_cli.errors import GlfmError
 from glfm_cli.evaluation.holdouts import HoldOut
 from glfm_cli.evaluation.measure import Cost
-from glfm_cli.evaluation.new_rows import NewRows
+from glfm_cli.evaluation.new_rows import HeldOutRows
 from glfm_cli.schema import Schema
 
 LEVELS = (0.5, 0.8, 0.95)  # probabilities of the intervals that are scored
@@ -75,7 +75,7 @@ class Task:
     threads: int
     cost: Cost = field(default_factory=Cost)
     holdout: HoldOut | None = None
-    new_rows: NewRows | None = None
+    new_rows: HeldOutRows | None = None
 
 
 class Method(Protocol):
@@ -115,7 +115,7 @@ def hide_pairs(
 
 
 def hold_out_rows(
-    table: pa.Table, schema: Schema, rows: NewRows, *, seed: int, threads: int
+    table: pa.Table, schema: Schema, rows: HeldOutRows, *, seed: int, threads: int
 ) -> Task:
     """Return the task of predicting counts of rows that are held out."""
     return Task(table, schema, MatrixData(rows.train), {}, {}, seed, threads, new_rows=rows)

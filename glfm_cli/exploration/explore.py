@@ -43,7 +43,7 @@ from glfm_cli.exploration.stability import Matches, match_features, membership_p
 from glfm_cli.inference.diagnostics import diagnose
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
-from glfm_cli.latent.capabilities import Components, Factors, Map
+from glfm_cli.latent.capabilities import Components, HasFactors, Map
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 
 REQUESTED = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
@@ -122,7 +122,7 @@ def _finished(
         describe = describe_map
     elif isinstance(job.model, Components):
         describe = describe_components
-    elif isinstance(job.model, Factors):
+    elif isinstance(job.model, HasFactors):
         describe = describe_factors
     found = replace(describe(run, job, request), given=given)
     files.write(found)

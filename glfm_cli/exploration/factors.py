@@ -21,7 +21,7 @@ from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Run
-from glfm_cli.latent.capabilities import CountFactors, Factors
+from glfm_cli.latent.capabilities import CountFactors, HasFactors
 
 LIVE = 1e-3  # share of the counts from which a component is shown
 ALIKE = 0.8
@@ -162,7 +162,7 @@ def describe_factors(run: Run, job: ExplorationJob, request: Request) -> FactorE
     """Return what the best restart says of the structure of a matrix of counts."""
     posterior, data = run.posterior, job.data
     model = posterior.model
-    assert isinstance(model, Factors)
+    assert isinstance(model, HasFactors)
     assert isinstance(data, MatrixData)
     best, *others = (model.factors(draw.latent) for draw in posterior.draws())
     total = best.counts.sum(axis=0)

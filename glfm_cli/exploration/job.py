@@ -30,7 +30,7 @@ from glfm_cli.exploration.request import Request
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, Run
-from glfm_cli.latent.capabilities import Components, Factors, Map
+from glfm_cli.latent.capabilities import Components, HasFactors, Map
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import Link
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
@@ -164,7 +164,7 @@ def _check(request: Request, model: LatentModel, config: Any, data: Encoded) -> 
         component_model(model)
         request.check_without_features("the low-rank model", ("columns", "color"))
         return
-    if isinstance(model, Factors):
+    if isinstance(model, HasFactors):
         request.check_without_features(f"the model '{model.name}'", ("columns", "color"))
         return
     assert isinstance(data, Data)

@@ -16,10 +16,13 @@ from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.guess.words import judge_words
+from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN
 from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
+BELOW = rf"^<=?\s*(?:{NUMBER})$"
+LEAST_BESIDE = 5  # different numbers beside those below a limit
 LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -62,6 +65,7 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:
         return ignore(name, f"{rest.mixture}; write them alike to model them")
+    rest, limit = _part_censored(rest)
     rest, gaps, is_numeric = _part_numbers(rest, gaps)
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
@@ -79,6 +83,9 @@ def judge(column: Profile) -> Verdict:
     if not guessed.modelled:
         return verdict
     reason, written = verdict.reason, rest.written
+    if limit is not None:
+        guessed = replace(guessed, type=ColumnType.POSITIVE, levels=None, censored_below=limit)
+        reason = f"numbers, and cells known only to lie below {limit:g}"
     if guessed.numeric and written != PLAIN:
         reason += f"; {in_words(written)}"
         guessed = replace(
@@ -92,6 +99,22 @@ def judge(column: Profile) -> Verdict:
         reason += f"; in {rest.unit}, as the row below the header says"
         guessed = replace(guessed, unit=rest.unit)
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
+
+
+def _part_censored(column: Profile) -> tuple[Profile, float | None]:
+    """Take cells such as `<0.5` out of a column, and return their limit if they have one.
+
+    They are cells below a limit of detection where the others are numbers from it on.
+    """
+    below = column.matches(BELOW) if column.kind is Kind.TEXT else np.zeros(0, dtype=bool)
+    others = column.numbers[column.is_number]
+    if below.sum() != 1 or others.size < LEAST_BESIDE:
+        return column, None
+    limit = float(column.keep(below).words()[0].lstrip("<= "))
+    # Whole numbers are counts, of which such cells are those that must not be known.
+    if limit <= 0 or others.min() < limit or np.all(others == np.floor(others)):
+        return column, None
+    return column.keep(~below), limit
 
 
 def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:

@@ -59,6 +59,8 @@ FORMATS = {
     "sav": FileFormat((".sav", ".zsav"), "statistics"),
     "dta": FileFormat((".dta",), "statistics"),
     "sas": FileFormat((".sas7bdat", ".xpt"), "statistics"),
+    "mtx": FileFormat((".mtx",), "sparse_matrices", text=True),
+    "svmlight": FileFormat((".svmlight", ".libsvm"), "sparse_matrices", text=True),
     "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), "sql", is_database=True, options=_TABLE),
     "duckdb": FileFormat((".duckdb", ".ddb"), "sql", is_database=True, options=_TABLE),
 }

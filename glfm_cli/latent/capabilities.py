@@ -142,7 +142,7 @@ class CountFactors(NamedTuple):
 
 
 @runtime_checkable
-class Factors(Protocol):
+class HasFactors(Protocol):
     """A model of counts whose rates are sums over components."""
 
     def factors(self, draw: Any) -> CountFactors:
@@ -150,7 +150,7 @@ class Factors(Protocol):
 
 
 @runtime_checkable
-class Calibrated(Protocol):
+class TunesNewRows(Protocol):
     """A model that is tuned for new rows of which little is observed."""
 
     def calibrate(self, problem: Any, seed: int, observed: float, threads: int) -> Any:

@@ -66,6 +66,7 @@ class NumericLink(PlainLink, ABC):
     discrete = False
     ordered = True
     integral = False
+    of_column: ClassVar[frozenset[str]] = frozenset()  # fields that the types file gives anew
     # Sizes of the constants that are not one number; None for any.
     sizes: ClassVar[Mapping[str, int | None]] = {"latent_bounds": 2}
     atom = 0.0  # the probability of the value 0 whatever y is
@@ -75,7 +76,7 @@ class NumericLink(PlainLink, ABC):
         found = {
             field.name: np.asarray(getattr(self, field.name), dtype=np.float64)
             for field in dataclasses.fields(self)
-            if field.name not in ("name", "margin")
+            if field.name not in {"name", "margin"} | self.of_column
         }
         return found | margin_out(self.margin)
 
@@ -86,7 +87,7 @@ class NumericLink(PlainLink, ABC):
         """Return the link whose `constants` these are; ValueError says why they are not such."""
         parts: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
-            if field.name in ("name", "margin"):
+            if field.name in {"name", "margin"} | cls.of_column:
                 continue
             size = cls.sizes.get(field.name, SCALAR)
             value = take(constants, field.name, size, infinite=True)

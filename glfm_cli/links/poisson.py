@@ -87,9 +87,9 @@ class PoissonCount(PlainLink):
         shape, mean = of_rates(law)
         return rng.poisson(rng.gamma(shape) * (mean / shape)).astype(np.float64)
 
-    def average(self, n: int, n_draws: int) -> RateAverage:
+    def average(self, n: int, n_draws: int) -> CountAverage:
         """Return an empty average of the laws of n cells."""
-        return RateAverage()
+        return CountAverage()
 
     def expected(self, law: CellLaw, params: Params) -> Array:
         """Return the rates' means (n,)."""
@@ -115,7 +115,7 @@ class PoissonCount(PlainLink):
         return np.maximum(y, 0.0)
 
 
-class RateAverage:
+class CountAverage:
     """Averages the laws of n cells over draws, by their components."""
 
     def __init__(self) -> None:

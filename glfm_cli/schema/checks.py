@@ -36,6 +36,7 @@ def check_column(column: Column, error: Refusal) -> None:
         raise error("`trials` names the column itself", expected="another column")
     _check_numerals(column, error)
     _check_moments(column, error)
+    _check_censored(column, error)
     codes = {code.text for code in column.missing}
     for level in column.levels or ():
         if level in codes:
@@ -82,6 +83,23 @@ def _check_moments(column: Column, error: Refusal) -> None:
         if is_given:
             problem = f"`{key}` does not go with type {column.moment}"
             raise error(problem, hint=f"Leave out `{key}`.")
+
+
+def _check_censored(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when a limit of detection is no value that a column can have."""
+    limit = column.censored_below
+    if limit is None:
+        return
+    if not column.positive or column.moment is not None or column.reflect is not None:
+        raise error(
+            "`censored_below` goes with type positive alone, without `reflect`",
+            hint="Cells known only to lie below a limit are read in columns of type positive.",
+        )
+    lower, upper = column.bounds
+    if limit <= (lower or 0.0) or (upper is not None and limit >= upper):
+        raise error(
+            "`censored_below`", value=f"{limit:g}", expected="a number above 0, inside `bounds`"
+        )
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

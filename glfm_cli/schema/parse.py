@@ -25,6 +25,7 @@ _KEYS = (
     "transform",
     "reflect",
     "bounds",
+    "censored_below",
     "missing",
     "trials",
     "absent",
@@ -110,6 +111,9 @@ class ColumnParser:
             reflect=self.number("reflect", said["reflect"]) if "reflect" in said else None,
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
+            censored_below=self.number("censored_below", said["censored_below"])
+            if "censored_below" in said
+            else None,
             trials=self.text(said, "trials"),
             absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),

@@ -127,6 +127,8 @@ class Schema:
                 limit if limit is None or column.moments is None else column.moments.text(limit)
                 for limit in column.bounds
             ]
+        if column.censored_below is not None:
+            said["censored_below"] = column.censored_below
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
         for key in ("trials", "absent", "decimal", "thousands", "unit", "format", "label"):

@@ -20,6 +20,7 @@ from clgp_tables import (
 
 from glfm_cli.errors import NumericalError, UsageError
 from glfm_cli.latent.clgp import (
+    Clgp,
     ClgpConfig,
     ClgpEngine,
     ClgpState,
@@ -303,6 +304,29 @@ def test_later_restarts_are_shaken(seed: int) -> None:
 # Dimensions ------------------------------------------------------------------------------------
 
 
+def test_restarts_differ_in_penalty_and_dimensions_and_each_is_read_back(seed: int) -> None:
+    table = mixed_table(np.random.default_rng(seed), 40)
+    config = ClgpConfig(iterations=3)
+    states = [MODEL.start(table, config, Streams(seed, c), c) for c in range(4)]
+    assert [state.first_penalty for state in states] == [1.0, 0.1, 1.0, 0.1]
+    assert [state.places.m.shape[1] for state in states] == [3, 3, 3, 1]
+    for state in states:
+        again = MODEL.load(MODEL.save(state), table, config)
+        assert again.first_penalty == state.first_penalty
+        assert again.places.m.tobytes() == state.places.m.tobytes()
+    fixed = ClgpConfig(iterations=3, dimensions=3)
+    assert MODEL.start(table, fixed, Streams(seed, 3), 3).places.m.shape[1] == 3
+    with pytest.raises(ValueError, match="not of the settings' dimensions"):
+        MODEL.load(MODEL.save(states[3]), table, fixed)
+
+
+def test_restarts_as_good_as_the_best_predict_together_and_others_hardly() -> None:
+    weights = Clgp().weights(None, {0: -198.0, 1: -200.0, 2: -218.0})
+    assert weights[0] + weights[1] > 0.98
+    assert weights[1] > 0.6 * weights[0]
+    assert sum(weights) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(("inducing", "linear"), [(6, True), (6, False), (0, True)])
 def test_relevances_are_of_the_slopes_of_means(seed: int, inducing: int, linear: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -348,7 +372,7 @@ def test_settings_out_of_range_are_said(name: str, value: object) -> None:
 
 def test_sizes_follow_the_table() -> None:
     config = ClgpConfig()
-    assert [config.n_dimensions(d) for d in (1, 5, 12, 30, 31)] == [1, 3, 6, 10, 16]
+    assert [config.sizes(d)[0] for d in (1, 5, 12, 30, 31)] == [1, 3, 6, 10, 16]
     assert [config.n_inducing(n) for n in (8, 60, 300, 5000)] == [8, 20, 60, 100]
     assert ClgpConfig(kernel="linear").n_inducing(300) == 0
 

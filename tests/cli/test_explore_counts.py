@@ -12,7 +12,7 @@ import pytest
 
 from glfm_cli import explore, load_fit
 from glfm_cli.exploration import FactorExploration
-from glfm_cli.latent.capabilities import Factors
+from glfm_cli.latent.capabilities import HasFactors
 from tests.cli.conftest import run_here
 from tests.cnpf.cnpf_fits import planted
 
@@ -39,7 +39,7 @@ def test_shares_weights_and_lifts_are_those_of_the_rates(counts: Any) -> None:
     assert isinstance(found, FactorExploration)
     fit = load_fit("f.glfm")
     model = fit.posterior.model
-    assert isinstance(model, Factors)
+    assert isinstance(model, HasFactors)
     best = model.factors(fit.posterior.chains[0][0].latent)
     counted = np.einsum("uk,ik->uik", best.rows, best.columns)  # brute force, a small case
     share = np.sort(counted.sum(axis=(0, 1)))[::-1] / counted.sum()

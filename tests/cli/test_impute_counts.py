@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 from glfm_cli import load_fit
-from glfm_cli.latent.capabilities import Factors
+from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import Pairs
 from glfm_cli.links.law import GammaPoisson
-from glfm_cli.links.poisson import PoissonCount, RateAverage
+from glfm_cli.links.poisson import CountAverage, PoissonCount
 from tests.cli.conftest import Said, run_here
 
 TYPES = "columns:\n  u: row\n  i: column\n  n: {type: count, role: value, absent: zero}\n"
@@ -59,7 +59,7 @@ def test_listed_pairs_get_rates_intervals_and_the_chance_of_one(counts: Any) -> 
     assert [(row["u"], row["i"]) for row in rows] == [("r1", "c1"), ("r2", "c5"), ("r1", "c7")]
     fit = load_fit("f.glfm")
     model, chains = fit.posterior.model, fit.posterior.chains
-    assert isinstance(model, Factors)
+    assert isinstance(model, HasFactors)
     weight = fit.posterior.weights
     assert weight is not None
     for row in rows:
@@ -209,7 +209,7 @@ def test_averages_of_counts_are_those_of_their_mixture(seed: int) -> None:
     rng = np.random.default_rng(seed)
     link, shares = PoissonCount("n"), (0.5, 1.5)
     laws = [GammaPoisson(rng.gamma(1.0, 2.0, 6) + 0.1, rng.gamma(1.0, 9.0, 6)) for _ in shares]
-    average = RateAverage()
+    average = CountAverage()
     for share, law in zip(shares, laws, strict=True):
         average.add(law, {}, share, quantiles=True)
     found = average.result((0.025, 0.5, 0.975), lambda p: p)

@@ -13,6 +13,7 @@ from scipy import stats
 from glfm_cli.encoding import EncodedColumn, pack_trials
 from glfm_cli.links import LINKS, LinkConfig, NormalMixture, link_from, make_link
 from glfm_cli.links.law import normal
+from glfm_cli.links.link import Cut
 from glfm_cli.schema import COLUMN_TYPES, Column, Transform
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -257,3 +258,12 @@ def test_the_expected_value_lies_between_those_of_its_components(case: str, seed
     )
     low, high = sorted(float(link.expected(end, params)[0]) for end in ends)
     assert low < float(link.expected(both, params)[0]) < high
+
+
+def test_thresholds_that_a_fit_places_cut_the_levels() -> None:
+    link = CASES["ordinal"].link()
+    assert isinstance(link, Cut)
+    params, theta = params_of(link), np.array([-0.7, 0.1, 1.9])
+    link.set_thresholds(params, theta)
+    p = link.probabilities(normal(np.zeros(1), 1.0), params)[0]
+    assert np.allclose(np.cumsum(p)[:-1], stats.norm.cdf(theta))

@@ -15,11 +15,12 @@ from glfm_cli.completion import prepare
 from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference import chains
-from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.chain import Chain, spans_of
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.latent.model import Pairs, Problem, Sizes, Sparse
+from glfm_cli.links.law import normal
 from glfm_cli.schema import Schema
 from glfm_cli.store.arrays import read_one, to_stream
 from tests.contract.parts import COUNTS, DENSE, EVERY_MODEL, FEW, OF_TABLES, SPARSE, values_of
@@ -224,3 +225,16 @@ def test_a_column_of_nothing_but_missing_new_cells_is_predicted(problem: Problem
     for d, x in drawn[0].items():
         problem.links[d].check_cells(x)
         assert np.array_equal(x, drawn[1][d])
+
+
+def test_the_traced_likelihood_has_the_noise_of_each_column(problem: Problem) -> None:
+    chain = swept(problem, 3)
+    if not isinstance(chain, Chain) or isinstance(problem.layout, Sparse):
+        pytest.skip("of a table seen as Gaussian cells")
+    chain.model.fill_eta(chain.state, chain.eta)
+    noise, total = chain.model.noise(chain.state), 0.0
+    for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
+        seen = ~np.isnan(x)
+        law = normal(chain.eta_of(d)[seen], noise[d])
+        total += float(link.log_density(x[seen], law, chain.params[d]).sum())
+    assert chain.log_likelihood() == pytest.approx(total)

@@ -12,7 +12,7 @@ from glfm_cli.encoding import Ids, Triplets, encode_ids, open_column
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
-from glfm_cli.latent.capabilities import Factors
+from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import Pairs
 from glfm_cli.schema import Column
 
@@ -100,7 +100,7 @@ def recommended(posterior: Posterior, triplets: Triplets, first: int, n: int) ->
     in blocks of rows.
     """
     model, n_columns = posterior.model, len(triplets.columns)
-    assert isinstance(model, Factors)
+    assert isinstance(model, HasFactors)
     shares = zip(posterior.draws(), posterior.shares(), strict=True)
     parts = [(share, model.factors(draw.latent)) for draw, share in shares if share > 0.0]
     step = max(1, PART // n_columns)

@@ -15,7 +15,7 @@ from glfm_cli.evaluation.task import Prediction, Task
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run, sample
-from glfm_cli.latent.capabilities import Calibrated, Factors
+from glfm_cli.latent.capabilities import HasFactors, TunesNewRows
 from glfm_cli.latent.model import Entries, Problem
 from glfm_cli.schema import Schema
 
@@ -59,7 +59,7 @@ class FactorMethod(ModelMethod):
         data = MatrixData(rows.train)
         problem, plan = self.prepare(task.table, task.schema, data, seed=task.seed)
         model = problem.model
-        if isinstance(model, Calibrated):
+        if isinstance(model, TunesNewRows):
             observed = float(np.clip(1.0 - rows.hidden.mean(), 0.01, 0.99))
             config = model.calibrate(problem, task.seed, observed, task.threads)
             problem = dataclasses.replace(problem, config=config)
@@ -72,7 +72,7 @@ class FactorMethod(ModelMethod):
         """Return the rates of new rows, given the counts and zeros of their observed columns."""
         rows, model = task.new_rows, posterior.model
         assert rows is not None
-        assert isinstance(model, Factors)
+        assert isinstance(model, HasFactors)
         n_train, (n, J) = len(rows.train.rows), rows.counts.shape
         known = np.where(rows.hidden, np.nan, rows.counts)  # hidden cells are missing, not zeros
         row, column = np.nonzero(known != 0.0)

@@ -15,7 +15,7 @@ class ClgpConfig:
     """Settings of the latent Gaussian process; `--set name=value` reaches each.
 
     dimensions : Q of the latent space; None: half the columns, at most 10, or 16 where these are
-        more than 30
+        more than 30, and half of that in the fourth restart
     inducing : M inducing points; None: a fifth of the rows, from 20 to 100
     kernel : `both`, linear plus squared exponential; `rbf`, the latter alone [CLGP section 3];
         `linear`, the latent Gaussian model of [CLGP section 5]
@@ -64,11 +64,12 @@ class ClgpConfig:
         kernels = ("both", "rbf", "linear")
         require(self.kernel in kernels, "kernel", self.kernel, "both, rbf or linear")
 
-    def n_dimensions(self, n_columns: int) -> int:
-        """Return Q for a table of D columns."""
+    def sizes(self, n_columns: int) -> tuple[int, ...]:
+        """Return the numbers of dimensions Q that restarts have for D columns, the usual first."""
         if self.dimensions is not None:
-            return self.dimensions
-        return 16 if n_columns > WIDE_TABLE else max(1, min(10, (n_columns + 1) // 2))
+            return (self.dimensions,)
+        usual = 16 if n_columns > WIDE_TABLE else max(1, min(10, (n_columns + 1) // 2))
+        return usual, max(1, usual // 2)
 
     def n_inducing(self, n_rows: int) -> int:
         """Return M for a table of N rows."""

@@ -24,6 +24,7 @@ from glfm_cli.streams import START, Streams
 
 COMPARISONS = 20  # samples of the bound that restarts are compared by
 QUARTER = 4  # the last of so many parts of an ascent should rise no more
+FEWER = 3  # the restart that has fewer dimensions
 RISE = 2.0  # standard errors
 
 
@@ -36,11 +37,13 @@ class ClgpEngine:
         """Return the state that a chain, a restart, begins with.
 
         The first two start unshaken, and every second, 1, 3, ..., with a lower penalty of places:
-        some tables are laid out better with one, some without.
+        some tables are laid out better with one, some without. The fourth has half the dimensions
+        where nobody says how many, unshaken.
         """
         rng = streams.get(START)
-        Q = config.n_dimensions(len(table.kinds))
-        places = first_places(table, Q, chain > 1, rng)
+        sizes = config.sizes(len(table.kinds))
+        Q = sizes[-1] if chain == FEWER else sizes[0]
+        places = first_places(table, Q, chain > 1 and chain != FEWER, rng)
         first_penalty = config.first_penalty if chain % 2 else 1.0
         return begun(config, first_shared(table, places, config, rng), places, first_penalty)
 
@@ -121,10 +124,11 @@ class ClgpEngine:
         """Return the state that `save` was given; ValueError when it is none of this table."""
         N = table.n_rows
         shared = Shared.taken(arrays, table.slots).copy()
-        wanted = config.n_dimensions(len(table.kinds)), config.n_inducing(N)
-        if shared.Z.shape[::-1] != wanted or bool(shared.n_linear) != (config.kernel != "rbf"):
+        M, Q = shared.Z.shape
+        sized = Q in config.sizes(len(table.kinds)) and config.n_inducing(N) == M
+        if not sized or bool(shared.n_linear) != (config.kernel != "rbf"):
             raise ValueError("'Z' is not of the settings' dimensions, inducing points and kernel")
-        places = Places.taken(arrays, N, wanted[0])
+        places = Places.taken(arrays, N, Q)
         first_penalty = float(take(arrays, "first_penalty", np.float64, ()))
         places = Places(places.m.copy(), places.log_sd.copy())
         state = begun(config, shared, places, first_penalty)

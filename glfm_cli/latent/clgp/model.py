@@ -28,6 +28,7 @@ from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Valu
 from glfm_cli.streams import Streams
 
 ENGINE = ClgpEngine()
+CLOSE, SHARE = 5.0, 0.002  # nats, and share of the best bound, that fits of one quality differ by
 
 
 @dataclass
@@ -141,9 +142,12 @@ class Clgp:
             return ENGINE.bound(state.ascent, state.table, pool)
 
     def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
-        """Return the softmax of bounds a row: restarts that were cut short hardly count."""
-        n_rows = max(problem.n_rows, 1)
-        weights: list[float] = softmax(np.array(list(scores.values())) / n_rows).tolist()
+        """Return the softmax of bounds in units of what fits of one quality differ by.
+
+        Restarts that are as good as the best predict together; those that found less hardly count.
+        """
+        bounds = np.array(list(scores.values()))
+        weights: list[float] = softmax(bounds / (CLOSE + SHARE * np.abs(bounds.max()))).tolist()
         return weights
 
     # Told and kept -----------------------------------------------------------------------------

@@ -1,0 +1,219 @@
+"""Would the tests notice a slip? Plants wrong lines one by one in a copy and runs the tests meant.
+
+    python benchmarks/mutants.py [NAME ...] [--out FILE]
+
+Of each mutant, one line of the package stands differently; the table names the first test that
+fails, or says SURVIVED. Kernels have mutants of their own in `tests/statistical/mutants.py`. Exits
+with 1 when one survives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LEFT_OUT = shutil.ignore_patterns(".git", "build", "docs", "benchmarks", "*.c", "__pycache__")
+
+
+class Mutant(NamedTuple):
+    """A file of the package, its right text and the wrong one, and the tests that should fail."""
+
+    file: str
+    right: str
+    wrong: str
+    tests: str
+
+
+SLIPS = "tests/test_small_slips.py"
+PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
+PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
+MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
+
+MUTANTS = {
+    "one stream for all versions": Mutant(
+        "completion/multiple.py", "get(TABLES, number)", "get(TABLES, 1)", SLIPS
+    ),
+    "column 0's noise for every column": Mutant(
+        "links/law.py",
+        "return normal(eta, self.noise[d])",
+        "return normal(eta, self.noise[0])",
+        SLIPS,
+    ),
+    "proposals go on adapting": Mutant(
+        "inference/sampling.py", "adapt=chain.done < plan.warmup", "adapt=True", SLIPS
+    ),
+    "y drawn before the features": Mutant(
+        "inference/chain.py",
+        "            if self.model.refines:\n                self._refine(rows)\n"
+        "            self._augment(rows)\n",
+        "            self._augment(rows)\n            if self.model.refines:\n"
+        "                self._refine(rows)\n",
+        SLIPS,
+    ),
+    "I for I - 1 in the Jacobian": Mutant(
+        "latent/bsvd/moves.py", "(n_rows - 1) * log_t", "n_rows * log_t", SLIPS
+    ),
+    "no Jacobian between sides": Mutant(
+        "latent/bsvd/moves.py", "(n_rows - n_columns) * log_t", "0.0 * log_t", SLIPS
+    ),
+    "weights' variance scaled by the noise": Mutant(
+        "latent/glfm/sampler.py",
+        'state.noise[state.layout.column] if config.prior_scale == "noise" else 1.0',
+        "state.noise[state.layout.column]",
+        SLIPS,
+    ),
+    "forecasts of cells that were seen": Mutant(
+        "inference/hidden_cells.py", "        x[at] = np.nan\n", "", RECALIBRATION
+    ),
+    "corrections without doubt": Mutant(
+        "inference/hidden_cells.py", "mode * _probability(float(log_odds))", "mode", RECALIBRATION
+    ),
+    "tilts the wrong way": Mutant(
+        "inference/hidden_cells.py", "return mode * _prob", "return -mode * _prob", RECALIBRATION
+    ),
+    "powers of levels inverted": Mutant(
+        "inference/recalibration.py",
+        "np.exp(self.exponents[d] * np.log(",
+        "np.exp(1.0 / self.exponents[d] * np.log(",
+        RECALIBRATION,
+    ),
+    "one seed's variance for two": Mutant(
+        "inference/precision.py",
+        "math.sqrt(2.0 / n_chains)",
+        "math.sqrt(1.0 / n_chains)",
+        PRECISION,
+    ),
+    "error of a cell with the wrong divisor": Mutant(
+        "inference/predictive.py", "axis=0, ddof=1)", "axis=0, ddof=0)", PRECISION
+    ),
+    "error falls with the number of chains": Mutant(
+        "inference/precision.py",
+        "(self.typical / self.goal) ** 2",
+        "(self.typical / self.goal)",
+        PRECISION,
+    ),
+    "halves that are the whole": Mutant(
+        "inference/precision.py",
+        "_drift(second - first, rng)",
+        "_drift(whole - whole, rng)",
+        PRECISION,
+    ),
+    "drift by chance": Mutant(
+        "inference/precision.py", "if np.mean(sizes >= sizes[0]) > CHANCE:", "if False:", PRECISION
+    ),
+    "pooled scores not averaged": Mutant(
+        "inference/predictive.py", "score - np.log(posterior.n_draws)", "score", PREDICTIVE
+    ),
+    "restarts without weights in scores": Mutant(
+        "inference/predictive.py", " + np.log(share)", "", SLIPS
+    ),
+    "restarts without weights in probabilities": Mutant(
+        "links/averages.py", "self.total += share * ", "self.total += ", SLIPS
+    ),
+    "quantiles of the wrong tail": Mutant(
+        "links/averages.py", "cdf < probability - 1e-12", "cdf < 1.0 - probability", LINKS
+    ),
+    "restarts chosen alike": Mutant(
+        "inference/posterior.py", "p=self.shares() / len(every)", "p=None", SLIPS
+    ),
+    "an atom that is never drawn": Mutant(
+        "links/positive.py", "rng.random(x.shape) < self.atom", "rng.random(x.shape) < 0.0", MARGINS
+    ),
+    "an atom that moves its neighbours": Mutant(
+        "links/positive.py",
+        "return np.inf if self.atom > 0.0 else self.cut",
+        "return self.cut",
+        MARGINS,
+    ),
+    "an atom beside a whole density": Mutant(
+        "links/positive.py", "density + np.log1p(-self.atom)", "density", LINKS
+    ),
+    "small values counted twice": Mutant(
+        "links/positive.py", "density + np.log(BETWEEN), density)", "density, density)", LINKS
+    ),
+    "ranks that end with the sample": Mutant(
+        "links/margins.py", "    if counts[-1] == 1:\n", "    if False:\n", MARGINS
+    ),
+    "thresholds without a Jacobian": Mutant(
+        "links/ordinal.py", " + float(np.sum(np.log(gaps)))", "", ORDINAL
+    ),
+    "thresholds without a prior": Mutant(
+        "links/ordinal.py",
+        "prior = -0.5 * float(theta @ theta)",
+        "prior = -0.0 * float(theta @ theta)",
+        ORDINAL,
+    ),
+    "counts two wide": Mutant(
+        "links/count.py",
+        "        low, high = self.cut(x), self.cut(x + 1.0)\n        # Counts",
+        "        low, high = self.cut(x), self.cut(x + 2.0)\n        # Counts",
+        LINKS,
+    ),
+    "mass of features without their number": Mutant(
+        "latent/glfm/sampler.py",
+        "rng.gamma(config.alpha_shape + n_features)",
+        "rng.gamma(config.alpha_shape)",
+        SLIPS,
+    ),
+    "sticks in the wrong order": Mutant(
+        "latent/mixture/sampler.py",
+        "rng.standard_gamma(1.0 + n[:-1])",
+        "rng.standard_gamma(n[:-1] + 2.0)",
+        "tests/test_mixture.py tests/statistical/test_mixture_geweke.py",
+    ),
+}
+
+
+def first_failure(mutant: Mutant, folder: Path) -> str | None:
+    """Return the test that fails first with a mutant planted, None when none does."""
+    path = folder / "glfm_cli" / mutant.file
+    source = path.read_text(encoding="utf-8")
+    if source.count(mutant.right) != 1:
+        raise SystemExit(f"{mutant.file} has {mutant.right!r} {source.count(mutant.right)} times")
+    path.write_text(source.replace(mutant.right, mutant.wrong), encoding="utf-8")
+    try:
+        tests = [test for test in mutant.tests.split() if (folder / test).exists()]
+        command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider"]
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        done = subprocess.run(
+            [*command, *tests], cwd=folder, env=environment, capture_output=True, text=True
+        )
+    finally:
+        path.write_text(source, encoding="utf-8")
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, flags=re.MULTILINE)
+    if found is None and done.returncode:
+        raise SystemExit(done.stdout + done.stderr)
+    return found and found[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(MUTANTS))
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    lines = ["| mutant | killed by |", "| --- | --- |"]
+    survived = 0
+    print("\n".join(lines))
+    with tempfile.TemporaryDirectory(prefix="glfm-mutants-") as name:
+        folder = Path(name) / "copy"
+        shutil.copytree(REPOSITORY, folder, ignore=LEFT_OUT)
+        for title in options.names:
+            by = first_failure(MUTANTS[title], folder)
+            survived += by is None
+            lines.append(f"| {title} | {f'`{by}`' if by else 'SURVIVED'} |")
+            print(lines[-1], flush=True)
+    if options.out:
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Laws that a small slip in the code would bend: one stream, one noise, one power for another.
+
+Each test is exact but for the error of its simulation. `benchmarks/mutants.py` plants the slips.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from glfm_cli import impute
+from glfm_cli.completion import prepare
+from glfm_cli.inference import chains
+from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
+from glfm_cli.inference.sampling import Plan, sample
+from glfm_cli.latent.bsvd.moves import move_scales
+from glfm_cli.latent.model import gaussian
+from glfm_cli.schema import Schema
+from glfm_cli.streams import Streams
+
+REAL = {"columns": {"*": "real"}}
+
+
+def reals(n: int, columns: int, seed: int, gaps: float = 0.2) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 1)) + rng.normal(size=(n, columns))
+    hidden = rng.random(x.shape) < gaps
+    return pa.table({f"c{d}": pa.array(x[:, d], mask=hidden[:, d]) for d in range(columns)})
+
+
+def levels(n: int, columns: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    t = (rng.random((n, 1)) < 0.5) * 1.5 + rng.normal(size=(n, columns))
+    return pa.table({f"c{d}": np.digitize(t[:, d], [-0.5, 0.5, 1.5]) for d in range(columns)})
+
+
+def problem_of(table: pa.Table, types: dict[str, Any], **settings: object) -> Any:
+    return prepare(table, Schema.from_dict(types), model="glfm", settings=settings)[0]
+
+
+def test_versions_of_one_draw_differ_and_stay_when_there_are_more() -> None:
+    done = impute(reals(40, 2, 0), REAL, chains=1, warmup=3, draws=1, threads=1)
+    many = replace(done.multiple(1), chosen=((0, 0),) * 3)
+    first, second, third = many.tables()
+    assert not first.equals(second)
+    assert not second.equals(third)
+    assert next(iter(done.multiple(1).tables())).equals(first)
+
+
+def test_joint_draws_have_the_noise_of_their_own_column(seed: int) -> None:
+    problem = problem_of(reals(400, 2, 1), REAL, max_features=0, initial_features=0)
+    posterior = sample(problem, Plan(1, 2, 1, 1, seed)).posterior
+    draw = posterior.chains[0][0]
+    known = replace(draw, latent=replace(draw.latent, noise=np.array([0.01, 4.0])))
+    rows = np.arange(400)
+    drawn = draw_jointly(posterior, {0: rows, 1: rows}, np.random.default_rng(seed), known)
+    slope = [link.margin.to_value(np.array([0.0, 1.0])) for link in posterior.links]
+    sds = [np.std(drawn[d]) / np.diff(slope[d])[0] for d in (0, 1)]
+    assert sds[0] == pytest.approx(0.1, rel=0.2)
+    assert sds[1] == pytest.approx(2.0, rel=0.2)
+
+
+def test_proposals_are_tuned_in_the_warmup_alone() -> None:
+    types = {"columns": {"*": {"type": "ordinal", "levels": ["0", "1", "2", "3"]}}}
+    problem = problem_of(levels(60, 3, 2), types)
+    (kept,) = sample(problem, Plan(1, 4, 5, 1, 0)).posterior.chains
+    for d in range(3):
+        steps = {float(draw.params[d]["log_step"][0]) for draw in kept}
+        tries = {float(draw.params[d]["tries"][0]) for draw in kept}
+        assert (len(steps), len(tries)) == (1, 1)
+        assert tries != {0.0}
+
+
+def test_pseudo_observations_fit_the_features_that_they_are_left_with(seed: int) -> None:
+    """Given eta, y is normal between its thresholds: its distribution function is uniform."""
+    types = {"columns": {"*": {"type": "ordinal", "levels": ["0", "1", "2", "3"]}}}
+    problem = problem_of(levels(50, 6, 3), types, bias=True)
+    chain = cast(Any, chains.start(problem, seed, 0))
+    u = []
+    for sweep in range(60):
+        chain.sweep(adapt=True)
+        gaussian(problem.model).fill_eta(chain.state, chain.eta)
+        if sweep < 10:
+            continue
+        for d, x in enumerate(problem.xs):
+            cuts = np.concatenate([[-np.inf], chain.params[d]["thresholds"], [np.inf]])
+            code, eta = x.astype(int), chain.eta_of(d)
+            low, high = (stats.norm.cdf(cuts[code + i] - eta) for i in (0, 1))
+            u.append((stats.norm.cdf(chain.cells.y[:, d] - eta) - low) / (high - low))
+    assert stats.kstest(np.concatenate(u), "uniform").statistic < 0.015
+
+
+def test_scales_of_components_keep_their_prior(seed: int) -> None:
+    """U_ik ~ N(0, 1 / I), V_jk ~ N(0, 1 / J), s_k ~ N(0, 1 / alpha), whatever moves along x."""
+    rng, (n_rows, n_columns), K, alpha = np.random.default_rng(seed), (2, 3), 4000, 2.0
+    state = SimpleNamespace(
+        U=rng.normal(size=(n_rows, K)) / np.sqrt(n_rows),
+        V=rng.normal(size=(n_columns, K)) / np.sqrt(n_columns),
+        s=rng.normal(size=K) / np.sqrt(alpha),
+        active=np.arange(K),
+        alpha=alpha,
+        matrix=SimpleNamespace(shape=(n_rows, n_columns)),
+    )
+    for _ in range(20):
+        move_scales(cast(Any, state), rng)
+    assert stats.kstest(state.s * np.sqrt(alpha), "norm").pvalue > 1e-3
+    for side, n in ((state.U, n_rows), (state.V, n_columns)):
+        assert stats.kstest(n * np.sum(side**2, axis=0), stats.chi2(n).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("prior_scale", "unit"), [("independent", 1.0), ("noise", 5.0)])
+def test_hyperparameters_are_drawn_from_their_conditionals(
+    prior_scale: str, unit: float, seed: int
+) -> None:
+    problem = problem_of(reals(60, 3, 4), REAL, prior_scale=prior_scale)
+    chain = cast(Any, chains.start(problem, seed, 0))
+    chain.sweep(adapt=True)
+    state, config = chain.state, problem.config
+    state.noise[:] = 5.0
+    bias = int(config.bias)
+    B = state.B[bias : state.n_columns]
+    assert B.size > 0
+    shape = config.weight_variance_shape + B.size / 2
+    rate = config.weight_variance_rate + np.sum(B**2) / unit / 2
+    drawn, masses, streams = [], [], Streams(seed, 3)
+    for _ in range(2000):
+        gaussian(problem.model).finish(state, streams)
+        drawn.append(1.0 / state.weight_variance)
+        masses.append(state.alpha)
+    of_features = stats.gamma(
+        config.alpha_shape + len(B),
+        scale=1.0 / (config.alpha_rate + np.sum(1.0 / np.arange(1, problem.n_rows + 1))),
+    )
+    assert stats.kstest(masses, of_features.cdf).pvalue > 1e-3
+    assert stats.kstest(drawn, stats.gamma(shape, scale=1.0 / rate).cdf).pvalue > 1e-3
+
+
+def test_restarts_count_by_their_weights(seed: int) -> None:
+    problem = problem_of(levels(40, 2, 5), {"columns": {"*": "categorical"}})
+    equal = sample(problem, Plan(2, 8, 1, 1, seed)).posterior
+    alone = [replace(equal, chains=(chain,)) for chain in equal.chains]
+    both = replace(equal, weights=(0.9, 0.1))
+    cells = {0: np.arange(40)}
+    first, second, mixed = (predict(p, cells)[0].probabilities for p in (*alone, both))
+    assert np.abs(first - second).max() > 0.05
+    np.testing.assert_allclose(mixed, 0.9 * first + 0.1 * second, atol=1e-12)
+    truth = {0: problem.xs[0]}
+    scores = np.exp(log_scores(both, cells, truth)[0])
+    np.testing.assert_allclose(scores, mixed[np.arange(40), truth[0].astype(int)], atol=1e-12)
+    rng, draws = np.random.default_rng(seed), list(both.draws())
+    assert np.mean([both.choose(rng) is draws[0] for _ in range(500)]) > 0.8
+
+
+def test_new_rows_are_drawn_anew_under_every_draw(seed: int) -> None:
+    problem = problem_of(reals(80, 4, 6, gaps=0.5), REAL)
+    posterior = sample(problem, Plan(1, 8, 1, 1, seed)).posterior
+    (draw,) = posterior.chains[0]
+    twice = fold_in(replace(posterior, chains=((draw, draw),)), problem, seed=seed)
+    one, other = (found.latent.bits for found in twice.chains[0])
+    assert not np.array_equal(one, other)
