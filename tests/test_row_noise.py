@@ -100,7 +100,7 @@ def test_a_chain_and_its_draws_are_kept(seed: int) -> None:
     np.testing.assert_array_equal(kept.row_precision, chain.state.row_precision)
     assert kept.variation == chain.state.variation
     broken = draw.pack() | {"variation": np.array(0.0)}
-    with pytest.raises(ValueError, match="'variation' is not above 0"):
+    with pytest.raises(ValueError, match="do not fit"):
         BsvdDraw.unpack(broken, Sizes(SHAPE[0], SHAPE[1], ((0, 1),)))
     broken = chain.save() | {"latent.variation": np.array(2.0 * MOST)}
     with pytest.raises(ValueError, match="'variation' is not from"):

@@ -64,17 +64,15 @@ class BsvdDraw:
 
     def pack(self) -> dict[str, Array]:
         """Return it as named arrays."""
-        own = {}
-        if self.row_precision.size:
-            variation = np.array(self.variation, dtype=np.float64)
-            own = {"row_precision": self.row_precision, "variation": variation}
-        return own | {
+        return {
             "left": self.left,
             "right": self.right,
             "noise": self.noise,
             "tau": self.tau,
             "s": self.s,
             "mu": np.array(self.mu, dtype=np.float64),
+            "row_precision": self.row_precision,
+            "variation": np.array(self.variation, dtype=np.float64),
             "sizes": np.array([self.n_components, self.n_row_covariates, self.n_rows], np.int64),
         }
 
@@ -91,12 +89,10 @@ class BsvdDraw:
             raise ValueError("'tau' does not fit 'right'")
         s = take(arrays, "s", np.float64, (k,))
         mu = float(take(arrays, "mu", np.float64, ()))
-        f, variation = np.empty(0), 0.0
-        if "row_precision" in arrays:
-            f = take(arrays, "row_precision", np.float64, (sizes.rows,))
-            variation = float(take(arrays, "variation", np.float64, ()))
-            if variation <= 0.0:
-                raise ValueError("'variation' is not above 0")
+        f = take(arrays, "row_precision", np.float64, (None,))
+        variation = float(take(arrays, "variation", np.float64, ()))
+        if (f.size, variation > 0.0) not in ((0, False), (sizes.rows, True)):
+            raise ValueError("'row_precision' and 'variation' do not fit each other and the rows")
         if not all(np.all(values > 0.0) for values in (noise, tau, s, f)):
             raise ValueError(
                 "'noise', 'tau', 's' or 'row_precision' has a number that is not above 0"
