@@ -138,7 +138,7 @@ TYPES = Schema.from_dict(
 
 
 def mixed(seed: int, n: int = 25) -> pa.Table:
-    """Return a table with gaps in every column."""
+    """Return a table with missing cells in every column."""
     rng = np.random.default_rng(seed)
     u = rng.normal(size=n)
     gap = rng.random((n, 3)) < 0.25
@@ -343,7 +343,7 @@ def test_a_pair_with_a_value_is_refused(seed: int) -> None:
 def test_a_complete_table_has_nothing_to_choose_from() -> None:
     table = pa.table({"a": [1.0, 2.0, 3.5], "b": [2.0, 1.0, 0.5]})
     types = {"columns": {"a": "real", "b": "real"}}
-    with pytest.raises(GlfmError, match="has no gap to choose from"):
+    with pytest.raises(GlfmError, match="has no missing cell to choose from"):
         suggest(table, types, **FEW)
 
 

@@ -1,4 +1,4 @@
-"""GlfmClassifier: frames and matrices with gaps in, labels of their own type out."""
+"""GlfmClassifier: frames and matrices with missing cells in, labels of their own type out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAST: dict[str, Any] = {
 
 
 def moons(n: int, seed: int, gaps: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
-    """Return points with gaps, whose label flips from one cluster to the other."""
+    """Return points with missing cells, whose label flips from one cluster to the other."""
     rng = np.random.default_rng(seed)
     group = rng.integers(2, size=n)
     x = rng.standard_normal((n, 2)) + 5.0 * np.column_stack([group, np.zeros(n)])

@@ -102,7 +102,7 @@ TYPES = {"columns": {"id": "id", "a": "real", "n": "count", "city": "categorical
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    """A table with a gap of every kind, of Arrow types."""
+    """A table with a missing cell of every kind, of Arrow types."""
     n = 24
     return pa.table(
         {

@@ -43,7 +43,7 @@ def values(table: pa.Table, said: Any) -> list[float]:
 
 
 def completed(table: pa.Table, said: Any, *fills: float) -> list[Any]:
-    """Return the column after its gaps were filled."""
+    """Return the column after its missing cells were filled."""
     data = encode(table, schema(said))
     result = decode(table, data, {"v": np.array(fills)})
     assert result.schema.field("v").type == table.schema.field("v").type

@@ -334,7 +334,7 @@ csv.writer(open(out, "w", newline="", encoding="utf-8")).writerows(rows)
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[str], str]:
-    """Write a program that fills gaps with the first value of a column, and return its command."""
+    """Write a program that fills cells with the first value of a column, and return its command."""
 
     def write(change: str = "") -> str:
         path = tmp_path / f"fill {abs(hash(change))}.py"

@@ -24,7 +24,7 @@ KINDS = ("real", "positive", "count", "categorical", "ordinal")
 
 
 def encoded(x: np.ndarray, kinds: list[str] | None = None, **more: Any) -> Data:
-    """Return an encoded table with columns c0, c1, ... of some types; NaN is a gap."""
+    """Return an encoded table with columns c0, c1, ... of some types; NaN is a missing cell."""
     kinds = kinds or ["real"] * x.shape[1]
     names = [f"c{d}" for d in range(x.shape[1])]
     table = pa.table({n: pa.array(x[:, d], from_pandas=True) for d, n in enumerate(names)})
@@ -38,7 +38,7 @@ def observed(data: Data) -> np.ndarray:
 
 @st.composite
 def tables(draw: st.DrawFn) -> Data:
-    """Small tables of all types with gaps, a cell observed in every column."""
+    """Small tables of all types with missing cells, a cell observed in every column."""
     n_rows, n_columns = draw(st.integers(2, 12)), draw(st.integers(1, 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     kinds = [draw(st.sampled_from(KINDS)) for _ in range(n_columns)]

@@ -196,7 +196,7 @@ def test_missing_features_and_scores_are_at_their_joint_best(frozen: Frozen) -> 
 
 
 def test_rows_without_gaps_are_seen_alike_whatever_stands_beside_them(seed: int) -> None:
-    """Where no row of a block has a gap the kernels for gaps are not used at all."""
+    """Where no row of a block has a missing cell the kernels for gaps are not used at all."""
     whole = problem(seed, n=30, gaps=0.0)
     q = fitted(whole).experts
     known = np.vstack([whole.known, [[True, False, True]] * 2])

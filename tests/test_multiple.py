@@ -24,7 +24,7 @@ SHORT = {"chains": 2, "warmup": 5, "draws": 6, "threads": 1}
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    """A table with a gap of every kind, of Arrow types; one column is a dictionary."""
+    """A table with a missing cell of every kind, of Arrow types; one column is a dictionary."""
     n = 24
     city = pa.array([None if i % 6 == 2 else "xyz"[i % 3] for i in range(n)]).dictionary_encode()
     return pa.table(

@@ -41,7 +41,7 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True)
 class TableCells:
-    """Gaps of a table: row (n,) and column (n,), among the modelled ones; ascending by row.
+    """Missing cells of a table: row (n,) and column (n,), modelled ones; ascending by row.
 
     ids : the table's id columns;  names : of the modelled columns
     """
@@ -53,7 +53,7 @@ class TableCells:
 
     @classmethod
     def of(cls, data: Data, ids: pa.Table, columns: Sequence[str] | None) -> TableCells:
-        """Return all gaps that are to be completed, or those of some columns."""
+        """Return all missing cells that are to be completed, or those of some columns."""
         names = tuple(encoded.column.name for encoded in data.columns)
         requested = [d for d, name in enumerate(names) if columns is None or name in columns]
         rows = [np.flatnonzero(data.columns[d].requested) for d in requested]

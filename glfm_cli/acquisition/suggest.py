@@ -202,7 +202,7 @@ def find_cells(
     else:
         cells = _pairs(data, matrix, choice)
     if cells.size == 0:
-        raise TableError("has no gap to choose from", file=file)
+        raise TableError("has no missing cell to choose from", file=file)
     table, cost_file = cost
     costs = None if table is None else costs_of(cells, table, file=cost_file)
     return Search(cells, costs, choice, notes)

@@ -66,7 +66,7 @@ def matrices(
 
 
 def fill(at: Array, there: Array, conditional: bool, seed: int) -> tuple[Array, Array]:
-    """Return both matrices with their gaps filled by what the first teaches."""
+    """Return both matrices with their missing cells filled by what the first teaches."""
     if not conditional or at.shape[1] < 2:
         mean = np.nanmean(at, axis=0) if at.size else np.empty(0)
         return np.where(np.isnan(at), mean, at), np.where(np.isnan(there), mean, there)

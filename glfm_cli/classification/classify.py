@@ -81,7 +81,7 @@ def classify(
         What a level is, in rows to predict, that the training rows do not have; as "missing" it
         tells nothing.
     complete : bool
-        Also complete the features of `predict`, or else of `table`, and the target's gaps there.
+        Also complete the features of `predict`, or else of `table`, and the target there.
     observer : Observer, optional
         Told after every iteration of every start.
     """
@@ -270,7 +270,7 @@ def _answer(
 
 
 def _warnings(notes: Sequence[str], new: NewRows | None, complete: bool) -> tuple[str, ...]:
-    """Return what is to be said of the tables; that one has no gap matters to who fills them."""
+    """Return what is to be said of the tables; that one is complete matters to who fills them."""
     found = (*notes, *(new.data.notes if new is not None else ()))
     return tuple(note for note in found if complete or note != NO_GAPS)
 

@@ -33,7 +33,7 @@ QUANTILES = (0.025, 0.5, 0.975)
 def complete_features(
     trained: Trained, table: pa.Table, data: Data, p: Array, pool: ThreadPoolExecutor | None
 ) -> pa.Table:
-    """Return a table with its gaps filled, and every other cell as it was.
+    """Return a table with its missing cells filled, and every other cell as it was.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def complete_features(
     data : Data
         The table as the classifier reads it.
     p : (n, R) float64
-        Probabilities of the labels, of which the best fills the target's gaps.
+        Probabilities of the labels, of which the best fills the target's missing cells.
     pool : ThreadPoolExecutor, optional
         Works on batches of rows.
     """

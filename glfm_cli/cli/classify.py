@@ -85,7 +85,7 @@ Complete = Annotated[
     typer.Option(
         "--complete",
         metavar="FILE",
-        help="Also write NEW, or else TRAIN, with every gap filled, the target's among them.",
+        help="Also write NEW, or else TRAIN, with every cell filled, the target's among them.",
     ),
 ]
 Similarity = Annotated[

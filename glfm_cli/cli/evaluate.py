@@ -29,7 +29,7 @@ Tables = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA",
-        help="The table, with or without gaps: CSV or TSV (also .gz), Parquet or Arrow; - reads "
+        help="The table, complete or not: CSV or TSV (also .gz), Parquet or Arrow; - reads "
         "standard input. With --compare the completed tables, one or more.",
     ),
 ]
@@ -76,7 +76,7 @@ Mechanism = Annotated[
         "--mechanism",
         metavar="mcar|mar|mnar|observed|one-per-row|new-rows",
         help="What being hidden depends on: nothing; other columns; the value itself; or it "
-        "imitates the table's own gaps. Of triplets: nothing, or one cell of every row; of "
+        "imitates those of the table itself. Of triplets: nothing, or one cell of every row; of "
         "counts columns of new rows.",
     ),
 ]
@@ -135,7 +135,7 @@ Masked = Annotated[
     typer.Option(
         "--masked",
         metavar="FILE",
-        help="With --compare: the table that was completed; only its gaps are scored.",
+        help="With --compare: the table that was completed; only its missing cells are scored.",
     ),
 ]
 Plot = Annotated[

@@ -29,7 +29,7 @@ def complete(
     threads: int = 1,
     goal: float | None = None,
 ) -> Completion:
-    """Fill the gaps of `table` from the draws of a run.
+    """Fill the missing cells of `table` from the draws of a run.
 
     Without `intervals` the quantiles of numeric columns are left out (NaN) where the estimate
     does not need them, which saves time. Rows are predicted by `threads` threads.

@@ -32,7 +32,7 @@ class Files:
     flags : bool
         Whether the completed table gets a column NAME_imp for each completed one.
     multiple : int, optional
-        Write so many completed versions, stacked below the table with its gaps, as the table.
+        Write so many completed versions, stacked below the incomplete table, as the table.
     draws : path or "-", optional
         Every kept draw of every completed cell.
     traces : path, optional

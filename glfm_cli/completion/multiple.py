@@ -1,7 +1,7 @@
 """Multiple imputation: several completed versions of one table, stacked.
 
-Each version is one joint draw of all gaps from one kept draw of the posterior, so that an
-analysis made of every version shows, by how much the results differ, what the gaps leave open
+Each version is one joint draw of all missing cells from one kept draw of the posterior, so that an
+analysis made of every version shows, by how much the results differ, what missing cells leave open
 [Rubin 1987]. The stacked form is that of R's `mice::complete(..., "long", include = TRUE)`, which
 `mice::as.mids` reads.
 """
@@ -61,7 +61,7 @@ class Multiple:
             yield decode(self.table, data, fills)
 
     def parts(self, *, flags: bool = False) -> Iterator[pa.Table]:
-        """Yield the table with its gaps, then each version, with `.imp` and `.id` before them.
+        """Yield the incomplete table, then each version, with `.imp` and `.id` before them.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Multiple:
             yield pa.Table.from_arrays(part.columns, schema=first.schema)
 
     def to_table(self) -> pa.Table:
-        """Return the table with its gaps (`.imp` 0) and the versions (1, 2, ...) stacked."""
+        """Return the incomplete table (`.imp` 0) and the versions (1, 2, ...) stacked."""
         return pa.concat_tables(self.parts()).unify_dictionaries()
 
     def to_dict(self) -> dict[str, Any]:

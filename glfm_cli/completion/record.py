@@ -42,7 +42,7 @@ def run_record(
     judged, warnings : mapping, sequence of str
         What is said of the result: its precision, or how the chains agree, under its name.
     request : mapping of str to plain value
-        The other options: what fills a gap, the width of intervals, a time limit.
+        The other options: what fills a missing cell, the width of intervals, a time limit.
     outputs : mapping of str to path
         The files that were written, by the option that names each; they are hashed.
     """

@@ -68,7 +68,7 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None
         return
     if estimate not in ("auto", "draw"):
         raise UsageError(
-            f"--multiple fills gaps with joint draws, --estimate {estimate} with something else",
+            f"--multiple fills cells with joint draws, --estimate {estimate} with something else",
             hint="Leave out --estimate, or take --multiple away.",
         )
     if n_draws is not None and versions > n_draws:

@@ -29,7 +29,7 @@ PROBABILITIES = pa.schema(
 
 @dataclass(frozen=True)
 class ColumnCompletion:
-    """What was put into the gaps of one column.
+    """What was put into the missing cells of one column.
 
     estimate : (n,) value, or level code; `marginal` describes its uncertainty, with quantiles at
     (1 - interval)/2, 1/2 and (1 + interval)/2
@@ -134,7 +134,7 @@ class Completion(CompletionResult):
     def multiple(self, versions: int) -> Multiple:
         """Return several completed versions of the table, for multiple imputation.
 
-        Each is one joint draw of all gaps; `Multiple.to_table()` stacks them.
+        Each is one joint draw of all missing cells; `Multiple.to_table()` stacks them.
 
         Raises
         ------

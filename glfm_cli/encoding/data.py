@@ -30,7 +30,7 @@ class EncodedColumn:
     observed : (n_rows,) bool
         Cells that hold a value.
     wanted : (n_rows,) bool
-        Gaps to be completed: none in a predictor, none at a code with `impute: false`.
+        Missing cells to be completed: none in a predictor, none at a code with `impute: false`.
     levels : tuple of str
         The R levels, in the order of their codes; empty for a numeric column.
     sample : (m,) float64, optional

@@ -27,7 +27,7 @@ from glfm_cli.io import is_text_table, mark_written_type
 
 
 def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
-    """Return the table with its gaps completed and every other cell as it was.
+    """Return the table with its missing cells completed and every other cell as it was.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
     data : Data
         What `encode` made of it.
     fills : mapping of column name to (wanted.sum(),) float64
-        For each column with gaps, their values in the column's own unit, or level codes.
+        For each column with missing cells, their values in the column's own unit, or level codes.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
 
 
 def blank(table: pa.Table, data: Data) -> pa.Table:
-    """Return the table with the gaps that `decode` would complete empty (text) or null.
+    """Return the table with the missing cells that `decode` would complete empty (text) or null.
 
     Whatever code stood for missing there; every other cell is as it was, and the columns are
     those of a completed table.
@@ -104,7 +104,7 @@ def _checked(encoded: EncodedColumn, fill: Array) -> Array:
     """Return the fill values of one column, as float64."""
     values = np.asarray(fill, dtype=np.float64)
     if values.shape != (int(encoded.requested.sum()),):
-        raise ValueError(f"{encoded.column.name}: {values.shape} values for its gaps")
+        raise ValueError(f"{encoded.column.name}: {values.shape} values for its missing cells")
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.flatnonzero(encoded.requested)[int(np.argmax(bad))]) + 1
@@ -117,7 +117,7 @@ def _checked(encoded: EncodedColumn, fill: Array) -> Array:
 
 
 def _filled(table: pa.Table, encoded: EncodedColumn, fill: Array) -> pa.Array:
-    """Return one column with its gaps filled, in the column's own Arrow type."""
+    """Return one column with its missing cells filled, in the column's own Arrow type."""
     old = one_chunk(table.column(encoded.index))
     if pa.types.is_string_view(old.type):  # which Arrow cannot join or take from
         table = table.set_column(encoded.index, encoded.column.name, plain(old))
@@ -189,7 +189,7 @@ def _first_rows(of_row: Array, n: int) -> Array:
 
 
 def _check_complete(new: pa.Array, encoded: EncodedColumn) -> None:
-    """Raise RuntimeError, a bug, when a completed cell would still be a gap."""
+    """Raise RuntimeError, a bug, when a completed cell would still be a missing cell."""
     missing = is_null(new)
     if pa.types.is_floating(new.type):
         missing |= np.isnan(new.to_numpy(zero_copy_only=False).astype(float))

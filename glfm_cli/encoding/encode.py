@@ -87,7 +87,7 @@ def encoded_column(
     levels: tuple[str, ...],
     sample: Array | None = None,
 ) -> EncodedColumn:
-    """Return a column whose values x (n_rows,) were read; `left` says which gaps must stay."""
+    """Return a column whose values x (n_rows,) were read; `left` says which must stay missing."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     observed = ~np.isnan(x)
     requested = ~observed & ~left if source.column.completed else np.zeros(x.size, dtype=bool)

@@ -13,7 +13,7 @@ SUFFIX = "_imp"
 
 
 def flag_columns(table: pa.Table, data: Data) -> pa.Table:
-    """Return the table with a column NAME_imp for each completed column: 1 where it was a gap.
+    """Return the table with a column NAME_imp for each completed column: 1 where it was missing.
 
     Raises
     ------

@@ -63,9 +63,9 @@ def encode_known_levels(
     Returns
     -------
     x : (n_rows,) float64
-        Code of the level; NaN at a gap, and at an unseen level if that is taken as one.
+        Code of the level; NaN at a missing cell, and at an unseen level if that is taken as one.
     left : (n_rows,) bool
-        Missing by a code with `impute: false`, or an unseen level: it is no gap to be filled.
+        Missing by a code with `impute: false`, or an unseen level: it is not to be filled.
     unseen : dict of str to int
         Levels that the fit does not know, and how many cells hold each.
 
@@ -235,7 +235,7 @@ def _unknown_level(
     if near:
         hint = f"Did the table mean '{folded[near[0]]}'? Or add '{text}' to `levels`."
     else:
-        hint = f"Add '{text}' to `levels`, or to `missing:` if it stands for a gap."
+        hint = f"Add '{text}' to `levels`, or to `missing:` if it stands for a missing cell."
     return source.cell_error(unknown, f"one of {_listed(levels)}", hint)
 
 

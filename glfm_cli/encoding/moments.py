@@ -33,7 +33,7 @@ def moments_of(source: Source, present: pa.Array) -> Array:
     x = number[distinct.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1]
     wrong = np.isnan(x) & ~is_null(present)
     if wrong.any():
-        hint = "List it under the column's `missing:` if it stands for a gap"
+        hint = "List it under the column's `missing:` if it stands for a missing cell"
         if moments.kind == "date":
             hint += ', or say how the dates are written: `format: "%d.%m.%Y"`'
         raise source.cell_error(wrong, moments.in_words, f"{hint}.")

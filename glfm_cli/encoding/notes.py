@@ -9,8 +9,8 @@ import numpy as np
 from glfm_cli.encoding.data import EncodedColumn
 
 MANY_LEVELS = 100
-ONE_COLUMN = "only one column is modelled, so gaps follow its distribution alone"
-NO_GAPS = "no cell is to be completed: the table has no gap in the completed columns"
+ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
+NO_GAPS = "no cell is to be completed: the table has no missing cell in the completed columns"
 
 
 def column_notes(encoded: EncodedColumn) -> list[str]:

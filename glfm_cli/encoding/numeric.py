@@ -170,7 +170,7 @@ def _parse(source: Source, present: pa.Array, gone: Mask, numerals: Numerals) ->
     if bad.any():
         text = source.values[int(np.argmax(bad))].as_py().strip()
         if _NUMBER.fullmatch(text):
-            hint = "List it under `missing:` if it stands for a gap, or scale the column."
+            hint = "List it under `missing:` if it stands for a missing cell, or scale the column."
             raise source.cell_error(bad, "a number below 1.8e308 in size", hint)
         raise source.cell_error(bad, "a number", _number_hint(text))
     return x
@@ -192,7 +192,7 @@ def _parse_written(source: Source, present: pa.Array, gone: Mask, numerals: Nume
         raise _other_style(source, wrong, like, numerals)
     x = np.array(reading.plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
     if not np.isfinite(x[~gone]).all():
-        hint = "List it under `missing:` if it stands for a gap, or scale the column."
+        hint = "List it under `missing:` if it stands for a missing cell, or scale the column."
         raise source.cell_error(~gone & ~np.isfinite(x), "a number below 1.8e308 in size", hint)
     return x
 
@@ -212,7 +212,7 @@ def _other_style(source: Source, wrong: Mask, like: str | None, numerals: Numera
         wrong,
         expected,
         f"Write all cells of the column alike; the types file says {' and '.join(keys)}. "
-        "A text that stands for a gap is listed under `missing:`.",
+        "A text that stands for a missing cell is listed under `missing:`.",
     )
 
 
@@ -263,7 +263,8 @@ def _not_numeric(source: Source) -> Exception:
 
 def _missing_hint(text: str) -> str:
     shown = text.replace('"', '\\"')
-    return f'If it stands for a gap, add "{shown}" to the column\'s `missing:` in the types file.'
+    add = f'add "{shown}" to the column\'s `missing:` in the types file.'
+    return f"If it stands for a missing cell, {add}"
 
 
 # How a text that is no plain number is perhaps written, and what says so.

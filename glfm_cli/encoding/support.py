@@ -102,7 +102,7 @@ def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | No
     column, seen = source.column, ~np.isnan(x)
     hint = (
         f"Set `type: real` for '{column.name}' in the types file, or list the value under "
-        "`missing:` if it stands for a gap."
+        "`missing:` if it stands for a missing cell."
     )
     if column.integral:
         bad = seen & ((x < 0) | (x > MAX_EXACT) | (np.floor(x) != x))
@@ -139,7 +139,7 @@ def _check_inside(source: Source, seen: Mask, x: Array, allowed: Interval, reaso
     if not bad.any():
         return
     if reason == "bounds":
-        hint = "Widen `bounds`, or list the value under `missing:` if it stands for a gap."
+        hint = "Widen `bounds`, or list the value under `missing:` if it stands for a missing cell."
     elif source.column.reflect is not None:
         hint = "Set `reflect` above the column's largest value."
         reason += f" with reflect: {source.column.reflect:.12g}"

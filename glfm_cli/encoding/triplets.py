@@ -260,7 +260,7 @@ def _counted(source: Source, what: str) -> Array:
         raise source.cell_error(
             bad,
             f"a whole number of {what}, from 0",
-            "If it stands for a gap, list it under the column's `missing:` in the types file.",
+            "If it stands for a missing cell, list it under `missing:` in the types file.",
         )
     return x
 

@@ -120,7 +120,7 @@ def _beside_codes(
 ) -> list[int]:
     """Return the multiples, moved to the nearest other one where one is a missing code.
 
-    A completed cell that reads as a code would be a gap again.
+    A completed cell that reads as a code would be a missing cell again.
     """
     codes = (code_value(code.text, _DOUBLE, encoded.column) for code in encoded.column.missing)
     taken = {Decimal(repr(code)) / step for code in codes if code is not None}

@@ -1,4 +1,4 @@
-"""The mixture of experts as a classifier of scikit-learn that accepts gaps."""
+"""The mixture of experts as a classifier of scikit-learn that accepts missing cells."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TARGET = "y"
 
 
 class GlfmClassifier(WithParameters):
-    """Predicts labels of rows with gaps; labels may be missing, too.
+    """Predicts labels of rows with missing cells; labels may be missing, too.
 
     Works in scikit-learn's `Pipeline`, `cross_val_score` and the rest. Takes a pandas `DataFrame`
     or a `pyarrow.Table`, or a matrix of numbers with NaN at gaps.

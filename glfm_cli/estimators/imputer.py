@@ -43,7 +43,7 @@ Types = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
 
 class GlfmImputer(WithParameters):
-    """Fills gaps of tables, and of new rows with what the fitted table has taught.
+    """Fills missing cells of tables, and of new rows with what the fitted table has taught.
 
     Works in scikit-learn's `Pipeline`, with `clone` and the rest. Takes tables and frames of
     pandas, polars, pyarrow and DuckDB, and matrices of NumPy, and gives the same kind back.
@@ -58,7 +58,7 @@ class GlfmImputer(WithParameters):
         What a level is, in new rows, that the fitted table did not have; as "missing" it tells
         nothing about its row, and stays where it is.
     add_indicator : bool
-        Whether a column `missingindicator_NAME` follows for each column that had gaps in the
+        Whether a column `missingindicator_NAME` follows for each column that had any in the
         fitted table: true where a row has one.
     random_state : int or numpy.random.RandomState, optional
         What scikit-learn calls the seed; used where `seed` is left out.
@@ -135,7 +135,7 @@ class GlfmImputer(WithParameters):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the rows with their gaps filled; nothing is fitted anew.
+        """Return the rows with their missing cells filled; nothing is fitted anew.
 
         The fitted table is completed as in `fit_transform`; other rows are folded in.
 

@@ -47,7 +47,7 @@ def compare_tables(
     types : Schema, mapping or path
         What the columns mean.
     masked : table, optional
-        The table that was completed: only its gaps are scored. Without it every cell that `truth`
+        The table that was completed: only its missing cells count; without it, all that `truth`
         has is scored, those that were never missing too.
     reference : str, optional
         The name that others are compared to; the first if left out.
@@ -73,7 +73,8 @@ def compare_tables(
     hidden = _cells(data, masked, schema)
     n_cells = sum(rows.size for rows in hidden.values())
     if not n_cells:
-        raise UsageError("there is no cell to score", expected="a gap whose true value is known")
+        expected = "a missing cell whose true value is known"
+        raise UsageError("there is no cell to score", expected=expected)
     known = sum(int(e.observed.sum()) for e in data.columns if e.column.completed)
     rate = n_cells / known
     values = {d: data.columns[d].x[rows] for d, rows in hidden.items()}

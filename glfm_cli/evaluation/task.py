@@ -56,7 +56,7 @@ class Task:
     """A table, or a matrix, with hidden cells.
 
     table, schema : the table itself, nothing hidden, and what its columns mean
-    data : its modelled columns, the hidden cells among the gaps
+    data : its modelled columns, the hidden cells among the missing cells
     hidden : column number to the (n,) ascending rows that are hidden; no column without any. Of a
         matrix the numbers of the cells of `holdout.test`
     truth : column number to the (n,) values or codes there; for log scores only

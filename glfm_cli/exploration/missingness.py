@@ -14,11 +14,11 @@ from glfm_cli.exploration.stability import correlations
 
 @dataclass(frozen=True)
 class Missingness:
-    """The pattern of gaps of the modelled columns.
+    """The pattern of missing cells of the modelled columns.
 
     names : the columns;  share : (D,) of the rows in which a column is missing
     together : (D, D) share of the rows in which both are;  phi : (D, D) the correlation of the two
-    complete : share of the rows without a gap
+    complete : share of the rows without a missing cell
     """
 
     names: tuple[str, ...]
@@ -29,7 +29,7 @@ class Missingness:
 
 
 def missingness(scales: Sequence[Scale]) -> Missingness:
-    """Return the pattern of gaps."""
+    """Return the pattern of missing cells."""
     missing = np.column_stack([~scale.encoded.observed for scale in scales]).astype(np.float64)
     n_rows = max(missing.shape[0], 1)
     return Missingness(

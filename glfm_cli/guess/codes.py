@@ -1,4 +1,4 @@
-"""Which values of a column look like a gap: words such as NA, and numbers such as -1 or 999.
+"""Which values of a column look like a missing cell: words such as NA, numbers such as 999.
 
 A number is called a code only where the rest of the column says so: -1 among counts, 999 far
 above everything else, 9 above the answers 1 to 5.
@@ -62,7 +62,7 @@ def declared(column: Profile) -> NDArray[np.bool_]:
 
 
 def gap_words(column: Profile) -> NDArray[np.bool_]:
-    """Return which distinct texts stand for a gap in any column."""
+    """Return which distinct texts stand for a missing cell in any column."""
     if column.kind is not Kind.TEXT:
         return np.zeros(column.n_distinct, dtype=bool)
     gaps = word_codes(column, GAP_WORDS)
@@ -74,7 +74,7 @@ def gap_words(column: Profile) -> NDArray[np.bool_]:
 
 
 def number_codes(column: Profile) -> NDArray[np.bool_]:
-    """Return which distinct values of a column of numbers are codes for a gap."""
+    """Return which distinct values of a column of numbers are codes for a missing cell."""
     low = _low_codes(column)
     rest = ~low
     high = np.zeros_like(low)

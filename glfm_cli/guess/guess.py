@@ -141,7 +141,7 @@ def _schema(verdicts: list[Verdict]) -> Schema:
 
 
 def _shared_codes(verdicts: list[Verdict]) -> list[str]:
-    """Return the words that stand for a gap; numbers are codes of their own column only."""
+    """Return the words that stand for a missing cell; numbers are codes of their column only."""
     found = {
         code.text: None
         for verdict in verdicts

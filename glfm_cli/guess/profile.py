@@ -1,7 +1,7 @@
 """What a column holds, reduced to its distinct values: all that guessing needs to see.
 
 A column of 100,000 cells mostly has few distinct values, and what is asked of it (is every
-value a whole number? which text looks like a gap?) is a question about those.
+value a whole number? which text looks like a missing cell?) is a question about those.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ _WIDTH = 176.0  # points, of the lines above a panel
 def plot_completion(completion: Completion, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw what was put into a table beside what was observed, one panel a column.
 
-    The columns with the most gaps come first, 12 at most. A panel of a numeric column shows the
+    The columns with the most missing cells come first, 12 at most. A panel of numbers shows the
     histogram of the observed values, the predictive distribution averaged over the completed
-    cells (which would lie on the histogram if the gaps were a random part of the column), and a
+    cells (which would lie on the histogram if those were a random part of the column), and a
     tick for each value put in. A panel of a level column shows the same three as shares of levels.
 
     Parameters
@@ -96,7 +96,7 @@ def _figure(completion: Completion, parts: Sequence[ColumnCompletion], n_columns
     left_out = n_columns - len(parts)
     if left_out:
         figure.supxlabel(
-            f"{left_out} more columns with fewer gaps were completed and are not shown.",
+            f"{left_out} more columns with fewer missing cells were completed and are not shown.",
             fontsize=8,
             color=FAINT,
         )
@@ -123,7 +123,7 @@ def _legend() -> list[Patch | Line2D]:
 
 
 def _frame(axes: Axes, part: ColumnCompletion) -> None:
-    """Write name, share of gaps, label and unit above a panel, and clear its frame."""
+    """Write name, share of missing cells, label and unit above a panel, and clear its frame."""
     column = part.encoded.column
     n_missing, n_rows = part.estimate.size, part.encoded.x.size
     share = 100 * n_missing / n_rows

@@ -50,7 +50,7 @@ def _facts(evaluation: Evaluation) -> list[str]:
     data = evaluation.data
     missing = sum(int((~e.observed).sum()) for e in data.columns)
     facts = [
-        f"{data.n_rows} rows, {len(data.columns)} modelled columns, {missing} gaps of its own",
+        f"{data.n_rows} rows, {len(data.columns)} modelled columns, {missing} cells missing",
         f"seed {evaluation.seed}",
     ]
     if evaluation.stopped:

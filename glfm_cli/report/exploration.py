@@ -307,7 +307,7 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
 def _missing(found: Exploration) -> list[str]:
     one = found.missing
     missing_cells = [i for i in range(len(one.names)) if one.share[i] > 0]
-    said = paragraph(f"{percent(one.complete)} of the rows have no gap.")
+    said = paragraph(f"{percent(one.complete)} of the rows have no missing cell.")
     if not missing_cells:
         return [said]
     rows = [[one.names[i], percent(float(one.share[i]))] for i in missing_cells]

@@ -1,4 +1,4 @@
-"""`glfm classify`: probabilities of labels, for rows with gaps."""
+"""`glfm classify`: probabilities of labels, for rows with missing cells."""
 
 from __future__ import annotations
 

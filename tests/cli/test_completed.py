@@ -31,8 +31,8 @@ FITS: dict[str, Fits] = {
 
 
 def check_completed(before: str, after: str, kinds: Sequence[str]) -> None:
-    """Check that gaps hold values of the columns' kinds and all else is as it was."""
-    # The csv module gives an empty line, a gap of a table of one column, as a row without cells.
+    """Check that missing cells hold values of the columns' kinds and all else is as it was."""
+    # The csv module gives an empty line, a missing cell of one column, as a row without cells.
     old, new = ([row or [""] for row in csv.reader(io.StringIO(text))] for text in (before, after))
     assert new[0] == old[0]
     assert len(new) == len(old)
@@ -54,8 +54,8 @@ def types_of(table: str, kinds: Sequence[str]) -> str:
 # Parts of warnings.
 ALONE = "so it tells nothing about other columns"
 RESTS = "only one cell is observed; its completed cells all rest on it"
-NO_GAP = "no cell is to be completed: the table has no gap in the completed columns"
-ONE_COLUMN = "only one column is modelled, so gaps follow its distribution alone"
+NO_GAP = "no cell is to be completed: the table has no missing cell in the completed columns"
+ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
 FOLLOWS = "no observed value and can only follow the columns' distributions"
 REAL, POSITIVE, COUNT = "real categorical", "positive categorical", "count categorical"
 ORDINAL = "ordinal categorical"
@@ -93,12 +93,12 @@ ODD: dict[str, tuple[str, str, list[str]]] = {
         [f"row 2 has {FOLLOWS}", ONE_COLUMN],
     ),
     "one row": ("a,b\n1,x\n", REAL, [f"'a': {RESTS}", f"'b': {RESTS}", NO_GAP]),
-    "one row with a gap": ("a,b\n1,x\n2,\n", REAL, [f"'b': {RESTS}"]),
+    "one row with a missing cell": ("a,b\n1,x\n2,\n", REAL, [f"'b': {RESTS}"]),
     "one cell": ("a\n1\n", "count", [f"'a': {RESTS}", ONE_COLUMN, NO_GAP]),
     "two rows": ("a,b\n1,x\n,y\n", REAL, [f"'a': {RESTS}"]),
     "two identical rows": ("a,b\n1,x\n1,x\n", REAL, ["'a': every", "'b': every", NO_GAP]),
     "many identical rows": ("a,b\n" + "1,x\n2,y\n" * 30 + ",x\n2,\n", COUNT, []),
-    "no gap": ("a,b\n1,x\n2,y\n3,x\n", REAL, [NO_GAP]),
+    "no missing cell": ("a,b\n1,x\n2,y\n3,x\n", REAL, [NO_GAP]),
     "zeros in a positive column": (
         "a,b\n0,x\n0,y\n,x\n3,\n5,x\n",
         POSITIVE,
@@ -125,7 +125,7 @@ ODD: dict[str, tuple[str, str, list[str]]] = {
     "names with quotes": ('"e""f","g,h"\n1,x\n,y\n3,\n', REAL, []),
     "names that YAML knows": ("no,null\n1,x\n,y\n3,\n", REAL, []),
     "text that spreadsheets know": ("a,b\n1,=SUM(A1)\n,#N/A\n3,\n", REAL, []),
-    "a predictor with a gap": ("a,b\n1,x\n,y\n3,\n2,x\n", "real predictor", ["'b': no type given"]),
+    "half a predictor": ("a,b\n1,x\n,y\n3,\n2,x\n", "real predictor", ["'b': no type given"]),
     "ignored text": (
         "a,note\n1,\n,ü\n3,\n2,\n",
         "real ignore",
@@ -318,7 +318,7 @@ MIXED_KINDS = ["id", "real", "positive", "count", "categorical", "ordinal"]
 
 
 def mixed_table() -> str:
-    """Return a small table of all types with gaps in each column."""
+    """Return a small table of all types with missing cells in each column."""
     rows = ["id,r,p,c,k,o"]
     for i in range(30):
         cells = [f"{i * 0.37 - 4:.2f}", f"{1 + i % 9}.5", str(i % 5), "xyz"[i % 3], str(1 + i % 4)]

@@ -308,7 +308,7 @@ FAR = "height,grade\n9,low\n3,low\n1,mid\n9,high\n"
 
 @pytest.fixture
 def elsewhere(desk: Any) -> Any:
-    """A desk with a truth, its gaps, and two completed tables."""
+    """A desk with a truth, its missing cells, and two completed tables."""
     for name, text in (("truth", TRUE), ("gaps", GAPS), ("near", NEAR), ("far", FAR)):
         desk.put(f"{name}.csv", text)
     desk.put(

@@ -26,7 +26,7 @@ ROWS = 60
 
 @pytest.fixture
 def survey(seed: int) -> dict[str, list[Any]]:
-    """Columns of a survey: numbers, codes, texts and dates, with gaps."""
+    """Columns of a survey: numbers, codes, texts and dates, with missing cells."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=ROWS)
 

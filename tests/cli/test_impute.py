@@ -299,7 +299,7 @@ def test_strict_ends_with_3_and_still_writes(run: Here) -> None:
 
 
 def test_strict_ends_with_0_when_nothing_would_move(here: Here, tmp_path: Path) -> None:
-    # A single level and a gap: there is nothing to be unsure of.
+    # A single level and a missing cell: there is nothing to be unsure of.
     (tmp_path / "t.csv").write_text("a,b\nx,y\nx,\n,y\n")
     (tmp_path / "t.yaml").write_text("rest: categorical")
     said = here("impute", tmp_path / "t.csv", "--types", tmp_path / "t.yaml", *SHORT, "--strict")

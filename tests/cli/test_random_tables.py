@@ -134,7 +134,7 @@ def level_key(text: str) -> str:
 
 
 def gap_at(column: Column, text: str) -> str | None:
-    """Return "fill" or "leave" for a gap, None for an observed cell."""
+    """Return "fill" or "leave" for a missing cell, None for an observed cell."""
     numeric = column.kind in ("real", "positive", "count")
     found = None if text.strip() else "fill"
     for code in column.entry.get("missing", []):

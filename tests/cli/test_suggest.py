@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture
 def table(desk: Any, seed: int) -> Any:
-    """A desk with a mixed table of 20 rows in which every fourth cell is a gap."""
+    """A desk with a mixed table of 20 rows in which every fourth cell is a missing cell."""
     rng = np.random.default_rng(seed)
     lines = ["id,a,b,kind"]
     for i in range(20):

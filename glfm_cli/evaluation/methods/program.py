@@ -1,4 +1,4 @@
-"""Any other program as a method: it reads a table with gaps and writes a complete one."""
+"""Any other program as a method: it reads a table with missing cells and writes a complete one."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Program:
 
 
 def input_table(task: Task) -> pa.Table:
-    """Return the table as the program gets it: every gap of a modelled column is an empty cell."""
+    """Return the table as the program gets it: missing cells of modelled columns are empty."""
     table = task.table.replace_schema_metadata(None)
     for encoded in task.data.columns:
         values = table.column(encoded.index)

@@ -1,4 +1,4 @@
-"""What people do without a model: the same value for every gap, or one of those observed."""
+"""What people do without a model: one value for all missing cells, or one of those observed."""
 
 from __future__ import annotations
 
