@@ -57,14 +57,10 @@ def draw_new_units(
     design = Covariates.of(cells, matrix.shape, config.bias, slopes > 0, row_noise)
     k, p = draw.n_components, draw.n_row_covariates
     (n_fitted, q), J = draw.left.shape, draw.right.shape[0]
-    left, right = np.zeros((n_rows, q)), np.zeros((n_columns, q))
-    left[:n_fitted], right[:J] = draw.left, draw.right
-    left[n_fitted:, k : k + p], right[J:, k + p : q - slopes] = design.R[n_fitted:], design.C[J:]
+    left, right = _sides(draw, design)
     prior = design.precision(draw.tau)
-    first = int(config.bias)
-    right[J:, k : k + first] = draw.mu
     mean = np.zeros(k + p)
-    mean[k : k + first] = draw.mu
+    mean[k : k + int(config.bias)] = draw.mu
     noise, f = float(draw.noise[0]), np.ones(n_rows)
     if row_noise:
         none = np.zeros(n_rows - n_fitted)
@@ -109,6 +105,18 @@ def draw_new_units(
     return replace(
         draw, left=left, right=right, row_precision=f if row_noise else draw.row_precision
     )
+
+
+def _sides(draw: BsvdDraw, design: Covariates) -> tuple[Array, Array]:
+    """Return left and right of all units: new ones have covariates and the mean intercept."""
+    (n_fitted, q), J = draw.left.shape, draw.right.shape[0]
+    k, p = draw.n_components, draw.n_row_covariates
+    left, right = np.zeros((len(design.R), q)), np.zeros((len(design.C), q))
+    left[:n_fitted], right[:J] = draw.left, draw.right
+    left[n_fitted:, k : k + p] = design.R[n_fitted:]
+    right[J:, k + p : q - draw.n_slopes] = design.C[J:]
+    right[J:, k : k + int(design.bias)] = draw.mu
+    return left, right
 
 
 def _from(first: int) -> Each:
