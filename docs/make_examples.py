@@ -96,7 +96,8 @@ class Workplace:
         commands.mkdir()
         script = commands / "glfm"
         lengthen = "".join(
-            f'case "$*" in *--fit*) ;; *"--model clgp"*) ;; {name}*) set -- "$@" {options};; esac\n'
+            f'case "$*" in *--fit*|*"--model c"*|*"--methods cnpf"*) ;; '
+            f'{name}*) set -- "$@" {options};; esac\n'
             for name, options in (extra or {}).items()
         )
         if lengthen:  # a saved fit has been sampled

@@ -38,7 +38,8 @@ def by_hand() -> list[Score]:
     data = encode(HAND, HAND_TYPES)
     truth = {0: np.array([2.0, 10.0]), 1: np.array([0.0, 2.0, 1.0]), 2: np.array([0.0, 1.0])}
     put_in = {0: np.array([5.0, 6.0]), 1: np.array([0.0, 0.0, 1.0]), 2: np.array([2.0, 1.0])}
-    return score_all(data, spans(data), truth, {d: Prediction(x) for d, x in put_in.items()})
+    predictions = {d: Prediction(x) for d, x in put_in.items()}
+    return score_all(data.columns, spans(data.columns), truth, predictions)
 
 
 def value(rows: list[Score], score: str, scope: str = "all", name: str = "") -> float:
@@ -70,7 +71,8 @@ def test_a_constant_column_has_no_error_over_its_range() -> None:
     table = pa.table({"a": [1.0, 1.0, 1.0], "b": [1.0, 2.0, 3.0]})
     data = encode(table, Schema.from_dict({"rest": "real"}))
     truth = {0: np.array([1.0]), 1: np.array([2.0])}
-    rows = score_all(data, spans(data), truth, {d: Prediction(truth[d] + 1) for d in truth})
+    predictions = {d: Prediction(truth[d] + 1) for d in truth}
+    rows = score_all(data.columns, spans(data.columns), truth, predictions)
     assert [(r.column, r.score) for r in rows if r.scope == "column" and r.score != "nmae"] == [
         ("a", "mae"), ("b", "mae"), ("b", "error"),
     ]  # fmt: skip
@@ -153,7 +155,7 @@ def test_coverage_and_width_of_a_known_law_are_right(seed: int) -> None:
     x = mean + sd * rng.standard_normal(n)
     data = encode(pa.table({"v": [0.0, 10.0]}), Schema.from_dict({"columns": {"v": "real"}}))
     q = stats.norm.ppf(np.array(AT), mean[:, None], sd[:, None])
-    rows = score_all(data, {0: 10.0}, {0: x}, {0: Prediction(mean, quantiles=q)})
+    rows = score_all(data.columns, {0: 10.0}, {0: x}, {0: Prediction(mean, quantiles=q)})
     for level in ENDS:
         error = np.sqrt(level * (1 - level) / n)
         assert value(rows, f"coverage_{100 * level:.0f}") == pytest.approx(level, abs=4 * error)
@@ -205,7 +207,7 @@ def test_log_scores_weigh_cells_and_errors_weigh_columns() -> None:
         0: Prediction(truth[0], log_score=np.array([-4.0])),
         2: Prediction(truth[2], log_score=np.array([-1.0, -2.0, -3.0])),
     }
-    rows = score_all(data, spans(data), truth, predictions)
+    rows = score_all(data.columns, spans(data.columns), truth, predictions)
     assert value(rows, "log_score") == pytest.approx(-2.5)
     assert value(rows, "log_score", "type", "ordinal") == pytest.approx(-2.0)
 
@@ -214,5 +216,6 @@ def test_a_log_score_that_some_columns_lack_is_not_given_for_all() -> None:
     data = encode(HAND, HAND_TYPES)
     truth = {0: np.array([2.0]), 1: np.array([0.0])}
     predictions = {0: Prediction(truth[0]), 1: Prediction(truth[1], log_score=np.array([-1.0]))}
-    rows = [r for r in score_all(data, spans(data), truth, predictions) if r.score == "log_score"]
+    found = score_all(data.columns, spans(data.columns), truth, predictions)
+    rows = [r for r in found if r.score == "log_score"]
     assert [row.scope for row in rows] == ["column", "type"]

@@ -227,7 +227,7 @@ def test_bad_matrices_are_one_clear_line(given: Any, said: str) -> None:
         ({"tau": 0.0}, "tau, found 0.0"),
         ({"output": "both"}, "proportions or weights"),
         ({"settings": {"components": 3}}, "an argument of its own"),
-        ({"settings": {"link": "logit"}}, "exp or softplus"),
+        ({"settings": {"inverse_link": "logit"}}, "exp or softplus"),
         ({"settings": {"dimension": 3}}, "no such setting"),
         ({"seed": -1}, "seed, found -1"),
         ({"threads": 0}, "threads, found 0"),

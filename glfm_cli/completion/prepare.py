@@ -155,8 +155,7 @@ def _of_ascent(plan: Plan, sampling: Sampling) -> Plan:
     if (plan.warmup, plan.draws) == (0, 1):
         return plan
     raise UsageError(
-        "--warmup, --draws and --thin say how long to sample, and "
-        f"'{sampling.model}' is fitted otherwise",
+        "--warmup, --draws and --thin say how long to sample, and this model is not sampled",
         hint="Leave them out; --chains says how many restarts there are.",
     )
 

@@ -76,8 +76,8 @@ def test_the_summary_names_the_draws(run: Run) -> None:
 
 
 def test_too_short_a_run_for_so_many_tables_is_warned_of(run: Run) -> None:
-    said = run("airquality", "--multiple", "8", "-o", "o.csv")
-    assert any("8 tables were asked for" in line for line in said.lines("Warning"))
+    said = run("airquality", "--draws", "50", "--multiple", "100", "-o", "o.csv")
+    assert any("100 tables were asked for" in line for line in said.lines("Warning"))
 
 
 @pytest.mark.parametrize(

@@ -325,7 +325,6 @@ def files_of(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("--chains", "2", "--chains, found 2, expected 1, with which fit.glfm was begun"),
         ("--warmup", "4", "--warmup, found 4, expected 3"),
         ("--thin", "1", "--thin, found 1, expected 2"),
         ("--seed", "1", "--seed, found 1, expected 0"),

@@ -24,7 +24,7 @@ MODELS = {
     "hgp": {"scaled": False},
     "scaled": {"correlated": False},
     "exp": {},
-    "softplus": {"link": "softplus"},
+    "softplus": {"inverse_link": "softplus"},
     "diln": {"likelihood": "topics"},
 }
 NODE, WEIGHT = np.polynomial.hermite_e.hermegauss(80)
@@ -152,7 +152,7 @@ def rates_of(config: CnpfConfig, q: Q) -> tuple[Array, Array]:
     lt[:, : config.n_locations] = q.l
     mean = q.m @ lt.T
     var = np.einsum("kf,ufg,kg->uk", lt, q.cov, lt)
-    if config.link == "exp":
+    if config.inverse_link == "exp":
         return -mean, np.exp(-mean + var / 2)
     g = mean[..., None] + np.sqrt(var)[..., None] * NODE
     softplus = np.logaddexp(0.0, g)

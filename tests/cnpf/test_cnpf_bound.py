@@ -356,7 +356,7 @@ def test_the_bound_of_a_row_lies_closely_below_its_evidence(link: str, correlate
         return float(np.exp(negative_binomial(y, a, w, r)) * norm.pdf(mu, scale=np.sqrt(0.5)))
 
     evidence = np.log(quad(density, -8, 8)[0])
-    bound = one_row(y, a, w, link=link, correlated=correlated, size_variance=0.5)[2]
+    bound = one_row(y, a, w, inverse_link=link, correlated=correlated, size_variance=0.5)[2]
     assert evidence - 0.15 < bound < evidence  # q(x) q(v) for what is not independent
 
 

@@ -16,7 +16,7 @@ from documents import REPOSITORY, command, examples, text_of
 from glfm_cli import classify, evaluate, explore, impute, read_schema
 
 # Columns of the tables shown whose values are sampled, in all rows or in some.
-SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "Ozone", "Solar.R"}
+SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "mcse", "Ozone", "Solar.R"}
 SAMPLED |= {"meal.cal", "wt.loss", "pat.karno", "ph.karno", "ph.ecog", "inst"}
 SAMPLED |= {"ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig", "stage"}
 SAMPLED |= {"p_no", "p_perhaps", "p_yes"}

@@ -77,6 +77,7 @@ OF_VALUES: dict[str, dict[str, Any]] = {
     "categorical": {"initial_components": COMPONENTS},
     "count": {"initial_components": COMPONENTS},
 }
+LARGEST_NUMBER = 1e100  # in a saved state; products of two stay finite
 FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
 
 
@@ -327,6 +328,10 @@ class Bsvd(PlainModel):
         for name in ("G_R", "G_C", "noise", "tau", "x", *own):
             kept = getattr(state, name)
             kept[...] = take(arrays, name, np.float64, kept.shape)
+            if np.any(np.abs(kept) > LARGEST_NUMBER):
+                raise ValueError(f"{name!r} has a number beyond {LARGEST_NUMBER:g}")
+        if any(np.any(np.abs(side) > LARGEST_NUMBER) for side in (state.U, state.V, state.s)):
+            raise ValueError(f"'U', 'V' or 's' has a number beyond {LARGEST_NUMBER:g}")
         state.alpha = float(take(arrays, "alpha", np.float64, ()))
         state.mu = float(take(arrays, "mu", np.float64, ()))
         state.at_cap = bool(take(arrays, "at_cap", np.uint8, ()))

@@ -20,7 +20,7 @@ class CnpfConfig:
     components : T, the most components; those without counts shrink to nothing
     dimensions : D, of the locations that correlate components
     likelihood : "poisson", or "topics": a row's words given their number (DILN)
-    link : of the Gaussian to the rate of x; "exp" or "softplus"
+    inverse_link : from the Gaussian to the rate of x; "exp" or "softplus"
     scaled : give every row a size of its own; false: hierarchical gamma process
     correlated : give components locations; false: scaled hierarchical gamma process
     location_variance : sl2, prior variance of a location's coordinates, below 1 so that rates are
@@ -45,7 +45,7 @@ class CnpfConfig:
     components: int = 50
     dimensions: int = 10
     likelihood: Literal["poisson", "topics"] = "poisson"
-    link: Literal["exp", "softplus"] = "exp"
+    inverse_link: Literal["exp", "softplus"] = "exp"
     scaled: bool = True
     correlated: bool = True
     location_variance: float = 0.1

@@ -123,7 +123,7 @@ def tables_of(
         ends = (lists.indptr, lists.index, lists.seen)
         _cnpf.fill_exposures(0, lists.seen.size, *ends, S, padded(mean), own)
     node, weight = NONE, NONE
-    if config.link == "softplus":
+    if config.inverse_link == "softplus":
         node, weight = np.polynomial.hermite_e.hermegauss(NODES)
         weight /= weight.sum()
     loadings = loadings_of(config, shared.l)
