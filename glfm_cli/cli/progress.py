@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from glfm_cli.cli.console import Console
 
@@ -76,6 +76,7 @@ class Progress(Shown):
         for text in session.notes:
             self._console.warn(text)
         plan, self._done = session.plan, session.done
+        self._chains, self._sweeps = plan.chains, plan.sweeps
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -100,10 +101,14 @@ class Progress(Shown):
         """Count one sweep; called from the chains' threads."""
         with self._lock:
             self._done += 1
-            changes: dict[str, str] = {}
+            changes: dict[str, Any] = {}
+            if chain >= self._chains:  # --precision has added chains
+                self._chains = chain + 1
+                changes["description"] = f"{self._chains} chains"
+                changes["total"] = self._chains * self._sweeps
             if trace is not None and self._size in trace:
                 changes["size"] = f"{self._size} {trace[self._size]:.0f}"
-            self._bar.update(self._task, completed=self._done, **changes)  # type: ignore[arg-type]
+            self._bar.update(self._task, completed=self._done, **changes)
 
     def sampled(self, run: Run) -> None:
         """Take the line away, and say what comes after Ctrl-C."""
