@@ -146,7 +146,9 @@ def test_runs_killed_once_at_any_moment_give_the_same_bytes(
 def test_a_signal_to_end_ends_as_ctrl_c_does(
     table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, how: signal.Signals
 ) -> None:
+    before = signal.signal(how, signal.SIG_DFL)  # ignored when the tests run under nohup
     command = Command(tmp_path, *table, *PLAN, *OUTPUTS, "--save", SAVED)
+    signal.signal(how, before)
     command.wait_for(tmp_path / SAVED)
     assert command.stop(0.1, how) == 128 + how
     assert "the work so far is kept in fit.glfm" in command.stderr
