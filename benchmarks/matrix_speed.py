@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference.chain import Chain, start_chain
-from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import LinkConfig, make_link

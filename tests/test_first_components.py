@@ -7,7 +7,7 @@ import pytest
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, start_chain
-from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.sampler import COMPONENTS, Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.schema import ColumnType

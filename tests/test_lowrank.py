@@ -23,7 +23,8 @@ from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd import matrix as storage
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.matrix import Matrix
-from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
+from glfm_cli.latent.bsvd.config import BsvdConfig
+from glfm_cli.latent.bsvd.moves import Regression
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Cells, Entries, Problem, Sparse
 from glfm_cli.schema import ColumnType

@@ -3,6 +3,7 @@
     alpha I J ~ Gamma      z_k ~ Bern(p0)      s_k ~ N(0, 1/alpha), s_k > 0
     U_ik ~ N(0, 1/I)       V_jk ~ N(0, 1/J)    sd2_d ~ InvGamma     mu ~ N(0, v)
     G_R ~ N(mu or 0, 1/tau)    G_C ~ N(0, 1/tau)
+    with covariates, means of U, V and the intercepts as in `prior_means`
     c_i ~ N(0, 1/tau)      1/sqrt(a) ~ U(1e-3, 1), f_i ~ Gamma(a, a): sd2_d / f_i in row i
     tau of covariates ~ Gamma  1/sqrt(tau) of intercepts and slopes c ~ half-Cauchy
 
@@ -20,7 +21,9 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn, pack_trials, trials_of
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
-from glfm_cli.latent.bsvd.moves import BsvdConfig, BsvdState, fill_means
+from glfm_cli.latent.bsvd.config import BsvdConfig
+from glfm_cli.latent.bsvd.moves import BsvdState, fill_means
+from glfm_cli.latent.bsvd.prior_means import PriorMeans
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
@@ -100,8 +103,8 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     state.alpha = rng.gamma(config.scale_shape) / config.scale_rate / (n_rows * n_columns)
     state.on[:] = rng.random(K) < p0
     state.s[:] = np.abs(rng.normal(size=K)) / np.sqrt(state.alpha)
-    state.U[:] = rng.normal(size=state.U.shape) / np.sqrt(n_rows)
-    state.V[:] = rng.normal(size=state.V.shape) / np.sqrt(n_columns)
+    state.U[:] = _factors(state.of_rows, rng)
+    state.V[:] = _factors(state.of_columns, rng)
     free = state.unit_noise == 0
     noise = config.noise_rate / rng.gamma(config.noise_shape, size=free.size)
     state.noise[:] = np.where(free, noise, 1.0)
@@ -114,9 +117,11 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     constant = np.arange(state.G_R.shape[1]) == 0
     sd = 1.0 / np.sqrt(np.where(constant, state.tau[0], state.tau[1]))
     state.G_R[:] = state.mu * constant + sd * rng.normal(size=state.G_R.shape)
+    state.G_R[:, :1] += _intercepts(state.of_columns, config, rng)
     constant = np.arange(state.G_C.shape[1]) == 0
     sd = 1.0 / np.sqrt(np.where(constant, state.tau[2], state.tau[3]))
     state.G_C[:] = sd * rng.normal(size=state.G_C.shape)
+    state.G_C[:, :1] += _intercepts(state.of_rows, config, rng)
     state.slope[:] = rng.normal(size=state.slope.shape) / np.sqrt(state.tau[-1])
     if state.design.row_noise:
         state.variation = rng.uniform(1e-3, 1.0)
@@ -128,6 +133,25 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     with thread_pool(1) as each:
         fill_means(state, each)
     chain.problem.model.fill_eta(state, chain.eta)
+
+
+def _factors(means: PriorMeans, rng: np.random.Generator) -> Array:
+    """Draw the coefficients of covariates for factors, and return factors (n, K) given these."""
+    n, p = means.X.shape
+    means.precision[0] = np.tan(np.pi * (rng.random() - 0.5)) ** -2.0
+    sd = 1.0 / np.sqrt(n * means.precision[0])
+    means.factors[:] = sd * rng.normal(size=means.factors.shape) if p else 0.0
+    normal: Array = rng.normal(size=(n, means.factors.shape[1])) / np.sqrt(n)
+    return means.X @ means.factors + normal
+
+
+def _intercepts(means: PriorMeans, config: BsvdConfig, rng: np.random.Generator) -> Array:
+    """Draw the coefficients of covariates for intercepts, and return the means (n, 1)."""
+    sd = config.intercept_scale * np.abs(np.tan(np.pi * (rng.random() - 0.5)))
+    means.precision[1] = sd**-2.0
+    means.intercepts[:] = sd * rng.normal(size=means.intercepts.size)
+    out: Array = (means.X @ means.intercepts)[:, None]
+    return out
 
 
 def _thresholds(link: OrdinalLink, rng: np.random.Generator) -> Array:

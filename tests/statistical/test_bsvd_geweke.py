@@ -15,7 +15,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import successes_of
 from glfm_cli.inference.chain import Chain
 from glfm_cli.latent.bsvd import moves, row_noise
-from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.links.ordinal import OrdinalLink
 from glfm_cli.schema import ColumnType
 from tests.statistical.bsvd_prior import Setting, draw_prior, draw_table, make_links, new_chain
@@ -115,6 +115,19 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
         }
     if state.design.one_kind:
         found |= {"mu": odd(state.mu), "G_C square": even(state.G_C).sum()}
+    sides = (("rows", state.of_rows, U, state.G_C), ("columns", state.of_columns, V, state.G_R))
+    for side, means, factors, intercepts in sides if state.of_rows.p else ():
+        n, b = factors.shape[0], means.factors[:, k]
+        around = factors - means.X @ b
+        found |= {
+            f"{side} coefficients square": even(b * np.sqrt(n)).sum(),
+            f"{side} factors along covariates": odd(n * (means.X * around)).sum(),
+            f"{side} log precision": np.log(means.precision[0]),
+            f"{side} intercepts along covariates": odd(means.X[:, 0] * intercepts[:, 0]).sum(),
+            f"{side} coefficients of intercepts": odd(means.intercepts).sum(),
+            f"{side} log precision of intercepts": np.log(means.precision[1]),
+            f"y along {side} coefficients": odd(y).sum() * odd(means.intercepts).sum(),
+        }
     for link, params, x in zip(chain.problem.links, chain.params, chain.problem.xs, strict=True):
         if not link.known:
             # Small numbers and codes are successes without trials.

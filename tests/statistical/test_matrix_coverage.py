@@ -29,7 +29,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import Pairs, predict_pairs, prepare_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.sampling import sample
-from glfm_cli.latent.bsvd.moves import BsvdConfig
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.schema import Schema
 

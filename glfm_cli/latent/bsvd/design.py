@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.model import Cells, Sparse
 
 
@@ -14,6 +15,7 @@ from glfm_cli.latent.model import Cells, Sparse
 class Covariates:
     """Covariates: R (I, Jr) of the rows, C (J, Jc) of the columns; a constant comes first.
 
+    features : (I, p) and (J, p'), what is known of rows and columns, for their prior means
     one_kind : the matrix has one link for all its columns, hence effects of rows and a common mean
     slopes : rows of such a matrix respond each by a factor of its own to the columns' intercepts
     row_noise : rows of such a matrix, whose values fix y, have each a noise variance of its own
@@ -21,34 +23,36 @@ class Covariates:
 
     R: Array
     C: Array
+    features: tuple[Array, Array]
     one_kind: bool
     bias: bool
     slopes: bool
     row_noise: bool
 
     @classmethod
-    def of(
-        cls, cells: Cells, shape: tuple[int, int], bias: bool, slopes: bool, row_noise: bool
-    ) -> Covariates:
+    def of(cls, cells: Cells, shape: tuple[int, int], config: BsvdConfig) -> Covariates:
         """Return the covariates of a matrix."""
-        layout, one_kind = cells.layout, isinstance(cells.layout, Sparse)
-        sides = []
+        layout, one_kind, bias = cells.layout, isinstance(cells.layout, Sparse), config.bias
+        sides, features = [], []
         given: tuple[Array | None, Array | None] = (None, None)
         if isinstance(layout, Sparse):
             given = layout.row_covariates, layout.column_covariates
         constants = (bias, bias and one_kind)
-        for n, features, constant in zip(shape, given, constants, strict=True):
-            parts = [np.ones((n, 1))] if constant else []
-            parts += [features] if features is not None else []
-            sides.append(np.ascontiguousarray(np.concatenate([np.empty((n, 0)), *parts], axis=1)))
+        for n, known, constant in zip(shape, given, constants, strict=True):
+            none = np.empty((n, 0))
+            known = none if known is None else known
+            parts = [np.ones((n, int(constant))), known if config.own_weights else none]
+            sides.append(np.ascontiguousarray(np.concatenate(parts, axis=1)))
+            features.append(known if config.prior_means else none)
         fixed = one_kind and bool(np.all(cells.known)) and not np.any(cells.unit_noise)
         return cls(
             sides[0],
             sides[1],
+            (features[0], features[1]),
             one_kind,
             bias,
-            slopes=slopes and bias and one_kind,
-            row_noise=row_noise and fixed,
+            slopes=config.slopes and bias and one_kind,
+            row_noise=config.row_noise and fixed,
         )
 
     def precision(self, tau: Array) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ class BsvdDraw:
     n_rows : I of the fit;  s : (k,) of the components that are on
     row_precision : (I,) f of `BsvdState`, or (0,) where rows have no noise of their own
     variation : the coefficient of variation of f
+    of_rows, of_columns : (p, k + 1) what covariates say of factors, without s, and of intercepts
     spans : per column, its first latent column and one past its last; of a matrix those of `noise`
     """
 
@@ -37,6 +38,8 @@ class BsvdDraw:
     row_precision: Array = field(default_factory=lambda: np.empty(0))
     variation: float = 0.0
     spans: Spans = ((0, 1),)
+    of_rows: Array = field(default_factory=lambda: np.empty((0, 1)))
+    of_columns: Array = field(default_factory=lambda: np.empty((0, 1)))
 
     @property
     def n_slopes(self) -> int:
@@ -73,6 +76,8 @@ class BsvdDraw:
             "mu": np.array(self.mu, dtype=np.float64),
             "row_precision": self.row_precision,
             "variation": np.array(self.variation, dtype=np.float64),
+            "of_rows": self.of_rows,
+            "of_columns": self.of_columns,
             "sizes": np.array([self.n_components, self.n_row_covariates, self.n_rows], np.int64),
         }
 
@@ -98,4 +103,6 @@ class BsvdDraw:
                 "'noise', 'tau', 's' or 'row_precision' has a number that is not above 0"
             )
         left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
-        return cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation, sizes.spans)
+        means = [take(arrays, f"of_{side}", np.float64, (None, k + 1)) for side in ("rows", "columns")]
+        one = cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation, sizes.spans, *means)
+        return one

@@ -36,10 +36,11 @@ def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
     of_rows = first if design.one_kind else 0
     if of_rows:
         _draw_mean(state, rng)
+    around = [means.of_intercepts[:, None] for means in (state.of_columns, state.of_rows)]
     groups = (
-        (state.G_R[:, :first] - state.mu, True),
+        (state.G_R[:, :first] - state.mu - around[0], True),
         (state.G_R[:, first:], False),
-        (state.G_C[:, :of_rows], True),
+        (state.G_C[:, :of_rows] - around[1], True),
         (state.G_C[:, of_rows:], False),
         (state.slope, True),
     )
@@ -54,22 +55,32 @@ def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
         state.tau[i] = rng.gamma(shape + 0.5 * g.size) / (rate + 0.5 * squares)
 
 
+def draw_prior_means(state: BsvdState, rng: np.random.Generator) -> None:
+    """Draw what covariates say of factors and intercepts, given these."""
+    design, k, scale = state.design, state.active, state.config.intercept_scale
+    rows = state.G_C[:, 0] if design.bias else None
+    columns = state.G_R[:, 0] - state.mu if design.bias else None
+    state.of_rows.draw(state.U[:, k], k, rows, state.tau[2], scale, rng)
+    state.of_columns.draw(state.V[:, k], k, columns, state.tau[0], scale, rng)
+
+
 def _draw_mean(state: BsvdState, rng: np.random.Generator) -> None:
     """Draw mu, first given the columns' intercepts, then with these and against the rows'."""
     g, of_rows, prior = state.G_R[:, 0], state.G_C[:, 0], 1.0 / state.config.bias_variance
+    around = state.of_rows.of_intercepts
     precision = state.tau[0] * g.size + prior
-    linear = state.tau[0] * g.sum()
+    linear = state.tau[0] * float(np.sum(g - state.of_columns.of_intercepts))
     if state.design.slopes:
         # x is as it was when the intercept of a row grows by c_i times what mu grows by.
         c, old = state.slope[:, 0], state.mu
         precision += state.tau[2] * float(c @ c)
-        linear += state.tau[2] * float(c @ (old * c - of_rows))
+        linear += state.tau[2] * float(c @ (old * c - (of_rows - around)))
     state.mu = linear / precision + rng.standard_normal() / np.sqrt(precision)
     if state.design.slopes:
         of_rows += (state.mu - old) * c
     # x is as it was when all intercepts of rows grow by what those of columns lose.
     precision = state.tau[2] * of_rows.size + prior
-    step = (prior * state.mu - state.tau[2] * of_rows.sum()) / precision
+    step = (prior * state.mu - state.tau[2] * float(np.sum(of_rows - around))) / precision
     step += rng.standard_normal() / np.sqrt(precision)
     of_rows += step
     g -= step
@@ -89,12 +100,13 @@ def move_intercepts(state: BsvdState, y: Array, rng: np.random.Generator, each: 
     if design.slopes:
         response += state.slope[:, 0]
     R, Q = scan(matrix, y - state.x, ones_of_columns, state.precision, each)
-    grown = _rescaled(state, 2, state.G_C[:, 0], R, Q, rng)
+    mean = state.of_rows.of_intercepts
+    grown = mean + _rescaled(state, 2, state.G_C[:, 0] - mean, R, Q, rng)
     shift(matrix, state.x, grown - state.G_C[:, 0], ones_of_columns, each)
     state.G_C[:, 0] = grown
     R, Q = _sums_of_columns(state, y, response)
-    d = state.G_R[:, 0] - state.mu
-    grown = state.mu + _rescaled(state, 0, d, R, Q, rng)
+    mean = state.mu + state.of_columns.of_intercepts
+    grown = mean + _rescaled(state, 0, state.G_R[:, 0] - mean, R, Q, rng)
     shift(matrix, state.x, response, grown - state.G_R[:, 0], each)
     state.G_R[:, 0] = grown
     if design.slopes:

@@ -15,8 +15,9 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
+from glfm_cli.latent.bsvd.config import SMALLEST
+from glfm_cli.latent.bsvd.effects import draw_prior_means
 from glfm_cli.latent.bsvd.moves import (
-    SMALLEST,
     BsvdState,
     draw_columns,
     draw_rows,
@@ -59,8 +60,10 @@ def choose_components(
         _put(state, begin)
         fill_means(state, each)
         switch_on(state, size, rng)
-        error = y[hidden] - _foretold(seen, cells, y, hidden, rng, each)
-        loss = float(precision @ (error * error))
+        mean, variance = _foretold(seen, cells, y, hidden, rng, each)
+        # What the mean of many sweeps would lose: few of them add noise, the more so the more
+        # components there are.
+        loss = float(precision @ ((y[hidden] - mean) ** 2 - variance / KEPT))
         worse = 0 if loss < least else worse + 1
         if loss < least:
             best, least = _parts(state, size), loss
@@ -71,30 +74,37 @@ def choose_components(
 def _parts(state: BsvdState, size: int) -> dict[str, Array]:
     """Return copies of what sweeps change, the first components alone."""
     parts = {name: getattr(state, name).copy() for name in ("noise", "s", "on", *EFFECTS)}
+    k = np.arange(size)
+    means = state.of_rows.save("rows", k) | state.of_columns.save("columns", k)
+    parts |= {name: part.copy() for name, part in means.items()}
     return parts | {"U": state.U[:, :size].copy(), "V": state.V[:, :size].copy()}
 
 
 def _put(state: BsvdState, parts: dict[str, Array]) -> None:
     """Write copies back into a state."""
-    for name, part in parts.items():
-        kept = getattr(state, name)
-        kept[..., : part.shape[-1]] = part
+    for name in ("noise", "s", "on", *EFFECTS, "U", "V"):
+        part = parts[name]
+        getattr(state, name)[..., : part.shape[-1]] = part
+    k = np.arange(parts["U"].shape[1])
+    state.of_rows.load(parts, "rows", k)
+    state.of_columns.load(parts, "columns", k)
 
 
 def _foretold(
     state: BsvdState, cells: Cells, y: Array, hidden: Array, rng: np.random.Generator, each: Each
-) -> Array:
-    """Return the mean of some cells over the last sweeps of rows, columns and scales."""
-    total = np.zeros(hidden.size)
+) -> tuple[Array, Array]:
+    """Return mean and variance of some cells over the last sweeps of rows, columns and scales."""
+    kept = []
     for sweep in range(SWEEPS):
         _fit_noise(state, y, hidden.size, each)
         draw_rows(state, y, rng, each)
         draw_columns(state, cells, y, rng, each)
+        draw_prior_means(state, rng)
         move_scales(state, rng)
         fill_means(state, each)
         if sweep >= SWEEPS - KEPT:
-            total += state.x[hidden]
-    return total / KEPT
+            kept.append(state.x[hidden])
+    return np.mean(kept, axis=0), np.var(kept, axis=0, ddof=1)
 
 
 def _fit_noise(state: BsvdState, y: Array, n_hidden: int, each: Each) -> None:

@@ -15,66 +15,13 @@ from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.blocks import Each, UnitCells
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.matrix import Matrix
+from glfm_cli.latent.bsvd.prior_means import PriorMeans
 from glfm_cli.latent.model import Cells, Spans
-from glfm_cli.settings import require
 
-SMALLEST, LARGEST = 1e-10, 1e10
 SCALE_STEP = 0.3  # of the log scale moves
-
-
-@dataclass(frozen=True)
-class BsvdConfig:
-    """Settings of the low-rank model; `--set name=value` reaches each.
-
-    max_components : K, the most components
-    initial_components : components that a chain starts with; None: as many as foretell hidden
-        cells of a matrix of one kind best, or 10 of a table
-    candidates : components that are visited in a sweep, to switch them on or off
-    on_mass, off_mass : a and b of the prior of a component's being on; their ratio is the expected
-        number of components
-    scale_shape, scale_rate : gamma prior of alpha I J, the precision of the components' scales
-    noise_shape, noise_rate : inverse-gamma prior of the noise variances of real, positive and
-        count columns, whose pseudo-observations have variance about 1
-    bias : give every column, and every row of a matrix of one kind, an intercept
-    bias_variance : prior variance of the mean of the columns' intercepts, in a matrix of one kind
-    intercept_scale : of the half-Cauchy prior of the standard deviation of intercepts
-    effect_shape, effect_rate : gamma prior of the precision of the weights of covariates
-    slopes : let each row of a matrix of one kind respond by a factor of its own, 1 + c_i, to what
-        the columns' intercepts differ by
-    row_noise : give each row of a matrix of one kind, whose values are numbers that fix y, a noise
-        variance of its own
-    """
-
-    max_components: int = 50
-    initial_components: int | None = None
-    candidates: int = 10
-    on_mass: float = 1.0
-    off_mass: float = 1.0
-    scale_shape: float = 1.0
-    scale_rate: float = 1.0
-    noise_shape: float = 2.0
-    noise_rate: float = 0.5
-    bias: bool = True
-    bias_variance: float = 10.0
-    intercept_scale: float = 1.0
-    effect_shape: float = 1.0
-    effect_rate: float = 1.0
-    slopes: bool = False
-    row_noise: bool = False
-
-    def __post_init__(self) -> None:
-        positive = "on_mass off_mass scale_shape scale_rate noise_shape noise_rate"
-        positive += " bias_variance intercept_scale effect_shape effect_rate"
-        for name in positive.split():
-            value = getattr(self, name)
-            require(SMALLEST <= value <= LARGEST, name, value, "a number from 1e-10 to 1e10")
-        for name, least in (("max_components", 0), ("initial_components", 0), ("candidates", 1)):
-            value = getattr(self, name)
-            expected = f"a whole number from {least} to 10000"
-            optional = name == "initial_components" and value is None
-            require(optional or least <= value <= 10_000, name, value, expected)
 
 
 @dataclass
@@ -90,6 +37,7 @@ class BsvdState:
     mu : mean of the columns' intercepts;  noise : (D,) variances
     row_precision : (I,) f, by which the cells of a row are more precise; 1 without noise of rows
     variation : 1/sqrt(a), the coefficient of variation of f
+    of_rows, of_columns : what covariates say of factors and intercepts
     x : (m,) means of the observed cells, row order
     """
 
@@ -112,6 +60,8 @@ class BsvdState:
     x: Array
     row_precision: Array
     variation: float
+    of_rows: PriorMeans
+    of_columns: PriorMeans
     at_cap: bool = False
 
     @property
@@ -145,6 +95,7 @@ def switch_on(state: BsvdState, n: int, rng: np.random.Generator) -> None:
     state.on[:n] = True
     state.V[:, :n] = rng.standard_normal((n_columns, n)) / np.sqrt(max(n_columns, 1))
     state.s[:n] = 0.5 * np.sqrt(n_rows * n_columns)
+    state.of_rows.factors[:, :n] = state.of_columns.factors[:, :n] = 0.0
 
 
 def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) -> None:
@@ -153,7 +104,10 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
     V_k and s_k of one that is off come fresh from their prior. With Rk_ij the residual without
     component k, R_i = sum_j w Rk_ij V_jk and Q_i = sum_j w V_jk^2,
 
-        log odds z_k = log odds p0 + sum_i [s^2 R_i^2 / (I + s^2 Q_i) - log(1 + s^2 Q_i / I)] / 2
+        log odds z_k = log odds p0
+        + sum_i [(s R_i + I m_i)^2 / (I + s^2 Q_i) - I m_i^2 - log(1 + s^2 Q_i / I)] / 2
+
+    with m_i the prior mean of U_ik, 0 without covariates.
 
     `E` (m,), the residuals y - x, changes in place. Which components are visited must not depend
     on which are on: visiting these more often would switch off more than on.
@@ -165,20 +119,23 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
     for k in rng.choice(K, min(config.candidates, K), replace=False):
         if not state.on[k]:
             state.V[:, k] = rng.standard_normal(n_columns) / np.sqrt(n_columns)
+            state.V[:, k] += state.of_columns.renew(k, rng)
+            state.of_rows.renew(k, rng)
             state.s[k] = abs(rng.standard_normal()) / np.sqrt(state.alpha)
             state.U[:, k] = 0.0
         V, U, s = np.ascontiguousarray(state.V[:, k]), state.U[:, k], float(state.s[k])
         R, Q = scan(matrix, E, V, precision, each)
         R += s * U * Q  # the residuals without k
-        log_evidence = 0.5 * (s * s * R * R / (n_rows + s * s * Q) - np.log1p(s * s * Q / n_rows))
+        spread, m = n_rows + s * s * Q, state.of_rows.of_factors(np.array([k]))[:, 0]
+        linear = s * R + n_rows * m
+        log_evidence = 0.5 * (linear**2 / spread - n_rows * m * m - np.log1p(s * s * Q / n_rows))
         log_odds = _prior_log_odds(config, K) + float(np.sum(log_evidence))
         on = rng.logistic() < log_odds
         if not on and not state.on[k]:
             continue
         U_new, s_new = np.zeros(n_rows), s
         if on:
-            spread = n_rows + s * s * Q
-            U_new = s * R / spread + rng.standard_normal(n_rows) / np.sqrt(spread)
+            U_new = linear / spread + rng.standard_normal(n_rows) / np.sqrt(spread)
             p = state.alpha + float(U_new @ (U_new * Q))
             s_new = _positive_normal(float(U_new @ R) / p, 1.0 / np.sqrt(p), rng)
         shift(matrix, E, s * U - s_new * U_new, V, each)
@@ -233,6 +190,7 @@ class Regression:
 
     precision : of the cells, of the own unit (n,) and of the other (n_other,), to be multiplied
     prior, prior_linear : (q,) prior precision, and that times the prior mean
+    center : (n, q) what the prior mean of every unit is more than that; None for nothing
     """
 
     precision: tuple[Array, Array]
@@ -241,6 +199,7 @@ class Regression:
     regressor: Array
     prior: Array
     prior_linear: Array
+    center: Array | None = None
 
     def solve(
         self, side: UnitCells, weight: Array, y: Array, rng: np.random.Generator, each: Each
@@ -255,7 +214,11 @@ class Regression:
         q = self.prior.size
         mean, quadratic = np.zeros((side.n, q)), np.zeros(side.n)
         deviation = rng.standard_normal((side.n, q))
-        own, other, regressor = map(np.ascontiguousarray, (self.own, self.other, self.regressor))
+        own, other = self.own, self.other
+        if self.center is not None:
+            own = np.append(own, self.center, axis=1)
+            other = np.append(other, self.regressor, axis=1)
+        own, other, regressor = map(np.ascontiguousarray, (own, other, self.regressor))
         failed = []
 
         def work(start: int, end: int) -> None:
@@ -287,6 +250,8 @@ class Regression:
                 "the low-rank model's covariance lost positive definiteness",
                 hint="Look for columns with extreme values, or set `transform: rank` for them.",
             )
+        if self.center is not None:
+            mean += self.center
         return Solved(mean, deviation, quadratic)
 
 
@@ -302,6 +267,7 @@ def draw_rows(state: BsvdState, y: Array, rng: np.random.Generator, each: Each) 
         regressor=np.concatenate([state.s[k] * state.V[:, k], design.C, state.level], axis=1),
         prior=prior,
         prior_linear=np.zeros(prior.size),
+        center=state.of_rows.of_units(k, prior.size),
     )
     found = regression.solve(matrix.rows, matrix.weight, y, rng, each)
     drawn = found.mean + found.deviation
@@ -333,6 +299,7 @@ def draw_columns(
         regressor=np.concatenate([state.s[k] * state.U[:, k], R], axis=1),
         prior=prior,
         prior_linear=prior * prior_mean,
+        center=state.of_columns.of_units(k, prior.size),
     )
     found = regression.solve(matrix.columns, matrix.weight, y, rng, each)
     factor = _move_unit_scales(state, cells, found.quadratic, rng)
@@ -370,21 +337,26 @@ def move_scales(state: BsvdState, rng: np.random.Generator) -> None:
     t = exp(0.3 eps); Metropolis-Hastings with the Jacobian [Liu and Wu 1999].
     """
     n_rows, n_columns = state.matrix.shape
+    of_rows, of_columns = state.of_rows, state.of_columns
+    moved = n_rows + of_rows.p  # numbers, their means' coefficients among them
     for k in state.active:
-        u2, v2 = (float(side[:, k] @ side[:, k]) for side in (state.U, state.V))
+        u2, v2 = of_rows.squares(k, state.U[:, k]), of_columns.squares(k, state.V[:, k])
         log_t = SCALE_STEP * rng.standard_normal()
         t = np.exp(log_t)
         log_ratio = -0.5 * n_rows * u2 * (t * t - 1.0) - 0.5 * n_columns * v2 * (t**-2 - 1.0)
-        if -rng.standard_exponential() < log_ratio + (n_rows - n_columns) * log_t:
+        if -rng.standard_exponential() < log_ratio + (moved - n_columns - of_columns.p) * log_t:
             state.U[:, k] *= t
             state.V[:, k] /= t
+            of_rows.factors[:, k] *= t
+            of_columns.factors[:, k] /= t
             u2 *= t * t
         log_t = SCALE_STEP * rng.standard_normal()
         t = np.exp(log_t)
         log_ratio = -0.5 * n_rows * u2 * (t * t - 1.0)
         log_ratio -= 0.5 * state.alpha * state.s[k] ** 2 * (t**-2 - 1.0)
-        if -rng.standard_exponential() < log_ratio + (n_rows - 1) * log_t:
+        if -rng.standard_exponential() < log_ratio + (moved - 1) * log_t:
             state.U[:, k] *= t
+            of_rows.factors[:, k] *= t
             state.s[k] /= t
 
 

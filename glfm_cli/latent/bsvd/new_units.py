@@ -21,7 +21,9 @@ from glfm_cli.latent.blocks import Each, UnitCells
 from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.matrix import Matrix
-from glfm_cli.latent.bsvd.moves import BsvdConfig, Regression
+from glfm_cli.latent.bsvd.config import BsvdConfig
+from glfm_cli.latent.bsvd.moves import Regression
+from glfm_cli.latent.bsvd.prior_means import means_of
 from glfm_cli.latent.bsvd.row_noise import draw_row_precision
 from glfm_cli.latent.model import Cells, Sparse
 
@@ -54,7 +56,7 @@ def draw_new_units(
     row, column = entries.row, entries.column
     n_rows, n_columns = matrix.shape
     slopes, row_noise = draw.n_slopes, draw.row_precision.size > 0
-    design = Covariates.of(cells, matrix.shape, config.bias, slopes > 0, row_noise)
+    design = Covariates.of(cells, matrix.shape, config)
     k, p = draw.n_components, draw.n_row_covariates
     (n_fitted, q), J = draw.left.shape, draw.right.shape[0]
     left, right = _sides(draw, design)
@@ -68,6 +70,11 @@ def draw_new_units(
         f[n_fitted:] = draw_row_precision(none, none, noise, draw.variation, rng)
     precision = f, np.full(n_columns, 1.0 / noise)
     of_row = np.r_[0:k, k + p : q]  # what a row has of its own
+    around_rows = means_of(design.features[0], draw.of_rows, of_row.size)
+    scaled = draw.of_columns * np.append(draw.s, 1.0)
+    around_columns = means_of(design.features[1], scaled, k + p)
+    left[n_fitted:, of_row] = around_rows[n_fitted:]
+    right[J:, : k + p] += around_columns[J:]
     for _ in range(sweeps):
         x = np.einsum("nk,nk->n", left[row], right[column])
         refill(x[:, None])
@@ -83,6 +90,7 @@ def draw_new_units(
             regressor=right[:, of_row],
             prior=np.concatenate([np.full(k, float(n_fitted)), prior[1]]),
             prior_linear=np.zeros(of_row.size),
+            center=around_rows,
         )
         found = rows.solve(matrix.rows, matrix.weight, y, rng, _from(n_fitted))
         left[n_fitted:, of_row] = (found.mean + found.deviation)[n_fitted:]
@@ -98,6 +106,7 @@ def draw_new_units(
             regressor=regressor,
             prior=of_columns,
             prior_linear=of_columns * mean,
+            center=around_columns,
         )
         found = columns.solve(matrix.columns, matrix.weight, y, rng, _from(J))
         right[J:, : k + p] = (found.mean + found.deviation)[J:]

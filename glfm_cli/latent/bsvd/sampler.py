@@ -38,13 +38,17 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each, thread_pool
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.draw import BsvdDraw
-from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
+from glfm_cli.latent.bsvd.effects import (
+    draw_effect_precisions,
+    draw_prior_means,
+    move_intercepts,
+)
 from glfm_cli.latent.bsvd.first_components import choose_components
 from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.moves import (
-    BsvdConfig,
     BsvdState,
     Regression,
     draw_columns,
@@ -56,6 +60,7 @@ from glfm_cli.latent.bsvd.moves import (
     switch_on,
 )
 from glfm_cli.latent.bsvd.new_units import draw_new_units
+from glfm_cli.latent.bsvd.prior_means import PriorMeans
 from glfm_cli.latent.bsvd.row_noise import (
     FIRST_VARIATION,
     LEAST,
@@ -165,6 +170,7 @@ class Bsvd(PlainModel):
         rate = config.scale_rate + 0.5 * float(s @ s) / cells
         state.alpha = rng.gamma(config.scale_shape + 0.5 * s.size) / rate / cells
         draw_effect_precisions(state, rng)
+        draw_prior_means(state, rng)
 
     def trace(self, state: BsvdState) -> dict[str, float]:
         """Return the rank, the three largest singular values and alpha.
@@ -205,6 +211,8 @@ class Bsvd(PlainModel):
             state.row_precision[: n_rows if state.design.row_noise else 0].copy(),
             state.variation,
             state.spans,
+            state.of_rows.coefficients(state.active),
+            state.of_columns.coefficients(state.active),
         )
 
     def noise_of(self, state: BsvdState, d: int, rows: slice) -> float | Array:
@@ -251,7 +259,7 @@ class Bsvd(PlainModel):
             return draw_new_units(draw, config, cells, refill, sweeps, rng)
         matrix = Matrix.of(cells)
         n = matrix.shape[0]
-        design = Covariates.of(cells, matrix.shape, config.bias, slopes=False, row_noise=False)
+        design = Covariates.of(cells, matrix.shape, config)
         right = draw.right
         regressor = np.delete(right, slice(k, k + p), axis=1)
         prior = np.concatenate([np.full(k, float(draw.n_rows)), design.precision(draw.tau)[1]])
@@ -295,6 +303,7 @@ class Bsvd(PlainModel):
         if state.design.row_noise:
             own["row_precision"] = state.row_precision
             own["variation"] = np.array(state.variation, dtype=np.float64)
+        own |= state.of_rows.save("rows", k) | state.of_columns.save("columns", k)
         return own | {
             "on": state.on.astype(np.uint8),
             "U": state.U[:, k],
@@ -319,6 +328,8 @@ class Bsvd(PlainModel):
         state.U[:, k] = take(arrays, "U", np.float64, (n_rows, k.size))
         state.V[:, k] = take(arrays, "V", np.float64, (n_columns, k.size))
         state.s[k] = take(arrays, "s", np.float64, (k.size,))
+        state.of_rows.load(arrays, "rows", k)
+        state.of_columns.load(arrays, "columns", k)
         own = ["slope"] if state.design.slopes else []
         if state.design.row_noise:
             own.append("row_precision")
@@ -354,7 +365,7 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
     matrix = Matrix.of(cells)
     n_rows, n_columns = matrix.shape
     K = min(config.max_components, n_rows, n_columns)
-    design = Covariates.of(cells, matrix.shape, config.bias, config.slopes, config.row_noise)
+    design = Covariates.of(cells, matrix.shape, config)
     return BsvdState(
         config=config,
         matrix=matrix,
@@ -375,6 +386,8 @@ def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
         x=np.zeros(matrix.n_cells),
         row_precision=np.ones(n_rows),
         variation=FIRST_VARIATION if design.row_noise else 0.0,
+        of_rows=PriorMeans.of(design.features[0], K),
+        of_columns=PriorMeans.of(design.features[1], K),
     )
 
 
