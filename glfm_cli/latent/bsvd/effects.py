@@ -58,7 +58,7 @@ def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
 def draw_prior_means(state: BsvdState, rng: np.random.Generator) -> None:
     """Draw what covariates say of factors and intercepts, given these."""
     design, k, scale = state.design, state.active, state.config.intercept_scale
-    rows = state.G_C[:, 0] if design.bias else None
+    rows = state.G_C[:, 0] if design.bias and design.one_kind else None
     columns = state.G_R[:, 0] - state.mu if design.bias else None
     state.of_rows.draw(state.U[:, k], k, rows, state.tau[2], scale, rng)
     state.of_columns.draw(state.V[:, k], k, columns, state.tau[0], scale, rng)

@@ -119,8 +119,9 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
     for k in rng.choice(K, min(config.candidates, K), replace=False):
         if not state.on[k]:
             state.V[:, k] = rng.standard_normal(n_columns) / np.sqrt(n_columns)
-            state.V[:, k] += state.of_columns.renew(k, rng)
-            state.of_rows.renew(k, rng)
+            for means in (state.of_rows, state.of_columns):
+                means.factors[:, k] = means.renewed(rng)
+            state.V[:, k] += state.of_columns.of_factors(np.array([k]))[:, 0]
             state.s[k] = abs(rng.standard_normal()) / np.sqrt(state.alpha)
             state.U[:, k] = 0.0
         V, U, s = np.ascontiguousarray(state.V[:, k]), state.U[:, k], float(state.s[k])
@@ -129,7 +130,7 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
         spread, m = n_rows + s * s * Q, state.of_rows.of_factors(np.array([k]))[:, 0]
         linear = s * R + n_rows * m
         log_evidence = 0.5 * (linear**2 / spread - n_rows * m * m - np.log1p(s * s * Q / n_rows))
-        log_odds = _prior_log_odds(config, K) + float(np.sum(log_evidence))
+        log_odds = prior_log_odds(config, K) + float(np.sum(log_evidence))
         on = rng.logistic() < log_odds
         if not on and not state.on[k]:
             continue
@@ -137,26 +138,41 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
         if on:
             U_new = linear / spread + rng.standard_normal(n_rows) / np.sqrt(spread)
             p = state.alpha + float(U_new @ (U_new * Q))
-            s_new = _positive_normal(float(U_new @ R) / p, 1.0 / np.sqrt(p), rng)
+            s_new = positive_normal(float(U_new @ R) / p, 1.0 / np.sqrt(p), rng)
         shift(matrix, E, s * U - s_new * U_new, V, each)
         state.U[:, k], state.s[k], state.on[k] = U_new, s_new, on
+
+
+@dataclass(frozen=True)
+class Side:
+    """The cells of a side's units: weights (m,) or none, precisions of its own and other units."""
+
+    units: UnitCells
+    weight: Array
+    precision: tuple[Array, Array]
+
+    def scan(self, E: Array, V: Array, each: Each) -> tuple[Array, Array]:
+        """Return sum_j w E V_j and sum_j w V_j^2 of every unit (n,), E and w in its order."""
+        R, Q = np.empty(self.units.n), np.empty(self.units.n)
+        own, other = self.precision
+        v = np.stack([other * V, other * V * V], axis=1)
+        units = self.units
+        each(
+            units,
+            lambda a, b: _bsvd.scan_component(
+                a, b, units.indptr, units.index, self.weight, v, E, R, Q
+            ),
+        )
+        R *= own
+        Q *= own
+        return R, Q
 
 
 def scan(
     matrix: Matrix, E: Array, V: Array, precision: tuple[Array, Array], each: Each
 ) -> tuple[Array, Array]:
     """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,), for precisions (I,) and (J,)."""
-    R, Q = np.empty(matrix.shape[0]), np.empty(matrix.shape[0])
-    of_rows, of_columns = precision
-    v = np.stack([of_columns * V, of_columns * V * V], axis=1)
-    rows = matrix.rows
-    each(
-        rows,
-        lambda a, b: _bsvd.scan_component(a, b, rows.indptr, rows.index, matrix.weight, v, E, R, Q),
-    )
-    R *= of_rows
-    Q *= of_rows
-    return R, Q
+    return Side(matrix.rows, matrix.weight, precision).scan(E, V, each)
 
 
 def shift(matrix: Matrix, E: Array, step: Array, V: Array, each: Each) -> None:
@@ -165,12 +181,12 @@ def shift(matrix: Matrix, E: Array, step: Array, V: Array, each: Each) -> None:
     each(rows, lambda a, b: _bsvd.shift_residuals(a, b, rows.indptr, rows.index, step, V, E))
 
 
-def _prior_log_odds(config: BsvdConfig, K: int) -> float:
+def prior_log_odds(config: BsvdConfig, K: int) -> float:
     """Return log(p0 / (1 - p0)); a single component is always on."""
     return np.inf if K == 1 else float(np.log(config.on_mass / (config.off_mass * (K - 1))))
 
 
-def _positive_normal(mean: float, sd: float, rng: np.random.Generator) -> float:
+def positive_normal(mean: float, sd: float, rng: np.random.Generator) -> float:
     out = np.empty(1)
     fill_truncated_normal(np.array([mean]), sd, np.zeros(1), np.array([np.inf]), rng, out)
     return float(out[0])

@@ -75,12 +75,16 @@ class PriorMeans:
         own, b = factor - self.X @ self.factors[:, k], self.factors[:, k]
         return float(own @ own + self.precision[0] * (b @ b))
 
-    def renew(self, k: int, rng: np.random.Generator) -> Array:
-        """Draw b_k from its prior, and return the factor's prior mean (n,)."""
+    def renewed(self, rng: np.random.Generator) -> Array:
+        """Return a b (p,) from its prior."""
         n, p = self.X.shape
-        self.factors[:, k] = rng.standard_normal(p) / np.sqrt(max(n, 1) * self.precision[0])
-        out: Array = self.X @ self.factors[:, k]
+        out: Array = rng.standard_normal(p) / np.sqrt(max(n, 1) * self.precision[0])
         return out
+
+    def drawn_of(self, factor: Array, rng: np.random.Generator) -> Array:
+        """Return a b (p,) given a factor (n,)."""
+        n = float(self.X.shape[0])
+        return self._drawn(factor[:, None], n, n * self.precision[0], rng)[:, 0]
 
     def draw(
         self,

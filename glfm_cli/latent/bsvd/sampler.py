@@ -38,6 +38,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each, thread_pool
+from glfm_cli.latent.bsvd.births import move_rank
 from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.draw import BsvdDraw
@@ -61,6 +62,7 @@ from glfm_cli.latent.bsvd.moves import (
 )
 from glfm_cli.latent.bsvd.new_units import draw_new_units
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
+from glfm_cli.latent.bsvd.rotations import rotate_components
 from glfm_cli.latent.bsvd.row_noise import (
     FIRST_VARIATION,
     LEAST,
@@ -132,7 +134,10 @@ class Bsvd(PlainModel):
             return
         with thread_pool(cells.threads) as each:
             # Residuals without a name: they are gone before the blocks need memory.
-            draw_components(state, state.matrix.values(cells.y) - state.x, streams.get(PARTS), each)
+            E = state.matrix.values(cells.y) - state.x
+            move_rank(state, E, streams.get(PARTS), each)
+            draw_components(state, E, streams.get(PARTS), each)
+            del E
             self._blocks(state, cells, streams, each)
 
     def _blocks(self, state: BsvdState, cells: Cells, streams: Streams, each: Each) -> None:
@@ -145,6 +150,7 @@ class Bsvd(PlainModel):
             y = rescaled
             matrix.put(y, cells.y)
         move_scales(state, streams.get(HYPER))
+        rotate_components(state, streams.get(PARTS))
         fill_means(state, each)
         if state.design.row_noise:
             draw_noise_of_rows(state, y, streams.get(HYPER), each)
