@@ -9,8 +9,8 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import pack_trials
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
-from glfm_cli.latent.bsvd.effects import move_intercepts, slice_draw
 from glfm_cli.latent.bsvd.config import BsvdConfig
+from glfm_cli.latent.bsvd.effects import move_intercepts, slice_draw
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links.binomial import BinomialLink

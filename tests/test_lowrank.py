@@ -21,9 +21,9 @@ from glfm_cli.io import read_table
 from glfm_cli.latent import blocks
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.bsvd import matrix as storage
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.matrix import Matrix
-from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.moves import Regression
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Cells, Entries, Problem, Sparse
@@ -83,7 +83,7 @@ def test_passes_over_cells_are_those_of_numpy(seed: int) -> None:
     precision = rng.gamma(2.0, size=m)
     R, Q = np.zeros(n), np.zeros(n)
     both = np.stack([precision * v, precision * v * v], axis=1)
-    _bsvd.scan_component(0, n, rows.indptr, rows.index, matrix.weight, both, E, R, Q)
+    _bsvd.scan_component(0, n, rows.indptr, rows.index, rows.cell, matrix.weight, both, E, R, Q)
     np.testing.assert_allclose(R, (W * precision * cells.y) @ v, atol=1e-12)
     np.testing.assert_allclose(Q, (W * precision) @ (v * v), atol=1e-12)
     _bsvd.shift_residuals(0, n, rows.indptr, rows.index, step, v, E)

@@ -11,8 +11,8 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix import Pairs, predict_pairs
 from glfm_cli.inference.chain import Chain, load_chain, start_chain
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.config import BsvdConfig
+from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.row_noise import LEAST, MOST, draw_row_precision, log_likelihood
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sizes, Sparse

@@ -10,9 +10,9 @@ import pytest
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.effects import draw_effect_precisions, move_intercepts
-from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.new_units import draw_new_units
 from glfm_cli.latent.bsvd.sampler import Bsvd
 from glfm_cli.latent.model import Entries, Problem, Sparse

@@ -10,6 +10,7 @@ def scan_component(
     end: int,
     indptr: _Ends,
     index: _Ints,
+    cell: _Ints,
     weight: _Floats,
     v: _Floats,
     E: _Floats,

@@ -24,24 +24,26 @@ cdef enum:
 def scan_component(
     Py_ssize_t start, Py_ssize_t end,
     const int64_t[::1] indptr, const int[::1] index,
+    const int[::1] cell,         # in (m,) place of an entry in E and weight, or empty
     const double[::1] weight,    # in (m,) or empty
     const double[:, ::1] v,      # in (J, 2): prec_j V_j and prec_j V_j^2
     const double[::1] E,         # in (m,)
     double[::1] residual,        # out (I,)  sum_j w E V_j
     double[::1] square,          # out (I,)  sum_j w V_j^2
 ):
-    """Fill what a row says of its factor, given the other side's. 2 flops a cell and sum."""
+    """Fill what a unit says of its factor, given the other side's. 2 flops a cell and sum."""
     cdef Py_ssize_t i
-    cdef int64_t e
+    cdef int64_t e, c
     cdef double r, q, a
-    cdef bint weighted = weight.shape[0] > 0
+    cdef bint weighted = weight.shape[0] > 0, elsewhere = cell.shape[0] > 0
     with nogil:
         for i in range(start, end):
             r = q = 0.0
-            if weighted:
+            if weighted or elsewhere:
                 for e in range(indptr[i], indptr[i + 1]):
-                    a = weight[e]
-                    r += a * E[e] * v[index[e], 0]
+                    c = cell[e] if elsewhere else e
+                    a = weight[c] if weighted else 1.0
+                    r += a * E[c] * v[index[e], 0]
                     q += a * v[index[e], 1]
             else:
                 for e in range(indptr[i], indptr[i + 1]):

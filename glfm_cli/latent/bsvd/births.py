@@ -26,7 +26,6 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.bsvd.moves import (
     BsvdState,
-    Side,
     prior_log_odds,
     scan,
     shift,
@@ -79,14 +78,9 @@ class _Path:
     b_columns: Array
     rng: np.random.Generator
     each: Each
-    by_column: tuple[Array, Array] = field(init=False)  # weights and residuals
     sums: tuple[Array, Array] = field(init=False)  # R and Q of the rows, for V
 
     def __post_init__(self) -> None:
-        matrix = self.state.matrix
-        cell = matrix.columns.cell
-        weight = matrix.weight[cell] if matrix.weight.size else matrix.weight
-        self.by_column = weight, self.E[cell]
         self._sum()
 
     @classmethod
@@ -94,7 +88,8 @@ class _Path:
         cls, state: BsvdState, E: Array, k: int, rng: np.random.Generator, each: Each
     ) -> _Path:
         """Return component k as it is, `E` the residuals without it."""
-        b_rows, b_columns = (side.factors[:, k].copy() for side in (state.of_rows, state.of_columns))
+        sides = state.of_rows, state.of_columns
+        b_rows, b_columns = (side.factors[:, k].copy() for side in sides)
         V = np.ascontiguousarray(state.V[:, k])
         return cls(state, E, k, V, float(state.s[k]), b_rows, b_columns, rng, each)
 
@@ -156,10 +151,7 @@ class _Path:
         """Move V, s and coefficients given U, U drawn first: one way, or that way reversed."""
         state, rng = self.state, self.rng
         U = self._draw_U(b)
-        weight, E = self.by_column
-        of_rows, of_columns = state.precision
-        side = Side(state.matrix.columns, weight, (of_columns, of_rows))
-        R, Q = side.scan(E, U, self.each)
+        R, Q = scan(state.matrix, self.E, U, state.precision, self.each, by_column=True)
         n = R.size
 
         def draw_V() -> None:

@@ -103,6 +103,6 @@ class BsvdDraw:
                 "'noise', 'tau', 's' or 'row_precision' has a number that is not above 0"
             )
         left = take(arrays, "left", np.float64, (sizes.rows, right.shape[1]))
-        means = [take(arrays, f"of_{side}", np.float64, (None, k + 1)) for side in ("rows", "columns")]
-        one = cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation, sizes.spans, *means)
-        return one
+        sides = ("of_rows", "of_columns")
+        means = [take(arrays, side, np.float64, (None, k + 1)) for side in sides]
+        return cls(left, right, noise, k, p, tau, n_rows, s, mu, f, variation, sizes.spans, *means)

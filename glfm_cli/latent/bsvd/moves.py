@@ -143,36 +143,28 @@ def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: 
         state.U[:, k], state.s[k], state.on[k] = U_new, s_new, on
 
 
-@dataclass(frozen=True)
-class Side:
-    """The cells of a side's units: weights (m,) or none, precisions of its own and other units."""
-
-    units: UnitCells
-    weight: Array
-    precision: tuple[Array, Array]
-
-    def scan(self, E: Array, V: Array, each: Each) -> tuple[Array, Array]:
-        """Return sum_j w E V_j and sum_j w V_j^2 of every unit (n,), E and w in its order."""
-        R, Q = np.empty(self.units.n), np.empty(self.units.n)
-        own, other = self.precision
-        v = np.stack([other * V, other * V * V], axis=1)
-        units = self.units
-        each(
-            units,
-            lambda a, b: _bsvd.scan_component(
-                a, b, units.indptr, units.index, self.weight, v, E, R, Q
-            ),
-        )
-        R *= own
-        Q *= own
-        return R, Q
-
-
 def scan(
-    matrix: Matrix, E: Array, V: Array, precision: tuple[Array, Array], each: Each
+    matrix: Matrix,
+    E: Array,
+    V: Array,
+    precision: tuple[Array, Array],
+    each: Each,
+    *,
+    by_column: bool = False,
 ) -> tuple[Array, Array]:
-    """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,), for precisions (I,) and (J,)."""
-    return Side(matrix.rows, matrix.weight, precision).scan(E, V, each)
+    """Return sum_j w E V_j and sum_j w V_j^2 of every row (I,), for precisions (I,) and (J,).
+
+    By column the same (J,) sums over rows, V being (I,).
+    """
+    units = matrix.columns if by_column else matrix.rows
+    own, other = precision[::-1] if by_column else precision
+    R, Q = np.empty(units.n), np.empty(units.n)
+    v = np.stack([other * V, other * V * V], axis=1)
+    fixed = units.indptr, units.index, units.cell, matrix.weight, v, E, R, Q
+    each(units, lambda a, b: _bsvd.scan_component(a, b, *fixed))
+    R *= own
+    Q *= own
+    return R, Q
 
 
 def shift(matrix: Matrix, E: Array, step: Array, V: Array, each: Each) -> None:

@@ -18,10 +18,10 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each, UnitCells
+from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.draw import BsvdDraw
 from glfm_cli.latent.bsvd.matrix import Matrix
-from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.moves import Regression
 from glfm_cli.latent.bsvd.prior_means import means_of
 from glfm_cli.latent.bsvd.row_noise import draw_row_precision

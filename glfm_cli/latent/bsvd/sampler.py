@@ -135,7 +135,8 @@ class Bsvd(PlainModel):
         with thread_pool(cells.threads) as each:
             # Residuals without a name: they are gone before the blocks need memory.
             E = state.matrix.values(cells.y) - state.x
-            move_rank(state, E, streams.get(PARTS), each)
+            if state.design.one_kind:
+                move_rank(state, E, streams.get(PARTS), each)
             draw_components(state, E, streams.get(PARTS), each)
             del E
             self._blocks(state, cells, streams, each)
@@ -150,7 +151,8 @@ class Bsvd(PlainModel):
             y = rescaled
             matrix.put(y, cells.y)
         move_scales(state, streams.get(HYPER))
-        rotate_components(state, streams.get(PARTS))
+        if state.design.one_kind:
+            rotate_components(state, streams.get(PARTS))
         fill_means(state, each)
         if state.design.row_noise:
             draw_noise_of_rows(state, y, streams.get(HYPER), each)
