@@ -21,12 +21,11 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation, memberships
 from glfm_cli.exploration.halves import Half
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.stability import MATCH, correlations, some_rows, thinned
+from glfm_cli.exploration.stability import MATCH, correlations, some_rows
 from glfm_cli.inference.folding import log_densities
 
 AT_MOST_ROWS = 1000  # of a half that judges
-_CANDIDATES = 256  # rows whose features a row may have
-_AT_MOST_DRAWS = 4  # of each chain
+_CANDIDATES = 128  # rows whose features a row may have
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Apart:
 def told_apart(half: Half, shown: Explanation, scales: Sequence[Scale], *, bias: bool) -> Apart:
     """Return who has each feature of an explanation, told by the draws of a half.
 
-    O(D n C) for each draw, with at most n = 1,000 rows, C = 256 candidates and 4 draws a chain.
+    O(D n C) for each draw, with at most n = 1,000 rows and C = 128 candidates.
     """
     rows = half.other[some_rows(half.other.size, AT_MOST_ROWS)]
     among = some_rows(half.own.size, _CANDIDATES)
@@ -61,8 +60,7 @@ def told_apart(half: Half, shown: Explanation, scales: Sequence[Scale], *, bias:
     times, shares = np.zeros(n_features), []
     for chain in half.posterior.chains:
         found = np.zeros((0, n_features), dtype=bool)
-        for t in thinned(len(chain), _AT_MOST_DRAWS).tolist():
-            draw = chain[t]
+        for draw in chain:
             Z = memberships(half.posterior, draw, slice(None), bias=bias)
             r = np.column_stack([correlations(mine, Z), np.zeros(n_features)])
             match = np.abs(r).argmax(axis=1)

@@ -12,6 +12,7 @@ from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.latent.model import Problem
 
 CHAINS = 0.25  # of each half, as a part of those of the whole table
+DRAWS = 3  # of each chain
 FEWEST_ROWS = 4  # of a table that is halved
 
 
@@ -33,7 +34,7 @@ def sample_halves(
     """Return the draws of chains given either random half of the rows, and what cut them short.
 
     None where there are too few rows or the chains were cut short. Each half has a quarter as many
-    chains as the table, which are as long: a quarter of the time that the table takes.
+    chains as the table, with the same warm-up: a fifth of the time that the table takes.
     """
     if problem.n_rows < FEWEST_ROWS:
         return (), None
@@ -43,7 +44,8 @@ def sample_halves(
     n_chains = max(1, round(CHAINS * plan.chains))
     halves = []
     for rows, others in (own, own[::-1]):
-        shorter = replace(plan, chains=n_chains, seed=int(rng.integers(1 << 31)))
+        seed, draws = int(rng.integers(1 << 31)), min(DRAWS, plan.draws)
+        shorter = replace(plan, chains=n_chains, draws=draws, seed=seed)
         part = replace(problem, xs=tuple(x[rows] for x in problem.xs))
         run = sample(part, shorter, threads=threads, time_limit=time_limit)
         if run.stopped is not None:
