@@ -84,7 +84,6 @@ def weigh(apart: Sequence[Apart], scales: Sequence[Scale], seed: int) -> Evidenc
     z = now[0]
     while len(order) < AT_MOST:
         above = np.abs(now[0]).max(axis=1) > level
-        above[order] = False
         if not above.any():
             break
         order.append(int(np.argmax(np.where(above, np.sum(now[1] ** 2, axis=1), -1.0))))
