@@ -13,7 +13,7 @@ Rubin's rules; printed are, for each coefficient,
 
 Methods: a latent model of glfm by its name (`--set` is for all of these, `--label` names the
 outcome), `bayes_ridge` (scikit-learn's IterativeImputer(sample_posterior=True)), `mice` (R's,
-defaults), `complete_rows`. Outcomes are kept in --out, a JSON object a line, and not computed again.
+defaults), `complete_rows`. Outcomes are kept in --out, a JSON object a line, and not made again.
 """
 
 from __future__ import annotations
