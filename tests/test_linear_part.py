@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
+from glfm_cli.arrays import Array
+from glfm_cli.completion import prepare
+from glfm_cli.inference.chain import start_chain
+from glfm_cli.latent.glfm import sampler
 from glfm_cli.latent.glfm.linear import LinearPart, draw_normals
+from glfm_cli.streams import Streams
 
 REPEATS = 20_000
 NOISE = np.array([0.4, 1.0, 2.5])
@@ -70,3 +78,46 @@ def test_a_scale_move_counts_the_weights_of_a_column(spans: tuple[tuple[int, int
     squares = np.array([0 + 4.5, 2 + 8.0, 8 + 12.5])
     expected = [[squares[a:b].sum(), 2 * (b - a)] for a, b in spans]
     assert np.allclose(part.scale_group(spans), expected)
+
+
+def test_a_sweep_moves_the_linear_part_with_the_scale_of_its_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Features see y less U V; U sees y less Z B, with y and V multiplied by the same factor."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(40)
+    table = pa.table({"x": x, "g": np.where(x + rng.standard_normal(40) > 0, "a", "b")})
+    options = {"model": "glfm", "chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
+    types = {"columns": {"x": "real", "g": "categorical"}}
+    problem, _, _ = prepare(table, types, settings={"components": 2}, **options)
+    chain = start_chain(problem, Streams(0, 0))
+    for _ in range(3):
+        chain.sweep(adapt=False)
+    cells, state, part = chain.cells, chain.state, chain.state.linear
+    for d, link in enumerate(problem.links):
+        cells.scale_group[d] = link.scale_group(chain.params[d])
+    y, UV, V = cells.y.copy(), part.U @ part.V, part.V.copy()
+    group = cells.scale_group + part.scale_group(cells.spans)
+    seen = {}
+
+    def sweep(given: Array, *rest: object) -> tuple[int, int]:
+        seen["features"] = given.copy()
+        return production(given, *rest)
+
+    def draw_rows(self: LinearPart, E: Array, *rest: object) -> None:
+        seen["rows"], seen["V"] = E.copy(), self.V.copy()
+
+    production = sampler._glfm.sweep
+    spied = SimpleNamespace(
+        sweep=sweep, draw_weights=sampler._glfm.draw_weights, fill_eta=sampler._glfm.fill_eta
+    )
+    monkeypatch.setattr(sampler, "_glfm", spied)
+    monkeypatch.setattr(LinearPart, "draw_rows", draw_rows)
+    chain.model.update(state, cells, chain.streams)
+    factor = cells.factor[cells.column]
+    assert factor[1] != 1.0
+    assert np.allclose(seen["features"], y - UV)
+    assert np.allclose(cells.scale_group, group)
+    assert np.allclose(seen["V"], V * factor)
+    ZB = state.Z[:, : state.n_columns] @ state.B[: state.n_columns]
+    assert np.allclose(seen["rows"], y * factor - ZB)
