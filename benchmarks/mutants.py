@@ -206,8 +206,8 @@ MUTANTS = {
         '"log_noise": -local.cells.log_noise *',
         PRIORS,
     ),
-    "places four times as sure": Mutant(
-        "latent/clgp/spreads.py", "rows.size, -1) / SAMPLES", "rows.size, -1)", PRIORS
+    "steps of thresholds down the slope": Mutant(
+        "latent/clgp/likelihoods.py", "*= np.exp(shared.steps", "*= -np.exp(shared.steps", PRIORS
     ),
 }
 
