@@ -35,6 +35,7 @@ class Mutant(NamedTuple):
 SLIPS = "tests/test_small_slips.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
+TWO_PART = "tests/test_two_part.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 
 MUTANTS = {
@@ -125,16 +126,25 @@ MUTANTS = {
         "inference/posterior.py", "p=self.shares() / len(every)", "p=None", SLIPS
     ),
     "an atom that is never drawn": Mutant(
-        "links/positive.py", "rng.random(x.shape) < self.atom", "rng.random(x.shape) < 0.0", MARGINS
+        "links/two_part.py", "(atom + within) < atom", "(atom + within) < 0.0", LINKS
     ),
     "an atom that moves its neighbours": Mutant(
-        "links/positive.py",
-        "return np.inf if self.atom > 0.0 else self.cut",
-        "return self.cut",
-        MARGINS,
+        "links/two_part.py",
+        "x = np.where(encoded.x == at, np.nan, encoded.x)",
+        "x = encoded.x",
+        TWO_PART,
     ),
     "an atom beside a whole density": Mutant(
-        "links/positive.py", "density + np.log1p(-self.atom)", "density", LINKS
+        "links/two_part.py", "beside = log_ndtr(-z) + ", "beside = ", LINKS
+    ),
+    "amounts held where there are none": Mutant(
+        "links/two_part.py", "np.where(is_at, free, ", "np.where(is_at, 0.0, ", TWO_PART
+    ),
+    "amounts left behind by their scale": Mutant(
+        "links/two_part.py",
+        'params["inverse_sd"] *= factor',
+        'params["inverse_sd"] *= 1.0',
+        TWO_PART,
     ),
     "small values counted twice": Mutant(
         "links/positive.py", "density + np.log(BETWEEN), density)", "density, density)", LINKS
