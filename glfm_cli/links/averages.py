@@ -90,7 +90,7 @@ class NumberAverage:
 
     def __init__(self, link: TruncatedNumber, n: int, n_draws: int) -> None:
         self.link, self.n, self.n_draws = link, n, n_draws
-        self.moments = np.zeros((3, n))  # mass between the bounds, first and second moment
+        self.totals = np.zeros((3, n))  # mass between the bounds, first and second moment
         self.centre = np.zeros(n)  # weighted mean of eta
         self.pending: list[tuple[Array, Array, Array, Params]] = []
         self.pending_marks: list[int] = []  # how many were pending
@@ -124,10 +124,10 @@ class NumberAverage:
         moments = (weight * moments).reshape(3, *shape)
         start = 0
         for end in self.pending_marks:
-            self.moments += moments[:, start:end].sum(axis=1)
-            self.marks.append(self.moments[:2].T.copy())
+            self.totals += moments[:, start:end].sum(axis=1)
+            self.marks.append(self.totals[:2].T.copy())
             start = end
-        self.moments += moments[:, start:].sum(axis=1)
+        self.totals += moments[:, start:].sum(axis=1)
         self.pending, self.pending_marks = [], []
 
     def mark(self) -> None:
@@ -135,7 +135,7 @@ class NumberAverage:
         if self.pending:
             self.pending_marks.append(len(self.pending))
         else:
-            self.marks.append(self.moments[:2].T.copy())
+            self.marks.append(self.totals[:2].T.copy())
 
     def marked(self) -> list[Array]:
         """Return what was noted."""
@@ -187,7 +187,7 @@ class NumberAverage:
         """Return mean and sd in the column's own unit."""
         self.flush()
         lower, upper = self.link.latent_bounds
-        mass, first, second = self.moments
+        mass, first, second = self.totals
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             mean = first / mass
             var = second / mass - mean**2

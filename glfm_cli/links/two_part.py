@@ -288,7 +288,8 @@ class TwoPartLink(PlainLink):
         """Return the mean, given that bounds allow the value."""
         average = self.average(of_latent(law, 2).size, 1)
         average.add(law, params, 1.0, quantiles=False)
-        return average.estimate(average.sums())
+        average.mark()
+        return average.estimate(average.marked()[0])
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
         """Return the mean of one of the cells drawn at random."""
@@ -309,6 +310,7 @@ class TwoPartAverage:
     def __init__(self, link: TwoPartLink, n: int, n_draws: int) -> None:
         self.link = link
         self.atom = np.zeros(n)
+        self.marks: list[Array] = []
         self.rest = NumberAverage(link.part, n, n_draws)
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
@@ -317,9 +319,15 @@ class TwoPartAverage:
         self.atom += share * atom
         self.rest.add(second, {}, share * rest, quantiles=quantiles)
 
-    def sums(self) -> Array:
-        """Return the sums of the atom's probability, and of the other part."""
-        return np.column_stack([self.atom, self.rest.sums()])
+    def mark(self) -> None:
+        """Note the sums of the atom's probability, and of the other part."""
+        self.marks.append(self.atom.copy())
+        self.rest.mark()
+
+    def marked(self) -> list[Array]:
+        """Return what was noted."""
+        parts = zip(self.marks, self.rest.marked(), strict=True)
+        return [np.column_stack(part) for part in parts]
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean."""
@@ -334,14 +342,14 @@ class TwoPartAverage:
 
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
         """Return moments; quantiles of the other part where these leave the atom aside."""
-        p = self.atom / (self.atom + self.rest.sums()[:, 0])
+        mean, sd = self.rest.moments()
+        p = self.atom / (self.atom + self.rest.totals[0])
         below = (1.0 - p) * self.rest.below(float(self.link.upper_end(np.array(self.link.at))))
         wanted = np.array(at) - np.zeros((p.size, 1))
         aside = wanted - np.clip(wanted - below[:, None], 0.0, p[:, None])
         with np.errstate(invalid="ignore", divide="ignore"):
             found = self.rest.quantiles(np.nan_to_num(aside / (1.0 - p)[:, None], nan=0.5))
         inside = (wanted > below[:, None]) & (wanted <= (below + p)[:, None])
-        mean, sd = self.rest.moments()
         total = p * self.link.at + (1.0 - p) * mean
         spread = p * (self.link.at - total) ** 2 + (1.0 - p) * (sd**2 + (mean - total) ** 2)
         return Summary(total, np.sqrt(spread), np.where(inside, self.link.at, found), None)
