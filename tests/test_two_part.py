@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from glfm_cli import diagnose_fit, explore, load_fit, suggest
 from glfm_cli.completion import impute
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import SchemaError
@@ -183,3 +185,24 @@ def test_the_guess_says_why_a_column_has_an_atom() -> None:
     assert (str(column.type), column.atom) == ("positive", 0.0)
     assert "% of the cells, with a probability of its own" in guess.reasons["rain"]
     assert guess.schema.columns[1].atom is None
+
+
+@pytest.mark.parametrize("model", ["glfm", "bsvd", "mixture"])
+def test_every_task_takes_columns_with_an_atom(model: str, tmp_path: Path) -> None:
+    rng, n = np.random.default_rng(8), 60
+    a = rng.normal(size=n)
+    x = np.where(a > 0.2, np.exp(a), 0.0)
+    table = pa.table({"a": a, "rain": pa.array(x, mask=rng.random(n) < 0.2)})
+    types = {"columns": {"a": {"type": "real"}, "rain": {"type": "positive"}}}
+    short = {"chains": 2, "warmup": 8, "draws": 6, "thin": 1, "threads": 1}
+    folder = tmp_path / "a.glfm"
+    done = impute(table, types, model=model, save=folder, **short)
+    assert np.isfinite(done.columns[1].marginal.quantiles).all()
+    assert done.columns[1].marginal.mcse.size == done.columns[1].estimate.size
+    new = impute(table.slice(0, 9), fit=folder)
+    assert new.table["rain"].null_count == 0
+    checks = diagnose_fit(load_fit(folder)).checks
+    assert 0.0 <= checks[1].p_value <= 1.0
+    assert suggest(table, types, model=model, count=2, **short).to_table().num_rows == 2
+    if model != "mixture":
+        assert explore(table, types, model=model, **short).to_table().num_rows >= 0

@@ -105,9 +105,9 @@ class TwoPartLink(PlainLink):
         """Return values of both parts."""
         return np.append(self.part.typical(), self.at)
 
-    def latent_levels(self) -> tuple[int | None, ...]:
-        """Return None twice: neither latent column is of a level."""
-        return (None, None)
+    def latent_levels(self) -> tuple[str | None, ...]:
+        """Return the atom, which the first latent column is of; the second is of the values."""
+        return (f"{self.at:g}", None)
 
     # What belongs to the scale of the values is the other part's.
 
