@@ -174,11 +174,20 @@ MUTANTS = {
         "rng.gamma(config.alpha_shape)",
         SLIPS,
     ),
-    "sticks in the wrong order": Mutant(
+    "sticks with another prior": Mutant(
         "latent/mixture/sampler.py",
         "rng.standard_gamma(1.0 + n[:-1])",
-        "rng.standard_gamma(n[:-1] + 2.0)",
-        "tests/test_mixture.py tests/statistical/test_mixture_geweke.py",
+        "rng.standard_gamma(2.0 + n[:-1])",
+        "tests/test_mixture.py",
+    ),
+    "new rows scored by their last cell": Mutant(
+        "inference/folding.py", "total[seen] += log_p", "total[seen] = log_p", SLIPS
+    ),
+    "counts that are not rounded": Mutant(
+        "evaluation/methods/sibp.py",
+        "np.floor(super().value(y) + 0.5)",
+        "super().value(y)",
+        "tests/test_evaluation.py",
     ),
     "experts twice as sure of their spread": Mutant(
         "latent/iqgme/experts.py", "= prior.nu0 + s.n", "= prior.nu0 + 2.0 * s.n", PRIORS

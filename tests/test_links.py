@@ -13,6 +13,7 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import GlfmError, SchemaError, TableError
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.law import normal
+from glfm_cli.links.margins import Interpolated
 from glfm_cli.schema import Column, ColumnType, Transform
 
 pytestmark = pytest.mark.kernels
@@ -242,6 +243,24 @@ def test_ranks_go_on_beyond_the_sample_but_not_beyond_a_shared_end(seed: int) ->
     assert (draws > 0.0).all()
     capped = link_of(np.minimum(x, 3.0), ColumnType.POSITIVE, transform=Transform.RANK)
     assert capped.sample(law, {}, np.random.default_rng(seed)).max() == 3.0
+
+
+def test_bounds_inside_the_tails_of_ranks_hold_no_share_of_their_own(seed: int) -> None:
+    x = np.minimum(np.random.default_rng(seed).lognormal(size=300), 9.0)
+    x = np.append(x[x < 9.0], 8.9)
+    link = link_of(x, POSITIVE, transform=Transform.RANK, bounds=(None, 9.5))
+    draws = link.sample(normal(np.full((20_000, 1), 2.0), 1.0), {}, np.random.default_rng(seed))
+    assert np.mean(draws > 8.9) > 0.001
+    assert draws.max() <= 9.5
+    assert np.mean(draws == 9.5) == 0.0
+
+
+def test_flat_columns_are_seen_by_ranks(seed: int) -> None:
+    flat = np.random.default_rng(seed).uniform(1.0, 5.0, 300)
+    assert isinstance(link_of(flat, REAL).margin, Interpolated)
+    assert not isinstance(link_of(flat, REAL, transform=Transform.NONE).margin, Interpolated)
+    humped = np.random.default_rng(seed).normal(size=300)
+    assert not isinstance(link_of(humped, REAL).margin, Interpolated)
 
 
 def test_a_column_of_zeros_is_completed_by_zeros() -> None:

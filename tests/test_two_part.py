@@ -91,6 +91,16 @@ def test_nothing_is_known_of_the_other_part_at_the_atom(seed: int) -> None:
     np.testing.assert_array_equal(lower[wet, 1], upper[wet, 1])
 
 
+def test_a_change_of_scale_leaves_the_values(seed: int) -> None:
+    x = rain(np.random.default_rng(seed), 50)
+    link = link_of(x)
+    params, y = link.start(x, np.random.default_rng(seed))
+    assert link.scale_group(params) == (1.0 / INVERSE_SD_VARIANCE, 1.0)
+    link.rescale(params, 1.5)
+    wet = x > 0.0
+    np.testing.assert_allclose(link.value(1.5 * y[wet, 1] / params["inverse_sd"]), x[wet])
+
+
 def test_link_and_scale_leave_the_joint_law_alone(seed: int) -> None:
     """Joint-distribution test [Geweke 2004]: eta ~ N(0, I), t half normal, x; then all in turn."""
     rng, n, sweeps = np.random.default_rng(seed), 5, 6000

@@ -345,9 +345,10 @@ def require_finite(column: Column, x: Array, y: Array, rows: Array) -> None:
 
 def latent_interval(margin: Margin, lower: float, upper: float) -> tuple[float, float]:
     """Return the y that an interval of x allows; everything when it has no width."""
-    if isinstance(margin, Interpolated):
-        return -np.inf, np.inf  # completions stay in the observed range, which the bounds contain
     a, b = (float(v) for v in margin.to_latent(np.array([lower, upper])))
+    if isinstance(margin, Interpolated):  # the outermost values may have a share of their own
+        a = a if lower > margin.x[0] * margin.unit else -np.inf
+        b = b if upper < margin.x[-1] * margin.unit else np.inf
     low, high = margin.latent_range
     a, b = max(a, low), min(b, high)
     # No normal gets that far, and its square would overflow.
