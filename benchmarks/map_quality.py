@@ -54,7 +54,8 @@ def table_of(name: str) -> tuple[pa.Table, Schema, np.ndarray]:
         columns = {f"c{d:02d}": y for d, y in enumerate(x.T) if np.ptp(y) > 0}
         if kind == "count":
             columns = {key: y.astype(np.int64) for key, y in columns.items()}
-        return pa.table(columns), Schema.from_dict({"columns": dict.fromkeys(columns, kind)}), groups
+        types = {"columns": dict.fromkeys(columns, kind)}
+        return pa.table(columns), Schema.from_dict(types), groups
     file, _, column = name.partition(":")
     column, _, rows = column.partition("@")
     path = Path(file)
@@ -82,16 +83,15 @@ def completed(table: pa.Table, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
     """Return mean-completed columns and dummies, standardized, and as FAMD weighs them."""
     plain, weighed = [], []
     for encoded in encode(table, schema).columns:
-        x = encoded.x
-        if encoded.column.nominal:
-            y = np.where(encoded.observed[:, None], x[:, None] == np.arange(len(encoded.levels)), np.nan)
-        else:
-            y = x[:, None].astype(float)
+        y, nominal = encoded.x[:, None].astype(float), encoded.column.nominal
+        if nominal:
+            levels = np.arange(len(encoded.levels))
+            y = np.where(encoded.observed[:, None], y == levels, np.nan)
         y = np.where(np.isnan(y), np.nanmean(y, axis=0), y)
         share, sd = y.mean(axis=0), y.std(axis=0)
-        y, sd = y[:, sd > 0] - share[sd > 0], sd[sd > 0]
+        y, share, sd = y[:, sd > 0] - share[sd > 0], share[sd > 0], sd[sd > 0]
         plain.append(y / sd)
-        weighed.append(y / np.sqrt(share[share > 0][: len(sd)]) if encoded.column.nominal else y / sd)
+        weighed.append(y / (np.sqrt(share) if nominal else sd))
     return np.hstack(plain), np.hstack(weighed)
 
 

@@ -8,8 +8,8 @@ def add_numbers(
     g1: _Floats, g2: _Floats, curvature: _Floats,
 ) -> float: ...  # fmt: skip
 def add_ordered(
-    code: _Floats, theta: _Floats, mean: _Floats, var: _Floats, value: _Floats, g1: _Floats, g2: _Floats,
-    curvature: _Floats, d_theta: _Floats,
+    code: _Floats, theta: _Floats, mean: _Floats, var: _Floats, value: _Floats, g1: _Floats,
+    g2: _Floats, curvature: _Floats, d_theta: _Floats,
 ) -> None: ...  # fmt: skip
 def add_binary(
     code: _Floats, mean: _Floats, var: _Floats, value: _Floats, g1: _Floats, g2: _Floats,

@@ -130,9 +130,7 @@ def newton(
     return shared.mu + step * (shared.V @ delta), -0.5 * np.log(mixed)
 
 
-def solve(
-    times: Callable[[Array], Array], g: Array, preconditioner: Array, n_solves: int
-) -> Array:
+def solve(times: Callable[[Array], Array], g: Array, preconditioner: Array, n_solves: int) -> Array:
     """Return D (P, S) with times(D) about g, by conjugate gradients for each column.
 
     preconditioner : (P, S), diagonals
