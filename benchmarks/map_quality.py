@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,8 @@ def table_of(name: str) -> tuple[pa.Table, Schema, np.ndarray]:
     table, types = load(path.parent, f"{base}@{rows}" if rows else base)
     groups = np.array(table[column].to_pylist(), dtype=str)
     schema = read_schema(types)
-    kept = [one for one in schema.columns if one.name != column]
-    return table, Schema(**{**schema.__dict__, "columns": tuple(kept), "rest": "ignore"}), groups
+    kept = tuple(one for one in schema.columns if one.name != column)
+    return table.drop_columns([column]), replace(schema, columns=kept), groups
 
 
 def hide(table: pa.Table, schema: Schema, rate: float, seed: int) -> pa.Table:
