@@ -64,13 +64,13 @@ def table_of(name: str) -> tuple[pa.Table, Schema, np.ndarray]:
     table, types = load(path.parent, f"{base}@{rows}" if rows else base)
     groups = np.array(table[column].to_pylist(), dtype=str)
     schema = read_schema(types)
-    kept = tuple(one for one in schema.columns if one.name != column)
-    return table.drop_columns([column]), replace(schema, columns=kept), groups
+    table = table.drop_columns([column])
+    return table, replace(schema, columns=tuple(schema.resolve(table.column_names))), groups
 
 
 def hide(table: pa.Table, schema: Schema, rate: float, seed: int) -> pa.Table:
     """Return the table with a share of the cells of its columns hidden; no row loses all."""
-    names = [column.name for column in schema.columns]
+    names = [column.name for column in schema.columns if column.completed]
     key = np.random.default_rng([seed, 5]).random((table.num_rows, len(names)))
     gap = (key < rate) & (key < key.max(axis=1, keepdims=True))
     for d, name in enumerate(names):
