@@ -64,8 +64,8 @@ def table_of(name: str) -> tuple[pa.Table, Schema, np.ndarray]:
     table, types = load(path.parent, f"{base}@{rows}" if rows else base)
     groups = np.array(table[column].to_pylist(), dtype=str)
     schema = read_schema(types)
-    table = table.drop_columns([column])
-    return table, replace(schema, columns=tuple(schema.resolve(table.column_names))), groups
+    kept = tuple(one for one in schema.resolve(table.column_names) if one.name != column)
+    return table.drop_columns([column]), replace(schema, columns=kept), groups
 
 
 def hide(table: pa.Table, schema: Schema, rate: float, seed: int) -> pa.Table:
