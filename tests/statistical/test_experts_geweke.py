@@ -160,6 +160,7 @@ def test_sweep_has_the_joint_law(seed: int) -> None:
     assert comparison.passes, str(comparison)
 
 
+@pytest.mark.slow
 def test_centres_that_forget_the_number_of_rows_are_caught(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
