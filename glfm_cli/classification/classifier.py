@@ -24,9 +24,9 @@ from glfm_cli.latent.iqgme import (
     Experts,
     FactorExperts,
     IqgmeConfig,
+    KnownRows,
     LabelLaw,
     Member,
-    Rows,
     label_law,
     what_forms,
 )
@@ -209,7 +209,7 @@ def fit_classifier(
         there,
     )
 
-    def rows_at(at: Array | slice) -> Rows:
+    def rows_at(at: Array | slice) -> KnownRows:
         return seen.rows([e.x[at] for e in used], code[at].size, code[at])
 
     note = None

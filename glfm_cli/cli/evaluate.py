@@ -157,7 +157,7 @@ Json = Annotated[
 
 
 SAMPLING = {name: one for name, one in options.BY_SIZE.items() if name != "model"}
-SAMPLING["threads"] = options.Shared(Threads, None)
+SAMPLING["threads"] = options.SharedOption(Threads, None)
 QUIET = {"quiet": options.ENDING["quiet"]}
 
 

@@ -12,7 +12,7 @@ from glfm_cli.cli import options
 from glfm_cli.cli.console import ExitStatus
 from glfm_cli.cli.outputs import check_outputs
 from glfm_cli.cli.plan_text import show_plan
-from glfm_cli.cli.progress import Progress
+from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import report
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
@@ -148,7 +148,7 @@ def run(
 
         plot_completion(completion, plot)
 
-    with Progress(console, "completing the table from") as watch:
+    with ProgressLine(console, "completing the table from") as watch:
         completion = impute(
             data,
             source,

@@ -242,7 +242,7 @@ MissingnessFeatures = Annotated[
 ]
 
 
-class Shared(NamedTuple):
+class SharedOption(NamedTuple):
     """An option that several commands have: its type and help, and its default."""
 
     option: Any
@@ -250,52 +250,54 @@ class Shared(NamedTuple):
 
 
 LENGTH = {
-    "chains": Shared(Chains, CHAINS),
-    "warmup": Shared(Warmup, WARMUP),
-    "draws": Shared(Draws, DRAWS),
-    "thin": Shared(Thin, THIN),
+    "chains": SharedOption(Chains, CHAINS),
+    "warmup": SharedOption(Warmup, WARMUP),
+    "draws": SharedOption(Draws, DRAWS),
+    "thin": SharedOption(Thin, THIN),
 }
 SAMPLING = {
-    "model": Shared(Model, "glfm"),
+    "model": SharedOption(Model, "glfm"),
     **LENGTH,
-    "seed": Shared(Seed, SEED),
-    "threads": Shared(Threads, None),
-    "time_limit": Shared(TimeLimit, None),
-    "settings": Shared(Settings, None),
+    "seed": SharedOption(Seed, SEED),
+    "threads": SharedOption(Threads, None),
+    "time_limit": SharedOption(TimeLimit, None),
+    "settings": SharedOption(Settings, None),
 }
 FITTING = {
     "chains": LENGTH["chains"],
     **{name: SAMPLING[name] for name in ("seed", "threads", "time_limit", "settings")},
-    "save": Shared(Save, None),
-    "checkpoint": Shared(Checkpoint, CHECKPOINT),
-    "strict": Shared(Strict, False),
-    "quiet": Shared(Quiet, False),
+    "save": SharedOption(Save, None),
+    "checkpoint": SharedOption(Checkpoint, CHECKPOINT),
+    "strict": SharedOption(Strict, False),
+    "quiet": SharedOption(Quiet, False),
 }
-BY_SIZE = {**SAMPLING, "chains": Shared(ChainsBySize, None)}
-PRECISION = {"precision": Shared(Precise, None)}
+BY_SIZE = {**SAMPLING, "chains": SharedOption(ChainsBySize, None)}
+PRECISION = {"precision": SharedOption(Precise, None)}
 SAVING = {
-    "save": Shared(Save, None),
-    "resume": Shared(Resume, None),
-    "no_data": Shared(NoData, False),
-    "checkpoint": Shared(Checkpoint, CHECKPOINT),
+    "save": SharedOption(Save, None),
+    "resume": SharedOption(Resume, None),
+    "no_data": SharedOption(NoData, False),
+    "checkpoint": SharedOption(Checkpoint, CHECKPOINT),
 }
 FEATURES = {
-    "row_features": Shared(RowFeatures, None),
-    "row_types": Shared(RowTypes, None),
-    "column_features": Shared(ColumnFeatures, None),
-    "column_types": Shared(ColumnTypes, None),
-    "missingness_features": Shared(MissingnessFeatures, None),
+    "row_features": SharedOption(RowFeatures, None),
+    "row_types": SharedOption(RowTypes, None),
+    "column_features": SharedOption(ColumnFeatures, None),
+    "column_types": SharedOption(ColumnTypes, None),
+    "missingness_features": SharedOption(MissingnessFeatures, None),
 }
-RECOMMEND = {"recommend": Shared(Recommend, None)}
-PAIRS = {"pairs": Shared(Pairs, None), "all_pairs": Shared(AllPairs, False)}
+RECOMMEND = {"recommend": SharedOption(Recommend, None)}
+PAIRS = {"pairs": SharedOption(Pairs, None), "all_pairs": SharedOption(AllPairs, False)}
 ENDING = {
-    "strict": Shared(Strict, False),
-    "dry_run": Shared(DryRun, False),
-    "quiet": Shared(Quiet, False),
+    "strict": SharedOption(Strict, False),
+    "dry_run": SharedOption(DryRun, False),
+    "quiet": SharedOption(Quiet, False),
 }
 
 
-def takes(*groups: Mapping[str, Shared]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def takes(
+    *groups: Mapping[str, SharedOption],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the options of groups to a command, behind its own."""
     shared = {name: one for group in groups for name, one in group.items()}
 

@@ -11,7 +11,7 @@ import typer
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console
 from glfm_cli.cli.outputs import check_outputs
-from glfm_cli.cli.progress import Progress
+from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import ending
 from glfm_cli.errors import counted
 
@@ -81,7 +81,7 @@ def run(
     if output is not None and str(output) != "-":
         check_writable(output)
     price = None if cost is None else str(cost)
-    with Progress(console, "choosing by") as watch:
+    with ProgressLine(console, "choosing by") as watch:
         found = suggest(
             data,
             None if types is None else str(types),

@@ -53,6 +53,7 @@ Path = str | os.PathLike[str]
 
 MAX_COLUMNS = 12
 
+
 def plot_exploration(
     found: Exploration | ComponentExploration | FactorExploration, path: Path | None = None
 ) -> Figure:
@@ -320,5 +321,3 @@ def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:
         if name not in by_name:
             raise UsageError("no such modelled column", column=name)
     return [by_name[name] for name in names]
-
-
