@@ -19,111 +19,78 @@ from glfm_cli.errors import UsageError
 EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --html pbc.html"
 TOP = 5
 
-Sample = Annotated[
-    str,
-    typer.Option(
-        "--sample",
-        metavar="consensus|best|held-out",
-        help="Which draw is shown. consensus: the one whose rows go together most as on average. "
-        "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
+OPTIONS = {
+    "output": typer.Option(
+        "--output", "-o", metavar="DIR", help="Also write everything to files in this folder."
     ),
-]
-Bias = Annotated[
-    bool | None,
-    typer.Option(
+    "file_format": typer.Option(
+        "--format", metavar="csv|parquet", help="Format of the tables in --output."
+    ),
+    "bias": typer.Option(
         "--bias/--no-bias",
         help="Whether all rows share a bias feature, so that a pattern without features is the "
         "common case (on by default).",
         show_default=False,
     ),
-]
-Top = Annotated[int, typer.Option("--top", metavar="N", help="How many patterns to show.")]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
+    "sample": typer.Option(
+        metavar="consensus|best|held-out",
+        help="Which draw is shown. consensus: the one whose rows go together most as on average. "
+        "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
+    ),
+    "top": typer.Option(metavar="N", help="How many patterns to show."),
+    "columns": typer.Option(
         metavar="NAME[,NAME...]",
         help="The columns that words and figures speak of; all if left out.",
     ),
-]
-Surprising = Annotated[
-    int,
-    typer.Option("--surprising", metavar="N", help="Also list the N least expected cells, rows."),
-]
-Similar = Annotated[
-    int | None,
-    typer.Option(
-        "--similar", metavar="ROW", help="Also list the rows most like data row ROW (from 1)."
+    "surprising": typer.Option(metavar="N", help="Also list the N least expected cells, rows."),
+    "similar": typer.Option(
+        metavar="ROW", help="Also list the rows most like data row ROW (from 1)."
     ),
-]
-Dependence = Annotated[
-    bool,
-    typer.Option("--dependence", help="Also show how much columns tell of each other."),
-]
-Color = Annotated[
-    str | None,
-    typer.Option(
-        "--color",
+    "dependence": typer.Option(
+        "--dependence", help="Also show how much columns tell of each other."
+    ),
+    "color": typer.Option(
         metavar="COLUMN",
         help="With --model clgp: the column that colours the rows of the map; the one it explains "
         "best if left out.",
     ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Also write everything to files in this folder.",
-    ),
-]
-Fit = Annotated[
-    Path | None,
-    typer.Option(
-        "--fit",
+    "fit": typer.Option(
         metavar="DIR.glfm",
         help="Put the rows of DATA on the map of the fit kept in this folder; nothing is fitted.",
     ),
-]
+    "html": typer.Option(metavar="FILE", help="Also write a report as one self-contained page."),
+    "plot": typer.Option(
+        metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
+    ),
+    "as_json": typer.Option("--json", help="Print one JSON object instead of tables."),
+}
 Format = Annotated[
     str,
     typer.Option("--format", metavar="csv|parquet", help="Format of the tables in --output."),
 ]
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Also write a report as one self-contained page."),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
-@options.takes(options.SAMPLING, options.SAVING, options.FEATURES, options.ENDING)
+@options.takes(options.SAMPLING, options.SAVING, options.FEATURES, options.ENDING, own=OPTIONS)
 def run(
     ctx: typer.Context,
     data: options.Data,
     types: options.Types = None,
-    output: Folder = None,
-    file_format: Format = "csv",
-    bias: Bias = None,
-    sample: Sample = "consensus",
-    top: Top = TOP,
-    columns: Columns = None,
-    surprising: Surprising = 0,
-    similar: Similar = None,
-    dependence: Dependence = False,
-    color: Color = None,
-    fit: Fit = None,
-    html: Html = None,
-    plot: Plot = None,
+    output: Path | None = None,
+    file_format: str = "csv",
+    bias: bool | None = None,
+    sample: str = "consensus",
+    top: int = TOP,
+    columns: list[str] | None = None,
+    surprising: int = 0,
+    similar: int | None = None,
+    dependence: bool = False,
+    color: str | None = None,
+    fit: Path | None = None,
+    html: Path | None = None,
+    plot: Path | None = None,
     record: options.Record = None,
     traces_to: options.TracesTo = None,
-    as_json: Json = False,
+    as_json: bool = False,
 ) -> int:
     """Find out what structure is in a table.
 
