@@ -148,13 +148,7 @@ class FactorExploration(Explored):
             "columns": len(self.columns),
             "components": tables["components"].to_pylist(),
             "pairs": tables["pairs"].to_pylist(),
-            "options": self.options,
-            "chains": len(self.posterior.chains),
-            "draws": self.posterior.n_draws,
-            "stopped": self.stopped,
-            "seconds": round(self.seconds, 3),
-            "diagnostics": self.diagnostics.to_dict(),
-            "warnings": list(self.notes),
+            **self.of_fit(),
         }
 
 
@@ -211,7 +205,9 @@ def _distributions(factors: CountFactors) -> Array:
 
 def _matched(best: CountFactors, other: CountFactors, chosen: Array) -> Array:
     """Return which component of another restart each of those chosen is, -1 for none."""
-    one, two = (part / np.linalg.norm(part, axis=0) for part in map(_distributions, (best, other)))
+    one, two = (
+        part / np.linalg.norm(part, axis=0) for part in map(_distributions, (best, other))
+    )
     cosine = one[:, chosen].T @ two
     own, found = linear_sum_assignment(-cosine)
     match = np.full(chosen.size, -1)

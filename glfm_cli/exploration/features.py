@@ -14,7 +14,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation
-from glfm_cli.exploration.scales import FeatureProfile, Scale
+from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.stability import Matches, some_rows
 from glfm_cli.inference.posterior import Posterior
 
@@ -37,8 +37,8 @@ class Effect:
     """
 
     scale: Scale
-    off: FeatureProfile
-    on: FeatureProfile
+    off: Profile
+    on: Profile
     agreement: float
 
     @property

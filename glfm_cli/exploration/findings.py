@@ -17,7 +17,7 @@ from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.missingness import Missingness
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.rows import Similar, Surprising
-from glfm_cli.exploration.scales import FeatureProfile, Scale
+from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.words import describe
 
 
@@ -68,7 +68,7 @@ class Findings(Explored):
     top: int
     scales: tuple[Scale, ...]
     columns: tuple[Scale, ...]
-    baseline: tuple[FeatureProfile, ...]
+    baseline: tuple[Profile, ...]
     missing: Missingness
     surprising: Surprising | None
     similar: Similar | None

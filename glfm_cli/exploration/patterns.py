@@ -16,7 +16,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation, memberships
 from glfm_cli.exploration.features import STABLE, Feature
-from glfm_cli.exploration.scales import FeatureProfile, Scale
+from glfm_cli.exploration.scales import Profile, Scale
 from glfm_cli.exploration.stability import MATCH, Matches, by_chain, some_rows
 from glfm_cli.inference.posterior import Posterior
 
@@ -40,7 +40,7 @@ class Pattern:
     share: float
     cumulative: float
     stability: float
-    profiles: tuple[FeatureProfile, ...]
+    profiles: tuple[Profile, ...]
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ def find_patterns(
 
 def _profiles(
     shown: Explanation, eta: Array, rows: Array, scales: Sequence[Scale]
-) -> tuple[FeatureProfile, ...]:
+) -> tuple[Profile, ...]:
     part = eta[rows[some_rows(rows.size, _PROFILE_ROWS)]]
     return tuple(
         scale.profile(part, float(shown.noise[scale.d]), shown.params[scale.d]) for scale in scales

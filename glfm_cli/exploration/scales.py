@@ -1,6 +1,6 @@
 """One column's scale: how its distribution under the model is summed up, whatever its type.
 
-A `FeatureProfile` is the distribution of a column averaged over some rows: its mean, its levels'
+A `Profile` is the distribution of a column averaged over some rows: its mean, its levels'
 probabilities, and its mass in bins. Two profiles are compared by how much mass differs,
 
     size = 1/2 sum over bins |p - q|,
@@ -24,7 +24,7 @@ N_BINS = 64
 
 
 @dataclass(frozen=True)
-class FeatureProfile:
+class Profile:
     """The distribution of a column, averaged over rows.
 
     mean : of the value, or of the level code of an ordinal column; NaN for categorical ones
@@ -34,7 +34,7 @@ class FeatureProfile:
     mean: float
     mass: Array
 
-    def distance(self, other: FeatureProfile) -> float:
+    def distance(self, other: Profile) -> float:
         """Return the total variation distance, in [0, 1]."""
         return float(0.5 * np.abs(self.mass - other.mass).sum())
 
@@ -78,22 +78,22 @@ class Scale:
         """Return the mass (n, G) in every bin or level, of each row of eta (n, S) with noise."""
         return self.link.masses(self.at, self.law(eta, var), params)
 
-    def profile(self, eta: Array, var: float, params: Params) -> FeatureProfile:
+    def profile(self, eta: Array, var: float, params: Params) -> Profile:
         """Return the distribution averaged over rows of eta (n, S), n > 0."""
         mean = self.link.pooled_mean(self.law(eta, var), params)
-        return FeatureProfile(mean, self.masses(eta, var, params).mean(axis=0))
+        return Profile(mean, self.masses(eta, var, params).mean(axis=0))
 
-    def baseline(self) -> FeatureProfile:
+    def baseline(self) -> Profile:
         """Return the distribution of the observed cells of the whole table."""
         x = self.encoded.x[self.encoded.observed]
         n_levels = len(self.encoded.levels)
         if self.discrete:
             mass = np.bincount(x.astype(np.intp), minlength=n_levels) / max(x.size, 1)
             mean = float(x.mean()) if self.ordered and x.size else np.nan
-            return FeatureProfile(mean, mass)
+            return Profile(mean, mass)
         bins = np.searchsorted(self.at, x, side="left")
         mass = np.bincount(bins, minlength=self.at.size + 1) / max(x.size, 1)
-        return FeatureProfile(float(np.sum(x / x.size)) if x.size else np.nan, mass)
+        return Profile(float(np.sum(x / x.size)) if x.size else np.nan, mass)
 
 
 def scale_of(

@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.findings import Findings
 from glfm_cli.exploration.patterns import Pattern
-from glfm_cli.exploration.scales import FeatureProfile, Scale
+from glfm_cli.exploration.scales import Profile, Scale
 
 
 def features(found: Findings) -> pa.Table:
@@ -133,7 +133,7 @@ def typical(found: Findings) -> pa.Table:
 
 
 def _typical_rows(
-    pattern: Pattern, scale: Scale, profile: FeatureProfile, base: FeatureProfile
+    pattern: Pattern, scale: Scale, profile: Profile, base: Profile
 ) -> list[dict[str, Any]]:
     common = {
         "pattern": pattern.name,
