@@ -47,7 +47,7 @@ from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.scores import auc
-from glfm_cli.classification.task import HiddenTask, make_task
+from glfm_cli.classification.task import Task, make_task
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference.executors import available_threads, thread_pool
 from glfm_cli.io import read_table
@@ -123,7 +123,7 @@ def area(y: Array, score: Array) -> float:
 
 
 def trial(
-    task: HiddenTask, hidden: float, shares: Sequence[float], seed: int, said: argparse.Namespace
+    task: Task, hidden: float, shares: Sequence[float], seed: int, said: argparse.Namespace
 ) -> list[dict[str, float]]:
     """Return the area of every method, for each share of training rows."""
     columns, there = hide(task.features, hidden, np.random.default_rng([seed, 0]))
