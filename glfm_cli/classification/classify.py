@@ -23,7 +23,7 @@ from glfm_cli.classification.keeping import Keeping, fit_and_keep
 from glfm_cli.classification.result import Classification, Predictions, nothing_to_predict
 from glfm_cli.classification.saved import load_trained, read_kept
 from glfm_cli.classification.scores import all_scores
-from glfm_cli.classification.task import LabelTask, count_features, few_labels, make_task
+from glfm_cli.classification.task import Task, count_features, few_labels, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
 from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
@@ -121,7 +121,7 @@ class FitRequest:
     how : by which configuration, and for how long;  keeping : where the fit is kept, if anywhere
     """
 
-    task: LabelTask
+    task: Task
     table: pa.Table
     how: Fitting
     keeping: Keeping | None

@@ -17,7 +17,7 @@ from glfm_cli.classification.classifier import Classifier
 from glfm_cli.classification.features import Calibrated, LatentColumn
 from glfm_cli.classification.fit import Fitting, plan_of
 from glfm_cli.classification.pooling import COMPLETE, NONE, PARTIAL, StackedPooling
-from glfm_cli.classification.task import LabelTask
+from glfm_cli.classification.task import Task
 from glfm_cli.classification.trained import learnt_features
 from glfm_cli.encoding import LearntColumn
 from glfm_cli.errors import StoreError
@@ -87,7 +87,7 @@ class Keeping:
 
     @classmethod
     def of(
-        cls, folder: Path, task: LabelTask, table: pa.Table, how: Fitting, kept: Header | None
+        cls, folder: Path, task: Task, table: pa.Table, how: Fitting, kept: Header | None
     ) -> Keeping:
         """Return where a fit is kept; `kept` is what an earlier run says of itself, if any.
 
@@ -145,7 +145,7 @@ class Keeping:
 
 
 def fit_and_keep(
-    fit: Callable[..., Classifier], keeping: Keeping, task: LabelTask, stop: Stop
+    fit: Callable[..., Classifier], keeping: Keeping, task: Task, stop: Stop
 ) -> Classifier:
     """Return the classifier that `fit` gives, each of its states kept on the way."""
     began, learnt, stores = time.monotonic(), learnt_features(task), []

@@ -20,7 +20,7 @@ FEW_LABELS = 10  # of one level, below which a fit is warned about
 
 
 @dataclass(frozen=True, eq=False)
-class LabelTask:
+class Task:
     """What is to be predicted, and from what.
 
     target : the encoded target, its levels those of the types file or learnt
@@ -53,7 +53,7 @@ def count_features(columns: Sequence[EncodedColumn | LearntColumn]) -> int:
     return sum(known.column.role is not Role.TASK for known in columns)
 
 
-def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | None) -> LabelTask:
+def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | None) -> Task:
     """Return the task that a table and its types pose.
 
     Parameters
@@ -99,7 +99,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             column=name,
             expected="at least one more column with a type",
         )
-    return LabelTask(schema, data, encoded, levels, code, features, (*data.notes, *notes))
+    return Task(schema, data, encoded, levels, code, features, (*data.notes, *notes))
 
 
 def _read_tasks(data: Data, role: Mapping[str, Role], file: str | None) -> Data:
@@ -134,7 +134,7 @@ def _target_name(table: pa.Table, schema: Schema, target: str | None) -> str:
     return found[0]
 
 
-def few_labels(task: LabelTask) -> tuple[str, ...]:
+def few_labels(task: Task) -> tuple[str, ...]:
     """Return a note on labels of few rows, if there are some."""
     count = np.bincount(task.code[~np.isnan(task.code)].astype(np.intp))
     each = zip(task.levels, count, strict=True)

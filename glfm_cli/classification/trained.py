@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier
-from glfm_cli.classification.task import LabelTask
+from glfm_cli.classification.task import Task
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows
 from glfm_cli.schema import Schema
@@ -51,7 +51,7 @@ class Trained:
     seed: int
 
     @classmethod
-    def of(cls, task: LabelTask, table: pa.Table, classifier: Classifier, seed: int) -> Trained:
+    def of(cls, task: Task, table: pa.Table, classifier: Classifier, seed: int) -> Trained:
         """Return the classifier of a task with what the task's table taught."""
         return cls(
             task.schema,
@@ -99,7 +99,7 @@ class Trained:
 
 
 def read_new_rows(
-    task: LabelTask, table: pa.Table, file: str | None, unseen_is_missing: bool
+    task: Task, table: pa.Table, file: str | None, unseen_is_missing: bool
 ) -> NewRows:
     """Return new rows as the columns of a task, before anything is fitted; see `Trained.read`."""
     features, target = learnt_features(task), learnt_target(task)
@@ -126,12 +126,12 @@ def read_rows(
     return NewRows(table, data, data.columns[:-1], data.columns[-1].x)
 
 
-def learnt_features(task: LabelTask) -> tuple[LearntColumn, ...]:
+def learnt_features(task: Task) -> tuple[LearntColumn, ...]:
     """Return what a task's rows taught of its features."""
     return tuple(_learnt(encoded) for encoded in task.features)
 
 
-def learnt_target(task: LabelTask) -> LearntColumn:
+def learnt_target(task: Task) -> LearntColumn:
     """Return the target with the levels that occur."""
     return replace(_learnt(task.target), levels=task.levels)
 
