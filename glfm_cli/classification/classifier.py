@@ -194,7 +194,6 @@ def fit_classifier(
         Level of the label 0..R-1, NaN where missing.
     n_levels : int
         R, from 2.
-    how : Fitting
     keep : callable, optional
         Given how features are seen, returns where the fit is kept.
     """

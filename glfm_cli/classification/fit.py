@@ -143,7 +143,6 @@ def fit_experts(
     ----------
     tables : KnownRows, or sequence of KnownRows
         One table, or those of tasks that share experts.
-    config : IqgmeConfig
     chains, seed : int
         Restarts or chains, and what they are drawn from.
     threads : int

@@ -86,7 +86,6 @@ def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
 
     Parameters
     ----------
-    result : Diagnosis
     every : bool
         Whether all quantities are listed.
     blocks : bool

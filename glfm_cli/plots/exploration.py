@@ -67,10 +67,6 @@ def plot_exploration(
     path : path, optional
         Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     OutputError
