@@ -19,78 +19,111 @@ from glfm_cli.errors import UsageError
 EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --html pbc.html"
 TOP = 5
 
-OPTIONS = {
-    "output": typer.Option(
-        "--output", "-o", metavar="DIR", help="Also write everything to files in this folder."
+Sample = Annotated[
+    str,
+    typer.Option(
+        "--sample",
+        metavar="consensus|best|held-out",
+        help="Which draw is shown. consensus: the one whose rows go together most as on average. "
+        "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
     ),
-    "file_format": typer.Option(
-        "--format", metavar="csv|parquet", help="Format of the tables in --output."
-    ),
-    "bias": typer.Option(
+]
+Bias = Annotated[
+    bool | None,
+    typer.Option(
         "--bias/--no-bias",
         help="Whether all rows share a bias feature, so that a pattern without features is the "
         "common case (on by default).",
         show_default=False,
     ),
-    "sample": typer.Option(
-        metavar="consensus|best|held-out",
-        help="Which draw is shown. consensus: the one whose rows go together most as on average. "
-        "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
-    ),
-    "top": typer.Option(metavar="N", help="How many patterns to show."),
-    "columns": typer.Option(
+]
+Top = Annotated[int, typer.Option("--top", metavar="N", help="How many patterns to show.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
         metavar="NAME[,NAME...]",
         help="The columns that words and figures speak of; all if left out.",
     ),
-    "surprising": typer.Option(metavar="N", help="Also list the N least expected cells, rows."),
-    "similar": typer.Option(
-        metavar="ROW", help="Also list the rows most like data row ROW (from 1)."
+]
+Surprising = Annotated[
+    int,
+    typer.Option("--surprising", metavar="N", help="Also list the N least expected cells, rows."),
+]
+Similar = Annotated[
+    int | None,
+    typer.Option(
+        "--similar", metavar="ROW", help="Also list the rows most like data row ROW (from 1)."
     ),
-    "dependence": typer.Option(
-        "--dependence", help="Also show how much columns tell of each other."
-    ),
-    "color": typer.Option(
+]
+Dependence = Annotated[
+    bool,
+    typer.Option("--dependence", help="Also show how much columns tell of each other."),
+]
+Color = Annotated[
+    str | None,
+    typer.Option(
+        "--color",
         metavar="COLUMN",
         help="With --model clgp: the column that colours the rows of the map; the one it explains "
         "best if left out.",
     ),
-    "fit": typer.Option(
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Also write everything to files in this folder.",
+    ),
+]
+Fit = Annotated[
+    Path | None,
+    typer.Option(
+        "--fit",
         metavar="DIR.glfm",
         help="Put the rows of DATA on the map of the fit kept in this folder; nothing is fitted.",
     ),
-    "html": typer.Option(metavar="FILE", help="Also write a report as one self-contained page."),
-    "plot": typer.Option(
-        metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
-    ),
-    "as_json": typer.Option("--json", help="Print one JSON object instead of tables."),
-}
+]
 Format = Annotated[
     str,
     typer.Option("--format", metavar="csv|parquet", help="Format of the tables in --output."),
 ]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Also write a report as one self-contained page."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
-@options.takes(options.SAMPLING, options.SAVING, options.FEATURES, options.ENDING, own=OPTIONS)
+@options.takes(options.SAMPLING, options.SAVING, options.FEATURES, options.ENDING)
 def run(
     ctx: typer.Context,
     data: options.Data,
     types: options.Types = None,
-    output: Path | None = None,
-    file_format: str = "csv",
-    bias: bool | None = None,
-    sample: str = "consensus",
-    top: int = TOP,
-    columns: list[str] | None = None,
-    surprising: int = 0,
-    similar: int | None = None,
-    dependence: bool = False,
-    color: str | None = None,
-    fit: Path | None = None,
-    html: Path | None = None,
-    plot: Path | None = None,
+    output: Folder = None,
+    file_format: Format = "csv",
+    bias: Bias = None,
+    sample: Sample = "consensus",
+    top: Top = TOP,
+    columns: Columns = None,
+    surprising: Surprising = 0,
+    similar: Similar = None,
+    dependence: Dependence = False,
+    color: Color = None,
+    fit: Fit = None,
+    html: Html = None,
+    plot: Plot = None,
     record: options.Record = None,
     traces_to: options.TracesTo = None,
-    as_json: bool = False,
+    as_json: Json = False,
 ) -> int:
     """Find out what structure is in a table.
 

@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -246,7 +247,7 @@ FITTING = {
 
 
 def takes(
-    *groups: Mapping[str, SharedOption], own: Mapping[str, Any]
+    *groups: Mapping[str, SharedOption], own: Mapping[str, Any] = MappingProxyType({})
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the options of groups to a command, behind its own.
 
