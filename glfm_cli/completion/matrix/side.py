@@ -78,7 +78,9 @@ class SideCode:
         cls, schema: Schema, table: Sequence[str], columns: Sequence[EncodedColumn]
     ) -> SideCode:
         """Return the code of a table's own columns, which are `columns`."""
-        links = tuple(None if c.column.levelled else make_link(c, LinkConfig()) for c in columns)
+        links = tuple(
+            None if c.column.levelled else make_link(c, LinkConfig(atoms=False)) for c in columns
+        )
         reference = [
             int(np.argmax(np.bincount(c.x.astype(np.intp), minlength=len(c.levels))))
             if c.column.nominal
