@@ -57,7 +57,9 @@ class MatrixCompletion(CompletionResult):
         which = self.which or self.data.pairs(None, False)
         if self.recommend is not None:
             cells = self.data.triplets
-            which = partial(recommended, self.posterior, cells, self.data.known[0], self.recommend)
+            which = partial(
+                recommended, self.posterior, cells, self.data.known[0], self.recommend
+            )
         none = True
         for pairs in which():
             none = False

@@ -99,7 +99,9 @@ class Cnpf:
         new = counts.take(np.arange(n_rows, counts.shape[0]))
         return draw.with_rows(fold_in(draw, new, values.problem.config))
 
-    def calibrate(self, problem: Problem, seed: int, observed: float, threads: int) -> CnpfConfig:
+    def calibrate(
+        self, problem: Problem, seed: int, observed: float, threads: int
+    ) -> CnpfConfig:
         """Return the configuration with the tau that predicts best where `observed` is seen."""
         config: CnpfConfig = problem.config
         counts = counts_of(Values(problem, (), threads=threads))
