@@ -89,7 +89,8 @@ def test_a_run_killed_while_it_writes_its_outputs_leaves_whole_ones_or_none(
 ) -> None:
     """A finished fit that is gone on with has nothing to do but to write."""
     moments = random.Random(seed)
-    assert Command(tmp_path, *table, *PLAN, "-o", "first.csv", "--save", SAVED).end() == 0
+    first = ("--multiple", "4", "-o", "first.csv", "--save", SAVED)
+    assert Command(tmp_path, *table, *PLAN, *first).end() == 0
     before = files_of(tmp_path / SAVED)
     began = time.monotonic()
     assert Command(tmp_path, *go_on(table)).end() == 0
