@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr
 
 from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.arrays import Array
@@ -23,14 +24,19 @@ class LevelAverage:
     def __init__(self, link: LevelObservation, n: int) -> None:
         self.link = link
         self.total = np.zeros((n, link.n_levels))
+        self.marks: list[Array] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw."""
         self.total += share * self.link.probabilities(law, params)
 
-    def sums(self) -> Array:
-        """Return the sums of the levels' probabilities."""
-        return self.total.copy()
+    def mark(self) -> None:
+        """Note the sums of the levels' probabilities."""
+        self.marks.append(self.total.copy())
+
+    def marked(self) -> list[Array]:
+        """Return what was noted."""
+        return self.marks
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean code, or the probability of the level that is likeliest in all draws."""
@@ -70,10 +76,6 @@ class TruncatedNumber(NumericObservation, Protocol):
     def latent_bounds(self) -> tuple[float, float]:
         """Return the least and the greatest latent number."""
 
-    @property
-    def atom(self) -> float:
-        """Return the probability of the value 0 whatever the latent number is."""
-
     def sd(self, var: float | Array, params: Params) -> Array:
         """Return the sd of what the margin maps to values, `var` the variance of y."""
 
@@ -88,12 +90,16 @@ class NumberAverage:
 
     def __init__(self, link: TruncatedNumber, n: int, n_draws: int) -> None:
         self.link, self.n, self.n_draws = link, n, n_draws
-        self.mass, self.first, self.second = np.zeros((3, n))
-        self.centre = np.zeros(n)  # weighted sum of eta, then its mean
+        self.totals = np.zeros((3, n))  # mass between the bounds, first and second moment
+        self.centre = np.zeros(n)  # weighted mean of eta
         self.pending: list[tuple[Array, Array, Array, Params]] = []
+        self.pending_marks: list[int] = []  # how many were pending
+        self.marks: list[Array] = []
         self.kept: list[tuple[Array, Array, Array]] = []
 
-    def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
+    def add(
+        self, law: CellLaw, params: Params, share: float | Array, *, quantiles: bool
+    ) -> None:
         """Take in the cells under one draw; several are evaluated at once, which is cheaper."""
         for weight, part in of_latent(law, 1).components():
             eta, var = one_number(part)
@@ -109,20 +115,32 @@ class NumberAverage:
 
     def flush(self) -> None:
         """Add the moments of what is pending, all of it with the same parameters."""
+        if not self.pending:
+            return
         weight, eta, var = (np.concatenate([part[i] for part in self.pending]) for i in range(3))
+        moments = np.array(self.link.standard_moments(eta, var, self.pending[-1][3]))
         shape = (len(self.pending), self.n)
-        mass, first, second = self.link.standard_moments(eta, var, self.pending[-1][3])
         self.centre += (weight * eta).reshape(shape).sum(axis=0) / self.n_draws
-        self.mass += (weight * mass).reshape(shape).sum(axis=0)
-        self.first += (weight * first).reshape(shape).sum(axis=0)
-        self.second += (weight * second).reshape(shape).sum(axis=0)
-        self.pending = []
+        moments = (weight * moments).reshape(3, *shape)
+        start = 0
+        for end in self.pending_marks:
+            self.totals += moments[:, start:end].sum(axis=1)
+            self.marks.append(self.totals[:2].T.copy())
+            start = end
+        self.totals += moments[:, start:].sum(axis=1)
+        self.pending, self.pending_marks = [], []
 
-    def sums(self) -> Array:
-        """Return the sums of the mass between the bounds, and of the first moment."""
+    def mark(self) -> None:
+        """Note the sums of the mass between the bounds, and of the first moment."""
         if self.pending:
-            self.flush()
-        return np.column_stack([self.mass, self.first])
+            self.pending_marks.append(len(self.pending))
+        else:
+            self.marks.append(self.totals[:2].T.copy())
+
+    def marked(self) -> list[Array]:
+        """Return what was noted."""
+        self.flush()
+        return self.marks
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean."""
@@ -130,32 +148,49 @@ class NumberAverage:
 
     def sd(self) -> Array:
         """Return the sd."""
-        return self._moments()[1]
+        return self.moments()[1]
 
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
         """Return moments, and quantiles by inverting the averaged distribution function."""
-        quantiles = np.full((self.n, len(at)), np.nan)
-        lower, upper = self.link.latent_bounds
-        if self.kept:
-            weight, mean, sd = (
-                np.ascontiguousarray(np.column_stack([kept[i] for kept in self.kept]))
-                for i in range(3)
-            )
-            weight /= weight.sum(axis=1, keepdims=True)
-            atom = self.link.atom
-            inside = np.clip((np.array(at) - atom) / (1.0 - atom), LEAST_AT, 1.0 - LEAST_AT)
-            mixture_quantiles(mean, sd, weight, inside, lower, upper, quantiles)
-            quantiles = np.where(np.array(at) <= atom, 0.0, self.link.value(quantiles))
-        return Summary(*self._moments(), quantiles, None)
+        quantiles = self.quantiles(np.broadcast_to(np.array(at), (self.n, len(at))))
+        return Summary(*self.moments(), quantiles, None)
 
-    def _moments(self) -> tuple[Array, Array]:
+    def quantiles(self, p: Array) -> Array:
+        """Return the quantiles (n, Q) at probabilities p (n, Q); NaN where none were asked for."""
+        out = np.full(p.shape, np.nan)
+        if self.kept and p.size:
+            weight, mean, sd = self._mixture()
+            inside = np.ascontiguousarray(np.clip(p, LEAST_AT, 1.0 - LEAST_AT))
+            mixture_quantiles(mean, sd, weight, inside, *self.link.latent_bounds, out)
+            out = self.link.value(out)
+        return out
+
+    def below(self, end: float) -> Array:
+        """Return P(y <= end) (n,), truncated to the bounds; 0 where no quantiles were asked for."""
+        if not self.kept or end == -np.inf:
+            return np.zeros(self.n)
+        weight, mean, sd = self._mixture()
+        ends = (end, *self.link.latent_bounds)
+        at, low, high = (np.sum(weight * ndtr((y - mean) / sd), axis=1) for y in ends)
+        mass = high - low
+        return np.clip((at - low) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+
+    def _mixture(self) -> tuple[Array, Array, Array]:
+        """Return weights, adding up to 1, means and sds (n, T) of the normals that were kept."""
+        weight, mean, sd = (
+            np.ascontiguousarray(np.column_stack([kept[i] for kept in self.kept])) for i in range(3)
+        )
+        total = weight.sum(axis=1, keepdims=True)
+        return weight / np.where(total > 0.0, total, 1.0), mean, sd
+
+    def moments(self) -> tuple[Array, Array]:
         """Return mean and sd in the column's own unit."""
-        if self.pending:
-            self.flush()
+        self.flush()
         lower, upper = self.link.latent_bounds
+        mass, first, second = self.totals
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            mean = self.first / self.mass
-            var = self.second / self.mass - mean**2
+            mean = first / mass
+            var = second / mass - mean**2
             mean_x = self.link.center + self.link.scale * mean
             sd_x = self.link.scale * np.sqrt(np.maximum(var, 0.0))
         np.clip(mean_x, -LARGEST, LARGEST, out=mean_x)
@@ -174,16 +209,24 @@ class RateAverage:
         self.rate, self.n = rate, n
         self.kept: list[Array] = []
         self.shares: list[float] = []
+        self.marks: list[int] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw."""
         self.kept.append(self.rate(law, params))
         self.shares.append(share)
 
-    def sums(self) -> Array:
+    def mark(self) -> None:
+        """Note how many draws there are."""
+        self.marks.append(len(self.kept))
+
+    def marked(self) -> list[Array]:
         """Return the sums of the rates and of the shares."""
-        shares = np.array(self.shares)
-        return np.column_stack([shares @ np.array(self.kept), np.full(self.n, shares.sum())])
+        shares, kept = np.array(self.shares), np.array(self.kept)
+        return [
+            np.column_stack([shares[:end] @ kept[:end], np.full(self.n, shares[:end].sum())])
+            for end in self.marks
+        ]
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean."""
