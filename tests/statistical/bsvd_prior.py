@@ -122,6 +122,8 @@ def draw_prior(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
     sd = 1.0 / np.sqrt(np.where(constant, state.tau[2], state.tau[3]))
     state.G_C[:] = sd * rng.normal(size=state.G_C.shape)
     state.G_C[:, :1] += _intercepts(state.of_rows, config, rng)
+    n_weights = state.design.n_weights
+    state.G_R[:, n_weights[0] :] = state.G_C[:, n_weights[1] :] = 0.0
     state.slope[:] = rng.normal(size=state.slope.shape) / np.sqrt(state.tau[-1])
     if state.design.row_noise:
         state.variation = rng.uniform(1e-3, 1.0)

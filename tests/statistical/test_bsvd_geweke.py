@@ -34,6 +34,7 @@ CONFIG = BsvdConfig(
     intercept_scale=0.7,
     effect_shape=3.0,
     effect_rate=2.0,
+    own_weights=True,
 )
 SEEN = np.array([[1, 1, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]], dtype=bool)
 R, C = np.array([[-1.0], [0.5], [1.0], [-0.5]]), np.array([[1.0], [-1.0], [0.5]])
@@ -45,6 +46,11 @@ def matrix_of(kind: ColumnType, *, slopes: bool = False, row_noise: bool = False
     return Setting(make_links(kind), config, SEEN, R, C)
 
 
+def own_weights_off(setting: Setting) -> Setting:
+    """Return a setting in which covariates have prior means alone, and two components are usual."""
+    return replace(setting, config=replace(setting.config, own_weights=False, on_mass=2.0))
+
+
 SETTINGS = {
     "real matrix": lambda: matrix_of(ColumnType.REAL),
     "ordinal matrix": lambda: matrix_of(ColumnType.ORDINAL),
@@ -52,6 +58,7 @@ SETTINGS = {
     "matrix of many trials": lambda: Setting(
         make_links(ColumnType.BINOMIAL), CONFIG, SEEN, R, C, trials=(400.0, 450.0)
     ),
+    "real matrix without own weights": lambda: own_weights_off(matrix_of(ColumnType.REAL)),
     "real matrix with slopes": lambda: matrix_of(ColumnType.REAL, slopes=True),
     "real matrix with slopes and noise of rows": lambda: matrix_of(
         ColumnType.REAL, slopes=True, row_noise=True
@@ -96,7 +103,8 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
         f"log noise {d}": np.log(state.noise[d]) for d in np.flatnonzero(state.unit_noise == 0)
     }
     of_groups = state.tau.size if state.design.one_kind else 1
-    found |= {f"log tau {i}": np.log(state.tau[i]) for i in range(of_groups)}
+    unused = () if state.config.own_weights else (1, 3)
+    found |= {f"log tau {i}": np.log(state.tau[i]) for i in range(of_groups) if i not in unused}
     if state.design.slopes:
         found |= {
             "slopes": odd(state.slope).sum(),

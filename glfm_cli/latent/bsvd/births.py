@@ -12,7 +12,7 @@ accepted at b = 1 with the odds
 
     prod_t pi_{b_t}(x_{t-1}) / pi_{b_{t-1}}(x_{t-1})  x  prior odds  x  (K - n) / (n + 1)
 
-for n of K components that are on; a death takes the same way back [Neal 2001; Karagiannis and
+for n of K components that are on; a death takes the same way back [Karagiannis and
 Andrieu 2013]. Coefficients of covariates are moved with it, given their precision.
 """
 

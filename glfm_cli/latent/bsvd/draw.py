@@ -58,11 +58,26 @@ class BsvdDraw:
         return np.full(row.size, self.noise[0])
 
     def parts(self) -> Parts:
-        """Return what x = U (s V)' + R G_R' + G_C C' + slope level' is made of."""
+        """Return what x = U (s V)' + R G_R' + G_C C' + slope level' is made of.
+
+        What covariates say of factors and intercepts counts as weights of the covariates.
+        """
         k, p = self.n_components, self.n_row_covariates
         cuts = [k, k + p, self.left.shape[1] - self.n_slopes]
         U, R, G_C, slope = np.split(self.left, cuts, axis=1)
         sV, G_R, C, level = np.split(self.right, cuts, axis=1)
+        n, m = self.of_rows.shape[0], self.of_columns.shape[0]
+        if n:
+            b, a = self.of_rows[:, :k], self.of_rows[:, k]
+            G_R, U, G_C = G_R.copy(), U - R[:, -n:] @ b, G_C.copy()
+            G_R[:, -n:] += sV @ b.T + a
+            G_C[:, :1] -= (R[:, -n:] @ a)[:, None]
+        if m:
+            b, a = self.s * self.of_columns[:, :k], self.of_columns[:, k]
+            G_R, sV, G_C = G_R.copy(), sV - C[:, -m:] @ b, G_C.copy()
+            G_C[:, -m:] += U @ b.T + a * (1.0 + slope.sum(axis=1, keepdims=True))
+            G_R[:, :1] -= (C[:, -m:] @ a)[:, None]
+            level = G_R[:, : level.shape[1]] - self.mu
         return Parts(U, sV, R, G_R, G_C, C, slope, level)
 
     def pack(self) -> dict[str, Array]:

@@ -39,9 +39,9 @@ def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
     around = [means.of_intercepts[:, None] for means in (state.of_columns, state.of_rows)]
     groups = (
         (state.G_R[:, :first] - state.mu - around[0], True),
-        (state.G_R[:, first:], False),
+        (state.G_R[:, first : design.n_weights[0]], False),
         (state.G_C[:, :of_rows] - around[1], True),
-        (state.G_C[:, of_rows:], False),
+        (state.G_C[:, of_rows : design.n_weights[1]], False),
         (state.slope, True),
     )
     for i, (g, intercepts) in enumerate(groups):

@@ -266,21 +266,22 @@ class Regression:
 def draw_rows(state: BsvdState, y: Array, rng: np.random.Generator, each: Each) -> None:
     """Draw [U_i, G_C[i], c_i] of every row together, given the columns."""
     matrix, design, k = state.matrix, state.design, state.active
-    n_rows = matrix.shape[0]
+    n_rows, n_own = matrix.shape[0], design.n_weights[1]
+    C = design.C[:, :n_own]
     prior = np.append(np.full(k.size, float(n_rows)), design.precision(state.tau)[1])
     regression = Regression(
         precision=state.precision,
         own=design.R,
         other=state.G_R,
-        regressor=np.concatenate([state.s[k] * state.V[:, k], design.C, state.level], axis=1),
+        regressor=np.concatenate([state.s[k] * state.V[:, k], C, state.level], axis=1),
         prior=prior,
         prior_linear=np.zeros(prior.size),
         center=state.of_rows.of_units(k, prior.size),
     )
     found = regression.solve(matrix.rows, matrix.weight, y, rng, each)
     drawn = found.mean + found.deviation
-    parts = np.split(drawn, [k.size, k.size + design.C.shape[1]], axis=1)
-    state.U[:, k], state.G_C[:], state.slope[:] = parts
+    parts = np.split(drawn, [k.size, k.size + n_own], axis=1)
+    state.U[:, k], state.G_C[:, :n_own], state.slope[:] = parts
 
 
 def draw_columns(
@@ -292,13 +293,13 @@ def draw_columns(
     out, and returns the new y (m,); `cells.factor` says by how much. None when nothing moved.
     """
     matrix, design, k = state.matrix, state.design, state.active
-    n_columns = matrix.shape[1]
+    n_columns, n_own = matrix.shape[1], design.n_weights[0]
     prior = np.concatenate([np.full(k.size, float(n_columns)), design.precision(state.tau)[0]])
     prior_mean = np.zeros(prior.size)
     if design.bias:
         prior_mean[k.size] = state.mu
     # With slopes a row sees (1 + c_i) g_j - c_i mu.
-    R = design.R.copy()
+    R = design.R[:, :n_own].copy()
     R[:, : state.slope.shape[1]] += state.slope
     regression = Regression(
         precision=state.precision[::-1],
@@ -314,7 +315,7 @@ def draw_columns(
     drawn = found.deviation + (
         found.mean if factor is None else found.mean * factor[matrix.owner][:, None]
     )
-    state.V[:, k], state.G_R[:] = drawn[:, : k.size], drawn[:, k.size :]
+    state.V[:, k], state.G_R[:, :n_own] = drawn[:, : k.size], drawn[:, k.size :]
     return None if factor is None else y * factor[matrix.owner[matrix.rows.index]]
 
 

@@ -61,7 +61,7 @@ def draw_new_units(
     (n_fitted, q), J = draw.left.shape, draw.right.shape[0]
     left, right = _sides(draw, design)
     prior = design.precision(draw.tau)
-    mean = np.zeros(k + p)
+    mean = np.zeros(k + design.n_weights[0])
     mean[k : k + int(config.bias)] = draw.mu
     noise, f = float(draw.noise[0]), np.ones(n_rows)
     if row_noise:
@@ -69,12 +69,13 @@ def draw_new_units(
         f[:n_fitted] = draw.row_precision
         f[n_fitted:] = draw_row_precision(none, none, noise, draw.variation, rng)
     precision = f, np.full(n_columns, 1.0 / noise)
-    of_row = np.r_[0:k, k + p : q]  # what a row has of its own
+    n_own, n_of_row = design.n_weights
+    of_row = np.r_[0:k, k + p : k + p + n_of_row, q - slopes : q]  # what a row has of its own
     around_rows = means_of(design.features[0], draw.of_rows, of_row.size)
     scaled = draw.of_columns * np.append(draw.s, 1.0)
-    around_columns = means_of(design.features[1], scaled, k + p)
+    around_columns = means_of(design.features[1], scaled, k + n_own)
     left[n_fitted:, of_row] = around_rows[n_fitted:]
-    right[J:, : k + p] += around_columns[J:]
+    right[J:, : k + n_own] += around_columns[J:]
     for _ in range(sweeps):
         x = np.einsum("nk,nk->n", left[row], right[column])
         refill(x[:, None])
@@ -96,7 +97,7 @@ def draw_new_units(
         left[n_fitted:, of_row] = (found.mean + found.deviation)[n_fitted:]
         of_columns = np.concatenate([J / draw.s**2, prior[0]])
         # With slopes a row sees (1 + c_i) g_j - c_i mu.
-        own, regressor = right[:, k + p :].copy(), left[:, : k + p].copy()
+        own, regressor = right[:, k + p :].copy(), left[:, : k + n_own].copy()
         own[:, q - k - p - slopes :] = -draw.mu
         regressor[:, k : k + slopes] += left[:, q - slopes :]
         columns = Regression(
@@ -109,7 +110,7 @@ def draw_new_units(
             center=around_columns,
         )
         found = columns.solve(matrix.columns, matrix.weight, y, rng, _from(J))
-        right[J:, : k + p] = (found.mean + found.deviation)[J:]
+        right[J:, : k + n_own] = (found.mean + found.deviation)[J:]
         right[J:, q - slopes :] = right[J:, k : k + slopes] - draw.mu
     return replace(
         draw, left=left, right=right, row_precision=f if row_noise else draw.row_precision

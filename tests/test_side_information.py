@@ -1,0 +1,155 @@
+"""What covariates say of the low-rank model's factors, and how its components come and go."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glfm_cli.arrays import Array
+from glfm_cli.inference.chain import Chain, start_chain
+from glfm_cli.latent.blocks import thread_pool
+from glfm_cli.latent.bsvd import Bsvd
+from glfm_cli.latent.bsvd.births import move_rank
+from glfm_cli.latent.bsvd.config import BsvdConfig
+from glfm_cli.latent.bsvd.prior_means import PriorMeans
+from glfm_cli.latent.bsvd.rotations import rotate_components
+from glfm_cli.latent.model import Entries, Problem, Sparse
+from glfm_cli.schema import ColumnType
+from glfm_cli.streams import Streams
+from tests.statistical.bsvd_prior import make_links
+
+ROWS, COLUMNS = 120, 60
+
+
+def chain_of(
+    x: Array, seen: Array, config: BsvdConfig, R: Array | None = None, C: Array | None = None
+) -> Chain:
+    """Return a chain of a real matrix."""
+    row, column = np.nonzero(seen)
+    entries = Entries(row.astype(np.int32), column.astype(np.int32), x.shape)
+    (link,) = make_links(ColumnType.REAL)
+    values = (link.value(x[seen]),)
+    problem = Problem(Bsvd(), config, (link,), values, layout=Sparse(entries, R, C))
+    return start_chain(problem, Streams(7, 0))
+
+
+def planted(seed: int, rank: int) -> tuple[Array, Array]:
+    """Return a matrix of a rank with noise, and which of its cells are seen."""
+    rng = np.random.default_rng(seed)
+    U, V = rng.normal(size=(ROWS, rank)), rng.normal(size=(COLUMNS, rank))
+    return U @ V.T + rng.normal(size=(ROWS, COLUMNS)), rng.random((ROWS, COLUMNS)) < 0.5
+
+
+@pytest.mark.parametrize("start", [1, 6])
+def test_rank_is_found_from_fewer_and_from_more_components(start: int, seed: int) -> None:
+    x, seen = planted(seed, 3)
+    chain = chain_of(x, seen, BsvdConfig(initial_components=start, max_components=10))
+    ranks = []
+    for sweep in range(120):
+        chain.sweep(adapt=sweep < 20)
+        ranks.append(int(chain.state.on.sum()))
+    assert abs(np.mean(ranks[-20:]) - 3) < 0.75
+
+
+def test_rotations_leave_the_means_as_they_are(seed: int) -> None:
+    x, seen = planted(seed, 3)
+    rng = np.random.default_rng(seed)
+    R, C = rng.normal(size=(ROWS, 2)), rng.normal(size=(COLUMNS, 1))
+    state = chain_of(x, seen, BsvdConfig(initial_components=4), R, C).state
+    for means in (state.of_rows, state.of_columns):
+        means.factors[:, :4] = rng.normal(size=means.factors[:, :4].shape)
+    k, old = state.active, state.U.copy()
+    U, W, means = state.U[:, k], state.s[k] * state.V[:, k], state.of_rows.of_factors(k)
+    around = state.U[:, k] - means
+    rotate_components(state, rng)
+    W_new = state.s[k] * state.V[:, k]
+    assert np.abs(state.U - old).max() > 1e-3
+    np.testing.assert_allclose(state.U[:, k] @ W_new.T, U @ W.T, atol=1e-9)
+    around_new = state.U[:, k] - state.of_rows.of_factors(k)
+    np.testing.assert_allclose(around_new @ around_new.T, around @ around.T, atol=1e-9)
+
+
+def test_angles_of_a_pair_follow_the_prior_of_both_factors(seed: int) -> None:
+    x, seen = planted(seed, 2)
+    state = chain_of(x, seen, BsvdConfig(initial_components=2)).state
+    rng, s = np.random.default_rng(seed), np.array([1.0, 2.0])
+    W = rng.normal(size=(COLUMNS, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]]) / np.sqrt(COLUMNS)
+    state.s[:2], state.V[:, :2] = s, W / s
+    angles = np.linspace(0.0, np.pi, 2000, endpoint=False)
+
+    def share(t: float) -> tuple[float, float]:
+        turned = W @ np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])
+        squares = (turned**2).sum(axis=0)
+        return float(squares[0]), float(-0.5 * COLUMNS * np.sum(squares / s**2))
+
+    first, log_p = np.array([share(t) for t in angles]).T
+    p = np.exp(log_p - log_p.max())
+    expected = float(first @ p / p.sum())
+    drawn = []
+    for _ in range(3000):
+        rotate_components(state, rng)
+        drawn.append(float(((s * state.V[:, :2])[:, 0] ** 2).sum()))
+    sd = np.sqrt(float((first - expected) ** 2 @ p / p.sum()))
+    assert abs(np.mean(drawn) - expected) < 5.0 * sd / np.sqrt(3000)
+
+
+def test_residuals_follow_births_and_deaths(seed: int) -> None:
+    x, seen = planted(seed, 2)
+    chain = chain_of(x, seen, BsvdConfig(initial_components=1, max_components=6))
+    state, rng = chain.state, np.random.default_rng(seed)
+    y = state.matrix.values(chain.cells.y)
+    with thread_pool(1) as each:
+        E, ranks = y - state.x, {1}
+        for _ in range(60):
+            move_rank(state, E, rng, each)
+            left, right = state.sides()
+            np.testing.assert_allclose(E, y - (left @ right.T)[seen], atol=1e-8)
+            ranks.add(int(state.on.sum()))
+    assert len(ranks) > 1
+
+
+def test_coefficients_have_their_normal_conditional(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3))
+    means, U = PriorMeans.of(X, 1), rng.normal(size=30)
+    means.precision[0] = 2.0
+    Q = 30.0 * (X.T @ X + 2.0 * np.eye(3))
+    drawn = np.array([means.drawn_of(U, rng) for _ in range(20_000)])
+    covariance = np.linalg.inv(Q)
+    error = np.abs(drawn.mean(axis=0) - covariance @ (30.0 * X.T @ U))
+    np.testing.assert_array_less(error, 5.0 * np.sqrt(np.diag(covariance) / 20_000))
+    np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.1 * covariance.max())
+
+
+@pytest.mark.parametrize("own_weights", [False, True])
+def test_parts_of_a_draw_add_up_to_its_means(own_weights: bool, seed: int) -> None:
+    x, seen = planted(seed, 2)
+    rng = np.random.default_rng(seed)
+    R, C = rng.normal(size=(ROWS, 2)), rng.normal(size=(COLUMNS, 1))
+    config = BsvdConfig(initial_components=3, own_weights=own_weights, slopes=True)
+    chain = chain_of(x, seen, config, R, C)
+    for _ in range(3):
+        chain.sweep(adapt=True)
+    draw = Bsvd().draw(chain.state)
+    U, sV, covariates, G_R, G_C, C_all, slope, level = draw.parts()
+    total = U @ sV.T + covariates @ G_R.T + G_C @ C_all.T + slope @ level.T
+    np.testing.assert_allclose(total, draw.left @ draw.right.T, atol=1e-9)
+    np.testing.assert_allclose(covariates[:, 1:], R)
+
+
+def test_a_row_without_cells_is_predicted_from_its_covariates(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    R = rng.normal(size=(ROWS, 2))
+    V = rng.normal(size=(COLUMNS, 1))
+    truth = (R @ np.array([[1.5], [-1.0]])) @ V.T
+    x, seen = truth + 0.3 * rng.normal(size=truth.shape), rng.random(truth.shape) < 0.5
+    seen[:20] = False
+    chain = chain_of(x, seen, BsvdConfig(initial_components=1), R, np.empty((COLUMNS, 0)))
+    for _ in range(60):
+        chain.sweep(adapt=True)
+    total = np.zeros((20, COLUMNS))
+    for _ in range(60):
+        chain.sweep(adapt=False)
+        left, right = chain.state.sides()
+        total += left[:20] @ right.T / 60
+    assert np.corrcoef(total.ravel(), truth[:20].ravel())[0, 1] > 0.95
