@@ -33,8 +33,10 @@ class _Links(Mapping[str, type[Link]]):
 LINKS = _Links()
 
 
-def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
+def make_link(encoded: EncodedColumn, config: LinkConfig, *, rates: bool = False) -> Link:
     """Return the link of a column, its constants calibrated on the observed cells.
+
+    rates : whether the model is one of rates, to which counts are Poisson
 
     Raises
     ------
@@ -44,24 +46,29 @@ def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
         A value lies outside the domain of the transform or too far out for a finite latent
         value, or no level is known.
     """
-    return _class_of(encoded.column).calibrate(encoded, config)
+    return _class_of(encoded.column, rates).calibrate(encoded, config)
 
 
 def link_from(
-    column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    column: Column,
+    n_levels: int,
+    constants: Mapping[str, Array],
+    config: LinkConfig,
+    *,
+    rates: bool = False,
 ) -> Link:
-    """Return the link whose `constants` these are.
+    """Return the link whose `constants` these are; `rates` as in `make_link`.
 
     Raises
     ------
     ValueError
         They are not those of such a link, with a phrase that says why.
     """
-    return _class_of(column).from_constants(column, n_levels, constants, config)
+    return _class_of(column, rates).from_constants(column, n_levels, constants, config)
 
 
-def _class_of(column: Column) -> type[Link]:
-    """Return the class of a column's link: that of its type, or of counts with absent zeros."""
-    if column.absent is not None:
+def _class_of(column: Column, rates: bool) -> type[Link]:
+    """Return the class of a column's link: that of its type, or of counts under rates."""
+    if rates:
         return getattr(import_module("glfm_cli.links.poisson"), "PoissonCount")  # noqa: B009
     return LINKS[str(column.type)]

@@ -17,6 +17,7 @@ from glfm_cli.completion.prepare import configure
 from glfm_cli.encoding import EncodedColumn, Ids, NotCompleted, Triplets
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
@@ -141,7 +142,7 @@ def prepare_matrix(
     if layout == "counts":
         _check_no_covariates(features, missingness_features)
     _check_names(triplets)
-    link = _link(triplets.value, found.links)
+    link = _link(triplets.value, found.links, rates=isinstance(found.latent, HasFactors))
     rows, of_rows, row_names, row_code = _with_side(triplets.rows, features[0])
     columns, of_columns, names, code = _with_side(triplets.columns, features[1])
     if missingness_features is not None:
@@ -199,8 +200,8 @@ def _check_names(triplets: Triplets) -> None:
             )
 
 
-def _link(value: EncodedColumn, config: LinkConfig) -> Link:
-    link = make_link(value, config)
+def _link(value: EncodedColumn, config: LinkConfig, *, rates: bool) -> Link:
+    link = make_link(value, config, rates=rates)
     if link.n_latent != 1:
         raise SchemaError(
             f"a matrix of categories needs two levels, this has {len(value.levels)}",
