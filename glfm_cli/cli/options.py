@@ -208,6 +208,10 @@ Recommend = Annotated[
         help="Of counts: the N columns with the largest rates of each row that has none of them.",
     ),
 ]
+RecommendRows = Annotated[
+    Path | None,
+    typer.Option("--rows", metavar="FILE", help="Of --recommend: only the rows of this table."),
+]
 RowFeatures = Annotated[
     Path | None,
     typer.Option(
@@ -286,7 +290,7 @@ FEATURES = {
     "column_types": Shared(ColumnTypes, None),
     "missingness_features": Shared(MissingnessFeatures, None),
 }
-RECOMMEND = {"recommend": Shared(Recommend, None)}
+RECOMMEND = {"recommend": Shared(Recommend, None), "rows": Shared(RecommendRows, None)}
 PAIRS = {"pairs": Shared(Pairs, None), "all_pairs": Shared(AllPairs, False)}
 ENDING = {
     "strict": Shared(Strict, False),
@@ -376,6 +380,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
         None if pairs is None else str(pairs),
         bool(found.get("all_pairs")),
         found.get("recommend"),
+        found.get("rows") and str(found["rows"]),
         features["row"],
         features["column"],
         found["missingness_features"],
@@ -385,7 +390,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
 def inputs_of(ctx: typer.Context) -> dict[str, str | Path | None]:
     """Return the files that a command reads, by what they are; None where one was not given."""
     names = {"data": "the table itself", "types": "the types file"}
-    names |= {n: f"--{n.replace('_', '-')}" for n in ("pairs", "cost", *list(FEATURES)[:4])}
+    names |= {n: f"--{n.replace('_', '-')}" for n in ("pairs", "rows", "cost", *list(FEATURES)[:4])}
     return {what: ctx.params[name] for name, what in names.items() if name in ctx.params}
 
 
