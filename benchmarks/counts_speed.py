@@ -83,10 +83,6 @@ def peers(triplets: Triplets, components: int) -> dict[str, Callable[[int], obje
         from poismf import PoisMF
 
         table = pd.DataFrame({"UserId": row, "ItemId": column, "Count": count})
-        for method in ("pg", "cg", "tncg"):
-            found[f"poismf {method}"] = lambda n, method=method: PoisMF(
-                components, method, niter=n, nthreads=1, early_stop=False
-            ).fit(table)
         from hpfrec import HPF
 
         found["hpfrec"] = lambda n: HPF(
@@ -99,6 +95,10 @@ def peers(triplets: Triplets, components: int) -> dict[str, Callable[[int], obje
         found["lda"] = lambda n: LatentDirichletAllocation(
             components, learning_method="online", max_iter=n, batch_size=256
         ).fit(matrix)
+        for method in ("pg", "cg", "tncg"):
+            found[f"poismf {method}"] = lambda n, method=method: PoisMF(
+                components, method, niter=n, nthreads=1, early_stop=False
+            ).fit(table)
     except ImportError as error:
         print(f"left out: {error}")
     return found
