@@ -35,6 +35,8 @@ class Mutant(NamedTuple):
 SLIPS = "tests/test_small_slips.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
+EVIDENCE = "tests/test_evidence.py"
+TWO_PART = "tests/test_two_part.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_an_ascent_predicts_cells_that_it_has_not_seen"
 
@@ -126,16 +128,25 @@ MUTANTS = {
         "inference/posterior.py", "p=self.shares() / len(every)", "p=None", SLIPS
     ),
     "an atom that is never drawn": Mutant(
-        "links/positive.py", "rng.random(x.shape) < self.atom", "rng.random(x.shape) < 0.0", MARGINS
+        "links/two_part.py", "(atom + within) < atom", "(atom + within) < 0.0", LINKS
     ),
     "an atom that moves its neighbours": Mutant(
-        "links/positive.py",
-        "return np.inf if self.atom > 0.0 else self.cut",
-        "return self.cut",
-        MARGINS,
+        "links/two_part.py",
+        "x = np.where(encoded.x == at, np.nan, encoded.x)",
+        "x = encoded.x",
+        TWO_PART,
     ),
     "an atom beside a whole density": Mutant(
-        "links/positive.py", "density + np.log1p(-self.atom)", "density", LINKS
+        "links/two_part.py", "beside = log_ndtr(-z) + ", "beside = ", LINKS
+    ),
+    "amounts held where there are none": Mutant(
+        "links/two_part.py", "np.where(is_at, free, ", "np.where(is_at, 0.0, ", TWO_PART
+    ),
+    "amounts left behind by their scale": Mutant(
+        "links/two_part.py",
+        'params["inverse_sd"] *= factor',
+        'params["inverse_sd"] *= 1.0',
+        TWO_PART,
     ),
     "small values counted twice": Mutant(
         "links/positive.py", "density + np.log(BETWEEN), density)", "density, density)", LINKS
@@ -164,11 +175,77 @@ MUTANTS = {
         "rng.gamma(config.alpha_shape)",
         SLIPS,
     ),
-    "sticks in the wrong order": Mutant(
+    "a column tells who it is told of": Mutant(
+        "exploration/crossfit.py", "rest = total - own", "rest = total", EVIDENCE
+    ),
+    "a feature is not turned": Mutant(
+        "exploration/crossfit.py",
+        "np.where(phi[contained] > 0, has, 1 - has)",
+        "np.where(phi[contained] > -2, has, 1 - has)",
+        EVIDENCE,
+    ),
+    "rows judge what they found": Mutant(
+        "exploration/crossfit.py",
+        "half.other[some_rows(half.other.size",
+        "half.own[some_rows(half.own.size",
+        EVIDENCE,
+    ),
+    "both halves the same": Mutant(
+        "exploration/halves.py",
+        "Half(run.posterior, rows, others)",
+        "Half(run.posterior, rows, rows)",
+        EVIDENCE,
+    ),
+    "halves added up": Mutant(
+        "exploration/evidence.py", "np.mean(r * np.sqrt(dof)", "np.sum(r * np.sqrt(dof)", EVIDENCE
+    ),
+    "half of the permuted tables": Mutant(
+        "exploration/evidence.py", "LEVEL = 0.95", "LEVEL = 0.5", EVIDENCE
+    ),
+    "columns that are not permuted": Mutant(
+        "exploration/evidence.py", "views[order, v]", "views[np.sort(order), v]", EVIDENCE
+    ),
+    "features taken twice over": Mutant(
+        "exploration/evidence.py", "column.p[:, list(given)]", "column.p[:, :0]", EVIDENCE
+    ),
+    "few rows are evidence": Mutant(
+        "exploration/evidence.py", "_FEWEST = 3.0", "_FEWEST = 0.0", EVIDENCE
+    ),
+    "with a feature and without it": Mutant(
+        "exploration/features.py",
+        "for weight in (1.0 - p, p)",
+        "for weight in (p, 1.0 - p)",
+        EVIDENCE,
+    ),
+    "an effect by halves that lack it": Mutant(
+        "exploration/features.py", "if one.known[k]]", "if True]", EVIDENCE
+    ),
+    "draws count as trials": Mutant(
+        "exploration/stability.py",
+        "np.sqrt(a * b / (a + b + 1.0)) / (a + b)",
+        "np.sqrt(a * b / (20 * (a + b) + 1.0)) / (a + b)",
+        EVIDENCE,
+    ),
+    "patterns of chance": Mutant(
+        "exploration/patterns.py",
+        "[feature for feature in features if feature.credible]",
+        "[*features]",
+        "tests/test_exploration.py",
+    ),
+    "sticks with another prior": Mutant(
         "latent/mixture/sampler.py",
         "rng.standard_gamma(1.0 + n[:-1])",
-        "rng.standard_gamma(n[:-1] + 2.0)",
-        "tests/test_mixture.py tests/statistical/test_mixture_geweke.py",
+        "rng.standard_gamma(2.0 + n[:-1])",
+        "tests/test_mixture.py",
+    ),
+    "new rows scored by their last cell": Mutant(
+        "inference/folding.py", "total += log_densities", "total = log_densities", SLIPS
+    ),
+    "counts that are not rounded": Mutant(
+        "evaluation/methods/sibp.py",
+        "np.floor(super().value(y) + 0.5)",
+        "super().value(y)",
+        "tests/test_evaluation.py",
     ),
     "experts twice as sure of their spread": Mutant(
         "latent/iqgme/experts.py", "= prior.nu0 + s.n", "= prior.nu0 + 2.0 * s.n", PRIORS

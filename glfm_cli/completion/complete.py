@@ -12,7 +12,8 @@ from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, decode
-from glfm_cli.inference.predictive import draw_jointly, nothing, predict
+from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.inference.predictive import nothing, predict
 from glfm_cli.inference.sampling import Run
 from glfm_cli.streams import CELLS, Streams
 
@@ -49,7 +50,7 @@ def complete(
         threads=threads,
     )
     rng = Streams(seed, 0).get(CELLS)
-    joint = draw_jointly(posterior, missing, rng) if estimate == "draw" else {}
+    joint = JointDraws(posterior, missing).draw(rng) if estimate == "draw" else {}
     columns, fills = [], {}
     for d, encoded in enumerate(data.columns):
         if not encoded.column.completed:

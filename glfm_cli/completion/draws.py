@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.encoding import Data
+from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.streams import DRAWS, Streams
 
 PART_ROWS = 1 << 18  # a part, and so a row group of Parquet, ends with the draw that passes it
@@ -44,10 +44,11 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     ]
     waiting: list[pa.Table] = []
     n_rows, n_yielded = 0, 0
+    joint = JointDraws(posterior, missing)
     for c, chain in enumerate(posterior.chains):
         for t, draw in enumerate(chain):
             rng = Streams(seed, c).get(DRAWS, t)
-            drawn = draw_jointly(posterior, missing, rng, draw)
+            drawn = joint.draw(rng, draw)
             for place, (d, values) in zip(where, drawn.items(), strict=True):
                 waiting.append(_part(c, t, place, values, data.columns[d].levels))
                 n_rows += values.size

@@ -18,9 +18,9 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, blank, decode, flag_columns
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
-from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.io import is_text_table, mark_written_type
 from glfm_cli.streams import TABLES, Streams
 
@@ -53,10 +53,11 @@ class Multiple:
         missing = {
             d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
         }
+        joint = JointDraws(posterior, missing)
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(self.seed, 0).get(TABLES, number)
-            drawn = draw_jointly(posterior, missing, rng, posterior.chains[chain][place])
+            drawn = joint.draw(rng, posterior.chains[chain][place])
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
             yield decode(self.table, data, fills)
 

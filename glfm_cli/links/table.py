@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from glfm_cli.arrays import Array
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.link import Link
 from glfm_cli.schema import COLUMN_TYPES, Column
+from glfm_cli.schema.atoms import atom_of
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
@@ -46,7 +47,13 @@ def make_link(encoded: EncodedColumn, config: LinkConfig, *, rates: bool = False
         A value lies outside the domain of the transform or too far out for a finite latent
         value, or no level is known.
     """
-    return _class_of(encoded.column, rates).calibrate(encoded, config)
+    own, at = _class_of(encoded.column, rates), None
+    if config.atoms:
+        at = atom_of(encoded.column, encoded.x[encoded.observed])
+    if at is None:
+        return own.calibrate(encoded, config)
+    link: Link = _two_part().around(at, encoded, config, own)
+    return link
 
 
 def link_from(
@@ -64,7 +71,16 @@ def link_from(
     ValueError
         They are not those of such a link, with a phrase that says why.
     """
-    return _class_of(column, rates).from_constants(column, n_levels, constants, config)
+    own = _class_of(column, rates)
+    if "at" in constants:
+        link: Link = _two_part().with_part(column, n_levels, constants, config, own)
+        return link
+    return own.from_constants(column, n_levels, constants, config)
+
+
+def _two_part() -> Any:
+    """Return the class of columns with an atom."""
+    return getattr(import_module("glfm_cli.links.two_part"), "TwoPartLink")  # noqa: B009
 
 
 def _class_of(column: Column, rates: bool) -> type[Link]:

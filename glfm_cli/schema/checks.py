@@ -37,6 +37,7 @@ def check_column(column: Column, error: Refusal) -> None:
     _check_numerals(column, error)
     _check_moments(column, error)
     _check_censored(column, error)
+    _check_atom(column, error)
     codes = {code.text for code in column.missing}
     for level in column.levels or ():
         if level in codes:
@@ -100,6 +101,19 @@ def _check_censored(column: Column, error: Refusal) -> None:
         raise error(
             "`censored_below`", value=f"{limit:g}", expected="a number above 0, inside `bounds`"
         )
+
+
+def _check_atom(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when a column cannot have the atom that it is given."""
+    if column.atom is None:
+        return
+    if not column.numeric or column.integral or column.censored_below is not None:
+        raise error(
+            "`atom` goes with types real and positive alone, without `censored_below`",
+            hint="Leave it out: counts and levels have probabilities of their own anyway.",
+        )
+    if column.positive and column.atom not in (0.0, "none"):
+        raise error("`atom`", value=f"{column.atom:g}", expected="0 or none (type positive)")
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

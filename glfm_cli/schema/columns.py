@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Literal
 
 from glfm_cli.schema.moments import Kind, Moments
 from glfm_cli.schema.types import ColumnType
@@ -61,6 +62,7 @@ class Column:
     bounds: tuple[float | None, float | None] = (None, None)
     missing: tuple[MissingCode, ...] = ()  # besides the empty cell, null and NaN
     censored_below: float | None = None  # positive: `<limit` and 0 are known to lie below it
+    atom: float | Literal["none"] | None = None  # a value of its own probability; None: found
     trials: str | None = None  # binomial: the column that holds the number of trials
     absent: str | None = None  # of triplets: what pairs are that are not listed; None: missing
     decimal: str | None = None  # None: a point

@@ -6,7 +6,7 @@ import math
 import re
 from collections import ChainMap
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.checks import check_column
@@ -26,6 +26,7 @@ _KEYS = (
     "reflect",
     "bounds",
     "censored_below",
+    "atom",
     "missing",
     "trials",
     "absent",
@@ -114,6 +115,7 @@ class ColumnParser:
             censored_below=self.number("censored_below", said["censored_below"])
             if "censored_below" in said
             else None,
+            atom=self.atom(said),
             trials=self.text(said, "trials"),
             absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),
@@ -126,6 +128,12 @@ class ColumnParser:
         )
         check_column(column, self.error)
         return column
+
+    def atom(self, said: Mapping[str, Any]) -> float | Literal["none"] | None:
+        value = said.get("atom")
+        if value is None or value == "none":
+            return None if value is None else "none"
+        return self.number("atom", value)
 
     def long_form(self, word: str) -> dict[str, str]:
         if word in _TYPES:

@@ -131,7 +131,7 @@ class Schema:
             said["censored_below"] = column.censored_below
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "absent", "decimal", "thousands", "unit", "format", "label"):
+        for key in ("atom", "trials", "absent", "decimal", "thousands", "unit", "format", "label"):
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:
