@@ -130,8 +130,8 @@ class Counts:
         row, column, count = (one.astype(np.int32) for one in (row, column, count))
         _sorted_once(lost[0], lost[1], shape[1], "a missing pair only once")
         if lost[0].size:
-            keys = (one[0].astype(np.int64) * shape[1] + one[1] for one in (lost, (row, column)))
-            both = np.isin(*keys, assume_unique=True)
+            gone = lost[0].astype(np.int64) * shape[1] + lost[1]
+            both = np.isin(gone, row.astype(np.int64) * shape[1] + column, assume_unique=True)
             _reject(both, lost[0], lost[1], "a missing pair to have no count")
         return cls._built(
             row,
