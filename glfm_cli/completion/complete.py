@@ -36,9 +36,7 @@ def complete(
     `goal` is how precise estimates should be.
     """
     posterior = run.posterior
-    missing = {
-        d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
-    }
+    missing = data.missing
     at = [(1 - interval) / 2, 0.5, (1 + interval) / 2]
     grid = list(MODE_GRID) if estimate == "mode" else []
     marginals = predict(
@@ -47,9 +45,10 @@ def complete(
         at + grid,
         numeric_quantiles=intervals or estimate in ("median", "mode"),
         threads=threads,
+        ends=data.ends,
     )
     rng = Streams(seed, 0).get(CELLS)
-    joint = draw_jointly(posterior, missing, rng) if estimate == "draw" else {}
+    joint = draw_jointly(posterior, missing, rng, ends=data.ends) if estimate == "draw" else {}
     columns, fills = [], {}
     for d, encoded in enumerate(data.columns):
         if not encoded.column.completed:

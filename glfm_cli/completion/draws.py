@@ -32,9 +32,7 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     All cells of a draw are drawn jointly. Chains, draws and rows count from 1. At least one
     part; memory is that of PART_ROWS rows, or of one draw if that has more.
     """
-    missing = {
-        d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
-    }
+    missing, ends = data.missing, data.ends
     where = [
         pa.table(
             {"row": rows + 1, "column": [data.columns[d].column.name] * rows.size},
@@ -47,7 +45,7 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     for c, chain in enumerate(posterior.chains):
         for t, draw in enumerate(chain):
             rng = Streams(seed, c).get(DRAWS, t)
-            drawn = draw_jointly(posterior, missing, rng, draw)
+            drawn = draw_jointly(posterior, missing, rng, draw, ends)
             for place, (d, values) in zip(where, drawn.items(), strict=True):
                 waiting.append(_part(c, t, place, values, data.columns[d].levels))
                 n_rows += values.size

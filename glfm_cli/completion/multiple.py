@@ -50,13 +50,12 @@ class Multiple:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the completed versions, one table at a time."""
         posterior, data = self.posterior, self.data
-        missing = {
-            d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
-        }
+        missing, ends = data.missing, data.ends
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(self.seed, 0).get(TABLES, number)
-            drawn = draw_jointly(posterior, missing, rng, posterior.chains[chain][place])
+            draw = posterior.chains[chain][place]
+            drawn = draw_jointly(posterior, missing, rng, draw, ends)
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
             yield decode(self.table, data, fills)
 

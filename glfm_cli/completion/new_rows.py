@@ -127,7 +127,7 @@ class Fitted:
         posterior = self.posterior
         new = self._new(data)
         if new is not None:
-            xs = tuple(encoded.x for encoded in new.columns)
+            xs = tuple(encoded.cells for encoded in new.columns)
             layout = DENSE if isinstance(new, Data) else new.layout
             problem = Problem(
                 posterior.model, self.config, posterior.links, xs, self.link_config, layout

@@ -67,7 +67,7 @@ def prepare(
         bias = getattr(found.config, "bias", False)
         links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
     links = tuple(make_link(encoded, links_config) for encoded in data.columns)
-    xs = tuple(encoded.x for encoded in data.columns)
+    xs = tuple(encoded.cells for encoded in data.columns)
     problem = Problem(found.latent, found.config, links, xs, links_config)
     return problem, data, found.plan
 

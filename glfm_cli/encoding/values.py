@@ -20,8 +20,8 @@ MOST_DIGITS = 25  # of a number with as many decimals as its column: no double h
 _DOUBLE = np.dtype(np.float64)
 
 
-def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
-    """Return completed numbers as text, inside the column's support.
+def number_texts(encoded: EncodedColumn, fill: Array, ends: Array | None = None) -> list[str]:
+    """Return completed numbers as text, inside the column's support and their own `ends` (n, 2).
 
     Counts are integers. Other numbers have 7 significant digits, more where the observed values
     differ by little compared with their size (years, dates as day numbers); in a column with a
@@ -37,10 +37,16 @@ def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
         return [str(k) if style is None else style.write(Decimal(k)) for k in whole]
     if style is not None and style.places is not None and not style.exponent:
         steps = _fixed_points(encoded, fill, allowed, style.places, 10**MOST_DIGITS)
-        return [style.write(_scaled(k, style.places)) for k in steps]
+        numbers = [_scaled(k, style.places) for k in steps]
+        for i, (low, high) in enumerate([] if ends is None else ends):
+            if low > float(numbers[i]) or float(numbers[i]) > high:  # never so with NaN
+                numbers[i] = Decimal(f"{fill[i]:.{DIGITS - 1}e}")
+        return [style.write(number) for number in numbers]
     digits = _digits(encoded)
     rounded = np.array([float(f"{value:.{digits - 1}e}") for value in fill])
     outside = ~allowed.contains(rounded)
+    if ends is not None:
+        outside |= (rounded < ends[:, 0]) | (rounded > ends[:, 1])
     rounded[outside] = allowed.clamp(fill[outside], _DOUBLE)
     values = _off_codes(encoded, rounded, _DOUBLE)
     if style is not None:
@@ -68,8 +74,7 @@ def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.
 
 
 def _allowed(encoded: EncodedColumn, dtype: np.dtype) -> Interval:
-    zero = encoded.column.censored_below is None and bool(np.any(encoded.typical == 0.0))
-    return support(encoded.column, zero=zero, dtype=dtype)
+    return support(encoded.column, zero=bool(np.any(encoded.typical == 0.0)), dtype=dtype)
 
 
 def _whole_numbers(

@@ -134,7 +134,7 @@ def _refill_under(
                 continue
             start, end = posterior.spans[d]
             y = cells.y[:, start:end]
-            if link.known:
+            if cells.known[d]:
                 continue
             mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
             link.augment(x, mean, float(noise[d]), params[d], rng, y)
@@ -151,16 +151,17 @@ def _score(posterior: Posterior, problem: Problem, draw: Draw, law: RowsLaw, row
     total = np.zeros((rows.stop - rows.start, n_laws))
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
         x = column[rows]
-        seen = np.flatnonzero(~np.isnan(x))
+        seen = np.flatnonzero(~np.isnan(x if x.ndim == 1 else x[:, 0]))
         if link.n_latent == 0 or seen.size == 0:
             continue
-        values, which = np.unique(x[seen], return_inverse=True)
+        values, which = np.unique(x[seen], return_inverse=True, axis=None if x.ndim == 1 else 0)
+        n = len(values)
         if link.discrete:
             p = of_levels(link).probabilities(law.column(d), draw.params[d])
             log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
         else:
-            each = law.column(d).take(np.tile(np.arange(n_laws), values.size))
-            log_p = link.log_density(np.repeat(values, n_laws), each, draw.params[d])
-            log_p = log_p.reshape(values.size, n_laws)
+            each = law.column(d).take(np.tile(np.arange(n_laws), n))
+            log_p = link.log_density(np.repeat(values, n_laws, axis=0), each, draw.params[d])
+            log_p = log_p.reshape(n, n_laws)
         total[seen] += log_p[which]
     return total

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.columns import Column, Role, Transform
@@ -86,19 +88,29 @@ def _check_moments(column: Column, error: Refusal) -> None:
 
 
 def _check_censored(column: Column, error: Refusal) -> None:
-    """Raise SchemaError when a limit of detection is no value that a column can have."""
-    limit = column.censored_below
-    if limit is None:
+    """Raise SchemaError when limits of detection leave no value between them, or do not belong."""
+    below, above = column.censored_below, column.censored_above
+    given = {
+        "censored_below": below is not None,
+        "censored_above": above is not None,
+        "impute": column.impute_censored,
+    }
+    for key, is_given in given.items():
+        if is_given and (not column.numeric or column.moment is not None):
+            raise error(f"`{key}` goes with numbers alone", expected="type real, positive or count")
+    if below is None and above is None:
         return
-    if not column.positive or column.moment is not None or column.reflect is not None:
-        raise error(
-            "`censored_below` goes with type positive alone, without `reflect`",
-            hint="Cells known only to lie below a limit are read in columns of type positive.",
-        )
     lower, upper = column.bounds
-    if limit <= (lower or 0.0) or (upper is not None and limit >= upper):
+    least = 0.0 if column.positive or column.integral else -math.inf
+    ends = [max(least, -math.inf if lower is None else lower), below, above]
+    ends.append(math.inf if upper is None else upper)
+    limits = [end for end in ends if end is not None]
+    if any(b <= a for a, b in pairwise(limits)):
+        shown = " and ".join(f"{x:g}" for x in (below, above) if x is not None)
         raise error(
-            "`censored_below`", value=f"{limit:g}", expected="a number above 0, inside `bounds`"
+            "limits of detection leave no number between them, or none that the column can have",
+            value=shown,
+            expected=f"`censored_below` and then `censored_above`, in {ends[0]:g} to {ends[-1]:g}",
         )
 
 

@@ -60,7 +60,9 @@ class Column:
     reflect: float | None = None  # the transform acts on reflect - x
     bounds: tuple[float | None, float | None] = (None, None)
     missing: tuple[MissingCode, ...] = ()  # besides the empty cell, null and NaN
-    censored_below: float | None = None  # positive: `<limit` and 0 are known to lie below it
+    censored_below: float | None = None  # smaller numbers say only that they are smaller
+    censored_above: float | None = None  # numbers from it on say only that they are
+    impute_censored: bool = False  # complete cells that are intervals inside these
     trials: str | None = None  # binomial: the column that holds the number of trials
     absent: str | None = None  # of triplets: what pairs are that are not listed; None: missing
     decimal: str | None = None  # None: a point

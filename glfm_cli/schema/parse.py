@@ -26,6 +26,8 @@ _KEYS = (
     "reflect",
     "bounds",
     "censored_below",
+    "censored_above",
+    "impute",
     "missing",
     "trials",
     "absent",
@@ -41,6 +43,7 @@ _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
 _ABSENT = {"zero": "zero", "missing": None}
+_IMPUTE = {"censored": True, "missing": False}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
 # Words that say type and how it is written; types that are registered later are among them.
@@ -108,12 +111,12 @@ class ColumnParser:
             type=self.column_type(said),
             levels=self.levels(said),
             transform=self.choice(said, "transform", _TRANSFORMS),
-            reflect=self.number("reflect", said["reflect"]) if "reflect" in said else None,
+            reflect=self.number_if("reflect", said),
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
-            censored_below=self.number("censored_below", said["censored_below"])
-            if "censored_below" in said
-            else None,
+            censored_below=self.number_if("censored_below", said),
+            censored_above=self.number_if("censored_above", said),
+            impute_censored=self.choice(said, "impute", _IMPUTE) or False,
             trials=self.text(said, "trials"),
             absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),
@@ -226,6 +229,9 @@ class ColumnParser:
         if number is None:
             raise self.error("`bounds`", value=describe(value), expected=moments.in_words)
         return number
+
+    def number_if(self, key: str, said: Mapping[str, Any]) -> float | None:
+        return self.number(key, said[key]) if key in said else None
 
     def number(self, key: str, value: Any) -> float:
         if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):

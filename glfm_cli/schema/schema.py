@@ -26,6 +26,19 @@ _LONGEST_FILE = 64 * 2**20  # bytes; a longer file is a table given by mistake
 _ONCE = (Role.TARGET, Role.TASK, Role.SPLIT, Role.ROW, Role.COLUMN, Role.VALUE)
 _TRIPLET = (Role.ROW, Role.COLUMN, Role.VALUE)
 
+# Keys whose value is that of the column's field.
+_PLAIN = (
+    "censored_below",
+    "censored_above",
+    "trials",
+    "absent",
+    "decimal",
+    "thousands",
+    "unit",
+    "format",
+    "label",
+)
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -127,11 +140,11 @@ class Schema:
                 limit if limit is None or column.moments is None else column.moments.text(limit)
                 for limit in column.bounds
             ]
-        if column.censored_below is not None:
-            said["censored_below"] = column.censored_below
+        if column.impute_censored:
+            said["impute"] = "censored"
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("trials", "absent", "decimal", "thousands", "unit", "format", "label"):
+        for key in _PLAIN:
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:
