@@ -36,6 +36,7 @@ SLIPS = "tests/test_small_slips.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
+PRIORS = "tests/contract/test_priors.py::test_an_ascent_predicts_cells_that_it_has_not_seen"
 
 MUTANTS = {
     "one stream for all versions": Mutant(
@@ -169,6 +170,45 @@ MUTANTS = {
         "rng.standard_gamma(n[:-1] + 2.0)",
         "tests/test_mixture.py tests/statistical/test_mixture_geweke.py",
     ),
+    "experts twice as sure of their spread": Mutant(
+        "latent/iqgme/experts.py", "= prior.nu0 + s.n", "= prior.nu0 + 2.0 * s.n", PRIORS
+    ),
+    "spread of scores taken off": Mutant(
+        "latent/iqgme/local.py", "part.xx += square", "part.xx -= square", PRIORS
+    ),
+    "sticks that forget who comes behind": Mutant(
+        "latent/iqgme/sticks.py", "self.alpha + rows_behind(n)", "self.alpha + 0.0 * n[:-1]", PRIORS
+    ),
+    "experts where rows are not": Mutant(
+        "latent/iqgme/gates.py", "log_pi + q.log_density(", "log_pi - q.log_density(", PRIORS
+    ),
+    "columns seen half as often": Mutant(
+        "latent/cnpf/columns.py",
+        "shared.B = shared.column_rate + scale * total",
+        "shared.B = shared.column_rate + 0.5 * scale * total",
+        PRIORS,
+    ),
+    "missing pairs taken for zeros": Mutant(
+        "latent/cnpf/rows.py",
+        "S[have] = tables.own[tables.at[have]]",
+        "S[have] = S[have]",
+        PRIORS,
+    ),
+    "columns known from one count": Mutant(
+        "latent/cnpf/prediction.py", "var_a = a**2 / draw.shared.A", "var_a = a**2", PRIORS
+    ),
+    "places that flee the prior": Mutant(
+        "latent/clgp/bound.py", "- penalty * q.m", "+ penalty * q.m", PRIORS
+    ),
+    "noise that goes down the slope": Mutant(
+        "latent/clgp/bound.py",
+        '"log_noise": local.cells.log_noise *',
+        '"log_noise": -local.cells.log_noise *',
+        PRIORS,
+    ),
+    "steps of thresholds down the slope": Mutant(
+        "latent/clgp/likelihoods.py", "*= np.exp(shared.steps", "*= -np.exp(shared.steps", PRIORS
+    ),
 }
 
 
@@ -180,7 +220,9 @@ def first_failure(mutant: Mutant, folder: Path) -> str | None:
         raise SystemExit(f"{mutant.file} has {mutant.right!r} {source.count(mutant.right)} times")
     path.write_text(source.replace(mutant.right, mutant.wrong), encoding="utf-8")
     try:
-        tests = [test for test in mutant.tests.split() if (folder / test).exists()]
+        tests = [
+            test for test in mutant.tests.split() if (folder / test.partition("::")[0]).exists()
+        ]
         command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider"]
         environment = {**os.environ, "PYTHONPATH": str(folder)}
         done = subprocess.run(

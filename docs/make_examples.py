@@ -84,9 +84,9 @@ class Workplace:
     ----------
     folder : Path
         Empty; gets `sample_data/` and the command `glfm` of this checkout.
-    extra : mapping of command to options
-        Added to every such command, last, so that they win over those of the example; but not
-        beside `--fit`, a saved fit or an ascent, where nothing is sampled.
+    extra : mapping of pattern to options
+        Of the shell; the options of the first that a command's arguments match are added, last, so
+        that they win over those of the example; but not beside a saved fit, which has been sampled.
     """
 
     def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
@@ -95,13 +95,10 @@ class Workplace:
         commands = folder / "bin"
         commands.mkdir()
         script = commands / "glfm"
-        lengthen = "".join(
-            f'case "$*" in *--fit*|*"--model c"*|*"--methods cnpf"*) ;; '
-            f'{name}*) set -- "$@" {options};; esac\n'
-            for name, options in (extra or {}).items()
+        cases = "".join(
+            f'{pattern}) set -- "$@" {options} ;;\n' for pattern, options in (extra or {}).items()
         )
-        if lengthen:  # a saved fit has been sampled
-            lengthen = f'case "$2" in *.glfm) ;; *)\n{lengthen};; esac\n'
+        lengthen = f'case "$2" in *.glfm) ;; *) case "$*" in\n{cases}esac ;; esac\n'
         script.write_text(
             f'#!/bin/sh\n{lengthen}exec "{sys.executable}" -m glfm_cli "$@"\n', encoding="utf-8"
         )

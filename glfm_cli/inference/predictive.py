@@ -303,16 +303,15 @@ def _average(
     averages = {d: posterior.links[d].average(at.size, n_draws) for d, at in index.items()}
     n_kept = min(n_draws, QUANTILE_DRAWS) if quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
-    ends = {end for bounds in _halves(posterior) for end in bounds}
-    sums: dict[int, Sums] = {d: {} for d in index}
+    ends = sorted({end for bounds in _halves(posterior) for end in bounds if end > 0})
     shares = posterior.shares()
     for t, draw in enumerate(posterior.draws()):
         law = posterior.cells_law(draw, rows)
         for d, at in index.items():
             averages[d].add(law.column(d, at), draw.params[d], shares[t], quantiles=t in keep)
             if t + 1 in ends:
-                sums[d][t + 1] = averages[d].sums()
-    return {d: (averages[d], sums[d]) for d in index}
+                averages[d].mark()
+    return {d: (one, dict(zip(ends, one.marked(), strict=True))) for d, one in averages.items()}
 
 
 def _halves(posterior: Posterior) -> list[tuple[int, int, int]]:

@@ -23,14 +23,19 @@ class LevelAverage:
     def __init__(self, link: LevelObservation, n: int) -> None:
         self.link = link
         self.total = np.zeros((n, link.n_levels))
+        self.marks: list[Array] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw."""
         self.total += share * self.link.probabilities(law, params)
 
-    def sums(self) -> Array:
-        """Return the sums of the levels' probabilities."""
-        return self.total.copy()
+    def mark(self) -> None:
+        """Note the sums of the levels' probabilities."""
+        self.marks.append(self.total.copy())
+
+    def marked(self) -> list[Array]:
+        """Return what was noted."""
+        return self.marks
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean code, or the probability of the level that is likeliest in all draws."""
@@ -88,9 +93,11 @@ class NumberAverage:
 
     def __init__(self, link: TruncatedNumber, n: int, n_draws: int) -> None:
         self.link, self.n, self.n_draws = link, n, n_draws
-        self.mass, self.first, self.second = np.zeros((3, n))
-        self.centre = np.zeros(n)  # weighted sum of eta, then its mean
+        self.moments = np.zeros((3, n))  # mass between the bounds, first and second moment
+        self.centre = np.zeros(n)  # weighted mean of eta
         self.pending: list[tuple[Array, Array, Array, Params]] = []
+        self.pending_marks: list[int] = []  # how many were pending
+        self.marks: list[Array] = []
         self.kept: list[tuple[Array, Array, Array]] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
@@ -109,20 +116,32 @@ class NumberAverage:
 
     def flush(self) -> None:
         """Add the moments of what is pending, all of it with the same parameters."""
+        if not self.pending:
+            return
         weight, eta, var = (np.concatenate([part[i] for part in self.pending]) for i in range(3))
+        moments = np.array(self.link.standard_moments(eta, var, self.pending[-1][3]))
         shape = (len(self.pending), self.n)
-        mass, first, second = self.link.standard_moments(eta, var, self.pending[-1][3])
         self.centre += (weight * eta).reshape(shape).sum(axis=0) / self.n_draws
-        self.mass += (weight * mass).reshape(shape).sum(axis=0)
-        self.first += (weight * first).reshape(shape).sum(axis=0)
-        self.second += (weight * second).reshape(shape).sum(axis=0)
-        self.pending = []
+        moments = (weight * moments).reshape(3, *shape)
+        start = 0
+        for end in self.pending_marks:
+            self.moments += moments[:, start:end].sum(axis=1)
+            self.marks.append(self.moments[:2].T.copy())
+            start = end
+        self.moments += moments[:, start:].sum(axis=1)
+        self.pending, self.pending_marks = [], []
 
-    def sums(self) -> Array:
-        """Return the sums of the mass between the bounds, and of the first moment."""
+    def mark(self) -> None:
+        """Note the sums of the mass between the bounds, and of the first moment."""
         if self.pending:
-            self.flush()
-        return np.column_stack([self.mass, self.first])
+            self.pending_marks.append(len(self.pending))
+        else:
+            self.marks.append(self.moments[:2].T.copy())
+
+    def marked(self) -> list[Array]:
+        """Return what was noted."""
+        self.flush()
+        return self.marks
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean."""
@@ -150,12 +169,12 @@ class NumberAverage:
 
     def _moments(self) -> tuple[Array, Array]:
         """Return mean and sd in the column's own unit."""
-        if self.pending:
-            self.flush()
+        self.flush()
         lower, upper = self.link.latent_bounds
+        mass, first, second = self.moments
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            mean = self.first / self.mass
-            var = self.second / self.mass - mean**2
+            mean = first / mass
+            var = second / mass - mean**2
             mean_x = self.link.center + self.link.scale * mean
             sd_x = self.link.scale * np.sqrt(np.maximum(var, 0.0))
         np.clip(mean_x, -LARGEST, LARGEST, out=mean_x)
@@ -174,16 +193,24 @@ class RateAverage:
         self.rate, self.n = rate, n
         self.kept: list[Array] = []
         self.shares: list[float] = []
+        self.marks: list[int] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw."""
         self.kept.append(self.rate(law, params))
         self.shares.append(share)
 
-    def sums(self) -> Array:
+    def mark(self) -> None:
+        """Note how many draws there are."""
+        self.marks.append(len(self.kept))
+
+    def marked(self) -> list[Array]:
         """Return the sums of the rates and of the shares."""
-        shares = np.array(self.shares)
-        return np.column_stack([shares @ np.array(self.kept), np.full(self.n, shares.sum())])
+        shares, kept = np.array(self.shares), np.array(self.kept)
+        return [
+            np.column_stack([shares[:end] @ kept[:end], np.full(self.n, shares[:end].sum())])
+            for end in self.marks
+        ]
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean."""

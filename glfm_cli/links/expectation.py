@@ -29,8 +29,8 @@ REACH = 8.5
 FURTHEST_TILT = 12.0
 PANEL_NODES, PANEL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 MOST_PANELS = 400
-# Table steps a standard deviation: a spline error below 1e-7 of the range of u.
-TABLE_STEPS = 24
+# Table steps a standard deviation: a spline error below 1e-6 of the range of u.
+TABLE_STEPS = 12
 # Its steps in log sd, which the moments follow smoothly.
 TABLE_LOG_STEP = 0.1
 CHUNK = 1 << 20  # doubles of scratch at a time

@@ -47,8 +47,11 @@ class Average(Protocol):
         1 is the weight of an average draw.
         """
 
-    def sums(self) -> Array:
-        """Return (n, M) sums over the draws so far; a difference of two is of those between."""
+    def mark(self) -> None:
+        """Note the sums over the draws so far."""
+
+    def marked(self) -> list[Array]:
+        """Return (n, M) sums at each mark; a difference of two is of the draws between."""
 
     def estimate(self, sums: Array) -> Array:
         """Return (n,) by such sums the mean, or the probability of the likeliest level of all."""

@@ -120,17 +120,22 @@ class CountAverage:
 
     def __init__(self) -> None:
         self.parts: list[tuple[float, GammaPoisson]] = []
+        self.marks: list[Array] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
         """Take in the cells under one draw; one without weight says nothing."""
         if share > 0.0:
             self.parts.append((share, of_rates(law)))
 
-    def sums(self) -> Array:
-        """Return (n, 2) the sums of weights, and of the means."""
+    def mark(self) -> None:
+        """Note the sums of weights, and of the means."""
         total = sum(share for share, _ in self.parts)
         first = self._sum(lambda part: part.mean)
-        return np.column_stack([np.full(first.size, total), first])
+        self.marks.append(np.column_stack([np.full(first.size, total), first]))
+
+    def marked(self) -> list[Array]:
+        """Return what was noted (n, 2)."""
+        return self.marks
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean rate."""

@@ -55,7 +55,7 @@ def test_a_toy_model_follows_the_list(name: str) -> None:
     protocol = GaussianModel if model.sees == "gaussian" else ValueModel
     assert methods_of(protocol) - set(dir(model)) == set()
     assert model.Config() == model.Config()  # every field has a default
-    cases = {case.model for case in test_priors.CASES.values()} | set(test_priors.ASCENTS)
+    cases = {case.model for case in test_priors.CASES.values()} | set(test_priors.TOYS)
     assert name in cases
     assert name in {case[0] for case in test_models.CASES.values()}
     assert name in (*test_commands.DENSE, *test_commands.SPARSE)

@@ -40,6 +40,7 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
         {"alpha": 2, "weight_variance": 1, "link_noise": 0.1},
     ),
     "glfm, capped": ("glfm", "dense", {"max_features": 2}),
+    "glfm, linear part": ("glfm", "dense", {"components": 2}),
     "bsvd, slopes": ("bsvd", "sparse", {"slopes": True, "row_noise": True}),
 }
 

@@ -14,6 +14,7 @@ import pytest
 from documents import REPOSITORY, command, examples, text_of
 
 from glfm_cli import classify, evaluate, explore, impute, read_schema
+from glfm_cli.latent.cnpf import config
 
 # Columns of the tables shown whose values are sampled, in all rows or in some.
 SAMPLED = {"estimate", "mean", "sd", "lower", "upper", "probability", "mcse", "Ozone", "Solar.R"}
@@ -23,11 +24,12 @@ SAMPLED |= {"p_no", "p_perhaps", "p_yes"}
 SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 SHORT_OPTIONS = {
-    "impute": _OPTIONS,
-    "explore": _OPTIONS,
-    "suggest": _OPTIONS,
-    "evaluate": f"{_OPTIONS} --repeats 2",
-    "classify": "--chains 1 --set iterations=3",
+    "*--fit*": "",
+    "*'--model clgp'*": "--chains 2 --set iterations=10",
+    "*'--model cnpf'*|*'--methods cnpf'*": "--set passes=15",
+    "impute*|explore*|suggest*": _OPTIONS,
+    "evaluate*": f"{_OPTIONS} --repeats 2",
+    "classify*": "--chains 1 --set iterations=3",
 }
 # Commands whose output has as many lines as were found or came to be worth saying.
 ANY_LENGTH = ("glfm explore", "glfm diagnose", "awk")
@@ -86,6 +88,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             for function in (impute, evaluate, explore):
                 patch.setitem(function.__kwdefaults__, name, value)
         patch.setitem(classify.__kwdefaults__, "settings", {"iterations": 3})
+        patch.setattr(config, "PASSES", 15)
         yield Ran(request.param, tmp_path_factory.mktemp("examples"))
 
 

@@ -61,10 +61,13 @@ OBSERVED = np.array(
 
 
 def geweke_twins(
-    bias: bool, link_noise: float, prior_scale: Literal["noise", "independent"] = "noise"
+    bias: bool,
+    link_noise: float,
+    prior_scale: Literal["noise", "independent"] = "noise",
+    components: int = 0,
 ) -> Twins:
     """Return the model of the test: five types, everything sampled, at most 5 features."""
-    config = GlfmConfig(bias=bias, prior_scale=prior_scale, max_features=5)
+    config = GlfmConfig(bias=bias, prior_scale=prior_scale, max_features=5, components=components)
     return make_twins(TYPES, config, link_noise)
 
 
@@ -161,13 +164,16 @@ def make_statistics(twins: Twins) -> tuple[tuple[str, ...], Callable[[Draw], Arr
           for name in PSEUDO),
         *("likeness", "y real * y ordinal", "y count * y category_b"),
         *("x positive = 0", "x count = 0", "level a", "level b", "second level"),
+        *(f"{what} {number}" for number in range(prior.components)
+          for what in ("omega", "square of U", "square of V", "y along U V")),
     )  # fmt: skip
 
     def of(draw: Draw) -> Array:
         m = draw.Z.sum(axis=0)
         B, sd = draw.B[bias:], np.sqrt(draw.noise[OWNER])
         scale = np.sqrt(draw.var_B) * (sd if prior.noise_scaled else 1.0)
-        eta = draw.Z @ B + draw.B[:bias].sum(axis=0)
+        linear = draw.U @ draw.V
+        eta = draw.Z @ B + draw.B[:bias].sum(axis=0) + linear
         squares = even((draw.y - eta) / sd) - MEAN_EVEN
         along = odd((draw.y - eta) / sd) * odd(eta)
         y = odd(draw.y)
@@ -186,6 +192,10 @@ def make_statistics(twins: Twins) -> tuple[tuple[str, ...], Callable[[Draw], Arr
             [np.sum(alike * (y @ y.T)) / max(alike.sum(), 1.0)],
             [y[:, 0] @ y[:, 5], y[:, 2] @ y[:, 4]],
             (OBSERVED[:, COLUMNS] & (draw.x[:, COLUMNS] == VALUES)).sum(axis=0),
+            *([odd(np.log(omega)), np.sum(even(u) - MEAN_EVEN),
+               np.sum(even(v / np.sqrt(omega)) - MEAN_EVEN),
+               np.sum(odd(np.outer(u, v)) * y)]
+              for u, v, omega in zip(draw.U.T, draw.V, draw.omega, strict=True)),
         ))  # fmt: skip
 
     return names, of

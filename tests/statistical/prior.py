@@ -111,6 +111,7 @@ class Prior:
     var_bias: float | None = 10.0  # None: no bias feature
     noise_scaled: bool = True
     max_features: int | None = None
+    components: int = 0  # of a linear part beside the features
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,8 @@ class Draw:
     y : (N, S) float64
     x : (N, D) float64
         Values in the column's own unit, or level codes 0..R_d - 1.
+    U, V, omega : (N, L), (L, S), (L,) float64
+        The linear part.
     """
 
     alpha: float
@@ -141,6 +144,9 @@ class Draw:
     thresholds: tuple[Array, ...]
     y: Array
     x: Array
+    U: Array
+    V: Array
+    omega: Array
 
 
 # Parameters --------------------------------------------------------------------------------------
@@ -248,16 +254,20 @@ def draw_table(
     B: Array,
     noise: Array,
     thresholds: Sequence[Array],
+    linear: Array,
     columns: Sequence[ColumnSpec],
     prior: Prior,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Draw (y, x) given all parameters; the data step of a joint-distribution test."""
+    """Draw (y, x) given all parameters; the data step of a joint-distribution test.
+
+    linear : (N, S) U V
+    """
     design = Z.astype(np.float64)
     if prior.var_bias is not None:
         design = np.column_stack((np.ones(len(Z)), design))
     owner = owners(columns)
-    y = design @ B + rng.normal(size=(len(Z), len(owner))) * np.sqrt(noise[owner])
+    y = design @ B + linear + rng.normal(size=(len(Z), len(owner))) * np.sqrt(noise[owner])
     x = [observe(column, y[:, owner == d], thresholds[d], rng) for d, column in enumerate(columns)]
     return y, np.column_stack(x)
 
@@ -274,5 +284,9 @@ def simulate(
         draw_thresholds(c.n_levels, prior, rng) if isinstance(c, Ordinal) else np.empty(0)
         for c in columns
     )
-    y, x = draw_table(Z, B, noise, thresholds, columns, prior, rng)
-    return Draw(alpha, var_B, Z, noise, B, thresholds, y, x)
+    # sqrt(omega_l) half-Cauchy
+    omega = rng.standard_cauchy(prior.components) ** 2
+    U = rng.normal(size=(n_rows, omega.size))
+    V = np.sqrt(omega)[:, None] * rng.normal(size=(omega.size, B.shape[1]))
+    y, x = draw_table(Z, B, noise, thresholds, U @ V, columns, prior, rng)
+    return Draw(alpha, var_B, Z, noise, B, thresholds, y, x, U, V, omega)

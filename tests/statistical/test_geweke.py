@@ -6,6 +6,7 @@ That a sweep has it as its invariant law is tested in `tests/contract/test_prior
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +17,14 @@ from tests.statistical.mutants import MUTANTS, compile_mutant
 
 MIDDLE, LONG = 20_000, 60_000
 
-# bias, link noise, scale of the weights' prior
-CASES = {
+# bias, link noise, scale of the weights' prior, components of the linear part
+CASES: dict[str, tuple[Any, ...]] = {
     "bias, no link noise": (True, 0.0, "noise"),
     "free thresholds, link noise": (False, 0.3, "noise"),
     "bias, unscaled weights": (True, 0.3, "independent"),
     "free thresholds, unscaled weights": (False, 0.0, "independent"),
+    "linear part": (True, 0.3, "noise", 2),
+    "linear part, unscaled weights": (False, 0.0, "independent", 1),
 }
 
 # Where a mutant shows, if not in the usual run. The bits are drawn anew given the weights, which

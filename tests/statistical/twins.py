@@ -14,6 +14,7 @@ import numpy as np
 
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference.chain import Chain
+from glfm_cli.latent.glfm.linear import LinearPart
 from glfm_cli.latent.glfm.sampler import Glfm
 from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.latent.model import Problem
@@ -62,7 +63,14 @@ class Twins:
     def table_given(self, draw: Draw, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return new pseudo-observations and a new table given the parameters of a draw."""
         y, x = draw_table(
-            draw.Z, draw.B, draw.noise, draw.thresholds, self.columns, self.prior, rng
+            draw.Z,
+            draw.B,
+            draw.noise,
+            draw.thresholds,
+            draw.U @ draw.V,
+            self.columns,
+            self.prior,
+            rng,
         )
         return y, self._with_zeros(x)
 
@@ -98,6 +106,7 @@ def make_twins(types: Sequence[str], config: GlfmConfig, link_noise: float = 0.0
         var_bias=config.bias_variance if config.bias else None,
         noise_scaled=config.prior_scale == "noise",
         max_features=config.max_features,
+        components=config.components,
     )
     smallest = [
         link.smallest if kind == WITH_ZEROS else -np.inf
@@ -167,6 +176,7 @@ def place(chain: Chain, draw: Draw) -> None:
     state.B[:used] = draw.B
     state.noise[:] = draw.noise
     state.alpha, state.weight_variance = draw.alpha, draw.var_B
+    state.linear = LinearPart(draw.U.copy(), draw.V.copy(), draw.omega.copy())
     for params, theta in zip(chain.params, draw.thresholds, strict=True):
         if theta.size:
             params["thresholds"][:] = theta
@@ -187,4 +197,7 @@ def read(chain: Chain) -> Draw:
         tuple(params.get("thresholds", none) for params in chain.params),
         chain.cells.y,
         np.column_stack(chain.problem.xs),
+        state.linear.U,
+        state.linear.V,
+        state.linear.omega,
     )

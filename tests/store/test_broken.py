@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from glfm_cli import GlfmError, impute, load_fit
@@ -363,7 +364,7 @@ def desk(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a copy of the fit, the table and something that is nobody's business."""
     shutil.copytree(sound, tmp_path / "fit.glfm")
     (tmp_path / "secret").write_text("secret")
-    pa.parquet.write_table(pa.table(TABLE), tmp_path / "table.parquet")
+    pq.write_table(pa.table(TABLE), tmp_path / "table.parquet")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

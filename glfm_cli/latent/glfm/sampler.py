@@ -21,7 +21,8 @@ not leave the posterior invariant or mixes badly:
   and a move of their own along their scale, which would otherwise creep [Liu and Sabatti 2000];
 - after the weights every bit is drawn once more, given them and with the pseudo-observations of
   categorical, ordinal and count cells integrated out (`refine`): these were drawn with the bits in
-  view, and where a row has many they hold its bits where they are.
+  view, and where a row has many they hold its bits where they are;
+- with `components` there is a linear part beside the features (linear.py).
 
 Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 """
@@ -36,6 +37,7 @@ import numpy as np
 from glfm_cli._kernels import _glfm, _glfm_bits
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
+from glfm_cli.latent.glfm.linear import LinearPart
 from glfm_cli.latent.glfm.state import (
     GlfmConfig,
     GlfmDraw,
@@ -82,10 +84,15 @@ class Glfm(PlainModel):
             noise=np.ones(cells.unit_noise.size),
             alpha=1.0 if config.alpha is None else config.alpha,
             weight_variance=1.0 if config.weight_variance is None else config.weight_variance,
+            linear=LinearPart.start(
+                cells.y, cells.observed[:, cells.column], config.components, rng
+            ),
         )
 
     def update(self, state: GlfmState, cells: Cells, streams: Streams) -> None:
-        """Draw Z with missing pseudo-observations, then the noise variances, then B.
+        """Draw Z with missing pseudo-observations, then the noise variances, B, U and V.
+
+        All but the last two see y less the linear part.
 
         Raises
         ------
@@ -94,12 +101,16 @@ class Glfm(PlainModel):
         """
         if cells.y.shape[1] == 0:
             return
-        config, layout = state.config, state.layout
+        config, layout, linear = state.config, state.layout, state.linear
+        y = cells.y
+        if linear.size:
+            y = y - linear.U @ linear.V
+            cells.scale_group += linear.scale_group(cells.spans)
         sd = np.sqrt(state.noise)[cells.column]
         scale = layout.scales(state.noise)
         tau, bias_var = state.weight_variance / scale, config.bias_variance / scale
         shared = (
-            cells.y,
+            y,
             cells.observed,
             cells.column,
             layout.segments,
@@ -140,10 +151,30 @@ class Glfm(PlainModel):
                 "the feature model's covariance lost positive definiteness",
                 hint="Look for columns with extreme values, or set `transform: rank` for them.",
             )
+        if linear.size:
+            self._draw_linear(state, cells, streams.get(WEIGHTS))
+
+    def _draw_linear(self, state: GlfmState, cells: Cells, rng: np.random.Generator) -> None:
+        """Draw U and V given the rest, then the missing pseudo-observations given all."""
+        linear, observed = state.linear, cells.observed[:, cells.column]
+        factor, noise = cells.factor[cells.column], state.noise[cells.column]
+        cells.y *= factor
+        linear.V *= factor
+        eta = np.empty_like(cells.y)
+        _glfm.fill_eta(state.Z, state.B, state.n_columns, eta)
+        E = cells.y - eta
+        linear.draw_rows(E, observed, noise, rng)
+        linear.draw_columns(E, observed, noise, rng)
+        linear.draw_variances(rng)
+        eta += linear.U @ linear.V
+        row, s = np.nonzero(observed == 0)
+        cells.y[row, s] = eta[row, s] + np.sqrt(noise[s]) * rng.standard_normal(s.size)
 
     def fill_eta(self, state: GlfmState, out: Array) -> None:
-        """Fill `out` (N, S) with Z B."""
+        """Fill `out` (N, S) with Z B + U V."""
         _glfm.fill_eta(state.Z, state.B, state.n_columns, out)
+        if state.linear.size:
+            out += state.linear.U @ state.linear.V
 
     def refine(
         self, state: GlfmState, cells: Cells, eta: Array, streams: Streams, rows: slice
@@ -214,6 +245,7 @@ class Glfm(PlainModel):
             B=state.B[:used].copy(),
             noise=state.noise.copy(),
             spans=state.layout.spans,
+            linear=state.linear.copy(),
         )
 
     def features(self, draw: GlfmDraw, rows: slice | Array) -> Array:
@@ -225,9 +257,11 @@ class Glfm(PlainModel):
         return draw.B
 
     def cells_law(self, draw: GlfmDraw, rows: Rows) -> GivenLatent:
-        """Return the law of cells given eta = z_n B."""
+        """Return the law of cells given eta = z_n B + u_n V."""
         assert not isinstance(rows, Pairs)
         eta = self.features(draw, rows).astype(np.float64) @ draw.B
+        if draw.linear.size:
+            eta += draw.linear.U[rows] @ draw.linear.V
         return GivenLatent(eta, draw.noise, draw.spans)
 
     def joint(self, draw: GlfmDraw, rows: Rows, rng: np.random.Generator) -> GivenLatent:
@@ -244,13 +278,14 @@ class Glfm(PlainModel):
         sweeps: int,
         rng: np.random.Generator,
     ) -> GlfmDraw:
-        """Return bits of new rows, given the weights, noise and feature counts of a draw.
+        """Return bits and U of new rows, given V, the weights, noise and feature counts of a draw.
 
         P(z_k = 1) = m_k / (N + 1) for the features of the N fitted rows, m_k of which have it;
         new rows get no features of their own. Each sweep lets `refill` draw what is known of the
-        pseudo-observations given the bits, then draws every bit given that, intervals integrated
-        over. The start is the bits of one of CANDIDATES fitted rows, drawn by how well they explain
-        the new row: features hang together, and single bits find the way slowly. O(n K S) a sweep.
+        pseudo-observations given eta, then draws every bit given that, intervals integrated
+        over, and U. The start is that of one of CANDIDATES fitted rows, drawn by how well they
+        explain the new row: features hang together, and single bits find the way slowly.
+        O(n K S) a sweep.
         """
         n_rows, n_fitted = cells.y.shape[0], draw.bits.shape[0]
         counts = np.zeros(draw.n_columns, dtype=np.int64)
@@ -259,17 +294,19 @@ class Glfm(PlainModel):
             counts += self.features(draw, rows).sum(axis=0, dtype=np.int64)
         among = np.sort(rng.choice(n_fitted, min(CANDIDATES, n_fitted), replace=False))
         candidates = self.features(draw, among)
-        means = GivenLatent(candidates.astype(np.float64) @ draw.B, draw.noise, draw.spans)
+        means = self.cells_law(draw, among)
         best = np.empty(n_rows, dtype=np.intp)
         for start in range(0, n_rows, _SCORED_ROWS):
             rows = slice(start, min(start + _SCORED_ROWS, n_rows))
             log_p = score(means, rows)
             best[rows] = np.argmax(log_p + rng.gumbel(size=log_p.shape), axis=1)
-        Z = candidates[best]
-        eta = Z.astype(np.float64) @ draw.B
+        Z, linear, noise = candidates[best], draw.linear, draw.noise[cells.column]
+        linear = replace(linear, U=linear.U[among][best])
+        observed = cells.observed[:, cells.column]
+        eta = means.eta[best]
         n_work, n_iwork = _glfm_bits.work_sizes(cells.column.size)
         work, iwork = np.empty(n_work), np.empty(n_iwork, dtype=np.int32)
-        for _ in range(sweeps if draw.B.size else 0):
+        for _ in range(sweeps if draw.B.size + linear.V.size else 0):
             refill(eta)
             _glfm_bits.update_bits(
                 cells.y,
@@ -278,7 +315,7 @@ class Glfm(PlainModel):
                 cells.known,
                 cells.lower,
                 cells.upper,
-                np.sqrt(draw.noise)[cells.column],
+                np.sqrt(noise),
                 cells.spread,
                 draw.B,
                 Z,
@@ -292,7 +329,11 @@ class Glfm(PlainModel):
                 iwork,
                 rng,
             )
-        return replace(draw, bits=np.packbits(Z, axis=1))
+            if linear.size:
+                eta -= linear.U @ linear.V
+                linear.draw_rows(cells.y - eta, observed, noise, rng)
+                eta += linear.U @ linear.V
+        return replace(draw, bits=np.packbits(Z, axis=1), linear=linear)
 
     def warnings(self, state: GlfmState) -> list[str]:
         """Return what a user should know of a finished chain."""
@@ -304,7 +345,7 @@ class Glfm(PlainModel):
         return []
 
     def save(self, state: GlfmState) -> dict[str, Array]:
-        """Return Z (packed), B, noise, alpha, sB2 and the cap's flag.
+        """Return Z (packed), B, noise, alpha, sB2, the linear part and the cap's flag.
 
         A sweep computes Z'Z, P^-1 and their like anew from Z and y, so that the work arrays
         carry nothing from one sweep to the next.
@@ -318,6 +359,7 @@ class Glfm(PlainModel):
             "alpha": np.array(state.alpha, dtype=np.float64),
             "weight_variance": np.array(state.weight_variance, dtype=np.float64),
             "at_cap": np.array(state.at_cap, dtype=np.uint8),
+            **state.linear.pack(),
         }
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: GlfmConfig) -> GlfmState:
@@ -330,6 +372,8 @@ class Glfm(PlainModel):
         if not bias <= used <= capacity:
             raise ValueError(f"'n_columns' is {used}, expected a number from {bias} to {capacity}")
         Z = np.zeros((n_rows, capacity), dtype=np.uint8)
+        if draw.linear.size != min(config.components, n_latent):
+            raise ValueError(f"'omega' has {draw.linear.size} components, not those of the run")
         Z[:, :used] = self.features(draw, slice(None))
         if not Z[:, :bias].all():
             raise ValueError("'bits' has a row without the bias")
@@ -348,15 +392,17 @@ class Glfm(PlainModel):
             alpha=float(scalars[0]),
             weight_variance=float(scalars[1]),
             at_cap=bool(take(arrays, "at_cap", np.uint8, ())),
+            linear=draw.linear.copy(),
         )
 
     def pack(self, draw: GlfmDraw) -> dict[str, Array]:
-        """Return the packed bits, the number of columns in use, B and the noise variances."""
+        """Return the packed bits, the number of columns in use, B, noise variances, U and V."""
         return {
             "bits": draw.bits,
             "n_columns": np.array(draw.n_columns, dtype=np.int64),
             "B": draw.B,
             "noise": draw.noise,
+            **draw.linear.pack(),
         }
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> GlfmDraw:
@@ -373,4 +419,5 @@ class Glfm(PlainModel):
             B=take(arrays, "B", np.float64, (used, sizes.latent)),
             noise=noise,
             spans=sizes.spans,
+            linear=LinearPart.unpack(arrays, sizes.rows, sizes.latent),
         )

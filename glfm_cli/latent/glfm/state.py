@@ -9,6 +9,7 @@ import numpy as np
 
 from glfm_cli._kernels import _glfm
 from glfm_cli.arrays import Array
+from glfm_cli.latent.glfm.linear import LinearPart
 from glfm_cli.latent.model import Cells, Spans
 from glfm_cli.settings import require
 
@@ -32,6 +33,8 @@ class GlfmConfig:
     max_features : the most features, bias not counted; the prior is cut off there.
     initial_features, initial_share : random features that a chain starts with, and the chance of
         a row to have one.
+    components : of the linear part beside the features, at most one a latent column; 0 leaves
+        it out.
     """
 
     prior_scale: Literal["noise", "independent"] = "noise"
@@ -48,6 +51,7 @@ class GlfmConfig:
     max_features: int = 50
     initial_features: int = 20
     initial_share: float = 0.3
+    components: int = 0
 
     def __post_init__(self) -> None:
         positive = "alpha_shape alpha_rate weight_variance_shape weight_variance_rate"
@@ -74,6 +78,12 @@ class GlfmConfig:
         require(
             0 < self.initial_share < 1, "initial_share", self.initial_share, "a share in (0, 1)"
         )
+        require(
+            0 <= self.components <= 100,
+            "components",
+            self.components,
+            "a whole number from 0 to 100",
+        )
 
 
 @dataclass
@@ -91,6 +101,7 @@ class GlfmState:
     noise: Array
     alpha: float
     weight_variance: float
+    linear: LinearPart
     layout: ScaleGroups
     work: Array
     iwork: Array
@@ -100,13 +111,14 @@ class GlfmState:
 
 @dataclass(frozen=True)
 class GlfmDraw:
-    """A snapshot: Z packed to bits (N, ceil(K/8)), weights (K, S) and noise variances (D,)."""
+    """A snapshot: Z packed to bits (N, ceil(K/8)), weights (K, S), noise variances (D,)."""
 
     bits: Array
     n_columns: int
     B: Array
     noise: Array
     spans: Spans
+    linear: LinearPart
 
 
 @dataclass(frozen=True)
