@@ -234,7 +234,7 @@ def test_what_is_no_formula_is_refused(text: str) -> None:
         ({"b": {"type": "real", "formula": "b + 1"}}, "`formula` names the column itself"),
         ({"b": {"type": "real", "formula": "s + 1"}}, "names 's', which has type categorical"),
         ({"b": {"type": "real", "formula": "i + 1"}}, "names 'i', which has role id"),
-        ({"b": {"type": "real", "formula": "a >"}}, "`formula` cannot be read: it is no expression"),
+        ({"b": {"type": "real", "formula": "a >"}}, "`formula` cannot be read: it is no"),
         ({"b": {"type": "real", "formula": "a > 1"}}, "expected a number, no condition"),
         ({"b": {"type": "real", "only_if": "a + 1"}}, "expected a condition such as"),
         ({"b": {"type": "categorical", "formula": "a"}}, "`formula` goes with numbers alone"),
