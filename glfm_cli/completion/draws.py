@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.completion.dependent import draw_table
 from glfm_cli.encoding import Data
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.streams import DRAWS, Streams
 
 PART_ROWS = 1 << 18  # a part, and so a row group of Parquet, ends with the draw that passes it
@@ -32,7 +32,7 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     All cells of a draw are drawn jointly. Chains, draws and rows count from 1. At least one
     part; memory is that of PART_ROWS rows, or of one draw if that has more.
     """
-    missing, ends = data.missing, data.ends
+    missing = data.missing
     where = [
         pa.table(
             {"row": rows + 1, "column": [data.columns[d].column.name] * rows.size},
@@ -45,9 +45,11 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     for c, chain in enumerate(posterior.chains):
         for t, draw in enumerate(chain):
             rng = Streams(seed, c).get(DRAWS, t)
-            drawn = draw_jointly(posterior, missing, rng, draw, ends)
+            drawn = draw_table(posterior, data, rng, draw)
             for place, (d, values) in zip(where, drawn.items(), strict=True):
-                waiting.append(_part(c, t, place, values, data.columns[d].levels))
+                there = ~np.isnan(values)
+                part = place.filter(pa.array(there))
+                waiting.append(_part(c, t, part, values[there], data.columns[d].levels))
                 n_rows += values.size
             if n_rows >= PART_ROWS:
                 yield pa.concat_tables(waiting).combine_chunks()

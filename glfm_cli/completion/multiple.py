@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, blank, decode, flag_columns
+from glfm_cli.completion.dependent import draw_table
+from glfm_cli.encoding import Data, blank, decode, flag_columns, placed
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
-from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.io import is_text_table, mark_written_type
 from glfm_cli.streams import TABLES, Streams
 
@@ -50,14 +50,15 @@ class Multiple:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the completed versions, one table at a time."""
         posterior, data = self.posterior, self.data
-        missing, ends = data.missing, data.ends
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(self.seed, 0).get(TABLES, number)
             draw = posterior.chains[chain][place]
-            drawn = draw_jointly(posterior, missing, rng, draw, ends)
+            whole, drawn = placed(data, draw_table(posterior, data, rng, draw))
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
-            yield decode(self.table, data, fills)
+            # A cell that has a value in one version may have none in another.
+            table = self.table if whole is data else blank(self.table, data)
+            yield decode(table, whole, fills)
 
     def parts(self, *, flags: bool = False) -> Iterator[pa.Table]:
         """Yield the incomplete table, then each version, with `.imp` and `.id` before them.

@@ -18,7 +18,7 @@ from glfm_cli.completion.learnt import check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
-from glfm_cli.encoding import Data, LearntColumn, encode_rows
+from glfm_cli.encoding import Data, LearntColumn, encode_rows, with_known
 from glfm_cli.inference.folding import SWEEPS, fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
@@ -115,6 +115,7 @@ class Fitted:
             features = features_of(given.row_features), features_of(given.column_features)
             return encode_units(self.fit, table, features, unseen=unseen, file=file)
         data = encode_rows(table, self.schema, self.columns, unseen_is_missing=missing, file=file)
+        data = with_known(data, file)
         check_reach(self.posterior.links, [encoded.x for encoded in data.columns], file)
         return data
 

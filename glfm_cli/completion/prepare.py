@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from glfm_cli.encoding import Data, EncodedColumn, encode
+from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import UsageError
 from glfm_cli.guess import guess_schema
 from glfm_cli.inference.sampling import Plan
@@ -61,6 +61,7 @@ def prepare(
     latent = model_of(sampling, "dense")
     if data is None:
         data = encode(table, as_schema(types), file=file)
+    data = with_known(data, file)
     found = configure(sampling, "dense", data.columns, chains_for(data, latent))
     links_config = found.links
     if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free

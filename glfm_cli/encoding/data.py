@@ -42,6 +42,8 @@ class EncodedColumn:
     ends : (n_rows, 2) float64, optional
         The least and the largest value of cells that are known only to lie between two numbers,
         which count as not observed; NaN at all others.
+    exact : bool
+        Whether completed cells have all the digits that a formula over them needs.
     """
 
     column: Column
@@ -53,6 +55,7 @@ class EncodedColumn:
     sample: Array | None = None
     style: NumberStyle | MomentStyle | None = None
     ends: Array | None = None
+    exact: bool = False
 
     @property
     def cells(self) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -11,11 +12,12 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.moments import moment_steps, typed_steps
-from glfm_cli.encoding.numeric import code_value, stored_dtype
+from glfm_cli.encoding.numeric import code_value, numerals_of, stored_dtype
 from glfm_cli.encoding.support import MAX_EXACT, Interval, support
 from glfm_cli.schema.moments import MomentStyle
 
 DIGITS = 7  # of a completed real number in text: more would pretend to a precision it has not
+EXACT_DIGITS = 13  # where a formula must hold
 MOST_DIGITS = 25  # of a number with as many decimals as its column: no double has more of use
 _DOUBLE = np.dtype(np.float64)
 
@@ -42,7 +44,7 @@ def number_texts(encoded: EncodedColumn, fill: Array, ends: Array | None = None)
             if low > float(numbers[i]) or float(numbers[i]) > high:  # never so with NaN
                 numbers[i] = Decimal(f"{fill[i]:.{DIGITS - 1}e}")
         return [style.write(number) for number in numbers]
-    digits = _digits(encoded)
+    digits = EXACT_DIGITS if encoded.exact else _digits(encoded)
     rounded = np.array([float(f"{value:.{digits - 1}e}") for value in fill])
     outside = ~allowed.contains(rounded)
     if ends is not None:
@@ -52,6 +54,15 @@ def number_texts(encoded: EncodedColumn, fill: Array, ends: Array | None = None)
     if style is not None:
         return [style.write(Decimal(repr(float(value)))) for value in values]
     return [_positional(value) for value in values]
+
+
+def as_written(encoded: EncodedColumn, fill: Array) -> Array:
+    """Return completed numbers as they are when their text is read again."""
+    if encoded.column.moment is not None or not fill.size:
+        return fill
+    texts = number_texts(replace(encoded, exact=False), fill)
+    plain = numerals_of(encoded.column).read(pa.array(texts, pa.string())).plain
+    return np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
 def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.Array:

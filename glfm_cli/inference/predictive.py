@@ -11,7 +11,7 @@ Rows are visited in blocks, so that memory does not grow with rows x draws.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, pairwise
@@ -23,11 +23,12 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import LEAST
-from glfm_cli.links import Link, of_levels, of_numbers
+from glfm_cli.links import Link, RowsLaw, of_levels, of_numbers
 from glfm_cli.links.observation import Average
 
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
+TRIES = 200  # at two cells of which one is less than the other
 SAMPLES = 400  # of a cell that is known to lie between two numbers
 
 Ends = Mapping[int, Array]
@@ -53,6 +54,12 @@ class Marginal:
     quantiles: Array
     probabilities: Array | None
     relative_error: Array = field(default_factory=lambda: np.empty(0))
+
+    def take(self, at: Array) -> Marginal:
+        """Return that of some of the cells."""
+        p = None if self.probabilities is None else self.probabilities[at]
+        error = self.relative_error[at]
+        return Marginal(self.rows[at], self.mean[at], self.sd[at], self.quantiles[at], p, error)
 
     @property
     def mcse(self) -> Array:
@@ -193,6 +200,7 @@ def draw_jointly(
     rng: np.random.Generator,
     draw: Draw | None = None,
     ends: Ends = NO_ENDS,
+    less: Sequence[tuple[int, int]] = (),
 ) -> dict[int, Array]:
     """Return one value or level code for each cell, all from one posterior draw.
 
@@ -207,6 +215,8 @@ def draw_jointly(
         The one to take.
     ends : mapping of int to (n, 2) float64
         That of `predict`.
+    less : sequence of pairs of int
+        Columns of which the first is less than the second in every row.
     """
     if draw is None:
         draw = posterior.choose(rng)
@@ -216,21 +226,60 @@ def draw_jointly(
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
         law = posterior.joint(draw, block, rng)
-        for d, rows in cells.items():
-            inside = (rows >= block.start) & (rows < block.stop)
-            if inside.any():
-                own, link = law.column(d, rows[inside] - start), posterior.links[d]
-                x = link.sample(own, draw.params[d], rng)
-                if d in ends:
-                    at, known = _known(ends[d][inside])
-                    x[at] = of_numbers(link).sample_between(
-                        own.take(at), draw.params[d], rng, known
-                    )
-                drawn[d].append(x)
+        inside = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
+        here = {d: cells[d][which] - start for d, which in inside.items() if which.any()}
+        known = {d: ends[d][inside[d]] for d in ends if d in here}
+        sample = partial(_sample, posterior, draw, law, rng, here, known)
+        found = {d: sample(d, np.arange(rows.size)) for d, rows in here.items()}
+        for first, second in less:
+            if first in here and second in here:
+                _redraw((first, second), here, found, sample)
+        for d, x in found.items():
+            drawn[d].append(x)
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
 
 
 # ------------------------------------------------------------------------------ accumulation
+
+
+def _sample(
+    posterior: Posterior,
+    draw: Draw,
+    law: RowsLaw,
+    rng: np.random.Generator,
+    rows: Mapping[int, Array],
+    ends: Ends,
+    d: int,
+    at: Array,
+) -> Array:
+    """Return draws of the cells `at` of those of a column, inside their ends if there are some."""
+    link, params, own = posterior.links[d], draw.params[d], law.column(d, rows[d][at])
+    x = link.sample(own, params, rng)
+    if d in ends:
+        which, known = _known(ends[d][at])
+        x[which] = of_numbers(link).sample_between(own.take(which), params, rng, known)
+    return x
+
+
+def _redraw(
+    pair: tuple[int, int],
+    rows: Mapping[int, Array],
+    found: Mapping[int, Array],
+    sample: Callable[[int, Array], Array],
+) -> None:
+    """Draw both cells of a row anew until the first is less than the second, in place.
+
+    So they are drawn given that it is; what is left after `TRIES` times is made equal.
+    """
+    first, second = pair
+    _, low, high = np.intersect1d(rows[first], rows[second], return_indices=True)
+    for _ in range(TRIES):
+        wrong = found[first][low] >= found[second][high]
+        low, high = low[wrong], high[wrong]
+        if not low.size:
+            return
+        found[first][low], found[second][high] = sample(first, low), sample(second, high)
+    found[first][low] = np.minimum(found[first][low], found[second][high])
 
 
 def _known(ends: Array) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.columns import Column, Role, Transform
-from glfm_cli.schema.phrases import listed
+from glfm_cli.schema.phrases import is_number, listed
 from glfm_cli.schema.types import COLUMN_TYPES
 
 Refusal = Callable[..., SchemaError]  # makes the error that names file and column
@@ -39,6 +39,7 @@ def check_column(column: Column, error: Refusal) -> None:
     _check_numerals(column, error)
     _check_moments(column, error)
     _check_censored(column, error)
+    _check_depends(column, error)
     codes = {code.text for code in column.missing}
     for level in column.levels or ():
         if level in codes:
@@ -112,6 +113,25 @@ def _check_censored(column: Column, error: Refusal) -> None:
             value=shown,
             expected=f"`censored_below` and then `censored_above`, in {ends[0]:g} to {ends[-1]:g}",
         )
+
+
+def _check_depends(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when a column cannot depend on others as it should."""
+    if column.formula is not None and (not column.numeric or column.moment is not None):
+        raise error("`formula` goes with numbers alone", expected="type real, positive or count")
+    for key, other in (("less_than", column.less_than), ("parts_of", column.parts_of)):
+        if other is not None and (not column.numeric or column.moment is not None):
+            raise error(f"`{key}` goes with numbers alone", expected="type real, positive or count")
+    if column.only_if is not None and not (column.numeric or column.levelled):
+        raise error("`only_if` goes with a column that has a type")
+    if column.otherwise is None:
+        return
+    if column.only_if is None:
+        raise error("`otherwise` needs `only_if`, which says in which rows it is not so")
+    if column.levels is not None and column.otherwise not in column.levels:
+        raise error("`otherwise`", value=f"'{column.otherwise}'", expected=listed(column.levels))
+    if column.numeric and not is_number(column.otherwise):
+        raise error("`otherwise`", value=f"'{column.otherwise}'", expected="a number")
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.checks import check_column
 from glfm_cli.schema.columns import Column, MissingCode, Role, Transform
+from glfm_cli.schema.formula import parse_formula
 from glfm_cli.schema.moments import DIRECTIVES, EXCEL, ISO, MOMENTS, Moments
-from glfm_cli.schema.phrases import did_you_mean, listed
+from glfm_cli.schema.phrases import did_you_mean, is_number, listed
 from glfm_cli.schema.text import describe
 from glfm_cli.schema.types import COLUMN_TYPES, ColumnType
 
@@ -28,6 +29,11 @@ _KEYS = (
     "censored_below",
     "censored_above",
     "impute",
+    "formula",
+    "only_if",
+    "otherwise",
+    "less_than",
+    "parts_of",
     "missing",
     "trials",
     "absent",
@@ -38,7 +44,6 @@ _KEYS = (
     "format",
     "label",
 )
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
@@ -117,6 +122,11 @@ class ColumnParser:
             censored_below=self.number_if("censored_below", said),
             censored_above=self.number_if("censored_above", said),
             impute_censored=self.choice(said, "impute", _IMPUTE) or False,
+            formula=self.expression(said, "formula", condition=False),
+            only_if=self.expression(said, "only_if", condition=True),
+            otherwise=self.text(said, "otherwise"),
+            less_than=self.text(said, "less_than"),
+            parts_of=self.text(said, "parts_of"),
             trials=self.text(said, "trials"),
             absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),
@@ -189,6 +199,20 @@ class ColumnParser:
             return value
         raise self.error(f"`{key}`", value=describe(value), expected="text")
 
+    def expression(self, said: Mapping[str, Any], key: str, *, condition: bool) -> str | None:
+        text = self.text(said, key)
+        if text is None:
+            return None
+        try:
+            formula = parse_formula(text)
+        except ValueError as error:
+            why = f"`{key}` cannot be read: {error}"
+            raise self.error(why, value=f"'{text}'") from None
+        if formula.is_condition != condition:
+            expected = 'a condition such as sex == "f"' if condition else "a number, no condition"
+            raise self.error(f"`{key}`", value=f"'{text}'", expected=expected)
+        return text
+
     def separator(self, said: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | None:
         value = said.get(key)
         if value is None or value in known:
@@ -234,7 +258,7 @@ class ColumnParser:
         return self.number(key, said[key]) if key in said else None
 
     def number(self, key: str, value: Any) -> float:
-        if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
+        if not isinstance(value, str) or not is_number(value):
             raise self.error(f"`{key}`", value=describe(value), expected="a number")
         number = float(value)
         if not math.isfinite(number):

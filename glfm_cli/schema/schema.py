@@ -18,6 +18,7 @@ from glfm_cli.errors import SchemaError
 from glfm_cli.schema.columns import Column, MissingCode, Role
 from glfm_cli.schema.parse import ColumnParser
 from glfm_cli.schema.phrases import did_you_mean, listed
+from glfm_cli.schema.relations import check_relations
 
 VERSION = "1"
 REST = "*"  # what the entry `rest:` is a pattern for
@@ -30,6 +31,11 @@ _TRIPLET = (Role.ROW, Role.COLUMN, Role.VALUE)
 _PLAIN = (
     "censored_below",
     "censored_above",
+    "formula",
+    "only_if",
+    "otherwise",
+    "less_than",
+    "parts_of",
     "trials",
     "absent",
     "decimal",
@@ -108,6 +114,7 @@ class Schema:
             found.append(replace(column, name=name))
         self._check_roles(found, "the table")
         self._check_trials(found)
+        check_relations(found, self.file)
         return tuple(found)
 
     def to_yaml(self) -> str:
