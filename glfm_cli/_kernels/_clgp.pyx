@@ -1,6 +1,7 @@
 """Expected log likelihoods of cells whose latent number is normal, with their derivatives.
 
-A cell's latent f ~ N(mean, var). A rule with nodes t_i and weights w_i for N(0, 1) gives
+A cell's latent f ~ N(mean, var). A rule with nodes t_i and weights w_i for N(0, 1), with the more of
+them the wider f is beside the noise, gives
 
     l = sum_i w_i log p(x | f_i),    f_i = mean + sqrt(var) t_i
     g1 = dl/dmean = sum_i w_i l'(f_i),    g2 = dl/dvar = sum_i w_i l'(f_i) t_i / (2 sqrt(var))
@@ -10,14 +11,41 @@ and the curvature, which is never negative: at least the mean of -l''. Rows are 
 row i of mean belongs to cell i modulo the number of cells; NaN cells are missing, and have zeros.
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY, exp, isnan, log, log1p, sqrt
 from scipy.special.cython_special cimport log_ndtr, ndtr
 
 include "_ndtr.pxi"
 
 cdef double TAIL = -8.0  # below it probabilities are kept as logs
-cdef double WIDE = 4.0  # variance from which the finer rule is used
+cdef int N_RULES = 4
+cdef int SIZES[4]  # nodes of each rule
+cdef double UP_TO[4]  # variance, over that of the noise, up to which a rule is used
+cdef double NODES[4][64]
+cdef double WEIGHTS[4][64]
 cdef double NARROW = 1e-9  # an interval narrower than this is a point: its ends have no digits left
+
+
+def _fill_rules():
+    """Fill the rules: of log Phi and of log-logistic functions, errors below 1e-7 up to ratio 1."""
+    cdef int k, i
+    for k, (size, up_to) in enumerate(((8, 0.25), (12, 1.0), (20, 4.0), (64, np.inf))):
+        SIZES[k], UP_TO[k] = size, up_to
+        nodes, weights = np.polynomial.hermite_e.hermegauss(size)
+        for i in range(size):
+            NODES[k][i], WEIGHTS[k][i] = nodes[i], weights[i] / np.sqrt(2.0 * np.pi)
+
+
+_fill_rules()
+
+
+cdef inline int rule_of(double ratio) noexcept nogil:
+    """Return the rule for a variance over that of the noise."""
+    cdef int k = 0
+    while k < N_RULES - 1 and ratio > UP_TO[k]:
+        k += 1
+    return k
 
 
 cdef inline double interval(double a, double b, double* ra, double* rb) noexcept nogil:
@@ -59,21 +87,21 @@ cdef struct Cell:
 
 
 cdef void integrate(
-    double low, double high, double s, double mean, double sd, const double[::1] nodes,
-    const double[::1] weights, Cell* c,
+    double low, double high, double s, double mean, double sd, Cell* c,
 ) noexcept nogil:
     """Integrate log P(low < f + s z < high); derivatives by both ends and by log s^2 as well."""
-    cdef Py_ssize_t i
+    cdef int i, k
     cdef double f, a, b, ra, rb, w, slope, inv = 1.0 / s
+    k = rule_of(sd * sd * inv * inv)
     c.value = c.g1 = c.g2 = c.d_low = c.d_high = c.d_log_s2 = 0.0
-    for i in range(nodes.shape[0]):
-        f = mean + sd * nodes[i]
+    for i in range(SIZES[k]):
+        f = mean + sd * NODES[k][i]
         a, b = (low - f) * inv, (high - f) * inv
-        w = weights[i]
+        w = WEIGHTS[k][i]
         c.value += w * interval(a, b, &ra, &rb)
         slope = w * (ra - rb) * inv
         c.g1 += slope
-        c.g2 += slope * nodes[i]
+        c.g2 += slope * NODES[k][i]
         c.d_low -= w * ra * inv
         c.d_high += w * rb * inv
         if a > -INFINITY:
@@ -85,8 +113,7 @@ cdef void integrate(
 
 def add_numbers(
     const double[::1] lower, const double[::1] upper, const double[:] mean, const double[:] var,
-    double s2, const double[::1] nodes, const double[::1] weights, double[::1] value,
-    double[:] g1, double[:] g2, double[:] curvature,
+    double s2, double[::1] value, double[:] g1, double[:] g2, double[:] curvature,
 ):
     """Add what points and intervals of y ~ N(f, s2) say. O(n) points, O(20 n) intervals.
 
@@ -113,7 +140,7 @@ def add_numbers(
                 g2[i] = -0.5 / s2
                 curvature[i] = 1.0 / s2
             else:
-                integrate(lower[n], upper[n], s, mean[i], sqrt(var[i]), nodes, weights, &cell)
+                integrate(lower[n], upper[n], s, mean[i], sqrt(var[i]), &cell)
                 value[i] += cell.value
                 g1[i], g2[i] = cell.g1, cell.g2
                 curvature[i] = max(-2.0 * cell.g2, 0.0)
@@ -123,8 +150,7 @@ def add_numbers(
 
 def add_ordered(
     const double[::1] code, const double[::1] theta, const double[:] mean, const double[:] var,
-    const double[::1] nodes, const double[::1] weights, double[::1] value, double[:] g1,
-    double[:] g2, double[:] curvature, double[::1] d_theta,
+    double[::1] value, double[:] g1, double[:] g2, double[:] curvature, double[::1] d_theta,
 ):
     """Add what levels say: code = number of the thresholds theta below y ~ N(f, 1). O(20 n).
 
@@ -142,7 +168,7 @@ def add_ordered(
             r = <Py_ssize_t>code[n]
             low = theta[r - 1] if r > 0 else -INFINITY
             high = theta[r] if r < last else INFINITY
-            integrate(low, high, 1.0, mean[i], sqrt(var[i]), nodes, weights, &cell)
+            integrate(low, high, 1.0, mean[i], sqrt(var[i]), &cell)
             value[i] += cell.value
             g1[i], g2[i] = cell.g1, cell.g2
             curvature[i] = max(-2.0 * cell.g2, 0.0)
@@ -153,37 +179,31 @@ def add_ordered(
 
 
 def add_binary(
-    const double[::1] code, const double[:] mean, const double[:] var, const double[::1] nodes,
-    const double[::1] weights, const double[::1] wide_nodes, const double[::1] wide_weights,
-    double[::1] value, double[:] g1, double[:] g2, double[:] curvature,
+    const double[::1] code, const double[:] mean, const double[:] var, double[::1] value,
+    double[:] g1, double[:] g2, double[:] curvature,
 ):
-    """Add what two levels say: P(1) = 1 / (1 + exp(-f)), P(0) = 1 - P(1). O(32 n).
-
-    Where var > 4 the wide rule is used, which has more nodes.
-    """
-    cdef Py_ssize_t i, j, n, N = code.shape[0]
+    """Add what two levels say: P(1) = 1 / (1 + exp(-f)), P(0) = 1 - P(1). O(20 n)."""
+    cdef Py_ssize_t i, n, N = code.shape[0]
+    cdef int j, k
     cdef double f, e, p, total, first, second, sd, slope
-    cdef const double[::1] t, w
     with nogil:
         for i in range(mean.shape[0]):
             n = i % N
             if isnan(code[n]):
                 g1[i] = g2[i] = curvature[i] = 0.0
                 continue
-            t, w = nodes, weights
-            if var[i] > WIDE:
-                t, w = wide_nodes, wide_weights
+            k = rule_of(var[i])
             sd = sqrt(var[i])
             total = first = second = 0.0
-            for j in range(t.shape[0]):
-                f = mean[i] + sd * t[j]
+            for j in range(SIZES[k]):
+                f = mean[i] + sd * NODES[k][j]
                 e = exp(-abs(f))
                 p = 1.0 / (1.0 + e)
                 p = p if f > 0.0 else 1.0 - p
-                total += w[j] * (code[n] * f - (max(f, 0.0) + log1p(e)))
-                slope = w[j] * (code[n] - p)
+                total += WEIGHTS[k][j] * (code[n] * f - (max(f, 0.0) + log1p(e)))
+                slope = WEIGHTS[k][j] * (code[n] - p)
                 first += slope
-                second += slope * t[j]
+                second += slope * NODES[k][j]
             value[i] += total
             g1[i] = first
             g2[i] = second / (2.0 * sd)

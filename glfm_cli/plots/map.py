@@ -12,10 +12,10 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
-from matplotlib.colors import to_hex, to_rgba_array
+from matplotlib.colors import LogNorm, Normalize, to_hex, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from glfm_cli.arrays import Array
 from glfm_cli.exploration import MapExploration, RowMap
@@ -147,8 +147,8 @@ def _draw_rows(axes: Axes, found: MapExploration) -> None:
     _plain_axes(axes)
     axes.set_title("The rows by place", loc="left", fontproperties=TITLE, pad=16)
     new = f", {len(shown.base):,} of the map in grey" if shown.new else ""
-    text = f"{len(colours):,} rows{new}; ellipses: places that are unsure (1 sd)"
-    subtitle(axes, text)
+    unsure = "; ellipses: places that are unsure (1 sd)" if shown.unsure(ELLIPSES).size else ""
+    subtitle(axes, f"{len(colours):,} rows{new}{unsure}")
     for axis, name in enumerate(("x1", "x2")):
         columns = found.on_axis(axis)[:3]
         said = ", ".join(f"{one.name} {_towards(one.towards[axis])}" for one in columns)
@@ -208,12 +208,14 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
         p = surface.probabilities
         level = len(levels) - 1 if len(levels) == 2 else int(np.argmax(p.std(axis=(0, 1))))
         z, what, limits = p[:, :, level], f"probability of {levels[level]}", {"vmin": 0, "vmax": 1}
-    near = np.where(surface.far <= 1.2, z, np.nan)
-    limits = limits or {"vmin": float(np.nanmin(near)), "vmax": float(np.nanmax(near))}
-    image = axes.pcolormesh(x, y, z, cmap=RAMP, shading="gouraud", zorder=1, **limits)
+    near = z[surface.far <= 1.2]
+    limits = limits or {"vmin": float(near.min()), "vmax": float(near.max())}
+    log = not levels and prefers_log(found.map.values[scale.d]) and limits["vmin"] > 0.0
+    norm = (LogNorm if log else Normalize)(**limits)
+    image = axes.pcolormesh(x, y, z, cmap=RAMP, norm=norm, shading="gouraud", zorder=1)
     image.set_rasterized(True)
+    at = (np.geomspace if log else np.linspace)(limits["vmin"], limits["vmax"], 7)[1:-1]
     if limits["vmax"] > limits["vmin"]:
-        at = np.linspace(limits["vmin"], limits["vmax"], 7)[1:-1]
         axes.contour(x, y, z, at, colors="white", linewidths=0.5, alpha=0.7, zorder=2)
     axes.contourf(x, y, surface.far, [1.0, np.inf], colors=["white"], zorder=3)
     look: dict[str, Any] = {"s": 1.2, "color": "#444444", "alpha": 0.35, "linewidths": 0}
@@ -221,7 +223,9 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
     ordered = bool(levels) and scale.ordered
     bar = axes.figure.colorbar(image, ax=axes, pad=0.02, shrink=0.9, aspect=14)
     bar.outline.set_visible(False)
-    bar.locator = MaxNLocator(4, integer=ordered)
+    bar.minorlocator = NullLocator()
+    ticks = FixedLocator([float(f"{v:.2g}") for v in at[::2]])
+    bar.locator = ticks if log else MaxNLocator(4, integer=ordered)
     bar.formatter = FuncFormatter(partial(_level_text, levels) if ordered else plain)
     bar.update_ticks()
     bar.ax.tick_params(length=0, labelsize=7)

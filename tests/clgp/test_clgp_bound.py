@@ -66,7 +66,8 @@ def converged(
     shared = random_shared(rng, table, x.shape[1], M, linear)
     shared.Z = x[:M].copy()
     places = Places(x, np.full(x.shape, -20.0))
-    local = renew_basis(shared, looked(blocks_of(rng, table, x.shape[1], 1), places, shared, table))
+    local = looked(blocks_of(rng, table, x.shape[1], 1), places, shared, table)
+    local, _ = renew_basis(shared, local, Inducing.of(shared))
     local = update_weights(shared, local, table.slots, 1.0, 1.0, 60, None)
     return local, shared, places, table
 
@@ -191,7 +192,7 @@ def test_weights_of_gaussian_cells_are_at_their_best_after_one_step(seed: int) -
     table = number_table(y)
     shared, places = random_shared(rng, table, Q, M, True), random_places(rng, 15, Q)
     blocks = blocks_of(rng, table, Q, 2, cuts=(6, 11))
-    local = renew_basis(shared, looked(blocks, places, shared, table))
+    local, _ = renew_basis(shared, looked(blocks, places, shared, table), Inducing.of(shared))
     update_weights(shared, local, table.slots, 1.0, 1.0, 30, None)
     _, found = gradient_of(blocks, places, shared, table)
     np.testing.assert_allclose(found["mu"], 0.0, atol=1e-8)
@@ -232,7 +233,8 @@ def test_the_step_of_weights_solves_newtons_equations(seed: int) -> None:
     local = looked(blocks_of(rng, table, Q, 2), places, shared, table)
     scale, step = 3.0, 0.7
     mu, log_c = newton(shared, local, scale, step, 40, None)
-    Psi, cells = local[0].features.Psi, local[0].cells
+    B, cells = local[0].features.B, local[0].cells
+    Psi = B @ shared.V.T
     for s in range(table.slots.n_latent):
         a = np.exp(shared.log_a[s])
         weight = scale / 2.0
@@ -240,7 +242,6 @@ def test_the_step_of_weights_solves_newtons_equations(seed: int) -> None:
         g = weight * a * Psi.T @ cells.g1[:, s] - shared.mu[:, s]
         expected = shared.mu[:, s] + step * np.linalg.solve(Lambda, g)
         np.testing.assert_allclose(mu[:, s], expected, rtol=1e-6, atol=1e-8)
-        B = Psi @ shared.V
         best = np.maximum(1.0 - 2.0 * weight * a * a * cells.g2[:, s] @ (B * B), 1.0)
         mixed = (1.0 - step) * np.exp(-2.0 * shared.log_c[s]) + step * best
         np.testing.assert_allclose(np.exp(-2.0 * log_c[s]), mixed, rtol=1e-9)
@@ -269,14 +270,17 @@ def test_another_basis_keeps_the_variances_along_it(seed: int) -> None:
     shared, places = random_shared(rng, table, Q, M, True), random_places(rng, 20, Q)
     local = looked(blocks_of(rng, table, Q, 2, cuts=(7,)), places, shared, table)
     cov = (shared.V * np.exp(2.0 * shared.log_c[0])) @ shared.V.T
-    turned = renew_basis(shared, local)
+    Psi = np.concatenate([one.features.B @ shared.V.T for one in local])
+    turned, inducing = renew_basis(shared, local, Inducing.of(shared))
     along = np.diag(shared.V.T @ cov @ shared.V)
     np.testing.assert_allclose(np.exp(2.0 * shared.log_c[0]), along)
-    Psi = np.concatenate([one.features.Psi for one in local])
     moment = shared.V.T @ Psi.T @ Psi @ shared.V
     np.testing.assert_allclose(moment, np.diag(np.diag(moment)), atol=1e-9 * moment.max())
-    for one in turned:
-        np.testing.assert_allclose(one.B, one.features.Psi @ shared.V)
+    found = np.concatenate([one.features.B for one in turned])
+    np.testing.assert_allclose(found, Psi @ shared.V, atol=1e-10)
+    again = Inducing.of(shared)
+    for name in ("linear", "root", "V"):
+        np.testing.assert_allclose(getattr(inducing, name), getattr(again, name), atol=1e-9)
 
 
 # Rows and columns ------------------------------------------------------------------------------
@@ -362,6 +366,6 @@ def test_without_amplitude_a_column_is_its_intercept(seed: int) -> None:
     shared = random_shared(rng, table, Q, M, True)
     shared.log_a[:] = -40.0
     features = Features.of(rng.normal(size=(7, Q)), shared, Inducing.of(shared))
-    mean, var = moments(features, features.Psi @ shared.V, shared)
+    mean, var = moments(features, shared)
     np.testing.assert_allclose(mean, np.broadcast_to(shared.b, mean.shape), atol=1e-12)
     np.testing.assert_allclose(var, 1e-12)

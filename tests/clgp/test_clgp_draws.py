@@ -48,12 +48,8 @@ def test_draws_of_the_weights_have_their_law(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = mixed_table(rng, 4)
     shared, places = random_shared(rng, table, Q, M, True), random_places(rng, 4, Q)
-    e = np.stack(
-        [
-            ClgpDraw.of(table, shared, places, ClgpConfig()).sampled(rng).shared.mu
-            for _ in range(4000)
-        ]
-    )
+    draw = ClgpDraw.of(table, shared, places, ClgpConfig())
+    e = np.stack([draw.sampled(rng).shared.mu for _ in range(4000)])
     sd = e.std(axis=0)
     assert np.abs((e.mean(axis=0) - shared.mu) / sd).max() < 4.5 / 4000**0.5
     for s in (0, 3):

@@ -60,7 +60,7 @@ def test_gradients_of_rows_under_certain_weights_are_those_of_differences(seed: 
     rng = np.random.default_rng(seed)
     table = mixed_table(rng, N)
     shared = random_shared(rng, table, Q, M, True)
-    shared.log_c, shared.V = shared.log_c[:, :0], shared.V[:, :0]
+    shared.log_c = shared.log_c[:, :0]
     places = random_places(rng, N, Q)
     blocks = blocks_of(rng, table, Q, T)
     rows, _ = gradient_of(blocks, places, shared, table, of_weights=False)
@@ -88,8 +88,8 @@ def test_a_rest_at_its_floor_does_not_move(seed: int) -> None:
     inducing = Inducing.of(shared)
     features = Features.of(rng.normal(size=(5, Q)), shared, inducing)
     features.r[2] = 1e-10
-    dPsi = np.zeros(features.Psi.shape)
-    dX, _ = features.backward(dPsi, np.ones(5), shared, inducing)
+    none = np.zeros(features.B.shape)
+    dX, _ = features.backward(none, none, np.ones(5), shared, inducing)
     assert np.array_equal(dX[2], np.zeros(Q))
     assert np.all(dX[[0, 1, 3, 4]] != 0.0)
 
@@ -104,7 +104,7 @@ def test_features_have_the_kernel_as_their_product(seed: int) -> None:
     apart = (shared.Z[:, None, :] - shared.Z) / ell
     K = np.exp(-0.5 * np.sum(apart**2, axis=2))
     np.testing.assert_allclose(rbf(shared.Z, shared.Z, ell), K, atol=1e-12)
-    found = at_inducing.Psi @ at_inducing.Psi.T
+    found = at_inducing.B @ at_inducing.B.T
     np.testing.assert_allclose(found, K + rho * shared.Z @ shared.Z.T, atol=1e-5)
     np.testing.assert_allclose(at_inducing.r, 2.0 * JITTER, atol=1e-6)
     far = Features.of(np.full((1, Q), 50.0), shared, inducing)

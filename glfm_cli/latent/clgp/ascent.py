@@ -97,7 +97,7 @@ def step(
 ) -> Progress:
     """Make one iteration, in place, and tell the bound it found, before it moved.
 
-    n = T rows of the table or batch: O(n (4 M^2 + 4 P^2 + 40 P S)) flops, and the cells twice;
+    n = T rows of the table or batch: O(n P (6 M + 2 P + 40 S)) flops, and the cells twice;
     memory of O(n (M + P + S)).
     """
     rows, scale = _next_batch(state, streams)
@@ -110,7 +110,7 @@ def step(
     bound = scale * bound_of_rows(evaluated, places) + bound_of_shared(shared, slots)
     t = state.iteration
     if t % RENEWAL == 0:
-        evaluated = renew_basis(shared, evaluated)
+        evaluated, inducing = renew_basis(shared, evaluated, inducing)
     careful = t < CAREFUL
     size = CAREFUL_STEP if careful else 1.0
     if state.n_batches > 1:

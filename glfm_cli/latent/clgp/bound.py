@@ -31,23 +31,22 @@ LEAST_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class EvaluatedBlock:
-    """A block under given parameters: features, B = Psi V, moments of f, and what cells say."""
+    """A block under given parameters: features, moments of f, and what cells say."""
 
     block: RowBlock
     features: Features
-    B: Array
     mean: Array
     var: Array
     cells: Expected
 
     @classmethod
     def of(
-        cls, block: RowBlock, features: Features, B: Array, shared: Shared, slots: Slots
+        cls, block: RowBlock, features: Features, shared: Shared, slots: Slots
     ) -> EvaluatedBlock:
         """Return a block under given parameters, its features being known."""
-        mean, var = moments(features, B, shared)
+        mean, var = moments(features, shared)
         cells = expected(block.cells, mean, var, shared, slots, block.logits)
-        return cls(block, features, B, mean, var, cells)
+        return cls(block, features, mean, var, cells)
 
     def rows(self) -> Array:
         """Return the expected log likelihood of each row (nb,)."""
@@ -59,12 +58,14 @@ class EvaluatedBlock:
         return float(self.rows().sum())
 
 
-def moments(features: Features, B: Array, shared: Shared) -> tuple[Array, Array]:
+def moments(features: Features, shared: Shared) -> tuple[Array, Array]:
     """Return mean and variance (n, S) of f at places, the weights integrated."""
-    a = np.exp(shared.log_a)
-    mean = features.Psi @ (shared.mu * a) + shared.b
-    var = (B * B) @ (np.exp(2.0 * shared.log_c) * (a * a)[:, None]).T
-    var += np.outer(features.r, a * a)
+    a, B = np.exp(shared.log_a), features.B
+    mean = B @ (shared.V.T @ (shared.mu * a))
+    mean += shared.b
+    var = np.outer(features.r, a * a)
+    if not shared.certain:
+        var += (B * B) @ (np.exp(2.0 * shared.log_c) * (a * a)[:, None]).T
     var += LEAST_VARIANCE
     return mean, var
 
@@ -121,14 +122,14 @@ def backward(
     penalty : weight of KL_x
     of_weights : whether mu and log_c are wanted as well
     """
-    block, f, B = local.block, local.features, local.B
+    block, f = local.block, local.features
     T = block.samples
     a, C2 = np.exp(shared.log_a), np.exp(2.0 * shared.log_c)
     G1, G2 = local.cells.g1 * (scale / T), local.cells.g2 * (scale / T)
     U, H = G1 * a, G2 * (a * a)
-    dPsi = U @ shared.mu.T
-    dPsi += (2.0 * B * (H @ C2)) @ shared.V.T
-    dX, sums = f.backward(dPsi, H.sum(axis=1), shared, inducing)
+    slope = U @ (shared.V.T @ shared.mu).T
+    bend = np.zeros_like(slope) if shared.certain else H @ C2
+    dX, sums = f.backward(slope, bend, H.sum(axis=1), shared, inducing)
     sums |= {
         "b": G1.sum(axis=0),
         "log_a": np.einsum("ns,ns->s", G1, local.mean - shared.b)
@@ -137,8 +138,8 @@ def backward(
         "steps": local.cells.steps * (scale / T),
     }
     if of_weights:
-        sums["mu"] = f.Psi.T @ U
-        sums["log_c"] = 2.0 * C2 * (H.T @ (B * B))
+        sums["mu"] = shared.V @ (f.B.T @ U)
+        sums["log_c"] = 2.0 * C2 * (H.T @ (f.B * f.B))
     q = places.of(block.rows)
     sd = np.exp(q.log_sd)
     dX = dX.reshape(block.places.shape) / scale
@@ -181,7 +182,7 @@ def evaluate(
 
     def one(block: RowBlock) -> EvaluatedBlock:
         features = place(block, places, shared, inducing)
-        return EvaluatedBlock.of(block, features, features.Psi @ shared.V, shared, slots)
+        return EvaluatedBlock.of(block, features, shared, slots)
 
     return list(each(pool, one, blocks))
 
@@ -212,7 +213,7 @@ def gradient(
 ) -> tuple[RowsGradient, dict[str, Array]]:
     """Return the gradient of the bound: of the blocks' rows in their order, and of what is shared.
 
-    O(n (4 M^2 + 2 P^2 + 8 P S)) flops for n stacked rows, n M exponentials and the cells.
+    O(n P (4 M + 2 P + 8 S)) flops for n stacked rows, n M exponentials and the cells.
     """
     work = partial(
         backward, places=places, shared=shared, inducing=inducing, scale=scale,

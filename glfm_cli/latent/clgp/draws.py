@@ -27,7 +27,7 @@ PART = 1 << 20  # doubles of features at a time
 class ClgpDraw:
     """q(e) with all else that rows share, and the rows' places.
 
-    shared : of a draw for one table (`sampled`) `mu` is e itself, and `log_c` and `V` are empty
+    shared : of a draw for one table (`sampled`) `mu` is e itself, and `log_c` is empty
     m : (N, Q) means of places;  spread : of their covariances, as `spreads` returns it; (N, 0)
         where places are certain
     """
@@ -48,7 +48,7 @@ class ClgpDraw:
         shared = self.shared
         P, S = shared.mu.shape
         e = shared.mu + shared.V @ (np.exp(shared.log_c) * rng.standard_normal((S, P))).T
-        certain = replace(shared, mu=e, log_c=np.zeros((S, 0)), V=np.zeros((P, 0)))
+        certain = replace(shared, mu=e, log_c=np.zeros((S, 0)))
         return replace(self, shared=certain)
 
     def placed(self, rng: np.random.Generator) -> Self:
@@ -119,8 +119,7 @@ class ClgpDraw:
         for start in range(0, x.shape[0], size):
             part = slice(start, start + size)
             features = Features.of(x[part], self.shared, inducing)
-            B = features.Psi @ self.shared.V
-            mean[part], var[part] = moments(features, B, self.shared)
+            mean[part], var[part] = moments(features, self.shared)
         return mean, var
 
     def pack(self) -> dict[str, Array]:

@@ -4,13 +4,19 @@
     K = rbf(Z, Z) + jitter I = L L',   kx = rbf(x, Z),   al = L^-1 kx
     psi(x) = [sqrt(rho) x, al],   r(x) = 1 + jitter - al'al        [CLGP eq. 6, whitened]
 
-h_s(x) given its weights e_s ~ N(0, I) is N(psi(x)'e_s, r(x)). Where a gradient enters, it comes as
-an array of the shape of what it belongs to, and leaves by the chain rule: `dL` belongs to L.
+h_s(x) given its weights e_s ~ N(0, I) is N(psi(x)'e_s, r(x)). Only V'psi is ever needed, V being
+the orthogonal basis of q(e), and it takes one product of the size of the kernel's:
+
+    b = V'psi = sqrt(rho) Vx'x + root'kx,   root = L'^-1 Va,   V = [Vx; Va]
+    al'al = b'b - rho x'x
+
+Where a gradient enters, it comes as an array of the shape of what it belongs to, and leaves by the
+chain rule: `dL` belongs to L.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -45,12 +51,18 @@ def rbf_backward(W: Array, X: Array, Z: Array, ell: Array) -> tuple[Array, Array
 
 @dataclass(frozen=True)
 class Inducing:
-    """K without its jitter, L and L^-1, all (M, M); and the lengths (Q,)."""
+    """K without its jitter, L and L^-1, all (M, M); the lengths (Q,); and what makes b of places.
+
+    linear : (Q or 0, P) sqrt(rho) Vx;  root : (M, P);  V : (P, P)
+    """
 
     K: Array
     L: Array
     L_inv: Array
     ell: Array
+    linear: Array
+    root: Array
+    V: Array
 
     @classmethod
     def of(cls, shared: Shared) -> Inducing:
@@ -65,10 +77,19 @@ class Inducing:
         except (np.linalg.LinAlgError, ValueError):
             raise NumericalError("the kernel of the inducing points lost its rank") from None
         L_inv = solve_triangular(L, np.eye(M), lower=True) if M else K
-        return cls(K, L, np.ascontiguousarray(L_inv), ell)
+        V, q = shared.V, shared.n_linear
+        linear = np.exp(0.5 * shared.log_rho) * V[:q]
+        return cls(K, L, np.ascontiguousarray(L_inv), ell, linear, L_inv.T @ V[q:], V)
 
-    def backward(self, dL: Array, Z: Array) -> tuple[Array, Array]:
-        """Return dZ and dlog_ell for a gradient dL, lower triangular [Murray 2016]."""
+    def turned(self, turn: Array) -> Inducing:
+        """Return that of the basis V turn."""
+        linear, root = self.linear @ turn, self.root @ turn
+        return replace(self, linear=linear, root=root, V=self.V @ turn)
+
+    def backward(self, dB_B: Array, Z: Array) -> tuple[Array, Array]:
+        """Return dZ and dlog_ell for dB'B (P, P), a sum over rows; by way of L [Murray 2016]."""
+        # The rows of V are orthonormal: al = Va b.
+        dL = -np.tril(self.root @ dB_B @ self.V[self.linear.shape[0] :].T)
         Phi = np.tril(self.L.T @ dL)
         Phi[np.diag_indices_from(Phi)] *= 0.5
         Y = self.L_inv.T @ Phi @ self.L_inv
@@ -79,43 +100,51 @@ class Inducing:
 
 @dataclass(frozen=True)
 class Features:
-    """Features of n places: X (n, Q), Kx and Al (n, M), Psi (n, P), r (n,)."""
+    """Features of n places: X (n, Q), Kx (n, M), B (n, P), r (n,)."""
 
     X: Array
     Kx: Array
-    Al: Array
-    Psi: Array
+    B: Array
     r: Array
 
     @classmethod
     def of(cls, X: Array, shared: Shared, inducing: Inducing) -> Features:
-        """Return the features of places X. O(n M (Q + 2 M))."""
-        q = shared.n_linear
+        """Return the features of places X. O(n M (Q + P))."""
         Kx = rbf(X, shared.Z, inducing.ell)
-        Psi = np.empty((X.shape[0], shared.mu.shape[0]))
-        Psi[:, :q] = np.exp(0.5 * shared.log_rho) * X[:, :q]
-        Al = Psi[:, q:]
-        np.matmul(Kx, inducing.L_inv.T, out=Al)
+        B = Kx @ inducing.root
+        r = np.zeros(X.shape[0])
+        if shared.n_linear:
+            B += X @ inducing.linear
+            r = np.exp(shared.log_rho) * np.einsum("nq,nq->n", X, X)
         if shared.Z.shape[0]:
-            r = np.maximum(1.0 + JITTER - np.einsum("nm,nm->n", Al, Al), LEAST_REST)
+            r += 1.0 + JITTER - np.einsum("np,np->n", B, B)
+            np.maximum(r, LEAST_REST, out=r)
         else:
-            r = np.zeros(X.shape[0])
-        return cls(X, Kx, Al, Psi, r)
+            r[:] = 0.0
+        return cls(X, Kx, B, r)
 
     def backward(
-        self, dPsi: Array, dr: Array, shared: Shared, inducing: Inducing
+        self, slope: Array, bend: Array, dr: Array, shared: Shared, inducing: Inducing
     ) -> tuple[Array, dict[str, Array]]:
-        """Return dX (n, Q) and the sums of what belongs to Z, log_ell, log_rho and L."""
-        q = shared.n_linear
-        linear = dPsi[:, :q]
-        dX = np.zeros_like(self.X)
-        dX[:, :q] = np.exp(0.5 * shared.log_rho) * linear
-        d_log_rho = 0.5 * np.einsum("nq,nq->", linear, self.Psi[:, :q])
+        """Return dX (n, Q) and the sums of what belongs to Z, log_ell, log_rho, and dB'B of L.
+
+        slope, bend : (n, P); the gradient by B is slope + 2 bend o B, at a given r
+        """
         # Where r is at its floor it does not move.
         free = np.where(self.r > LEAST_REST, dr, 0.0)
-        dAl = dPsi[:, q:] - 2.0 * free[:, None] * self.Al
-        dKx = dAl @ inducing.L_inv
-        dL = -np.tril(dKx.T @ self.Al)
-        from_kernel, dZ, d_log_ell = rbf_backward(dKx * self.Kx, self.X, shared.Z, inducing.ell)
-        sums = {"Z": dZ, "log_ell": d_log_ell, "log_rho": np.asarray(d_log_rho), "L": dL}
-        return dX + from_kernel, sums
+        dB = bend - free[:, None]
+        dB *= self.B
+        dB *= 2.0
+        dB += slope
+        W = dB @ inducing.root.T
+        W *= self.Kx
+        dX, dZ, d_log_ell = rbf_backward(W, self.X, shared.Z, inducing.ell)
+        d_log_rho = np.zeros(())
+        if shared.n_linear:
+            own = dB @ inducing.linear.T
+            dX += own
+            rest = np.exp(shared.log_rho) * free[:, None] * self.X
+            dX += 2.0 * rest
+            d_log_rho = np.asarray(np.einsum("nq,nq->", 0.5 * own + rest, self.X))
+        sums = {"Z": dZ, "log_ell": d_log_ell, "log_rho": d_log_rho, "L": dB.T @ self.B}
+        return dX, sums

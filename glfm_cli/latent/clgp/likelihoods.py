@@ -1,8 +1,10 @@
 """E log p(cell | f) for f ~ N(mean, var), with derivatives, of all columns of some rows.
 
-number     y ~ N(f, s2), a point: closed form; an interval of y: 20 nodes
-ordered    thresholds around y ~ N(f, 1): 20 nodes
-levels     two: a logit, 32 nodes, or 64 where var > 4; more: softmax, by draws that are handed in
+number     y ~ N(f, s2), a point: closed form; an interval of y: quadrature
+ordered    thresholds around y ~ N(f, 1): quadrature
+levels     two: a logit, quadrature; more: softmax, by draws that are handed in
+
+Quadrature has 8 to 20 nodes, and 64 where f is wider than twice the noise.
 """
 
 from __future__ import annotations
@@ -15,15 +17,6 @@ from glfm_cli._kernels import _clgp
 from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.parameters import Shared
 from glfm_cli.latent.clgp.table import Slots
-
-
-def _rule(n: int) -> tuple[Array, Array]:
-    """Return n nodes and weights for the expectation of a function of a standard normal."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-    return nodes, weights / np.sqrt(2.0 * np.pi)
-
-
-INTERVAL, LOGIT, WIDE_LOGIT = _rule(20), _rule(32), _rule(64)
 
 
 @dataclass(frozen=True)
@@ -83,17 +76,17 @@ def expected(
             _clgp.add_levels(lower, mean[:, s], var[:, s], normals[d], scratch, *to_all)
         elif kind.kind == "number":
             s2 = float(np.exp(shared.log_noise[d]))
-            out.log_noise[d] = _clgp.add_numbers(lower, upper, *of, s2, *INTERVAL, *to)
+            out.log_noise[d] = _clgp.add_numbers(lower, upper, *of, s2, *to)
         elif kind.kind == "ordered":
             theta = shared.thresholds(slots, d)
             d_theta = np.zeros(theta.size)
-            _clgp.add_ordered(lower, theta, *of, *INTERVAL, *to, d_theta)
+            _clgp.add_ordered(lower, theta, *of, *to, d_theta)
             # theta_j = steps_0 + exp(steps_1) + ... + exp(steps_j)
             own = slots.thresholds[d]
             out.steps[own] = np.cumsum(d_theta[::-1])[::-1]
             out.steps[own][1:] *= np.exp(shared.steps[own][1:])
         else:
-            _clgp.add_binary(lower, *of, *LOGIT, *WIDE_LOGIT, *to)
+            _clgp.add_binary(lower, *of, *to)
         out.columns[d] = value.sum()
         out.value[:] += value
     return out

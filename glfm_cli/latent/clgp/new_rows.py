@@ -106,7 +106,7 @@ def _starts(
     if not tried.size:
         return origin
     features = Features.of(tried, draw.shared, inducing)
-    mean, var = moments(features, features.Psi @ draw.shared.V, draw.shared)
+    mean, var = moments(features, draw.shared)
     scores = []
     for start in range(0, tried.shape[0], TOGETHER):
         some = slice(start, start + TOGETHER)
@@ -124,4 +124,4 @@ def _evaluated(
 ) -> EvaluatedBlock:
     """Return a block under a draw."""
     features = place(block, places, draw.shared, inducing)
-    return EvaluatedBlock.of(block, features, features.Psi @ draw.shared.V, draw.shared, draw.slots)
+    return EvaluatedBlock.of(block, features, draw.shared, draw.slots)

@@ -25,8 +25,8 @@ class Shared:
     log_a, b : (S,) log amplitudes and intercepts
     log_noise : (D,) log noise variances, 0 where there is none to learn
     steps : first threshold of each ordered column, then the logs of the steps to the next ones
-    mu : (P, S), V : (P, R), log_c : (S, R), of q(e_s) = N(mu_s, V diag(c_s^2) V'): R = P in a fit,
-        0 where the weights are certain
+    mu : (P, S), V : (P, P), log_c : (S, P), of q(e_s) = N(mu_s, V diag(c_s^2) V'); log_c is (S, 0)
+        where the weights are certain
     """
 
     Z: Array
@@ -44,6 +44,11 @@ class Shared:
     def n_linear(self) -> int:
         """How many features are linear: Q or 0."""
         return int(self.mu.shape[0] - self.Z.shape[0])
+
+    @property
+    def certain(self) -> bool:
+        """Whether the weights have no variance."""
+        return not self.log_c.size
 
     def thresholds(self, slots: Slots, d: int) -> Array:
         """Return the increasing thresholds (R - 1,) of an ordered column."""

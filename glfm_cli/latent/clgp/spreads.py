@@ -60,7 +60,7 @@ def spreads(
         rng = Streams(0, number).get(START)  # no run's seed: as nodes of a rule of integration
         block = RowBlock.drawn(table, rows, SAMPLES, config.category_samples, Q, rng)
         features = place(block, places, shared, inducing)
-        local = EvaluatedBlock.of(block, features, features.Psi @ shared.V, shared, table.slots)
+        local = EvaluatedBlock.of(block, features, shared, table.slots)
         J = slopes(features.X, shared, inducing).reshape(Q, SAMPLES, rows.size, -1)
         weighted = J * local.cells.curvature.reshape(SAMPLES, rows.size, -1) / SAMPLES
         precision = np.einsum("qtns,rtns->nqr", weighted, J, optimize=True) + np.eye(Q)

@@ -1,14 +1,15 @@
 """Update of q(e): Newton's step, which is the natural gradient step, and exact for Gaussian cells.
 
-With w the curvature of cells (n, S), g1 and g2 their derivatives:
+In the basis V, whose features are B (n, P), with w the curvature of cells (n, S), g1 and g2 their
+derivatives:
 
-    Lambda_s = I + a_s^2 Psi' diag(w_s) Psi
-    mu_s += step Lambda_s^-1 (Psi'(a_s g1_s) - mu_s)
+    Lambda_s = I + a_s^2 B' diag(w_s) B
+    V'mu_s += step Lambda_s^-1 (B'(a_s g1_s) - V'mu_s)
     1 / c_si^2 = 1 - 2 a_s^2 sum_n g2_ns B_ni^2
 
 [Salimbeni, Eleftheriadis and Hensman 2018]. The equations are solved for all s together by
-conjugate gradients, preconditioned by V diag(c_s^2) V', without any Lambda. V holds the
-eigenvectors of Psi'Psi, in which every Lambda_s is nearly diagonal.
+conjugate gradients, preconditioned by diag(c_s^2), without any Lambda. V holds the eigenvectors of
+sum_n psi psi', in which every Lambda_s is nearly diagonal.
 
 Given the features, the bound is a sum over columns. A column whose part of it falls, as it may
 where cells are not Gaussian, goes back half the way, a few times.
@@ -25,6 +26,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.blocks import each
 from glfm_cli.latent.clgp.bound import EvaluatedBlock
+from glfm_cli.latent.clgp.features import Inducing
 from glfm_cli.latent.clgp.parameters import Shared
 from glfm_cli.latent.clgp.table import Slots
 
@@ -32,17 +34,22 @@ HALVINGS = 4
 ROUNDING = 1e-9  # of a column's part of the bound
 
 
-def renew_basis(shared: Shared, evaluated: Sequence[EvaluatedBlock]) -> list[EvaluatedBlock]:
-    """Turn V to the eigenvectors of Psi'Psi, and what is known of blocks with it.
+def renew_basis(
+    shared: Shared, evaluated: Sequence[EvaluatedBlock], inducing: Inducing
+) -> tuple[list[EvaluatedBlock], Inducing]:
+    """Turn V to the eigenvectors of sum_n psi psi', and with it blocks and inducing places.
 
     The variances in the new V are those that the old family has there.
     """
-    moment = sum(local.features.Psi.T @ local.features.Psi for local in evaluated)
-    V = np.ascontiguousarray(np.linalg.eigh(moment)[1])
-    turn = (V.T @ shared.V) ** 2
-    shared.log_c = 0.5 * np.log(np.exp(2.0 * shared.log_c) @ turn.T)
-    shared.V = V
-    return [replace(local, B=local.features.Psi @ V) for local in evaluated]
+    moment = sum(local.features.B.T @ local.features.B for local in evaluated)
+    turn = np.ascontiguousarray(np.linalg.eigh(moment)[1])
+    shared.log_c = 0.5 * np.log(np.exp(2.0 * shared.log_c) @ turn**2)
+    shared.V = shared.V @ turn
+    turned = [
+        replace(local, features=replace(local.features, B=local.features.B @ turn))
+        for local in evaluated
+    ]
+    return turned, inducing.turned(turn)
 
 
 def update_weights(
@@ -66,7 +73,7 @@ def update_weights(
     shared.mu, shared.log_c = newton(shared, evaluated, scale, step, n_solves, pool)
 
     def again(local: EvaluatedBlock) -> EvaluatedBlock:
-        return EvaluatedBlock.of(local.block, local.features, local.B, shared, slots)
+        return EvaluatedBlock.of(local.block, local.features, shared, slots)
 
     for _ in range(HALVINGS):
         evaluated = list(each(pool, again, evaluated))
@@ -103,42 +110,40 @@ def newton(
     a = np.exp(shared.log_a)
 
     def slopes(local: EvaluatedBlock) -> tuple[Array, Array]:
-        cells, B = local.cells, local.B
-        return local.features.Psi.T @ cells.g1, cells.g2.T @ (B * B)
+        cells, B = local.cells, local.features.B
+        return B.T @ cells.g1, cells.g2.T @ (B * B)
 
     def lambda_times(D: Array) -> Array:
         def one(local: EvaluatedBlock) -> Array:
-            Psi: Array = local.features.Psi
-            return Psi.T @ (local.cells.curvature * (Psi @ D))
+            B: Array = local.features.B
+            return B.T @ (local.cells.curvature * (B @ D))
 
         return D + share * (a * a) * sum(each(pool, one, evaluated))
 
     sums = list(each(pool, slopes, evaluated))
-    g = share * a * sum(part[0] for part in sums) - shared.mu
+    g = share * a * sum(part[0] for part in sums) - shared.V.T @ shared.mu
     # Sampled logits may have a convex row; no sum of them is.
     precision = 1.0 - 2.0 * share * (a * a)[:, None] * sum(part[1] for part in sums)
     precision = np.maximum(precision, 1.0)
-    delta = solve(lambda_times, g, shared.V, 1.0 / precision, n_solves)
+    delta = solve(lambda_times, g, 1.0 / precision.T, n_solves)
     mixed = (1.0 - step) * np.exp(-2.0 * shared.log_c) + step * precision
-    return shared.mu + step * delta, -0.5 * np.log(mixed)
+    return shared.mu + step * (shared.V @ delta), -0.5 * np.log(mixed)
 
 
-def solve(
-    times: Callable[[Array], Array], g: Array, V: Array, diagonal: Array, n_solves: int
-) -> Array:
-    """Return D (P, S) with times(D) about g, by preconditioned conjugate gradients for each column.
+def solve(times: Callable[[Array], Array], g: Array, preconditioner: Array, n_solves: int) -> Array:
+    """Return D (P, S) with times(D) about g, by conjugate gradients for each column.
 
-    V : (P, P) and diagonal : (S, P), of the preconditioner V diag(diagonal_s) V'
+    preconditioner : (P, S), diagonals
     """
     D, residual = np.zeros_like(g), g.copy()
-    z = V @ (diagonal.T * (V.T @ residual))
+    z = preconditioner * residual
     p, rz = z.copy(), np.einsum("ps,ps->s", residual, z)
     for _ in range(n_solves):
         Ap = times(p)
         alpha = _ratio(rz, np.einsum("ps,ps->s", p, Ap))
         D += alpha * p
         residual -= alpha * Ap
-        z = V @ (diagonal.T * (V.T @ residual))
+        z = preconditioner * residual
         new = np.einsum("ps,ps->s", residual, z)
         p = z + _ratio(new, rz) * p
         rz = new
