@@ -3,10 +3,12 @@
     python benchmarks/calibration.py FOLDER [--rate 0.3] [--seed 0] [--tables a,b] [--out FILE]
 
 For every NAME.csv(.gz) with NAME.types.yaml in FOLDER (`sample_data` by default): hide a share of
-the observed cells completely at random, complete the table with the model and with each column's
-own distribution (`marginal`, the model without features), and print their scores, which are those
-of `glfm evaluate`: coverage of central intervals, of all and of continuous columns, CRPS over the
-range, mean log score a cell.
+the observed cells completely at random and complete the table. Printed are, without recalibration
+and with it, the mean log score a cell, overconfidence (the mean probability of the likeliest level
+less the share of such levels that are right), and the shares of numbers inside central intervals
+of 50 and 95 %. A value that a forecast gives a probability of its own lies at a random place inside
+it (randomised probability integral transform), so that these are right for atoms, too. FILE gets
+the scores of `glfm evaluate` besides, also of each column's own distribution (`marginal`).
 
 Pooled over tables, the expected calibration error of level probabilities stands beside the range in
 which that of perfectly calibrated forecasts of the same probabilities falls 95 % of the time.
@@ -19,7 +21,9 @@ import json
 import sys
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +32,7 @@ from glfm_cli.evaluation import scores
 from glfm_cli.evaluation.masks import draw_mask
 from glfm_cli.evaluation.methods import choose_methods
 from glfm_cli.evaluation.scoring import Score, score_all, spans
-from glfm_cli.evaluation.task import Prediction, hide
+from glfm_cli.evaluation.task import AT, Prediction, hide
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io import read_table
 from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP, Sampling
@@ -54,16 +58,52 @@ def evaluate(path: Path, types: Path, options: argparse.Namespace) -> tuple[dict
     )  # fmt: skip
     name = path.name.split(".")[0]
     result: dict = {"table": name, "rate": options.rate, "seed": options.seed}
-    levels: Levels = []
-    for method in choose_methods(["glfm", "marginal"], {}, sampling, timeout=1.0):
-        began = time.monotonic()
-        answer = method.fit(task)
-        seconds = time.monotonic() - began
-        rows = score_all(data, spans(data), task.truth, answer)
-        result[method.name] = {"seconds": seconds, **shown(rows)}
-        if method.name == "glfm":
-            levels = level_forecasts(answer, task.truth)
-    return result, levels
+    glfm, marginal = choose_methods(["glfm", "marginal"], {}, sampling, timeout=1.0)
+    began = time.monotonic()
+    posterior = glfm.sample(task).posterior
+    result["seconds"] = time.monotonic() - began
+    plain = glfm.answer(replace(posterior, recalibration=None), task)
+    answer = glfm.answer(posterior, task)
+    for title, one in (("uncorrected", plain), ("glfm", answer), ("marginal", marginal.fit(task))):
+        rows = score_all(data, spans(data), task.truth, one)
+        result[title] = shown(rows) | forecasts(one, task.truth, rng)
+    return result, level_forecasts(answer, task.truth)
+
+
+def forecasts(answer: dict[int, Prediction], truth: dict[int, np.ndarray], rng: Any) -> dict:
+    """Return overconfidence, and the shares of numbers inside central intervals."""
+    numbers = [
+        place(part, truth[d], rng) for d, part in answer.items() if part.quantiles is not None
+    ]
+    u = np.concatenate([np.empty(0), *numbers])
+    levels = level_forecasts(answer, truth)
+    too_sure = [p.max(axis=1) - (p.argmax(axis=1) == x) for p, x in levels]
+    return {
+        "overconfidence": float(np.mean(np.concatenate(too_sure))) if too_sure else np.nan,
+        **{f"inside_{p}": float(np.mean(np.abs(u - 0.5) < p / 200)) for p in (50, 95) if u.size},
+    }
+
+
+def place(part: Prediction, x: np.ndarray, rng: Any) -> np.ndarray:
+    """Return the distribution functions at x (n,), anywhere in between where they jump there."""
+    order = np.argsort(AT)
+    at = np.concatenate([[0.0], np.array(AT)[order], [1.0]])
+    quantiles = part.quantiles[:, order]
+    low = at[np.sum(quantiles < x[:, None], axis=1)]
+    high = at[at.size - 1 - np.sum(quantiles > x[:, None], axis=1)]
+    return low + rng.random(x.size) * (high - low)
+
+
+def row_of(result: dict) -> str:
+    """Return a table's line: without recalibration, and with it."""
+    both = [result["uncorrected"], result["glfm"]]
+    cells = [
+        " / ".join(f"{one.get(name, np.nan):.{digits}f}" for one in both)
+        for name, digits in (
+            ("log_score", 4), ("overconfidence", 3), ("inside_50", 3), ("inside_95", 3),
+        )
+    ]  # fmt: skip
+    return f"| {result['table']} | {' | '.join(cells)} | {result['seconds']:.0f} |"
 
 
 def shown(rows: list[Score]) -> dict[str, float]:
@@ -129,6 +169,7 @@ def main() -> None:
     options = parser.parse_args()
     chosen = set(filter(None, options.tables.split(",")))
     results: list[dict] = []
+    print("| table | log score | overconfidence | 50 % | 95 % | seconds |\n" + "| --- " * 6 + "|")
     levels: Levels = []
     for types in sorted(options.folder.glob("*.types.yaml")):
         name = types.name.removesuffix(".types.yaml")
@@ -138,7 +179,7 @@ def main() -> None:
         result, forecasts = evaluate(paths[0], types, options)
         levels += forecasts
         results.append(result)
-        print(json.dumps(result), flush=True)
+        print(row_of(result), flush=True)
     if levels:
         results.append(pooled(levels, 400, np.random.default_rng(0)))
         print(json.dumps(results[-1]))

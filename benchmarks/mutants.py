@@ -35,6 +35,7 @@ class Mutant(NamedTuple):
 SLIPS = "tests/test_small_slips.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
+TWO_PART = "tests/test_two_part.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_an_ascent_predicts_cells_that_it_has_not_seen"
 
@@ -126,16 +127,25 @@ MUTANTS = {
         "inference/posterior.py", "p=self.shares() / len(every)", "p=None", SLIPS
     ),
     "an atom that is never drawn": Mutant(
-        "links/positive.py", "rng.random(x.shape) < self.atom", "rng.random(x.shape) < 0.0", MARGINS
+        "links/two_part.py", "(atom + within) < atom", "(atom + within) < 0.0", LINKS
     ),
     "an atom that moves its neighbours": Mutant(
-        "links/positive.py",
-        "return np.inf if self.atom > 0.0 else self.cut",
-        "return self.cut",
-        MARGINS,
+        "links/two_part.py",
+        "x = np.where(encoded.x == at, np.nan, encoded.x)",
+        "x = encoded.x",
+        TWO_PART,
     ),
     "an atom beside a whole density": Mutant(
-        "links/positive.py", "density + np.log1p(-self.atom)", "density", LINKS
+        "links/two_part.py", "beside = log_ndtr(-z) + ", "beside = ", LINKS
+    ),
+    "amounts held where there are none": Mutant(
+        "links/two_part.py", "np.where(is_at, free, ", "np.where(is_at, 0.0, ", TWO_PART
+    ),
+    "amounts left behind by their scale": Mutant(
+        "links/two_part.py",
+        'params["inverse_sd"] *= factor',
+        'params["inverse_sd"] *= 1.0',
+        TWO_PART,
     ),
     "small values counted twice": Mutant(
         "links/positive.py", "density + np.log(BETWEEN), density)", "density, density)", LINKS
@@ -164,11 +174,20 @@ MUTANTS = {
         "rng.gamma(config.alpha_shape)",
         SLIPS,
     ),
-    "sticks in the wrong order": Mutant(
+    "sticks with another prior": Mutant(
         "latent/mixture/sampler.py",
         "rng.standard_gamma(1.0 + n[:-1])",
-        "rng.standard_gamma(n[:-1] + 2.0)",
-        "tests/test_mixture.py tests/statistical/test_mixture_geweke.py",
+        "rng.standard_gamma(2.0 + n[:-1])",
+        "tests/test_mixture.py",
+    ),
+    "new rows scored by their last cell": Mutant(
+        "inference/folding.py", "total[seen] += log_p", "total[seen] = log_p", SLIPS
+    ),
+    "counts that are not rounded": Mutant(
+        "evaluation/methods/sibp.py",
+        "np.floor(super().value(y) + 0.5)",
+        "super().value(y)",
+        "tests/test_evaluation.py",
     ),
     "experts twice as sure of their spread": Mutant(
         "latent/iqgme/experts.py", "= prior.nu0 + s.n", "= prior.nu0 + 2.0 * s.n", PRIORS

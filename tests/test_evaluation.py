@@ -177,6 +177,8 @@ def test_probabilities_of_rounded_gaussians_are_those_of_scipy() -> None:
         high = np.where(x == last, np.inf, x + 0.5)
         expected = np.log(law.cdf(high) - law.cdf(low))
         np.testing.assert_allclose(link.log_density(x, normal(eta, var), {}), expected, rtol=1e-9)
+    values = link.value(np.linspace(-9.0, 6.0, 101))  # of the counts
+    np.testing.assert_array_equal(np.unique(values), np.arange(values.max() + 1.0))
     levels = rounded(make_link(gaussian.columns[0], LinkConfig()), data.columns[0])
     p = levels.probabilities(normal(eta, var), {})
     np.testing.assert_allclose(p.sum(axis=1), 1.0)

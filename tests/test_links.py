@@ -13,6 +13,7 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import GlfmError, SchemaError, TableError
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.law import normal
+from glfm_cli.links.margins import Interpolated
 from glfm_cli.schema import Column, ColumnType, Transform
 
 pytestmark = pytest.mark.kernels
@@ -27,7 +28,7 @@ def link_of(x: Any, kind: ColumnType, config: LinkConfig | None = None, **more: 
     levels = tuple(str(r) for r in range(more.pop("n_levels", 0)))
     missing = np.isnan(x)
     encoded = EncodedColumn(Column("c", type=kind, **more), 0, x, ~missing, missing, levels)
-    return make_link(encoded, config or LinkConfig())
+    return make_link(encoded, config or LinkConfig(atoms=False))
 
 
 def sample_of(kind: ColumnType, seed: int) -> np.ndarray:
@@ -233,32 +234,6 @@ def test_paper_constants_leave_the_scale_at_one(seed: int) -> None:
     assert scaled.margin.shape.scale == pytest.approx(x.std() / 2)
 
 
-def test_a_few_zeros_far_below_move_no_neighbour(seed: int) -> None:
-    x = np.random.default_rng(seed).normal(9.0, 1.0, 200)
-    slips = np.where(np.arange(200) < 3, 0.0, x)
-    without, link = (link_of(v, ColumnType.POSITIVE) for v in (x[3:], slips))
-    at = np.linspace(6.0, 12.0, 9)
-    np.testing.assert_array_equal(link.margin.to_latent(at), without.margin.to_latent(at))
-    # A zero's y is drawn as if the cell were missing.
-    rng, eta, y = np.random.default_rng(seed), np.full(200, 0.7), np.zeros((200, 1))
-    drawn = []
-    for _ in range(400):
-        link.augment(slips, eta, 0.25, {}, rng, y)
-        drawn.append(y[:3, 0].copy())
-    assert np.mean(drawn) == pytest.approx(0.7, abs=0.08)
-    assert np.std(drawn) == pytest.approx(0.5, abs=0.06)
-    assert link.log_density(np.zeros(1), normal(np.zeros((1, 1)), 1.0), {}) == np.log(3 / 200)
-    draws = link.sample(normal(np.zeros((40_000, 1)), 1.0), {}, rng)
-    assert np.mean(draws == 0.0) == pytest.approx(3 / 200, abs=0.004)
-
-
-def test_zeros_that_are_near_are_small_values(seed: int) -> None:
-    x = np.maximum(np.random.default_rng(seed).normal(0.5, 1.0, 200), 0.0)
-    link = link_of(x, ColumnType.POSITIVE)
-    assert link.atom == 0.0
-    assert link.cut > -np.inf
-
-
 def test_ranks_go_on_beyond_the_sample_but_not_beyond_a_shared_end(seed: int) -> None:
     x = np.random.default_rng(seed).lognormal(size=300)
     link = link_of(x, ColumnType.POSITIVE, transform=Transform.RANK)
@@ -268,6 +243,24 @@ def test_ranks_go_on_beyond_the_sample_but_not_beyond_a_shared_end(seed: int) ->
     assert (draws > 0.0).all()
     capped = link_of(np.minimum(x, 3.0), ColumnType.POSITIVE, transform=Transform.RANK)
     assert capped.sample(law, {}, np.random.default_rng(seed)).max() == 3.0
+
+
+def test_bounds_inside_the_tails_of_ranks_hold_no_share_of_their_own(seed: int) -> None:
+    x = np.minimum(np.random.default_rng(seed).lognormal(size=300), 9.0)
+    x = np.append(x[x < 9.0], 8.9)
+    link = link_of(x, POSITIVE, transform=Transform.RANK, bounds=(None, 9.5))
+    draws = link.sample(normal(np.full((20_000, 1), 2.0), 1.0), {}, np.random.default_rng(seed))
+    assert np.mean(draws > 8.9) > 0.001
+    assert draws.max() <= 9.5
+    assert np.mean(draws == 9.5) == 0.0
+
+
+def test_flat_columns_are_seen_by_ranks(seed: int) -> None:
+    flat = np.random.default_rng(seed).uniform(1.0, 5.0, 300)
+    assert isinstance(link_of(flat, REAL).margin, Interpolated)
+    assert not isinstance(link_of(flat, REAL, transform=Transform.NONE).margin, Interpolated)
+    humped = np.random.default_rng(seed).normal(size=300)
+    assert not isinstance(link_of(humped, REAL).margin, Interpolated)
 
 
 def test_a_column_of_zeros_is_completed_by_zeros() -> None:

@@ -14,7 +14,7 @@ from glfm_cli.links.margins import (
     Smooth,
     count_rank_margin,
     rank_margin,
-    skewness,
+    standard_moment,
 )
 from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Softplus, Sqrt
 
@@ -167,6 +167,6 @@ def test_ends_of_the_domain_are_the_ends_of_the_latent_scale() -> None:
 def test_skewness_is_the_third_standardised_moment() -> None:
     x = np.array([1.0, 2.0, 2.0, 9.0])
     z = (x - x.mean()) / x.std()
-    assert skewness(x) == pytest.approx(np.mean(z**3))
-    assert skewness(x * 1e300) == pytest.approx(np.mean(z**3))
-    assert skewness(np.full(5, 3.0)) == 0.0
+    assert standard_moment(x, 3) == pytest.approx(np.mean(z**3))
+    assert standard_moment(x * 1e300, 3) == pytest.approx(np.mean(z**3))
+    assert standard_moment(np.full(5, 3.0), 3) == 0.0

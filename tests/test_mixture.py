@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from iqgme_problems import Array
-from scipy.stats import multivariate_normal
+from scipy.stats import beta, kstest, multivariate_normal
 
 from glfm_cli._kernels._mixture import place_rows
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.chain import start_chain
-from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureDraw
+from glfm_cli.latent.mixture.sampler import (
+    Mixture,
+    MixtureConfig,
+    MixtureDraw,
+    _draw_components,
+)
 from glfm_cli.latent.model import Problem, Sizes
 from glfm_cli.streams import Streams
 
@@ -105,6 +110,18 @@ def chain_of(seed: int) -> Any:
     for _ in range(5):
         chain.sweep(adapt=True)
     return chain
+
+
+def test_sticks_are_drawn_from_their_conditional(seed: int) -> None:
+    # V_h ~ Beta(1 + n_h, alpha + number of rows in later components), given z.
+    state, rng = chain_of(seed).state, np.random.default_rng(seed)
+    state.z[:] = np.repeat([0, 1, 3], [3, 1, 26])
+    state.alpha, drawn = 1.5, []
+    for _ in range(2000):
+        _draw_components(state, rng)
+        drawn.append(state.sticks.copy())
+    for stick, n, after in zip(np.array(drawn).T, (3, 1, 0), (27, 26, 26), strict=True):
+        assert kstest(stick, beta(1 + n, 1.5 + after).cdf).pvalue > 1e-4
 
 
 def test_a_draw_comes_back_from_its_arrays(seed: int) -> None:

@@ -23,6 +23,7 @@ from glfm_cli.inference.hidden_cells import (
     recalibrate,
     without_cells,
 )
+from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
 from glfm_cli.inference.recalibration import (
@@ -271,3 +272,41 @@ def test_a_broken_recalibration_is_refused(tmp_path: Path, broken: str) -> None:
     header.write_text(text.replace(f"{name}: [", f"{name}: [-1.0, ", 1))
     with pytest.raises(StoreError, match="recalibration"):
         load_fit(folder)
+
+
+def test_joint_draws_are_of_the_corrected_forecasts() -> None:
+    problem, posterior = fitted(table_of(80, 1))
+    tilts = np.array([[0.3, -0.2], [0.0, 0.4], [0.0, 0.0], [0.0, 0.0]])
+    by = Recalibration(np.array([1.0, 1.0, 1.8, 0.6]), tilts)
+    posterior = replace(posterior, recalibration=by)
+    cells = {d: np.flatnonzero(np.isnan(x))[:3] for d, x in enumerate(problem.xs)}
+    joint, rng = JointDraws(posterior, cells), np.random.default_rng(5)
+    drawn = [joint.draw(rng, draw) for _ in range(25) for draw in posterior.draws()]
+    at = (0.1, 0.4, 0.75)
+    found = predict(posterior, cells, at)
+    n = len(drawn)
+    for d in (0, 1):
+        x = np.array([one[d] for one in drawn])
+        for j, p in enumerate(at):
+            share = np.mean(x <= found[d].quantiles[:, j], axis=0)
+            np.testing.assert_allclose(share, p, atol=5 * np.sqrt(p * (1 - p) / n) + 0.02)
+    for d in (2, 3):
+        codes = np.array([one[d] for one in drawn])
+        for r, p in enumerate(found[d].probabilities.T):
+            share = np.mean(codes == r, axis=0)
+            np.testing.assert_allclose(share, p, atol=5 * 0.5 / np.sqrt(n))
+
+
+def test_scores_inside_bounds_add_up_to_one() -> None:
+    types = {"columns": {**TYPES["columns"], "p": {"type": "positive", "bounds": [0.6, 2.5]}}}
+    table = table_of(60, 2)
+    p = np.clip(table["p"].to_numpy(zero_copy_only=False), 0.6, 2.5)
+    table = table.set_column(1, "p", pa.array(p, from_pandas=True))
+    done = impute(table, types, model="glfm", chains=2, warmup=10, draws=5, thin=1, threads=1)
+    row = np.flatnonzero(np.isnan(p))[0]
+    at = np.linspace(0.6, 2.5, 4001)
+    middles = 0.5 * (at[1:] + at[:-1])
+    rows = np.full(middles.size, row)
+    for posterior in (done.posterior, replace(done.posterior, recalibration=None)):
+        logs = log_scores(posterior, {1: rows}, {1: middles})[1]
+        assert np.sum(np.exp(logs) * np.diff(at)) == pytest.approx(1.0, abs=2e-3)

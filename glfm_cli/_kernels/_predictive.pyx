@@ -50,7 +50,7 @@ def mixture_quantiles(
     const double[:, ::1] mean,    # in (n, T)
     const double[:, ::1] sd,      # in (n, T), > 0
     const double[:, ::1] weight,  # in (n, T), rows sum to 1
-    const double[::1] p,          # in (Q,), each in (0, 1)
+    const double[:, ::1] p,       # in (n, Q), each in (0, 1)
     double lower, double upper,   # the mixture is truncated to [lower, upper]
     double[:, ::1] out,           # out (n, Q)
 ):
@@ -74,8 +74,8 @@ def mixture_quantiles(
             if isfinite(upper):
                 above = mixture_cdf(&mean[n, 0], &sd[n, 0], &weight[n, 0], T, upper, &density)
                 high = min(high, upper)
-            for j in range(p.shape[0]):
-                target = below + p[j] * (above - below)
+            for j in range(p.shape[1]):
+                target = below + p[n, j] * (above - below)
                 if not low < high or not below < above:
                     # no mass between the bounds: the bound nearest to the mixture
                     out[n, j] = min(max(centre, lower), upper)

@@ -206,12 +206,12 @@ def _drives(trained: Trained, seen: _Seen, h: int) -> tuple[Drive, ...]:
     seen_as = trained.classifier.seen
     named = {known.column.name: known for known in trained.features}
     features = [
-        name if r is None else f"{name}={named[name].levels[r]}"
+        f"{name}={named[name].levels[r]}" if isinstance(r, int) else name
         for name, feature in zip(seen_as.columns, seen_as.features, strict=True)
         for r in feature.link.latent_levels()
     ]
     of_label = seen_as.label.link.latent_levels()  # of two levels the second has the score
-    scored = [trained.levels[-1 if r is None else r] for r in of_label]
+    scored = [trained.levels[r if isinstance(r, int) else -1] for r in of_label]
     drives = [
         Drive(label, feature, float(seen.effect[h, k, p]), float(seen.sd[h, p]))
         for k, label in enumerate(scored)

@@ -100,8 +100,8 @@ def seen_as(column: Column, n_levels: int) -> Column:
 
 
 def unbound(config: LinkConfig) -> LinkConfig:
-    """Return the configuration of links whose thresholds may be anywhere, as there is no bias."""
-    return replace(config, first_threshold_fixed=False)
+    """Return the configuration of links of one latent column, whose thresholds may be anywhere."""
+    return replace(config, first_threshold_fixed=False, atoms=False)
 
 
 def is_constant(encoded: EncodedColumn) -> bool:

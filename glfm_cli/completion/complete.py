@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion.dependent import draw_table, settled_marginals
+from glfm_cli.completion.dependent import TableDraws, settled_marginals
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
@@ -49,7 +49,7 @@ def complete(
         ends=bounds_of(data),
     )
     rng = Streams(seed, 0).get(CELLS)
-    joint = draw_table(posterior, data, rng) if estimate == "draw" else {}
+    joint = TableDraws(posterior, data).draw(rng) if estimate == "draw" else {}
     marginals |= settled_marginals(posterior, data, marginals, at + grid)
     values = settle(
         data,

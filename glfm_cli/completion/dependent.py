@@ -9,22 +9,24 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, Relations, bounds_of, settle
+from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import Marginal, draw_jointly
+from glfm_cli.inference.predictive import Marginal
 
 SAMPLES = 200
 
 
-def draw_table(
-    posterior: Posterior, data: Data, rng: np.random.Generator, draw: Draw | None = None
-) -> dict[int, Array]:
-    """Return one joint draw of all missing cells that obeys what the types file says of them.
+class TableDraws:
+    """Joint draws of all missing cells of a table that obey what the types file says of them."""
 
-    NaN where a cell is to have no value; arguments are those of `draw_jointly`.
-    """
-    less = Relations.of(data.columns).less
-    found = draw_jointly(posterior, data.missing, rng, draw, bounds_of(data), less)
-    return settle(data, found)
+    def __init__(self, posterior: Posterior, data: Data) -> None:
+        self.data = data
+        less = Relations.of(data.columns).less
+        self.joint = JointDraws(posterior, data.missing, bounds_of(data), less)
+
+    def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
+        """Return one value or level code a cell, NaN where it is to have none."""
+        return settle(self.data, self.joint.draw(rng, draw))
 
 
 def settled_marginals(
@@ -46,7 +48,8 @@ def settled_marginals(
     if not of:
         return {}
     rng = np.random.default_rng(0)
-    draws = [draw_table(posterior, data, rng) for _ in range(SAMPLES)]
+    table = TableDraws(posterior, data)
+    draws = [table.draw(rng) for _ in range(SAMPLES)]
     found = {}
     for d in of:
         x = np.array([draw[d] for draw in draws])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion.dependent import draw_table
+from glfm_cli.completion.dependent import TableDraws
 from glfm_cli.encoding import Data
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.streams import DRAWS, Streams
@@ -42,10 +42,11 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     ]
     waiting: list[pa.Table] = []
     n_rows, n_yielded = 0, 0
+    joint = TableDraws(posterior, data)
     for c, chain in enumerate(posterior.chains):
         for t, draw in enumerate(chain):
             rng = Streams(seed, c).get(DRAWS, t)
-            drawn = draw_table(posterior, data, rng, draw)
+            drawn = joint.draw(rng, draw)
             for place, (d, values) in zip(where, drawn.items(), strict=True):
                 there = ~np.isnan(values)
                 part = place.filter(pa.array(there))

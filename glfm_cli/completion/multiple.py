@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.dependent import draw_table
+from glfm_cli.completion.dependent import TableDraws
 from glfm_cli.encoding import Data, blank, decode, flag_columns, placed
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
@@ -50,11 +50,11 @@ class Multiple:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the completed versions, one table at a time."""
         posterior, data = self.posterior, self.data
+        joint = TableDraws(posterior, data)
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(self.seed, 0).get(TABLES, number)
-            draw = posterior.chains[chain][place]
-            whole, drawn = placed(data, draw_table(posterior, data, rng, draw))
+            whole, drawn = placed(data, joint.draw(rng, posterior.chains[chain][place]))
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
             # A cell that has a value in one version may have none in another.
             table = self.table if whole is data else blank(self.table, data)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.completion.header import Encoded
-from glfm_cli.completion.learnt import check_reach, learnt
+from glfm_cli.completion.learnt import check_intervals, check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
@@ -116,6 +116,7 @@ class Fitted:
             return encode_units(self.fit, table, features, unseen=unseen, file=file)
         data = encode_rows(table, self.schema, self.columns, unseen_is_missing=missing, file=file)
         data = with_known(data, file)
+        check_intervals(self.posterior.links, data, file)
         check_reach(self.posterior.links, [encoded.x for encoded in data.columns], file)
         return data
 

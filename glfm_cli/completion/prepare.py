@@ -67,6 +67,8 @@ def prepare(
     if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free
         bias = getattr(found.config, "bias", False)
         links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
+    if latent.sees != "gaussian":
+        links_config = dataclasses.replace(links_config, atoms=False)
     links = tuple(make_link(encoded, links_config) for encoded in data.columns)
     xs = tuple(encoded.cells for encoded in data.columns)
     problem = Problem(found.latent, found.config, links, xs, links_config)

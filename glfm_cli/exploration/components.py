@@ -71,13 +71,16 @@ def _latent_columns(
     direction: list[float] = []
     for encoded, link in zip(columns, links, strict=True):
         codes = link.latent_levels()
-        own = [None if code is None else encoded.levels[code] for code in codes]
+        own = [encoded.levels[code] if isinstance(code, int) else code for code in codes]
         names += [encoded.column.name] * len(own)
         levels += own
         up = 1.0
-        if not link.discrete:
-            low, high = link.expected(normal(np.array([-1.0, 1.0]), 1.0), {})
+        if not link.discrete:  # of two latent columns the last is of values
+            params = link.start(np.array([np.nan]), np.random.default_rng(0))[0]
+            ends = np.zeros((2, len(own)))
+            ends[:, -1] = [-1.0, 1.0]
+            low, high = link.expected(normal(ends, 1.0), params)
             up = -1.0 if high < low else 1.0
-        direction += [up] * len(own)
+        direction += [1.0] * (len(own) - 1) + [up] * (len(own) > 0)
     table = {"column": pa.array(names, pa.string()), "level": pa.array(levels, pa.string())}
     return pa.table(table), np.array(direction)

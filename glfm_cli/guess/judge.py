@@ -86,6 +86,7 @@ def judge(column: Profile) -> Verdict:
         if not guessed.numeric:
             whole = ColumnType.COUNT if rest.all_whole else ColumnType.REAL
             guessed, reason = Column(name, type=whole, label=guessed.label), "numbers"
+        guessed = replace(guessed, atom=None)
         shown = ", ".join(intervals[:3]) + (", ..." if len(intervals) > 3 else "")
         reason += f"; known only to lie in an interval: {shown}"
     if guessed.numeric and written != PLAIN:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role
+from glfm_cli.schema.atoms import atom_of
 
 LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further evidence
 YEARS = (1500, 2100)
@@ -32,7 +35,21 @@ def judge_numbers(column: Profile) -> Verdict:
     if column.n_distinct == 2 and _levels_are_safe(column):
         return _categorical(column, f"two values, {_ends(column, ' and ')}")
     exact = column.all_whole and np.abs(column.numbers).max() <= LARGEST_EXACT
-    return _whole(column) if exact else _fractional(column)
+    return _with_atom(_whole(column) if exact else _fractional(column), column)
+
+
+def _with_atom(verdict: Verdict, column: Profile) -> Verdict:
+    """Return the guess, with the value that has a probability of its own."""
+    atom = atom_of(verdict.column, column.numbers, column.counts)
+    if atom is None:
+        return verdict
+    share = column.counts[column.numbers == atom].sum() / column.n_observed
+    reason = verdict.reason.split("; ")[0]
+    percent = f"{100 * share:.2g}" if share < 0.995 else "over 99"
+    return Verdict(
+        replace(verdict.column, atom=atom),
+        f"{reason}; {atom:g} in {percent} % of the cells, with a probability of its own",
+    )
 
 
 def _unfit(column: Profile) -> Verdict | None:

@@ -99,9 +99,7 @@ def without_cells(
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)
-    some = [np.linspace(0, len(c) - 1, min(DRAWS, len(c))).astype(int) for c in posterior.chains]
-    chains = tuple(tuple(c[t] for t in at) for c, at in zip(posterior.chains, some, strict=True))
-    thinned = replace(posterior, chains=chains)
+    thinned = posterior.thinned(DRAWS * len(posterior.chains))
     again = replace(problem, xs=tuple(xs))
     return fold_in(thinned, again, seed=0, threads=threads), hidden
 

@@ -87,6 +87,13 @@ class Posterior:
             every = [every[i] for i in keep]
         yield from every
 
+    def thinned(self, at_most: int) -> Posterior:
+        """Return the posterior with at most so many draws, evenly thinned within chains."""
+        each = max(1, at_most // len(self.chains))
+        some = [np.linspace(0, len(c) - 1, min(each, len(c))).astype(int) for c in self.chains]
+        chains = [tuple(c[t] for t in at) for c, at in zip(self.chains, some, strict=True)]
+        return replace(self, chains=tuple(chains))
+
     def at(self, pairs: Pairs) -> Posterior:
         """Return the posterior of some cells of a matrix, as rows of a single column."""
         return replace(self, pairs=pairs)

@@ -158,8 +158,8 @@ def log_scores(
 ) -> dict[int, Array]:
     """Return the log predictive density (or mass) of the true value of each cell.
 
-    log( average over draws of p(x | draw) ), by log-sum-exp; not the average of logs. Recalibrated
-    like `predict`.
+    log( average over draws of p(x | draw) ), by log-sum-exp; not the average of logs. Given that
+    the bounds allow the value, and recalibrated like `predict`.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def log_scores(
                 law = of_rows.column(d, index)
                 log_p = link.log_density(x, law, params) + np.log(share)
                 scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
-                if _is_corrected(posterior, d):
+                if _is_corrected(posterior, d) or _is_bounded(link):
                     parts = link.forecast(x, law, params)
                     total = forecasts.setdefault(d, np.zeros((inside.size, parts.shape[1])))
                     total[inside] += share * parts
@@ -324,14 +324,20 @@ def _is_corrected(posterior: Posterior, d: int) -> bool:
     return by is not None and bool(by.exponents[d] != 1.0 or by.tilts[d].any())
 
 
+def _is_bounded(link: Link) -> bool:
+    return bool(np.isfinite(getattr(link, "latent_bounds", np.inf)).any())
+
+
 def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | None) -> Array:
-    """Return recalibrated log scores, given those before and the sums of the forecasts' parts."""
+    """Return log scores inside bounds and recalibrated, given the sums of the forecasts' parts."""
     by = posterior.recalibration
-    if forecast is None or by is None:
+    if forecast is None:
         return log_p
     if not posterior.links[d].discrete:
         below, within = forecast.T
-        return log_p + by.log_factor(d, below / np.maximum(within, LEAST))
+        log_p = log_p - np.log(np.clip(within / posterior.n_draws, LEAST, 1.0))
+        return log_p if by is None else log_p + by.log_factor(d, below / np.maximum(within, LEAST))
+    assert by is not None
     a = by.exponents[d]
     p = forecast / forecast.sum(axis=1, keepdims=True)
     out: Array = a * log_p - np.log(np.sum(p**a, axis=1))

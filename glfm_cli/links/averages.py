@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr
 
 from glfm_cli._kernels._predictive import mixture_quantiles
 from glfm_cli.arrays import Array
@@ -75,10 +76,6 @@ class TruncatedNumber(NumericObservation, Protocol):
     def latent_bounds(self) -> tuple[float, float]:
         """Return the least and the greatest latent number."""
 
-    @property
-    def atom(self) -> float:
-        """Return the probability of the value 0 whatever the latent number is."""
-
     def sd(self, var: float | Array, params: Params) -> Array:
         """Return the sd of what the margin maps to values, `var` the variance of y."""
 
@@ -93,14 +90,16 @@ class NumberAverage:
 
     def __init__(self, link: TruncatedNumber, n: int, n_draws: int) -> None:
         self.link, self.n, self.n_draws = link, n, n_draws
-        self.moments = np.zeros((3, n))  # mass between the bounds, first and second moment
+        self.totals = np.zeros((3, n))  # mass between the bounds, first and second moment
         self.centre = np.zeros(n)  # weighted mean of eta
         self.pending: list[tuple[Array, Array, Array, Params]] = []
         self.pending_marks: list[int] = []  # how many were pending
         self.marks: list[Array] = []
         self.kept: list[tuple[Array, Array, Array]] = []
 
-    def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
+    def add(
+        self, law: CellLaw, params: Params, share: float | Array, *, quantiles: bool
+    ) -> None:
         """Take in the cells under one draw; several are evaluated at once, which is cheaper."""
         for weight, part in of_latent(law, 1).components():
             eta, var = one_number(part)
@@ -125,10 +124,10 @@ class NumberAverage:
         moments = (weight * moments).reshape(3, *shape)
         start = 0
         for end in self.pending_marks:
-            self.moments += moments[:, start:end].sum(axis=1)
-            self.marks.append(self.moments[:2].T.copy())
+            self.totals += moments[:, start:end].sum(axis=1)
+            self.marks.append(self.totals[:2].T.copy())
             start = end
-        self.moments += moments[:, start:].sum(axis=1)
+        self.totals += moments[:, start:].sum(axis=1)
         self.pending, self.pending_marks = [], []
 
     def mark(self) -> None:
@@ -136,7 +135,7 @@ class NumberAverage:
         if self.pending:
             self.pending_marks.append(len(self.pending))
         else:
-            self.marks.append(self.moments[:2].T.copy())
+            self.marks.append(self.totals[:2].T.copy())
 
     def marked(self) -> list[Array]:
         """Return what was noted."""
@@ -149,29 +148,46 @@ class NumberAverage:
 
     def sd(self) -> Array:
         """Return the sd."""
-        return self._moments()[1]
+        return self.moments()[1]
 
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
         """Return moments, and quantiles by inverting the averaged distribution function."""
-        quantiles = np.full((self.n, len(at)), np.nan)
-        lower, upper = self.link.latent_bounds
-        if self.kept:
-            weight, mean, sd = (
-                np.ascontiguousarray(np.column_stack([kept[i] for kept in self.kept]))
-                for i in range(3)
-            )
-            weight /= weight.sum(axis=1, keepdims=True)
-            atom = self.link.atom
-            inside = np.clip((np.array(at) - atom) / (1.0 - atom), LEAST_AT, 1.0 - LEAST_AT)
-            mixture_quantiles(mean, sd, weight, inside, lower, upper, quantiles)
-            quantiles = np.where(np.array(at) <= atom, 0.0, self.link.value(quantiles))
-        return Summary(*self._moments(), quantiles, None)
+        quantiles = self.quantiles(np.broadcast_to(np.array(at), (self.n, len(at))))
+        return Summary(*self.moments(), quantiles, None)
 
-    def _moments(self) -> tuple[Array, Array]:
+    def quantiles(self, p: Array) -> Array:
+        """Return the quantiles (n, Q) at probabilities p (n, Q); NaN where none were asked for."""
+        out = np.full(p.shape, np.nan)
+        if self.kept and p.size:
+            weight, mean, sd = self._mixture()
+            inside = np.ascontiguousarray(np.clip(p, LEAST_AT, 1.0 - LEAST_AT))
+            mixture_quantiles(mean, sd, weight, inside, *self.link.latent_bounds, out)
+            out = self.link.value(out)
+        return out
+
+    def below(self, end: float) -> Array:
+        """Return P(y <= end) (n,), truncated to the bounds; 0 where no quantiles were asked for."""
+        if not self.kept or end == -np.inf:
+            return np.zeros(self.n)
+        weight, mean, sd = self._mixture()
+        ends = (end, *self.link.latent_bounds)
+        at, low, high = (np.sum(weight * ndtr((y - mean) / sd), axis=1) for y in ends)
+        mass = high - low
+        return np.clip((at - low) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+
+    def _mixture(self) -> tuple[Array, Array, Array]:
+        """Return weights, adding up to 1, means and sds (n, T) of the normals that were kept."""
+        weight, mean, sd = (
+            np.ascontiguousarray(np.column_stack([kept[i] for kept in self.kept])) for i in range(3)
+        )
+        total = weight.sum(axis=1, keepdims=True)
+        return weight / np.where(total > 0.0, total, 1.0), mean, sd
+
+    def moments(self) -> tuple[Array, Array]:
         """Return mean and sd in the column's own unit."""
         self.flush()
         lower, upper = self.link.latent_bounds
-        mass, first, second = self.moments
+        mass, first, second = self.totals
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             mean = first / mass
             var = second / mass - mean**2

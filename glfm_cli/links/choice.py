@@ -12,7 +12,7 @@ from glfm_cli.links.margins import (
     Smooth,
     count_rank_margin,
     rank_margin,
-    skewness,
+    standard_moment,
 )
 from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Sqrt
 from glfm_cli.schema import Column, Transform
@@ -24,16 +24,20 @@ DOMAINS = {
     Transform.SQRT: "values of 0 or more",
 }
 
+FLAT = 2.0  # kurtosis below which a column is far from normal: 3 is normal's, 1.8 that of a uniform
+
 
 def wants_rank(column: Column, x: Array, rank_skewness: float) -> bool:
-    """Return True for `transform: rank`, and by itself for skewed or constant columns.
+    """Return True for `transform: rank`, and by itself for skewed, flat or constant columns.
 
-    A constant column has no scale to learn; ranks keep its completions at the constant.
+    Of a flat or two-humped column a normal forecast's central half covers far less than half. A
+    constant column has no scale to learn; ranks keep its completions at the constant.
     """
     if column.transform is not None:
         return column.transform is Transform.RANK
     constant = x.size > 1 and float(x.min()) == float(x.max())
-    return constant or abs(skewness(x)) > rank_skewness
+    flat = np.isfinite(rank_skewness) and standard_moment(x, 4) < FLAT
+    return constant or flat or abs(standard_moment(x, 3)) > rank_skewness
 
 
 def choose_margin(

@@ -19,6 +19,7 @@ class LinkConfig:
     threshold_variance : prior variance of the thresholds of ordinal columns, > 0
     rank_skewness : numeric columns without a `transform` and with a larger absolute skewness are
         mapped to normal scores
+    atoms : True gives a value of its own probability, such as 0 of rainfall, a latent column
     recalibrate : True corrects the forecasts of missing cells by those of observed ones, each made
         without the cell
     first_threshold_fixed : True holds the first threshold at 0, right for models with a bias
@@ -29,6 +30,7 @@ class LinkConfig:
     threshold_variance: float = 4.0
     rank_skewness: float = 1.0
     first_threshold_fixed: bool = True
+    atoms: bool = True
     recalibrate: bool = True
 
     def __post_init__(self) -> None:

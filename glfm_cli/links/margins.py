@@ -79,12 +79,12 @@ def power_of_two(x: Array) -> float:
     return float(np.ldexp(1.0, min(max(int(np.frexp(largest)[1]), -1021), 1023)))
 
 
-def skewness(x: Array) -> float:
-    """Return the sample skewness m3 / m2^1.5; 0 for fewer than three or equal values."""
+def standard_moment(x: Array, k: int) -> float:
+    """Return m_k / m_2^(k/2) of a sample; that of a normal for fewer than three or equal values."""
     mean, sd = mean_sd(x)
     if x.size < 3 or sd == 0.0:
-        return 0.0
-    return float(np.mean((x / sd - mean / sd) ** 3))
+        return {3: 0.0, 4: 3.0}[k]
+    return float(np.mean((x / sd - mean / sd) ** k))
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,6 @@ class NumericLink(PlainLink, ABC):
     integral = False
     # Sizes of the constants that are not one number; None for any.
     sizes: ClassVar[Mapping[str, int | None]] = {"latent_bounds": 2}
-    atom = 0.0  # the probability of the value 0 whatever y is
 
     def constants(self) -> dict[str, Array]:
         """Return the fields and the margin as named arrays."""
@@ -277,7 +276,6 @@ class NumericLink(PlainLink, ABC):
             eta, var = one_number(part)
             sd = self.sd(var, params)
             below = ndtr((ends[None, :] - eta[:, None]) / sd[:, None])
-            below = (1.0 - self.atom) * below + self.atom * (np.asarray(at) >= 0.0)
             zero, one = np.zeros((eta.size, 1)), np.ones((eta.size, 1))
             return np.diff(np.concatenate([zero, below, one], axis=1), axis=1)
 
@@ -295,8 +293,7 @@ class NumericLink(PlainLink, ABC):
             eta, var = one_number(part)
             sd = self.sd(var, params)
             low, high = (ndtr((bound - eta) / sd) for bound in self.latent_bounds)
-            below = (1.0 - self.atom) * (ndtr((end - eta) / sd) - low)
-            return np.column_stack([below + self.atom * (x >= 0.0) * (high - low), high - low])
+            return np.column_stack([ndtr((end - eta) / sd) - low, high - low])
 
         return of_latent(law, 1).average(parts)
 
@@ -338,10 +335,6 @@ class NumericLink(PlainLink, ABC):
             first, second = first.copy(), second.copy()
             first[outside] = mass[outside] * end
             second[outside] = mass[outside] * end * end
-        if self.atom > 0.0:
-            zero, rest = float(self.standard(np.array(0.0))), 1.0 - self.atom
-            first = rest * first + self.atom * zero * mass
-            second = rest * second + self.atom * zero * zero * mass
         return mass, first, second
 
     def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
@@ -479,9 +472,10 @@ def require_finite(column: Column, x: Array, y: Array, rows: Array) -> None:
 
 def latent_interval(margin: Margin, lower: float, upper: float) -> tuple[float, float]:
     """Return the y that an interval of x allows; everything when it has no width."""
-    if isinstance(margin, Interpolated):
-        return -np.inf, np.inf  # completions stay in the observed range, which the bounds contain
     a, b = (float(v) for v in margin.to_latent(np.array([lower, upper])))
+    if isinstance(margin, Interpolated):  # the outermost values may have a share of their own
+        a = a if lower > margin.x[0] * margin.unit else -np.inf
+        b = b if upper < margin.x[-1] * margin.unit else np.inf
     low, high = margin.latent_range
     a, b = max(a, low), min(b, high)
     # No normal gets that far, and its square would overflow.

@@ -101,8 +101,8 @@ class Observation(Protocol):
     def typical(self) -> Array:
         """Return values about as large and as far apart as those of the table; none of levels."""
 
-    def latent_levels(self) -> tuple[int | None, ...]:
-        """Return the level that each latent column is of; None where it is of them all."""
+    def latent_levels(self) -> tuple[int | str | None, ...]:
+        """Return the code or text of each latent column's level; None where it is of all values."""
 
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return (n,) log densities of observed values, log probabilities of discrete ones."""

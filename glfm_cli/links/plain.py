@@ -21,7 +21,7 @@ class PlainLink:
         if params:
             raise ValueError(f"it has the parameters {sorted(params)}, expected []")
 
-    def latent_levels(self) -> tuple[int | None, ...]:
+    def latent_levels(self) -> tuple[int | str | None, ...]:
         """Return None: the latent column is of all values."""
         return (None,)
 

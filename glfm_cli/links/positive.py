@@ -1,8 +1,7 @@
 """Positive columns: x = s softplus(w y + m), s a scale constant  [GLFM section 3.1.1].
 
 A zero is a cell known only to lie below the smallest positive value: y < g(smallest), an interval
-as for counts. So zeros need no floor, and a column may consist of many. A few zeros far below all
-other values are no small values but slips: an atom of its own small probability, whatever y is.
+as for counts. Zeros that are no small values have a part of their own (two_part.py).
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from scipy.special import log_ndtr
 from glfm_cli.arrays import Array
 from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.expectation import interval_mass
-from glfm_cli.links.law import CellLaw
 from glfm_cli.links.margins import mean_sd
 from glfm_cli.links.numeric import (
     FARTHEST,
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 SMALLEST_DOUBLE = float(np.finfo(np.float64).smallest_subnormal)
 BETWEEN = 1e-3  # of the probability below the smallest positive value, that is not of 0
-FEW, FAR = 0.05, 0.5  # of a column's cells; in sd of the other values
 LARGEST_CONSTANT = 1e308  # over log 2 it is still a double
 
 
@@ -45,24 +42,16 @@ def softplus_scale(x: Array) -> float:
     return 0.5 * mean_sd(x)[1] or min(float(x[0]), LARGEST_CONSTANT) / float(np.log(2.0)) or 1.0
 
 
-def _few_and_far(n_zeros: int, positive: Array) -> bool:
-    """Return whether zeros are rare, and far below the least of the others."""
-    few = 0 < n_zeros <= FEW * (n_zeros + positive.size) and positive.size > 2
-    return few and float(positive.min()) >= FAR * mean_sd(positive)[1]
-
-
 @dataclass(frozen=True, eq=False)
 class PositiveLink(RealLink):
     """A continuous column of positive numbers, and possibly zeros.
 
     smallest : the smallest positive value; 0 when there are no zeros
     cut : g(smallest), below which x is 0; -inf when there are no zeros
-    atom : the probability of 0 whatever y is, where zeros are few and far; else 0
     """
 
     smallest: float = 0.0
     cut: float = -np.inf
-    atom: float = 0.0
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
@@ -76,9 +65,6 @@ class PositiveLink(RealLink):
             # No positive value is known: any unit will do, and completions are 0.
             sample, rows = np.ones(1), np.flatnonzero(x == 0.0)[:1]
         every = x[~np.isnan(x)]
-        atom = n_zeros / every.size if _few_and_far(n_zeros, sample) else 0.0
-        if atom > 0.0:
-            n_zeros, every = 0, sample
         margin = choose_margin(
             column,
             sample,
@@ -104,7 +90,6 @@ class PositiveLink(RealLink):
             noise=config.link_noise,
             smallest=smallest,
             cut=float(margin.to_latent(np.array(smallest))) if n_zeros else -np.inf,
-            atom=atom,
         )
 
     def check_cells(self, x: Array) -> None:
@@ -118,23 +103,17 @@ class PositiveLink(RealLink):
         values = super().typical()
         # The value of the least y is 0 then, and of no other by accident.
         least = self.value(np.array([-FARTHEST]))
-        zero = least[0] == 0.0 or self.atom > 0.0
+        zero = least[0] == 0.0
         return np.append(values[values > 0.0], 0.0 if zero else [])
 
     @property
     def known(self) -> bool:
         """True when there are neither zeros nor link noise."""
-        return self.noise == 0.0 and self.cut == -np.inf and self.atom == 0.0
-
-    @property
-    def zeros_below(self) -> float:
-        """Return the y below which that of a zero lies."""
-        return np.inf if self.atom > 0.0 else self.cut
+        return self.noise == 0.0 and self.cut == -np.inf
 
     def start_values(self, x: Array) -> Array:
-        """Return y = g(x); below the cut for zeros, 0 for those of an atom."""
-        at_zero = 0.0 if self.atom > 0.0 else self.cut - 0.5
-        y = np.where(x == 0.0, at_zero, self.margin.to_latent(x))
+        """Return y = g(x); below the cut for zeros."""
+        y = np.where(x == 0.0, self.cut - 0.5, self.margin.to_latent(x))
         return np.nan_to_num(y, nan=0.0, neginf=0.0)
 
     def bound_values(self, x: Array, y: Array, lower: Array, upper: Array) -> None:
@@ -143,7 +122,7 @@ class PositiveLink(RealLink):
         if self.noise == 0.0:
             zeros = x == 0.0
             lower[zeros, 0] = -np.inf
-            upper[zeros, 0] = self.zeros_below
+            upper[zeros, 0] = self.cut
 
     def augment_values(
         self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
@@ -151,7 +130,7 @@ class PositiveLink(RealLink):
         """Draw y given y + u < cut at zeros; at other cells as for real columns."""
         super().augment_values(np.where(x > 0.0, x, np.nan), eta, var, rng, y)
         rows = np.flatnonzero(x == 0.0)
-        lower, upper = np.full(rows.size, -np.inf), np.full(rows.size, self.zeros_below)
+        lower, upper = np.full(rows.size, -np.inf), np.full(rows.size, self.cut)
         self.draw_between(rows, lower, upper, eta, var, rng, y)
 
     def value(self, y: Array) -> Array:
@@ -174,16 +153,9 @@ class PositiveLink(RealLink):
         sd = self.sd(var, params)
         inside = np.where(x > 0.0, x, self.smallest or self.center)  # any value of the domain
         density = log_normal(self.margin.to_latent(inside), eta, sd) + self.margin.log_slope(inside)
-        if self.atom > 0.0:
-            return np.where(x > 0.0, density + np.log1p(-self.atom), np.log(self.atom))
         density = np.where(x < self.smallest, density + np.log(BETWEEN), density)
         zero = log_ndtr((self.cut - eta) / sd) + np.log1p(-BETWEEN)
         return np.where(x > 0.0, density, zero)
-
-    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
-        """Return draws, those of the atom among them."""
-        x = super().sample(law, params, rng)
-        return np.where(rng.random(x.shape) < self.atom, 0.0, x) if self.atom > 0.0 else x
 
     def _expect(self, eta: Array, sd: Array) -> Array:
         if self.cut == -np.inf:

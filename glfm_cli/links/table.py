@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from glfm_cli.arrays import Array
+from glfm_cli.errors import SchemaError
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.link import Link
 from glfm_cli.schema import COLUMN_TYPES, Column
+from glfm_cli.schema.atoms import atom_of
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
@@ -44,7 +46,19 @@ def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
         A value lies outside the domain of the transform or too far out for a finite latent
         value, or no level is known.
     """
-    return _class_of(encoded.column).calibrate(encoded, config)
+    own, at = _class_of(encoded.column), None
+    if encoded.ends is not None and encoded.column.atom not in (None, "none"):
+        raise SchemaError(
+            "`atom` does not go with cells that are intervals, such as <0.5",
+            column=encoded.column.name,
+            hint="Leave out `atom`, or list such texts under `missing:`.",
+        )
+    if config.atoms and encoded.ends is None:
+        at = atom_of(encoded.column, encoded.x[encoded.observed])
+    if at is None:
+        return own.calibrate(encoded, config)
+    link: Link = _two_part().around(at, encoded, config, own)
+    return link
 
 
 def link_from(
@@ -57,7 +71,16 @@ def link_from(
     ValueError
         They are not those of such a link, with a phrase that says why.
     """
-    return _class_of(column).from_constants(column, n_levels, constants, config)
+    own = _class_of(column)
+    if "at" in constants:
+        link: Link = _two_part().with_part(column, n_levels, constants, config, own)
+        return link
+    return own.from_constants(column, n_levels, constants, config)
+
+
+def _two_part() -> Any:
+    """Return the class of columns with an atom."""
+    return getattr(import_module("glfm_cli.links.two_part"), "TwoPartLink")  # noqa: B009
 
 
 def _class_of(column: Column) -> type[Link]:

@@ -40,6 +40,7 @@ def check_column(column: Column, error: Refusal) -> None:
     _check_moments(column, error)
     _check_censored(column, error)
     _check_depends(column, error)
+    _check_atom(column, error)
     codes = {code.text for code in column.missing}
     for level in column.levels or ():
         if level in codes:
@@ -132,6 +133,20 @@ def _check_depends(column: Column, error: Refusal) -> None:
         raise error("`otherwise`", value=f"'{column.otherwise}'", expected=listed(column.levels))
     if column.numeric and not is_number(column.otherwise):
         raise error("`otherwise`", value=f"'{column.otherwise}'", expected="a number")
+
+
+def _check_atom(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when a column cannot have the atom that it is given."""
+    if column.atom is None:
+        return
+    censored = (column.censored_below, column.censored_above) != (None, None)
+    if not column.numeric or column.integral or censored:
+        raise error(
+            "`atom` goes with types real and positive alone, without limits of detection",
+            hint="Leave it out: counts and levels have probabilities of their own anyway.",
+        )
+    if column.positive and column.atom not in (0.0, "none"):
+        raise error("`atom`", value=f"{column.atom:g}", expected="0 or none (type positive)")
 
 
 def _check_belongs(column: Column, error: Refusal) -> None:

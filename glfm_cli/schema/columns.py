@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Literal
 
 from glfm_cli.schema.moments import Kind, Moments
 from glfm_cli.schema.types import ColumnType
@@ -68,6 +69,7 @@ class Column:
     otherwise: str | None = None  # what its cells are in the other rows; None: empty
     less_than: str | None = None  # a column whose values are larger in every row
     parts_of: str | None = None  # a column that is the sum of this and others
+    atom: float | Literal["none"] | None = None  # a value of its own probability; None: found
     trials: str | None = None  # binomial: the column that holds the number of trials
     absent: str | None = None  # of triplets: what pairs are that are not listed; None: missing
     decimal: str | None = None  # None: a point

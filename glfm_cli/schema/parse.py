@@ -6,7 +6,7 @@ import math
 import re
 from collections import ChainMap
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.checks import check_column
@@ -34,6 +34,7 @@ _KEYS = (
     "otherwise",
     "less_than",
     "parts_of",
+    "atom",
     "missing",
     "trials",
     "absent",
@@ -127,6 +128,7 @@ class ColumnParser:
             otherwise=self.text(said, "otherwise"),
             less_than=self.text(said, "less_than"),
             parts_of=self.text(said, "parts_of"),
+            atom=self.atom(said),
             trials=self.text(said, "trials"),
             absent=self.choice(said, "absent", _ABSENT),
             decimal=self.separator(said, "decimal", _DECIMALS),
@@ -139,6 +141,12 @@ class ColumnParser:
         )
         check_column(column, self.error)
         return column
+
+    def atom(self, said: Mapping[str, Any]) -> float | Literal["none"] | None:
+        value = said.get("atom")
+        if value is None or value == "none":
+            return None if value is None else "none"
+        return self.number("atom", value)
 
     def long_form(self, word: str) -> dict[str, str]:
         if word in _TYPES:

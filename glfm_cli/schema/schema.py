@@ -29,6 +29,7 @@ _TRIPLET = (Role.ROW, Role.COLUMN, Role.VALUE)
 
 # Keys whose value is that of the column's field.
 _PLAIN = (
+    "atom",
     "censored_below",
     "censored_above",
     "formula",

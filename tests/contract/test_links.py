@@ -52,9 +52,24 @@ CASES = {
     "real with noise": Case("real", gammas, more=(("transform", Transform.NONE),), noise=0.4),
     "positive": Case("positive", gammas, more=(("transform", Transform.NONE),)),
     "ranks": Case("positive", gammas, more=(("transform", Transform.RANK),)),
-    "zeros near": Case("positive", lambda rng, n: np.maximum(rng.normal(1.0, 1.0, n), 0.0)),
+    "zeros near": Case(
+        "positive",
+        lambda rng, n: np.maximum(rng.normal(1.0, 1.0, n), 0.0),
+        more=(("atom", "none"),),
+    ),
     "zeros far": Case(
         "positive", lambda rng, n: np.where(np.arange(n) % 40 == 7, 0.0, 9.0 + rng.random(n))
+    ),
+    "two parts": Case(
+        "positive", lambda rng, n: np.where(rng.random(n) < 0.6, 0.0, gammas(rng, n))
+    ),
+    "two parts, real": Case(
+        "real", lambda rng, n: np.where(rng.random(n) < 0.3, 0.5, rng.normal(0.0, 2.0, n))
+    ),
+    "two parts, bounds": Case(
+        "positive",
+        lambda rng, n: np.where(rng.random(n) < 0.6, 0.0, rng.uniform(2.0, 9.0, n)),
+        more=(("bounds", (None, 9.5)), ("atom", 0.0)),
     ),
     "logarithms": Case("positive", gammas, more=(("transform", Transform.LOG),)),
     "count": Case(
@@ -70,7 +85,7 @@ CASES = {
     ),
 }
 NUMBERS = ("real", "real with noise", "positive", "ranks", "zeros near", "zeros far")
-NUMBERS += ("logarithms", "count", "proportion")
+NUMBERS += ("two parts", "two parts, real", "logarithms", "count", "proportion")
 LEVELS = ("two levels", "categorical", "ordinal", "grades")
 
 
@@ -123,8 +138,9 @@ def test_the_law_of_a_value_adds_up_to_one(case: str, seed: int) -> None:
         values = 0.5 * (ends[1:] + ends[:-1])
         log_p = link.log_density(values, repeated(law, values.size), params)
         total = np.sum(np.exp(log_p) * np.diff(ends))
-        if type(link) is LINKS["positive"]:
-            total += np.exp(link.log_density(np.zeros(1), repeated(law, 1), params)[0])
+        if type(link) is LINKS["positive"] or link.n_latent == 2:
+            at = np.full(1, getattr(link, "at", 0.0))
+            total += np.exp(link.log_density(at, repeated(law, 1), params)[0])
         assert total == pytest.approx(1.0, abs=1.5e-3)
         return
     p = np.exp(link.log_density(values, repeated(law, values.size), params))

@@ -200,7 +200,7 @@ def _check_names(triplets: Triplets) -> None:
 
 
 def _link(value: EncodedColumn, config: LinkConfig) -> Link:
-    link = make_link(value, config)
+    link = make_link(value, replace(config, atoms=False))
     if link.n_latent != 1:
         raise SchemaError(
             f"a matrix of categories needs two levels, this has {len(value.levels)}",

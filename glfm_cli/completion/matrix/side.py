@@ -79,7 +79,7 @@ class SideCode:
     ) -> SideCode:
         """Return the code of a table's own columns, which are `columns`."""
         links = tuple(
-            None if c.column.levelled else make_link(c, LinkConfig()) for c in columns
+            None if c.column.levelled else make_link(c, LinkConfig(atoms=False)) for c in columns
         )
         reference = [
             int(np.argmax(np.bincount(c.x.astype(np.intp), minlength=len(c.levels))))

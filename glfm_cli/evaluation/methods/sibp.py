@@ -73,6 +73,7 @@ def as_gaussian(data: Data) -> Data:
                 reflect=None,
                 bounds=(None, None),
                 levels=None,
+                atom="none",
             ),
             levels=(),
         )

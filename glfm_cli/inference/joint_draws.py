@@ -1,0 +1,100 @@
+"""Joint draws of cells, of the distribution that their forecasts are of.
+
+A forecast averages over draws and is recalibrated; a joint draw comes from one of them. Each cell's
+value is mapped from its forecast before the correction, F, to that after it, F':
+
+    x' = F'^-1(F(x)),    of levels with F(x) drawn between F(x - 1) and F(x)
+
+an increasing map, so that cells of a row hang together as in the draw, while each has the
+distribution of its interval and its score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from glfm_cli.arrays import Array
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.predictive import NO_ENDS, Ends, draw_jointly, predict
+
+Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
+FEW = 48  # draws that F of numbers averages over
+
+
+class JointDraws:
+    """Joint draws of some cells, each corrected like its forecast.
+
+    cells : column number to ascending row indices; memory O(cells x (levels or quantiles))
+    ends, less : those of `draw_jointly`
+    """
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        cells: Mapping[int, Array],
+        ends: Ends = NO_ENDS,
+        less: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self.posterior, self.cells, self.ends, self.less = posterior, cells, ends, less
+        self.levels: dict[int, Array] = {}  # probabilities before the correction
+        self.quantiles: dict[int, Array] = {}  # at Z, before the correction
+        by = posterior.recalibration
+        if by is None:
+            return
+        plain = replace(posterior, recalibration=None)
+        of_levels = {d: rows for d, rows in cells.items() if by.exponents[d] != 1.0}
+        bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
+        free = {d: rows for d, rows in cells.items() if d not in bounded}
+        of_numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
+        for d, part in predict(plain, of_levels).items():
+            assert part.probabilities is not None
+            self.levels[d] = part.probabilities
+        for d, part in predict(plain.thinned(FEW), of_numbers, ndtr(Z).tolist()).items():
+            self.quantiles[d] = part.quantiles
+
+    def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
+        """Return one value or level code for each cell, all from one posterior draw."""
+        drawn = draw_jointly(self.posterior, self.cells, rng, draw, self.ends, self.less)
+        by = self.posterior.recalibration
+        for d, p in self.levels.items():
+            assert by is not None
+            drawn[d] = _move_levels(drawn[d], p, by.of_levels(d, p), rng)
+        for d, quantiles in self.quantiles.items():
+            assert by is not None
+            corrected = ndtri(by.uncorrected(d, ndtr(Z).tolist()))
+            drawn[d] = _move_numbers(drawn[d], quantiles, corrected)
+        return drawn
+
+
+def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Generator) -> Array:
+    """Return codes (n,) of probabilities `corrected` (n, R), given codes of probabilities p."""
+    n, at = codes.size, codes.astype(np.intp)
+    upto = np.cumsum(p, axis=1)[np.arange(n), at]
+    u = upto - rng.random(n) * p[np.arange(n), at]
+    moved = np.sum(np.cumsum(corrected, axis=1) < u[:, None], axis=1)
+    return np.minimum(moved, p.shape[1] - 1).astype(np.float64)
+
+
+def _move_numbers(x: Array, quantiles: Array, corrected: Array) -> Array:
+    """Return x (n,) moved from normal scores Z to scores `corrected`, of quantiles (n, Q) at Z."""
+    z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, Z)
+    moved = np.interp(z, Z, corrected)
+    return np.array([np.interp(at, Z, own) for at, own in zip(moved, quantiles, strict=True)])
+
+
+def _interpolate(x: Array, knots: Array, values: Array) -> Array:
+    """Return values (Q,) at x (n,), linear between knots (n, Q), in the middle of equal ones."""
+    n, last = x.size, knots.shape[1] - 2
+    right = np.sum(knots <= x[:, None], axis=1)
+    left = np.sum(knots < x[:, None], axis=1)
+    row = np.arange(n)
+    low = np.clip(right - 1, 0, last)
+    a, b = knots[row, low], knots[row, low + 1]
+    share = np.clip((x - a) / np.where(b > a, b - a, 1.0), 0.0, 1.0)
+    inside = values[low] + share * (values[low + 1] - values[low])
+    tied = right - left > 1
+    return np.where(tied, 0.5 * (values[np.minimum(left, last + 1)] + values[right - 1]), inside)

@@ -1,0 +1,46 @@
+"""Columns of numbers of which one value has a probability of its own, such as 0 of rainfall."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.schema.columns import Column
+
+COMMON = 0.05  # of the cells, from which a value may be an atom
+STANDS_OUT = 5.0  # times as common as any other value: rounding alone repeats values, too
+FEWEST = 10  # cells at the atom, and beside it
+FAR = 0.5  # sd of the other values, by which a few zeros are no small values but slips
+
+
+def atom_of(column: Column, x: Array, times: Array | None = None) -> float | None:
+    """Return the atom of a column that holds x (n,), each so many times: as written, else found.
+
+    Of a positive column it is 0, common, or rare and far below all other values. Counts have none,
+    for they are whole numbers everywhere.
+    """
+    if not column.numeric or column.integral or column.censored_below is not None:
+        return None
+    values, where = np.unique(x, return_inverse=True)
+    counts = np.bincount(where, times, values.size)
+    if column.atom is not None:
+        at = np.nan if isinstance(column.atom, str) else column.atom
+        return float(at) if at in values and values.size > 1 else None
+    if values.size < 3:
+        return None
+    total = counts.sum()
+    if column.positive and values[0] == 0.0 and counts[0] <= COMMON * total:
+        return 0.0 if values[1] >= FAR * _sd(values[1:], counts[1:]) else None
+    common = int(np.argmax(counts))
+    most, rest = counts[common], np.delete(counts, common)
+    enough = min(most, rest.sum()) >= FEWEST and most > COMMON * total
+    if not enough or most < STANDS_OUT * rest.max() or (column.positive and values[common] != 0.0):
+        return None
+    return float(values[common])
+
+
+def _sd(values: Array, counts: Array) -> float:
+    """Return the standard deviation of positive values, each so many times, without overflow."""
+    largest = float(values[-1])
+    mean = np.average(values / largest, weights=counts)
+    return largest * float(np.sqrt(np.average((values / largest - mean) ** 2, weights=counts)))
