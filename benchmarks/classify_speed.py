@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.fit import fit_experts
-from glfm_cli.latent.iqgme import IqgmeConfig, Rows
+from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import forms_of
 
@@ -48,7 +48,7 @@ class Cost:
     bytes_each: float
 
 
-def planted(n: int, P: int, groups: int, hidden: float) -> Rows:
+def planted(n: int, P: int, groups: int, hidden: float) -> KnownRows:
     """Return rows of several groups with a line each, some cells hidden."""
     rng = np.random.default_rng(1)
     centers = APART * rng.standard_normal((groups, P))
@@ -61,7 +61,7 @@ def planted(n: int, P: int, groups: int, hidden: float) -> Rows:
     known = rng.random(x.shape) >= hidden
     code = (score > 0.0).astype(np.float64)
     label = LatentColumn.of_label(code, 2).data(code)
-    return Rows(np.where(known, x, 0.0), known, label, np.ones(n, dtype=bool))
+    return KnownRows(np.where(known, x, 0.0), known, label, np.ones(n, dtype=bool))
 
 
 def measure(n: int, P: int, experts: int, hidden: float, iterations: int) -> Cost:

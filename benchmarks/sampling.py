@@ -31,8 +31,8 @@ from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
     IqgmeConfig,
+    KnownRows,
     LabelLaw,
-    Rows,
     label_law,
 )
 from glfm_cli.links import of_levels
@@ -91,14 +91,16 @@ def above(law: LabelLaw) -> np.ndarray:
     return of_levels(LABEL.link).probabilities(law.of_label(), LABEL.params)[:, 1]
 
 
-def tables(draw: Draw, n: int, gaps: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def tables(
+    draw: Draw, n: int, gaps: float, rng: np.random.Generator
+) -> tuple[KnownRows, KnownRows]:
     """Return training rows and new ones, on the training rows' scale."""
     x, y = draw(n + NEW, rng)
     known = rng.random(x.shape) >= gaps
     seen = np.where(known, x, np.nan)[:n]
     x = np.where(known, (x - np.nanmean(seen, axis=0)) / np.nanstd(seen, axis=0), 0.0)
     label = LABEL.data(y[:n].astype(np.float64))
-    return Rows(x[:n], known[:n], label, np.ones(n, dtype=bool)), Rows(x[n:], known[n:])
+    return KnownRows(x[:n], known[:n], label, np.ones(n, dtype=bool)), KnownRows(x[n:], known[n:])
 
 
 def main() -> None:

@@ -49,11 +49,10 @@ def pages() -> dict[str, str]:
     """Return the generated pages as Markdown, by their path in `docs/`."""
     if str(REPOSITORY) not in sys.path:
         sys.path.insert(0, str(REPOSITORY))
-    from typer.main import get_command
 
-    from glfm_cli.cli.app import COMMANDS, app
+    from glfm_cli.cli.app import COMMANDS, command
 
-    known = get_command(app).commands  # type: ignore[attr-defined]
+    known = command().commands
     found = {f"{FOLDER}/{name}.md": command_page(name, known[name]) for name in COMMANDS}
     return {**found, f"{FOLDER}/python.md": python_page()}
 

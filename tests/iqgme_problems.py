@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import betaln, digamma, gammaln, log_ndtr, multigammaln
 
 from glfm_cli.inference.run import Stop
-from glfm_cli.latent.iqgme import Experts, LabelLaw, LevelData, Rows
+from glfm_cli.latent.iqgme import Experts, KnownRows, LabelLaw, LevelData
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.rows import Half
 from glfm_cli.links import LinkConfig, of_levels
@@ -80,7 +80,7 @@ def problem(
     unlabelled: float = 0.1,
     levels: int = 2,
     discrete: bool = False,
-) -> Rows:
+) -> KnownRows:
     """Return correlated features, a label that depends on them, and gaps in both."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, P)) @ rng.standard_normal((P, P))
@@ -97,7 +97,7 @@ def problem(
         halves = (Half(np.array([0]), known[:, 0].copy(), step),)
         known[:, 0] = False
     labelled = rng.random(n) >= unlabelled
-    return Rows(np.where(known, x, 0.0), known, label, labelled, halves)
+    return KnownRows(np.where(known, x, 0.0), known, label, labelled, halves)
 
 
 def three_gaussians(n: int, rng: np.random.Generator) -> tuple[Array, Array]:

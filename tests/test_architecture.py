@@ -97,7 +97,7 @@ def room_of(target: str) -> str | None:
     name = rest.partition(".")[0]
     if top != "glfm_cli" or not name:
         return None
-    name = _EXPORTS.get(name, name).partition(".")[0]
+    name = _EXPORTS.get(name, name).lstrip(".").partition(".")[0]
     return None if name.startswith("__") and name != "__main__" else name
 
 

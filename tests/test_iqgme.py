@@ -28,7 +28,7 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme import (
     Experts,
     IqgmeConfig,
-    Rows,
+    KnownRows,
     label_law,
 )
 from glfm_cli.latent.iqgme.ascent import rise_of
@@ -41,7 +41,7 @@ EVERY_RISE = IqgmeConfig(experts=5, iterations=25, short=25, tolerance=1e-14)
 MOVING = IqgmeConfig(experts=8, iterations=80, short=80, tolerance=1e-4)  # to fewer experts, too
 
 
-def fitted(rows: Rows, config: IqgmeConfig = EVERY_RISE, starts: int = 1) -> ExpertsFit:
+def fitted(rows: KnownRows, config: IqgmeConfig = EVERY_RISE, starts: int = 1) -> ExpertsFit:
     return fit_experts(rows, config, chains=starts, seed=0)
 
 
@@ -91,7 +91,7 @@ class Frozen:
     def __init__(self, seed: int) -> None:
         self.positive = np.random.default_rng(seed).random(25) < 0.5
         base = problem(seed, n=25, unlabelled=0.0)
-        self.rows = Rows(base.x, base.known, signs(self.positive), np.ones(25, dtype=bool))
+        self.rows = KnownRows(base.x, base.known, signs(self.positive), np.ones(25, dtype=bool))
         config = IqgmeConfig(experts=3)
         self.form = Full(config, 3)
         self.prior = self.form.prior
@@ -202,7 +202,7 @@ def test_rows_without_gaps_are_seen_alike_whatever_stands_beside_them(seed: int)
     known = np.vstack([whole.known, [[True, False, True]] * 2])
     x = np.where(known, np.vstack([whole.x, whole.x[:2]]), 0.0)
     label = signs(np.append(whole.label.x, [1.0, 0.0]))
-    mixed = Rows(x, known, label, np.append(whole.labelled, [True, True]))
+    mixed = KnownRows(x, known, label, np.append(whole.labelled, [True, True]))
     found = []
     for rows in (whole, mixed):
         local = Local(np.empty(0), np.zeros((q.H, len(rows.x), 1)), np.empty((q.H, 0, 3)))
@@ -233,7 +233,7 @@ def test_a_missing_feature_widens_the_label_by_what_it_may_be(seed: int) -> None
     """Mean and variance of a score are those of simulated features and weights."""
     rows = problem(seed, gaps=0.0, unlabelled=0.0)
     q = fitted(rows).experts
-    hidden = Rows(rows.x * [1, 1, 0], rows.known & [True, True, False])
+    hidden = KnownRows(rows.x * [1, 1, 0], rows.known & [True, True, False])
     law = label_law(hidden, q, features=True)
     rng = np.random.default_rng(seed)
     h, i, n = 0, 4, 200_000
@@ -255,7 +255,7 @@ def test_gates_are_student_densities(seed: int) -> None:
     """Whatever is missing, the known features have the t density of a simulated expert."""
     rows = problem(seed, gaps=0.0, unlabelled=0.0)
     q = fitted(rows).experts
-    hidden = Rows(rows.x[:1] * [1, 0, 1], np.array([[True, False, True]]))
+    hidden = KnownRows(rows.x[:1] * [1, 0, 1], np.array([[True, False, True]]))
     rng = np.random.default_rng(seed)
     density = []
     for h in range(q.H):
@@ -273,19 +273,21 @@ def test_three_gaussians_give_three_experts(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y = three_gaussians(300, rng)
     mean, sd = x.mean(axis=0), x.std(axis=0)
-    rows = Rows((x - mean) / sd, np.ones(x.shape, dtype=bool), signs(y), np.ones(300, dtype=bool))
+    rows = KnownRows(
+        (x - mean) / sd, np.ones(x.shape, dtype=bool), signs(y), np.ones(300, dtype=bool)
+    )
     fit = fitted(rows, IqgmeConfig(experts=10), starts=4)
     assert int(np.sum(fit.experts.pi > 0.05)) == 3
     centers = np.sort((fit.experts.m * sd + mean)[fit.experts.pi > 0.05, 0])
     assert np.allclose(centers, [-3.0, 1.0, 5.0], atol=0.5)
     x, y = three_gaussians(500, rng)
-    p = label_law(Rows((x - mean) / sd, np.ones(x.shape, dtype=bool)), fit.experts)
+    p = label_law(KnownRows((x - mean) / sd, np.ones(x.shape, dtype=bool)), fit.experts)
     assert np.mean((above(p) > 0.5) == y) > 0.95
 
 
 def test_a_row_without_features_gets_the_weights_of_the_experts(seed: int) -> None:
     q = fitted(problem(seed)).experts
-    law = label_law(Rows(np.zeros((1, 3)), np.zeros((1, 3), dtype=bool)), q)
+    law = label_law(KnownRows(np.zeros((1, 3)), np.zeros((1, 3), dtype=bool)), q)
     assert np.allclose(law.gate[:, 0], q.pi)
 
 

@@ -13,7 +13,7 @@ from scipy.special import digamma, log_ndtr
 from scipy.stats import multivariate_normal
 
 from glfm_cli.classification.fit import fit_experts
-from glfm_cli.latent.iqgme import FactorExperts, IqgmeConfig, Rows, label_law
+from glfm_cli.latent.iqgme import FactorExperts, IqgmeConfig, KnownRows, label_law
 from glfm_cli.latent.iqgme.factor_gates import LowRank
 from glfm_cli.latent.iqgme.factor_rows import FactorTerms, place_run
 from glfm_cli.latent.iqgme.factors import pack, unpack
@@ -80,7 +80,7 @@ class Frozen:
     def __init__(self, seed: int) -> None:
         self.positive = np.random.default_rng(seed).random(25) < 0.5
         base = problem(seed, n=25, P=5, unlabelled=0.0)
-        self.rows = Rows(base.x, base.known, signs(self.positive), np.ones(25, dtype=bool))
+        self.rows = KnownRows(base.x, base.known, signs(self.positive), np.ones(25, dtype=bool))
         config = IqgmeConfig(experts=3, factors=2)
         form = Factored(config, [self.rows], 2)
         self.prior = form.prior
@@ -252,7 +252,7 @@ def test_gates_and_gaps_are_those_of_the_whole_covariance(seed: int) -> None:
 
 def test_a_row_without_features_has_the_shares_of_the_experts(seed: int) -> None:
     q = fit_experts(problem(seed, P=5), CONFIG, chains=1, seed=0).experts
-    law = label_law(Rows(np.zeros((1, 5)), np.zeros((1, 5), dtype=bool)), q)
+    law = label_law(KnownRows(np.zeros((1, 5)), np.zeros((1, 5), dtype=bool)), q)
     assert np.allclose(law.gate[:, 0], q.pi)
 
 

@@ -12,8 +12,8 @@ from scipy.special import log_ndtr, ndtr
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
     IqgmeConfig,
+    KnownRows,
     LabelLaw,
-    Rows,
     label_law,
 )
 from glfm_cli.latent.iqgme.prior import Prior
@@ -21,7 +21,7 @@ from glfm_cli.latent.iqgme.prior import Prior
 CONFIG = IqgmeConfig(experts=6, sweeps=240, draws=20)
 
 
-def groups(n: int, seed: int, gaps: float) -> Rows:
+def groups(n: int, seed: int, gaps: float) -> KnownRows:
     """Return two groups of rows in which the second feature speaks for opposite labels."""
     rng = np.random.default_rng(seed)
     group = rng.integers(2, size=n)
@@ -29,10 +29,10 @@ def groups(n: int, seed: int, gaps: float) -> Rows:
     score = 2.0 * np.where(group == 1, x[:, 1], -x[:, 1]) + rng.standard_normal(n)
     x /= x.std(axis=0)
     known = rng.random(x.shape) >= gaps
-    return Rows(np.where(known, x, 0.0), known, signs(score > 0), np.ones(n, dtype=bool))
+    return KnownRows(np.where(known, x, 0.0), known, signs(score > 0), np.ones(n, dtype=bool))
 
 
-def predict(new: Rows, config: IqgmeConfig, train: Rows) -> tuple[Array, Array]:
+def predict(new: KnownRows, config: IqgmeConfig, train: KnownRows) -> tuple[Array, Array]:
     """Return the probabilities of new rows' labels by the variational fit, and by sampling."""
     q = fit_experts(train, config, chains=2, seed=0).experts
     drawn = fit_experts(train, replace(config, inference="gibbs"), chains=2, seed=0)
@@ -48,7 +48,9 @@ def test_sampling_and_the_variational_fit_predict_alike(seed: int) -> None:
     assert np.corrcoef(bound, sampled)[0, 1] > 0.98
 
 
-def exact_probabilities(train: Rows, new: Array, prior: Prior, rng: np.random.Generator) -> Array:
+def exact_probabilities(
+    train: KnownRows, new: Array, prior: Prior, rng: np.random.Generator
+) -> Array:
     """Return probabilities of labels of new rows of one feature, under one expert: a probit.
 
     Integrals over both weights are sums over a grid; where the feature is missing it is integrated
@@ -86,10 +88,10 @@ def test_one_expert_predicts_as_a_probit_does_exactly(gaps: float, seed: int) ->
     x = rng.standard_normal((40, 1))
     up = 1.5 * x[:, 0] + 0.3 + rng.standard_normal(40) > 0.0
     known = rng.random(x.shape) >= gaps
-    train = Rows(np.where(known, x, 0.0), known, signs(up), np.ones(40, dtype=bool))
+    train = KnownRows(np.where(known, x, 0.0), known, signs(up), np.ones(40, dtype=bool))
     at = np.linspace(-2.0, 2.0, 15)
     exact = exact_probabilities(train, at, Prior.of(config, 1), rng)
-    bound, sampled = predict(Rows(at[:, None], np.ones((15, 1), dtype=bool)), config, train)
+    bound, sampled = predict(KnownRows(at[:, None], np.ones((15, 1), dtype=bool)), config, train)
     assert np.mean(np.abs(sampled - exact)) < 0.015
     assert np.mean(np.abs(bound - exact)) < 0.03
 

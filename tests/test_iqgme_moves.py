@@ -10,7 +10,7 @@ import pytest
 from iqgme_problems import Array, above, climbed, problem, signs, three_gaussians
 
 from glfm_cli.classification.fit import fit_experts
-from glfm_cli.latent.iqgme import IqgmeConfig, LabelLaw, Rows, label_law
+from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, label_law
 from glfm_cli.latent.iqgme.fit import Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.prior import forms_for, what_forms
@@ -21,15 +21,15 @@ pytestmark = pytest.mark.kernels
 CONFIG = IqgmeConfig(experts=16)
 
 
-def groups(seed: int, n: int = 120) -> Rows:
+def groups(seed: int, n: int = 120) -> KnownRows:
     rng = np.random.default_rng(seed)
     x, y = three_gaussians(n, rng)
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     known = rng.random(x.shape) >= 0.1
-    return Rows(np.where(known, x, 0.0), known, signs(y), np.ones(n, dtype=bool))
+    return KnownRows(np.where(known, x, 0.0), known, signs(y), np.ones(n, dtype=bool))
 
 
-def ran(rows: Rows, iterations: int, *, moves: bool) -> tuple[Start, Form]:
+def ran(rows: KnownRows, iterations: int, *, moves: bool) -> tuple[Start, Form]:
     """Return a start with as many clusters of rows as there may be experts."""
     (form,) = forms_of(CONFIG, [rows])
     start = begin(rows, form, CONFIG, np.random.default_rng(0), 0)

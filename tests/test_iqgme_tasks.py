@@ -16,7 +16,7 @@ from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
     Experts,
     IqgmeConfig,
-    Rows,
+    KnownRows,
     TaskDeviations,
     label_law,
 )
@@ -232,14 +232,14 @@ def test_without_room_for_own_rules_all_tasks_have_the_shared_ones(with_own: Fro
     assert np.allclose(q.Sw, shared.Sw, atol=1e-6)
 
 
-def opposite(n: int, seed: int, *, same: bool, n_tasks: int = 6) -> list[Rows]:
+def opposite(n: int, seed: int, *, same: bool, n_tasks: int = 6) -> list[KnownRows]:
     """Return tasks whose rows lie at one place, with one rule for all or two opposite ones."""
     rng, out = np.random.default_rng(seed), []
     for j in range(n_tasks):
         x = rng.standard_normal((n, 3))
         up = x[:, 0] * (1.0 if same or j % 2 else -1.0) + 0.3 * rng.standard_normal(n) > 0
         known = rng.random(x.shape) > 0.1
-        out.append(Rows(np.where(known, x, 0.0), known, signs(up), np.ones(n, dtype=bool)))
+        out.append(KnownRows(np.where(known, x, 0.0), known, signs(up), np.ones(n, dtype=bool)))
     return out
 
 
@@ -381,17 +381,19 @@ def test_what_joining_two_experts_gains_is_what_the_bound_gains(frozen: Frozen) 
     assert all(a < b for a, b in candidates(q, frozen.prior, s, 1e-4))
 
 
-def two_kinds(n_tasks: int, n: int, seed: int) -> tuple[list[Rows], list[Rows], Array]:
+def two_kinds(n_tasks: int, n: int, seed: int) -> tuple[list[KnownRows], list[KnownRows], Array]:
     """Return small training tables, test tables and the kind of each task."""
     rng = np.random.default_rng(seed)
     kind = np.arange(n_tasks) % 2
-    out: tuple[list[Rows], list[Rows]] = ([], [])
+    out: tuple[list[KnownRows], list[KnownRows]] = ([], [])
     for j in range(n_tasks):
         for m, tables in zip((n, 60), out, strict=True):
             x = 0.6 * rng.standard_normal((m, 2)) + np.where(kind[j], 1.2, -1.2)
             up = x[:, 1] > (-x[:, 0] if kind[j] else x[:, 0])
             known = rng.random(x.shape) > 0.1
-            tables.append(Rows(np.where(known, x, 0.0), known, signs(up), np.ones(m, dtype=bool)))
+            tables.append(
+                KnownRows(np.where(known, x, 0.0), known, signs(up), np.ones(m, dtype=bool))
+            )
     return out[0], out[1], kind
 
 
@@ -409,7 +411,9 @@ def test_tasks_of_a_kind_share_their_experts(seed: int) -> None:
 
 def test_a_task_of_one_row_and_threads(seed: int) -> None:
     train, test, _ = two_kinds(4, 14, seed)
-    train[3] = Rows(train[3].x[:1], train[3].known[:1], signs(np.array([True])), np.array([True]))
+    train[3] = KnownRows(
+        train[3].x[:1], train[3].known[:1], signs(np.array([True])), np.array([True])
+    )
     config = IqgmeConfig(experts=3, shared_experts=6, iterations=15, short=10)
     alone = fit_experts(train, config, chains=1, seed=0)
     with ThreadPoolExecutor(3) as pool:

@@ -10,7 +10,7 @@ from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.folds import cross_validate
 from glfm_cli.classification.scores import auc, calibration_error
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.latent.iqgme import IqgmeConfig, Rows
+from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows
 from glfm_cli.latent.iqgme.fit import start_clusters
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Column, ColumnType, Role
@@ -40,7 +40,7 @@ def test_clusters_by_label_have_rows_of_one_label(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, positive = rng.standard_normal((60, 4)), rng.random(60) < 0.3
     labelled = rng.random(60) < 0.8
-    rows = Rows(x, np.ones(x.shape, dtype=bool), signs(positive), labelled)
+    rows = KnownRows(x, np.ones(x.shape, dtype=bool), signs(positive), labelled)
     cluster = start_clusters([rows], rows.x, 6, rng, by_label=True)
     assert set(cluster) <= set(range(6))
     assert len(set(cluster)) > 2

@@ -24,9 +24,9 @@ from glfm_cli.latent.iqgme import (
     Experts,
     FactorExperts,
     IqgmeConfig,
+    KnownRows,
     LabelLaw,
     Member,
-    Rows,
     label_law,
     what_forms,
 )
@@ -194,7 +194,6 @@ def fit_classifier(
         Level of the label 0..R-1, NaN where missing.
     n_levels : int
         R, from 2.
-    how : Fitting
     keep : callable, optional
         Given how features are seen, returns where the fit is kept.
     """
@@ -209,7 +208,7 @@ def fit_classifier(
         there,
     )
 
-    def rows_at(at: Array | slice) -> Rows:
+    def rows_at(at: Array | slice) -> KnownRows:
         return seen.rows([e.x[at] for e in used], code[at].size, code[at])
 
     note = None

@@ -37,8 +37,6 @@ def complete_features(
 
     Parameters
     ----------
-    trained : Trained
-    table : pyarrow.Table
     data : Data
         The table as the classifier reads it.
     p : (n, R) float64

@@ -23,7 +23,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import SchemaError
-from glfm_cli.latent.iqgme import Half, LevelData, Rows
+from glfm_cli.latent.iqgme import Half, KnownRows, LevelData
 from glfm_cli.links import Link, LinkConfig, Params, make_link
 from glfm_cli.links.link import Expecting
 from glfm_cli.schema import Column
@@ -129,7 +129,7 @@ class Calibrated:
         """Return the number of latent columns."""
         return sum(feature.n_latent for feature in self.features)
 
-    def rows(self, xs: Sequence[Array], n: int, code: Array | None = None) -> Rows:
+    def rows(self, xs: Sequence[Array], n: int, code: Array | None = None) -> KnownRows:
         """Return rows of a table as the mixture sees them.
 
         Parameters
@@ -152,8 +152,8 @@ class Calibrated:
             start += size
         values, mask = np.ascontiguousarray(np.hstack(parts)), np.hstack(known)
         if code is None:
-            return Rows(values, mask, halves=tuple(halves))
-        return Rows(values, mask, self.label.data(code), ~np.isnan(code), tuple(halves))
+            return KnownRows(values, mask, halves=tuple(halves))
+        return KnownRows(values, mask, self.label.data(code), ~np.isnan(code), tuple(halves))
 
 
 def take(columns: Sequence[EncodedColumn], rows: Array) -> tuple[EncodedColumn, ...]:

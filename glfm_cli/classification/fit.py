@@ -17,9 +17,9 @@ from glfm_cli.latent.iqgme import (
     Experts,
     FactorExperts,
     IqgmeConfig,
+    KnownRows,
     Member,
-    Rows,
-    Tables,
+    TaskTables,
     experts_model,
 )
 from glfm_cli.latent.model import Problem
@@ -50,7 +50,7 @@ class Fitting:
 class ExpertsProblem(Problem):
     """The rows that experts are fitted to, as the driver takes them."""
 
-    tables: Tables = field(kw_only=True)
+    tables: TaskTables = field(kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -111,7 +111,7 @@ def plan_of(config: IqgmeConfig, chains: int, seed: int) -> Plan:
 
 
 def problem_of(
-    tables: Sequence[Rows],
+    tables: Sequence[KnownRows],
     config: IqgmeConfig,
     *,
     many: bool,
@@ -121,12 +121,12 @@ def problem_of(
 ) -> ExpertsProblem:
     """Return what the driver runs: rows of one table, or `many` tasks that share experts."""
     asked = None if stop is None else stop.now
-    rows = Tables(tuple(tables), config, many, chains, pool, asked)
+    rows = TaskTables(tuple(tables), config, many, chains, pool, asked)
     return ExpertsProblem(experts_model(config), config, (), (), tables=rows)
 
 
 def fit_experts(
-    tables: Rows | Sequence[Rows],
+    tables: KnownRows | Sequence[KnownRows],
     config: IqgmeConfig,
     *,
     chains: int,
@@ -141,9 +141,8 @@ def fit_experts(
 
     Parameters
     ----------
-    tables : Rows, or sequence of Rows
+    tables : KnownRows, or sequence of KnownRows
         One table, or those of tasks that share experts.
-    config : IqgmeConfig
     chains, seed : int
         Restarts or chains, and what they are drawn from.
     threads : int
@@ -162,8 +161,8 @@ def fit_experts(
     NumericalError
         The numbers broke down.
     """
-    many = not isinstance(tables, Rows)
-    each: Sequence[Rows] = tables if many else [tables]  # type: ignore[assignment, list-item]
+    many = not isinstance(tables, KnownRows)
+    each: Sequence[KnownRows] = tables if many else [tables]  # type: ignore[assignment, list-item]
     problem = problem_of(each, config, many=many, chains=chains, pool=pool, stop=stop)
     plan = plan_of(config, chains, seed)
     run = sample(

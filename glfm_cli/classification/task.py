@@ -58,8 +58,6 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
 
     Parameters
     ----------
-    table : pyarrow.Table
-    schema : Schema
     target : str, optional
         The column to predict; the one of role target if left out.
     file : str, optional

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -34,12 +34,7 @@ COMMANDS: dict[str, ModuleType] = {
     "types": types,
 }
 
-app = typer.Typer(
-    name="glfm",
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
+EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml"
 # Wrong options and arguments; typer has no public name for the parent of its usage errors.
 WrongUsage: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -50,7 +45,6 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Example:  glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml")
 def glfm(
     version: Annotated[
         bool,
@@ -65,8 +59,18 @@ def glfm(
 _LESS_MEMORY = "Close other programs or raise the limit (`ulimit -v`); `--threads 1` takes less."
 
 
-for _name, _module in COMMANDS.items():
-    app.command(_name, epilog=f"Example:  {_module.EXAMPLE}")(_module.run)
+def command() -> Any:
+    """Return `glfm` with its commands, as the library below typer takes it."""
+    app = typer.Typer(
+        name="glfm",
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback(epilog=f"Example:  {EXAMPLE}")(glfm)
+    for name, module in COMMANDS.items():
+        app.command(name, epilog=f"Example:  {module.EXAMPLE}")(module.run)
+    return get_command(app)
 
 
 def run(arguments: Sequence[str], console: Console) -> int:
@@ -114,10 +118,10 @@ def end(action: Callable[[], int], console: Console) -> int:
 
 
 def _dispatch(arguments: Sequence[str], console: Console) -> int:
-    command = get_command(app)
+    whole = command()
     try:
-        with command.make_context("glfm", list(arguments), obj=console) as context:
-            status = command.invoke(context)
+        with whole.make_context("glfm", list(arguments), obj=console) as context:
+            status = whole.invoke(context)
     except typer.Exit as done:
         return done.exit_code
     return status if isinstance(status, int) else ExitStatus.OK

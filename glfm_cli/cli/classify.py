@@ -31,14 +31,49 @@ Train = Annotated[
         help="The training rows: CSV or TSV (also .gz), Parquet or Arrow; - reads standard input.",
     ),
 ]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
+OPTIONS = {
+    "target": typer.Option(
         metavar="COLUMN",
         help="The column to predict; the one of role target in the types file if left out.",
     ),
-]
+    "predict": typer.Option(
+        metavar="NEW", help="Rows to predict; if left out, the rows of TRAIN that have no label."
+    ),
+    "cv": typer.Option(
+        metavar="N",
+        help="Instead predict every labelled row of TRAIN by fits without it, in N folds, and "
+        "print how good that is.",
+    ),
+    "unseen": typer.Option(
+        metavar="error|missing",
+        help="What a level of NEW is that TRAIN does not have; as missing it tells nothing.",
+    ),
+    "resume": typer.Option(
+        metavar="DIR.glfm",
+        help="Go on with the run on TRAIN kept in this folder, which was cut short.",
+    ),
+    "fit": typer.Option(
+        metavar="DIR.glfm",
+        help="Predict the rows of the table given first with the fit kept in this folder.",
+    ),
+    "complete": typer.Option(
+        metavar="FILE",
+        help="Also write NEW, or else TRAIN, with every cell filled, the target's among them.",
+    ),
+    "similarity": typer.Option(
+        metavar="FILE",
+        help="Where a column has role task: also write how alike the tasks are, as a table.",
+    ),
+    "nearness": typer.Option(
+        metavar="FILE",
+        help="The same where experts that lie near one another count as partly shared.",
+    ),
+    "plot": typer.Option(
+        metavar="FILE",
+        help="Where a column has role task: also draw how alike the tasks are (.png, .svg, .pdf).",
+    ),
+    "as_json": typer.Option("--json", help="Print a summary as one JSON object; needs --output."),
+}
 Predict = Annotated[
     str | None,
     typer.Option(
@@ -47,93 +82,25 @@ Predict = Annotated[
         help="Rows to predict; if left out, the rows of TRAIN that have no label.",
     ),
 ]
-CrossValidate = Annotated[
-    int | None,
-    typer.Option(
-        "--cv",
-        metavar="N",
-        help="Instead predict every labelled row of TRAIN by fits without it, in N folds, and "
-        "print how good that is.",
-    ),
-]
-Unseen = Annotated[
-    str,
-    typer.Option(
-        "--unseen",
-        metavar="error|missing",
-        help="What a level of NEW is that TRAIN does not have; as missing it tells nothing.",
-    ),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(
-        "--resume",
-        metavar="DIR.glfm",
-        help="Go on with the run on TRAIN kept in this folder, which was cut short.",
-    ),
-]
-WithFit = Annotated[
-    Path | None,
-    typer.Option(
-        "--fit",
-        metavar="DIR.glfm",
-        help="Predict the rows of the table given first with the fit kept in this folder.",
-    ),
-]
-Complete = Annotated[
-    Path | None,
-    typer.Option(
-        "--complete",
-        metavar="FILE",
-        help="Also write NEW, or else TRAIN, with every cell filled, the target's among them.",
-    ),
-]
-Similarity = Annotated[
-    Path | None,
-    typer.Option(
-        "--similarity",
-        metavar="FILE",
-        help="Where a column has role task: also write how alike the tasks are, as a table.",
-    ),
-]
-Nearness = Annotated[
-    Path | None,
-    typer.Option(
-        "--nearness",
-        metavar="FILE",
-        help="The same where experts that lie near one another count as partly shared.",
-    ),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
-        metavar="FILE",
-        help="Where a column has role task: also draw how alike the tasks are (.png, .svg, .pdf).",
-    ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print a summary as one JSON object; needs --output.")
-]
 
 
-@options.takes(options.FITTING)
+@options.takes(options.FITTING, own=OPTIONS)
 def run(
     ctx: typer.Context,
     data: Train,
     types: options.Types = None,
-    target: Target = None,
-    predict: Predict = None,
+    target: str | None = None,
+    predict: str | None = None,
     output: options.Output = None,
-    cv: CrossValidate = None,
-    unseen: Unseen = "error",
-    resume: Resume = None,
-    fit: WithFit = None,
-    complete: Complete = None,
-    similarity: Similarity = None,
-    nearness: Nearness = None,
-    plot: Plot = None,
-    as_json: Json = False,
+    cv: int | None = None,
+    unseen: str = "error",
+    resume: Path | None = None,
+    fit: Path | None = None,
+    complete: Path | None = None,
+    similarity: Path | None = None,
+    nearness: Path | None = None,
+    plot: Path | None = None,
+    as_json: bool = False,
 ) -> int:
     """Predict a label when features are missing.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,46 +19,33 @@ EXAMPLE = "glfm diagnose lung.glfm"
 MOST_QUANTITIES = 12  # rows of the table of quantities, the worst first
 MOST_TRACES = 4
 
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
+OPTIONS = {
+    "plot": typer.Option(
         metavar="FILE",
         help="Also draw the traces and the columns beside their replicates (.png, .svg or .pdf).",
     ),
-]
-Replicates = Annotated[
-    int,
-    typer.Option(
-        "--replicates",
-        min=99,
-        metavar="N",
-        help="How often each column is made anew for the check.",
+    "replicates": typer.Option(
+        min=99, metavar="N", help="How often each column is made anew for the check."
     ),
-]
-Cells = Annotated[
-    int,
-    typer.Option(
-        "--cells", min=0, metavar="N", help="How many of the least certain cells to list."
+    "cells": typer.Option(min=0, metavar="N", help="How many of the least certain cells to list."),
+    "every": typer.Option("--all", help="List every quantity, not only the worst."),
+    "strict": typer.Option(
+        "--strict", help="End with status 3 when the answer is not precise enough."
     ),
-]
-Every = Annotated[bool, typer.Option("--all", help="List every quantity, not only the worst.")]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="End with status 3 when the answer is not precise enough."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
+    "as_json": typer.Option("--json", help="Print everything as one JSON object."),
+}
 
 
+@options.takes(own=OPTIONS)
 def run(
     ctx: typer.Context,
     fit: options.Fit,
-    plot: Plot = None,
-    replicates: Replicates = 100,
-    cells: Cells = 10,
-    every: Every = False,
-    strict: Strict = False,
-    as_json: Json = False,
+    plot: Path | None = None,
+    replicates: int = 100,
+    cells: int = 10,
+    every: bool = False,
+    strict: bool = False,
+    as_json: bool = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Say how far the draws of a saved fit can be trusted, and what to do about it.
@@ -99,7 +86,6 @@ def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
 
     Parameters
     ----------
-    result : Diagnosis
     every : bool
         Whether all quantities are listed.
     blocks : bool

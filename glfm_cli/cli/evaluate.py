@@ -33,155 +33,98 @@ Tables = Annotated[
         "standard input. With --compare the completed tables, one or more.",
     ),
 ]
-Types = Annotated[
-    Path,
-    typer.Option("--types", metavar="FILE", help="The types file: what each column means."),
-]
-Rates = Annotated[
-    str,
-    typer.Option("--rates", metavar="R,...", help="Shares of the observed cells to hide."),
-]
-Repeats = Annotated[
-    int, typer.Option("--repeats", metavar="N", help="Sets of hidden cells at each rate.")
-]
-Methods = Annotated[
-    str,
-    typer.Option(
-        "--methods",
+OPTIONS = {
+    "types": typer.Option(metavar="FILE", help="The types file: what each column means."),
+    "output": typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write every score to this table, which grows as results come.",
+    ),
+    "resume": typer.Option(
+        "--resume", help="Go on with the results in --output; repeat none of them."
+    ),
+    "methods": typer.Option(
         metavar="NAME,...",
         help="What completes the table: a model (glfm), sibp (all columns Gaussian), marginal (no "
         "features), mean (mean, median, mode), draw (a random observed value), knn and iterative "
         "(with scikit-learn), and those of --method. Of triplets: bsvd, mean, row-mean, "
         "column-mean.",
     ),
-]
-Program = Annotated[
-    list[str] | None,
-    typer.Option(
+    "program": typer.Option(
         "--method",
         metavar="NAME=COMMAND",
         help="Add another program, such as 'mice=Rscript mice.R {input} {types} {output} {seed}'; "
         "may be repeated.",
     ),
-]
-MethodTimeout = Annotated[
-    float,
-    typer.Option(
-        "--method-timeout", metavar="SECONDS", help="End a program that takes longer for a table."
+    "method_timeout": typer.Option(
+        metavar="SECONDS", help="End a program that takes longer for a table."
     ),
-]
-Mechanism = Annotated[
-    str,
-    typer.Option(
-        "--mechanism",
+    "rates": typer.Option(metavar="R,...", help="Shares of the observed cells to hide."),
+    "repeats": typer.Option(metavar="N", help="Sets of hidden cells at each rate."),
+    "mechanism": typer.Option(
         metavar="mcar|mar|mnar|observed|one-per-row|new-rows",
         help="What being hidden depends on: nothing; other columns; the value itself; or it "
         "imitates those of the table itself. Of triplets: nothing, or one cell of every row; of "
         "counts columns of new rows.",
     ),
-]
-Reference = Annotated[
-    str | None,
-    typer.Option(
-        "--reference",
-        metavar="NAME",
-        help="The method that others are compared to; the first if left out.",
+    "reference": typer.Option(
+        metavar="NAME", help="The method that others are compared to; the first if left out."
     ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write every score to this table, which grows as results come.",
+    "jobs": typer.Option(
+        min=1, metavar="N", help="Fits to make at the same time; as many as cores if left out."
     ),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the results in --output; repeat none of them.")
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        min=1,
-        metavar="N",
-        help="Fits to make at the same time; as many as cores if left out.",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        metavar="N",
-        help="Chains of one fit to run at the same time; as many as cores for each job if left "
-        "out.",
-    ),
-]
-Compare = Annotated[
-    bool,
-    typer.Option(
+    "compare": typer.Option(
         "--compare",
         help="Score completed tables made elsewhere, against --truth; nothing is hidden here.",
     ),
-]
-Truth = Annotated[
-    Path | None,
-    typer.Option("--truth", metavar="FILE", help="With --compare: the table with the true values."),
-]
-Masked = Annotated[
-    Path | None,
-    typer.Option(
-        "--masked",
+    "truth": typer.Option(metavar="FILE", help="With --compare: the table with the true values."),
+    "masked": typer.Option(
         metavar="FILE",
         help="With --compare: the table that was completed; only its missing cells are scored.",
     ),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
+    "plot": typer.Option(
         metavar="FILE",
         help="Also draw the scores by share hidden and by column, and how levels are calibrated "
         "(.png, .svg or .pdf).",
     ),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Also write a report as one page of HTML."),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the summary as one JSON object instead of text.")
-]
+    "html": typer.Option(metavar="FILE", help="Also write a report as one page of HTML."),
+    "as_json": typer.Option("--json", help="Print the summary as one JSON object instead of text."),
+}
 
 
 SAMPLING = {name: one for name, one in options.BY_SIZE.items() if name != "model"}
-SAMPLING["threads"] = options.Shared(Threads, None)
+SAMPLING["threads"] = options.shared(
+    int | None,
+    None,
+    min=1,
+    metavar="N",
+    help="Chains of one fit to run at the same time; as many as cores for each job if left out.",
+)
 QUIET = {"quiet": options.ENDING["quiet"]}
 
 
-@options.takes(SAMPLING, options.FEATURES, QUIET)
+@options.takes(SAMPLING, options.FEATURES, QUIET, own=OPTIONS)
 def run(
     ctx: typer.Context,
     data: Tables,
-    types: Types,
-    output: Output = None,
-    resume: Resume = False,
-    methods: Methods = METHODS,
-    program: Program = None,
-    method_timeout: MethodTimeout = TIMEOUT,
-    rates: Rates = RATES,
-    repeats: Repeats = REPEATS,
-    mechanism: Mechanism = "mcar",
-    reference: Reference = None,
-    jobs: Jobs = None,
-    compare: Compare = False,
-    truth: Truth = None,
-    masked: Masked = None,
-    plot: Plot = None,
-    html: Html = None,
-    as_json: Json = False,
+    types: Path,
+    output: Path | None = None,
+    resume: bool = False,
+    methods: str = METHODS,
+    program: list[str] | None = None,
+    method_timeout: float = TIMEOUT,
+    rates: str = RATES,
+    repeats: int = REPEATS,
+    mechanism: str = "mcar",
+    reference: str | None = None,
+    jobs: int | None = None,
+    compare: bool = False,
+    truth: Path | None = None,
+    masked: Path | None = None,
+    plot: Path | None = None,
+    html: Path | None = None,
+    as_json: bool = False,
 ) -> int:
     """Find out how far completed cells can be trusted.
 

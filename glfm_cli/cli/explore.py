@@ -12,7 +12,7 @@ from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.cli.outputs import check_outputs
 from glfm_cli.cli.plan_text import show_plan
-from glfm_cli.cli.progress import Progress
+from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import ending
 from glfm_cli.errors import UsageError
 
@@ -164,7 +164,7 @@ def run(
         of_map = isinstance(found, MapExploration)
         (explore_map if of_map else explore_files).draw(found, output, html, plot)
 
-    with Progress(console, "exploring") as watch:
+    with ProgressLine(console, "exploring") as watch:
         found = explore(
             data,
             source,

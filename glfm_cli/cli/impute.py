@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -12,73 +12,42 @@ from glfm_cli.cli import options
 from glfm_cli.cli.console import ExitStatus
 from glfm_cli.cli.outputs import check_outputs
 from glfm_cli.cli.plan_text import show_plan
-from glfm_cli.cli.progress import Progress
+from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import report
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
 
-Estimate = Annotated[
-    str,
-    typer.Option(
-        "--estimate",
+OPTIONS = {
+    "estimate": typer.Option(
         metavar="auto|mean|median|mode|draw",
         help="What fills a missing cell. auto: the mean (real, positive), the rounded mean "
         "(count), the median (ordinal), the mode (categorical). draw: one joint draw of all.",
     ),
-]
-Cells = Annotated[
-    Path | None,
-    typer.Option(
-        "--cells",
-        metavar="FILE",
-        help="Also write one row a completed cell: estimate, mean, sd, interval, "
-        "probability, Monte Carlo error.",
-    ),
-]
-Probabilities = Annotated[
-    Path | None,
-    typer.Option(
-        "--probabilities",
-        metavar="FILE",
-        help="Also write the probability of every level in every completed cell.",
-    ),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
-        metavar="FILE",
-        help="Also draw what was put in beside what was observed (.png, .svg or .pdf).",
-    ),
-]
-Interval = Annotated[
-    float,
-    typer.Option("--interval", metavar="P", help="Probability of the intervals in --cells."),
-]
-Flags = Annotated[
-    bool, typer.Option("--flags", help="Add a column NAME_imp, 1 where a cell was completed.")
-]
-Multiple = Annotated[
-    int | None,
-    typer.Option(
-        "--multiple",
+    "interval": typer.Option(metavar="P", help="Probability of the intervals in --cells."),
+    "flags": typer.Option("--flags", help="Add a column NAME_imp, 1 where a cell was completed."),
+    "multiple": typer.Option(
         min=1,
         metavar="M",
         help="Write M tables, each completed with a joint draw, stacked below the one with its "
         "gaps: columns .imp (0 to M) and .id, as mice in R reads them.",
     ),
-]
-DrawsTo = Annotated[
-    Path | None,
-    typer.Option(
-        "--draws-to",
+    "cells": typer.Option(
         metavar="FILE",
-        help="Also write every kept draw of every completed cell, best as .parquet.",
+        help="Also write one row a completed cell: estimate, mean, sd, interval, "
+        "probability, Monte Carlo error.",
     ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print a summary as one JSON object; needs --output.")
-]
+    "probabilities": typer.Option(
+        metavar="FILE", help="Also write the probability of every level in every completed cell."
+    ),
+    "plot": typer.Option(
+        metavar="FILE",
+        help="Also draw what was put in beside what was observed (.png, .svg or .pdf).",
+    ),
+    "draws_to": typer.Option(
+        metavar="FILE", help="Also write every kept draw of every completed cell, best as .parquet."
+    ),
+    "as_json": typer.Option("--json", help="Print a summary as one JSON object; needs --output."),
+}
 
 
 @options.takes(
@@ -89,6 +58,7 @@ Json = Annotated[
     options.RECOMMEND,
     options.FEATURES,
     options.ENDING,
+    own=OPTIONS,
 )
 def run(
     ctx: typer.Context,
@@ -97,17 +67,17 @@ def run(
     output: options.Output = None,
     fit: options.WithFit = None,
     unseen: options.Unseen = "error",
-    estimate: Estimate = "auto",
-    interval: Interval = 0.95,
-    flags: Flags = False,
-    multiple: Multiple = None,
-    cells: Cells = None,
-    probabilities: Probabilities = None,
-    plot: Plot = None,
-    draws_to: DrawsTo = None,
+    estimate: str = "auto",
+    interval: float = 0.95,
+    flags: bool = False,
+    multiple: int | None = None,
+    cells: Path | None = None,
+    probabilities: Path | None = None,
+    plot: Path | None = None,
+    draws_to: Path | None = None,
     traces_to: options.TracesTo = None,
     record: options.Record = None,
-    as_json: Json = False,
+    as_json: bool = False,
 ) -> int:
     """Complete a table with missing values.
 
@@ -148,7 +118,7 @@ def run(
 
         plot_completion(completion, plot)
 
-    with Progress(console, "completing the table from") as watch:
+    with ProgressLine(console, "completing the table from") as watch:
         completion = impute(
             data,
             source,

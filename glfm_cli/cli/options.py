@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -58,23 +59,6 @@ Fit = Annotated[
     Path,
     typer.Argument(metavar="DIR.glfm", help="The folder of a saved fit (`glfm impute --save`)."),
 ]
-Save = Annotated[
-    Path | None,
-    typer.Option(
-        "--save",
-        metavar="DIR.glfm",
-        help="Keep the fit in this new folder: to go on with it, apply it, or look into it.",
-    ),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(
-        "--resume",
-        metavar="DIR.glfm",
-        help="Go on with the run kept in this folder: one cut short, or for more --chains or "
-        "--draws.",
-    ),
-]
 WithFit = Annotated[
     Path | None,
     typer.Option(
@@ -89,18 +73,6 @@ Unseen = Annotated[
         "--unseen",
         metavar="error|missing",
         help="With --fit: what a level is that the fit does not know; missing leaves it there.",
-    ),
-]
-NoData = Annotated[
-    bool, typer.Option("--no-data", help="Leave the (encoded) table out of the folder of --save.")
-]
-Checkpoint = Annotated[
-    float,
-    typer.Option(
-        "--checkpoint",
-        min=0,
-        metavar="SECONDS",
-        help="Time between two saved states of a chain; more where saving takes long.",
     ),
 ]
 Record = Annotated[
@@ -119,201 +91,193 @@ TracesTo = Annotated[
         help="Also write the traces of the chains as NetCDF (.nc), for ArviZ.",
     ),
 ]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="End with status 3 when the answer is not precise enough."),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Check everything and say what would be done; write nothing."),
-]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Say nothing but warnings and errors."),
 ]
-Model = Annotated[str, typer.Option("--model", metavar="NAME", help="The latent model.")]
-Seed = Annotated[
-    int,
-    typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same result."),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads", min=1, metavar="N", help="Threads to use; as many as cores if left out."
+
+
+class SharedOption(NamedTuple):
+    """An option that several commands have: its type, its default, and what typer is told."""
+
+    kind: Any
+    default: Any
+    option: Any
+
+
+def shared(kind: Any, default: Any, *names: str, **how: Any) -> SharedOption:
+    """Return a shared option; without names it has that of its parameter."""
+    return SharedOption(kind, default, typer.Option(*names, **how))
+
+
+LENGTH = {
+    "chains": shared(int, CHAINS, min=1, metavar="N", help="Independent chains to run."),
+    "warmup": shared(
+        int, WARMUP, min=0, metavar="N", help="Sweeps of each chain to discard first."
     ),
-]
-Chains = Annotated[
-    int, typer.Option("--chains", min=1, metavar="N", help="Independent chains to run.")
-]
-ChainsBySize = Annotated[
-    int | None,
-    typer.Option(
-        "--chains",
-        min=1,
-        metavar="N",
-        help="Independent chains to run; if left out 8, of a table with up to 40,000 cells 16.",
+    "draws": shared(int, DRAWS, min=1, metavar="N", help="Draws to keep per chain."),
+    "thin": shared(int, THIN, min=1, metavar="N", help="Sweeps from one kept draw to the next."),
+}
+SAMPLING = {
+    "model": shared(str, "glfm", metavar="NAME", help="The latent model."),
+    **LENGTH,
+    "seed": shared(int, SEED, min=0, metavar="N", help="The same seed gives the same result."),
+    "threads": shared(
+        int | None, None, min=1, metavar="N", help="Threads to use; as many as cores if left out."
     ),
-]
-Warmup = Annotated[
-    int, typer.Option("--warmup", min=0, metavar="N", help="Sweeps of each chain to discard first.")
-]
-Draws = Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Draws to keep per chain.")]
-Thin = Annotated[
-    int, typer.Option("--thin", min=1, metavar="N", help="Sweeps from one kept draw to the next.")
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        "--time-limit",
+    "time_limit": shared(
+        float | None,
+        None,
         metavar="SECONDS",
         help="Stop sampling after this time and answer from the draws so far.",
     ),
-]
-Precise = Annotated[
-    float | None,
-    typer.Option(
-        "--precision",
-        metavar="X",
-        help="Run more chains until another seed would move half of the estimates by less than X "
-        "of their cell's standard deviation.",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
+    "settings": shared(
+        list[str] | None,
+        None,
         "--set",
         metavar="NAME=VALUE",
         help="Set a field of the model's configuration; may be repeated.",
     ),
-]
-Pairs = Annotated[
-    Path | None,
-    typer.Option(
-        "--pairs",
-        metavar="FILE",
-        help="Of triplets: only the pairs of row and column listed in this table, not all that "
-        "have no value.",
-    ),
-]
-AllPairs = Annotated[
-    bool,
-    typer.Option("--all-pairs", help="Of triplets: more than ten million pairs, too."),
-]
-Recommend = Annotated[
-    int | None,
-    typer.Option(
-        "--recommend",
+}
+BY_SIZE = {
+    **SAMPLING,
+    "chains": shared(
+        int | None,
+        None,
         min=1,
         metavar="N",
-        help="Of counts: the N columns with the largest rates of each row that has none of them.",
+        help="Independent chains to run; if left out 8, of a table with up to 40,000 cells 16.",
     ),
-]
-RowFeatures = Annotated[
-    Path | None,
-    typer.Option(
-        "--row-features", metavar="FILE", help="Of triplets: a table of what is known of the rows."
+}
+PRECISION = {
+    "precision": shared(
+        float | None,
+        None,
+        metavar="X",
+        help="Run more chains until another seed would move half of the estimates by less than X "
+        "of their cell's standard deviation.",
+    )
+}
+SAVING = {
+    "save": shared(
+        Path | None,
+        None,
+        metavar="DIR.glfm",
+        help="Keep the fit in this new folder: to go on with it, apply it, or look into it.",
     ),
-]
-RowTypes = Annotated[
-    Path | None,
-    typer.Option("--row-types", metavar="FILE", help="The types file of --row-features."),
-]
-ColumnFeatures = Annotated[
-    Path | None,
-    typer.Option(
-        "--column-features",
+    "resume": shared(
+        Path | None,
+        None,
+        metavar="DIR.glfm",
+        help="Go on with the run kept in this folder: one cut short, or for more --chains or "
+        "--draws.",
+    ),
+    "no_data": shared(
+        bool, False, "--no-data", help="Leave the (encoded) table out of the folder of --save."
+    ),
+    "checkpoint": shared(
+        float,
+        CHECKPOINT,
+        min=0,
+        metavar="SECONDS",
+        help="Time between two saved states of a chain; more where saving takes long.",
+    ),
+}
+FEATURES = {
+    "row_features": shared(
+        Path | None, None, metavar="FILE", help="Of triplets: a table of what is known of the rows."
+    ),
+    "row_types": shared(
+        Path | None, None, metavar="FILE", help="The types file of --row-features."
+    ),
+    "column_features": shared(
+        Path | None,
+        None,
         metavar="FILE",
         help="Of triplets: a table of what is known of the columns.",
     ),
-]
-ColumnTypes = Annotated[
-    Path | None,
-    typer.Option("--column-types", metavar="FILE", help="The types file of --column-features."),
-]
-MissingnessFeatures = Annotated[
-    int | None,
-    typer.Option(
-        "--missingness-features",
+    "column_types": shared(
+        Path | None, None, metavar="FILE", help="The types file of --column-features."
+    ),
+    "missingness_features": shared(
+        int | None,
+        None,
         min=1,
         metavar="N",
         help="Of triplets: let N leading singular vectors of the pattern of observed cells be "
         "covariates of rows and columns.",
     ),
-]
-
-
-class Shared(NamedTuple):
-    """An option that several commands have: its type and help, and its default."""
-
-    option: Any
-    default: Any
-
-
-LENGTH = {
-    "chains": Shared(Chains, CHAINS),
-    "warmup": Shared(Warmup, WARMUP),
-    "draws": Shared(Draws, DRAWS),
-    "thin": Shared(Thin, THIN),
 }
-SAMPLING = {
-    "model": Shared(Model, "glfm"),
-    **LENGTH,
-    "seed": Shared(Seed, SEED),
-    "threads": Shared(Threads, None),
-    "time_limit": Shared(TimeLimit, None),
-    "settings": Shared(Settings, None),
+RECOMMEND = {
+    "recommend": shared(
+        int | None,
+        None,
+        min=1,
+        metavar="N",
+        help="Of counts: the N columns with the largest rates of each row that has none of them.",
+    )
+}
+PAIRS = {
+    "pairs": shared(
+        Path | None,
+        None,
+        metavar="FILE",
+        help="Of triplets: only the pairs of row and column listed in this table, not all that "
+        "have no value.",
+    ),
+    "all_pairs": shared(
+        bool, False, "--all-pairs", help="Of triplets: more than ten million pairs, too."
+    ),
+}
+ENDING = {
+    "strict": shared(
+        bool, False, "--strict", help="End with status 3 when the answer is not precise enough."
+    ),
+    "dry_run": shared(
+        bool, False, "--dry-run", help="Check everything and say what would be done; write nothing."
+    ),
+    "quiet": shared(bool, False, "--quiet", "-q", help="Say nothing but warnings and errors."),
 }
 FITTING = {
     "chains": LENGTH["chains"],
     **{name: SAMPLING[name] for name in ("seed", "threads", "time_limit", "settings")},
-    "save": Shared(Save, None),
-    "checkpoint": Shared(Checkpoint, CHECKPOINT),
-    "strict": Shared(Strict, False),
-    "quiet": Shared(Quiet, False),
-}
-BY_SIZE = {**SAMPLING, "chains": Shared(ChainsBySize, None)}
-PRECISION = {"precision": Shared(Precise, None)}
-SAVING = {
-    "save": Shared(Save, None),
-    "resume": Shared(Resume, None),
-    "no_data": Shared(NoData, False),
-    "checkpoint": Shared(Checkpoint, CHECKPOINT),
-}
-FEATURES = {
-    "row_features": Shared(RowFeatures, None),
-    "row_types": Shared(RowTypes, None),
-    "column_features": Shared(ColumnFeatures, None),
-    "column_types": Shared(ColumnTypes, None),
-    "missingness_features": Shared(MissingnessFeatures, None),
-}
-RECOMMEND = {"recommend": Shared(Recommend, None)}
-PAIRS = {"pairs": Shared(Pairs, None), "all_pairs": Shared(AllPairs, False)}
-ENDING = {
-    "strict": Shared(Strict, False),
-    "dry_run": Shared(DryRun, False),
-    "quiet": Shared(Quiet, False),
+    **{name: SAVING[name] for name in ("save", "checkpoint")},
+    **{name: ENDING[name] for name in ("strict", "quiet")},
 }
 
 
-def takes(*groups: Mapping[str, Shared]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds the options of groups to a command, behind its own."""
-    shared = {name: one for group in groups for name, one in group.items()}
+def takes(
+    *groups: Mapping[str, SharedOption], own: Mapping[str, Any] = MappingProxyType({})
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options of groups to a command, behind its own.
+
+    own : what typer is told of parameters of the command that are options of it alone
+    """
+    more = {name: one for group in groups for name, one in group.items()}
 
     def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
-        own = inspect.signature(run, eval_str=True)
+        signature = inspect.signature(run, eval_str=True)
+        named = signature.parameters
 
         @functools.wraps(run)
         def command(**values: Any) -> Any:
-            return run(**{name: value for name, value in values.items() if name in own.parameters})
+            return run(**{name: value for name, value in values.items() if name in named})
 
-        more = [
+        parameters = [
+            p.replace(annotation=Annotated[p.annotation, own[p.name]]) if p.name in own else p
+            for p in named.values()
+        ] + [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.option
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=one.default,
+                annotation=Annotated[one.kind, one.option],
             )
-            for name, one in shared.items()
+            for name, one in more.items()
         ]
-        parameters = [*own.parameters.values(), *more]
-        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=parameters
+        )
         command.__annotations__ = {p.name: p.annotation for p in parameters}
         return command
 

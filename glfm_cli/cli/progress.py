@@ -35,7 +35,7 @@ class Shown:
             self._bar.stop()
 
 
-class Progress(Shown):
+class ProgressLine(Shown):
     """Watches a run: draws one line while stderr is a terminal, and says where work is kept.
 
     Used as a context manager; outside a terminal, or when quiet, there is no line. `task` is what

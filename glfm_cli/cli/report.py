@@ -54,7 +54,6 @@ def ending(
 
     Parameters
     ----------
-    console : Console
     warnings : sequence of str
     stopped : str, optional
         Why it ended early, if it did.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console
 from glfm_cli.cli.outputs import check_outputs
-from glfm_cli.cli.progress import Progress
+from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import ending
 from glfm_cli.errors import counted
 
@@ -21,51 +21,40 @@ if TYPE_CHECKING:
 EXAMPLE = "glfm suggest sample_data/cbpp.csv --types sample_data/cbpp.types.yaml --count 5"
 COUNT = 10
 
-Count = Annotated[int, typer.Option("--count", min=1, metavar="N", help="How many cells.")]
-RuleName = Annotated[
-    str,
-    typer.Option(
-        "--rule",
+OPTIONS = {
+    "count": typer.Option(min=1, metavar="N", help="How many cells."),
+    "rule": typer.Option(
         metavar="joint|uncertainty",
         help="joint: one by one the cell that tells most, given those before it. uncertainty: "
         "those that tell most each by itself.",
     ),
-]
-Cost = Annotated[
-    Path | None,
-    typer.Option(
-        "--cost",
+    "cost": typer.Option(
         metavar="FILE",
         help="What a cell costs: a table with a column 'cost' beside 'column', or, of triplets, "
         "beside the ids of rows, of columns or of both. Cells are then ranked by what they tell "
         "per unit of cost.",
     ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        metavar="NAME[,NAME...]",
-        help="Of a table: the columns to choose from; all if left out.",
+    "columns": typer.Option(
+        metavar="NAME[,NAME...]", help="Of a table: the columns to choose from; all if left out."
     ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+    "as_json": typer.Option("--json", help="Print one JSON object instead of a table."),
+}
 
 
 ENDING = {name: one for name, one in options.ENDING.items() if name != "dry_run"}
 
 
-@options.takes(options.BY_SIZE, options.PAIRS, options.FEATURES, ENDING)
+@options.takes(options.BY_SIZE, options.PAIRS, options.FEATURES, ENDING, own=OPTIONS)
 def run(
     ctx: typer.Context,
     data: options.Data,
     types: options.Types = None,
     output: options.Output = None,
-    count: Count = COUNT,
-    rule: RuleName = "joint",
-    cost: Cost = None,
-    columns: Columns = None,
-    as_json: Json = False,
+    count: int = COUNT,
+    rule: str = "joint",
+    cost: Path | None = None,
+    columns: list[str] | None = None,
+    as_json: bool = False,
 ) -> int:
     """Find out which unobserved cells to ask for next.
 
@@ -81,7 +70,7 @@ def run(
     if output is not None and str(output) != "-":
         check_writable(output)
     price = None if cost is None else str(cost)
-    with Progress(console, "choosing by") as watch:
+    with ProgressLine(console, "choosing by") as watch:
         found = suggest(
             data,
             None if types is None else str(types),

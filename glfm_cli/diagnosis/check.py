@@ -107,10 +107,8 @@ def check_columns(
 
     Parameters
     ----------
-    posterior : Posterior
     data : Data
         The table it was fitted to.
-    rng : numpy.random.Generator
     replicates : int
         How many columns are made of each, by evenly spread draws; where there are fewer draws,
         some make several.

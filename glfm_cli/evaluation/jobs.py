@@ -28,7 +28,7 @@ from glfm_cli.evaluation.new_rows import draw_new_rows
 from glfm_cli.evaluation.results import Outcome, OutcomeId
 from glfm_cli.evaluation.scoring import Score, score_all
 from glfm_cli.evaluation.split import Split
-from glfm_cli.evaluation.task import Method, Prediction, Task, hide, hide_pairs, hold_out_rows
+from glfm_cli.evaluation.task import HiddenTask, Method, Prediction, hide, hide_pairs, hold_out_rows
 from glfm_cli.schema import Schema
 
 _MASK, _METHOD = range(2)  # what a random stream is for
@@ -62,7 +62,7 @@ class Bench:
     threads: int
     given: HoldOut | None = None
 
-    def task(self, rate: float, repeat: int, *, seed: int, threads: int) -> Task:
+    def task(self, rate: float, repeat: int, *, seed: int, threads: int) -> HiddenTask:
         """Return the table, or the matrix, with the cells of one repeat hidden."""
         if isinstance(self.data, Data):
             mask = self._mask(self.data, rate, repeat)
@@ -75,7 +75,7 @@ class Bench:
         held = self.given or draw_holdout(self.data.triplets, self.mechanism, rate, rng)
         return hide_pairs(self.table, self.schema, held, seed=seed, threads=threads)
 
-    def score(self, task: Task, predictions: Mapping[int, Prediction]) -> list[Score]:
+    def score(self, task: HiddenTask, predictions: Mapping[int, Prediction]) -> list[Score]:
         """Return every score of one fit."""
         if task.new_rows is not None:
             return score_new_rows(task.new_rows, predictions[0])

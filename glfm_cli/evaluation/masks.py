@@ -77,7 +77,6 @@ def draw_mask(
         Share of the cells that the mechanism can hide, in (0, 1): the observed cells of completed
         columns; for "mar" without the columns that decide, for "observed" those of columns
         that have gaps.
-    rng : numpy.random.Generator
     within : (N,) bool, optional
         The rows in which cells may be hidden; all if left out.
 

@@ -1,13 +1,13 @@
 """Scores of rates that are predicted for new rows of counts.
 
-    perplexity        exp(- sum y log p / sum y) over hidden counts y of all rows, p a column's
-                      share of the rates of all columns of its row
-    perplexity_mixed  the same with a tenth of the columns' shares in all rows mixed in
-    log_score         mean log probability of a Poisson count over all hidden cells, zeros too
-    recall_20         of the hidden columns with a count, the share among the 20 largest rates of
-                      the hidden columns, over that of a perfect list; mean over rows
-    ndcg_20           discounted gain of that list over that of a perfect one
-                      [Jarvelin and Kekalainen 2002]
+perplexity        exp(- sum y log p / sum y) over hidden counts y of all rows, p a column's
+                  share of the rates of all columns of its row
+perplexity_mixed  the same with a tenth of the columns' shares in all rows mixed in
+log_score         mean log probability of a Poisson count over all hidden cells, zeros too
+recall_20         of the hidden columns with a count, the share among the 20 largest rates of
+                  the hidden columns, over that of a perfect list; mean over rows
+ndcg_20           discounted gain of that list over that of a perfect one
+                  [Jarvelin and Kekalainen 2002]
 """
 
 from __future__ import annotations

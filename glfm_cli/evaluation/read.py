@@ -15,11 +15,11 @@ from glfm_cli.encoding.levels import distinct_texts, level_key
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.errors import TableError
-from glfm_cli.evaluation.task import Task
+from glfm_cli.evaluation.task import HiddenTask
 from glfm_cli.io import read_table
 
 
-def read_completed(path: str | os.PathLike[str], task: Task) -> dict[int, Array]:
+def read_completed(path: str | os.PathLike[str], task: HiddenTask) -> dict[int, Array]:
     """Return the values or level codes that a completed table has in the hidden cells.
 
     Raises

@@ -96,8 +96,7 @@ def score_all(
         For the same columns and cells.
     """
     parts = [
-        _score_column(columns[d], span.get(d), x, predictions[d])
-        for d, x in sorted(truth.items())
+        _score_column(columns[d], span.get(d), x, predictions[d]) for d, x in sorted(truth.items())
     ]
     rows = []
     for part in parts:

@@ -52,7 +52,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Task:
+class HiddenTask:
     """A table, or a matrix, with hidden cells.
 
     table, schema : the table itself, nothing hidden, and what its columns mean
@@ -95,7 +95,7 @@ class Method(Protocol):
     def check(self, table: pa.Table, schema: Schema, data: Any) -> None:
         """Raise GlfmError, before the work, when it cannot do this table."""
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return a prediction for every column with hidden cells.
 
         Raises
@@ -107,23 +107,23 @@ class Method(Protocol):
 
 def hide_pairs(
     table: pa.Table, schema: Schema, holdout: HoldOut, *, seed: int, threads: int
-) -> Task:
+) -> HiddenTask:
     """Return the task of predicting the hidden cells of a matrix."""
     x = holdout.test.value.x
     data, hidden = MatrixData(holdout.train), {0: np.arange(x.size)}
-    return Task(table, schema, data, hidden, {0: x}, seed, threads, holdout=holdout)
+    return HiddenTask(table, schema, data, hidden, {0: x}, seed, threads, holdout=holdout)
 
 
 def hold_out_rows(
     table: pa.Table, schema: Schema, rows: HeldOutRows, *, seed: int, threads: int
-) -> Task:
+) -> HiddenTask:
     """Return the task of predicting counts of rows that are held out."""
-    return Task(table, schema, MatrixData(rows.train), {}, {}, seed, threads, new_rows=rows)
+    return HiddenTask(table, schema, MatrixData(rows.train), {}, {}, seed, threads, new_rows=rows)
 
 
 def hide(
     table: pa.Table, schema: Schema, data: Data, mask: Array, *, seed: int, threads: int
-) -> Task:
+) -> HiddenTask:
     """Return the task of completing a table in which the cells of `mask` (N, D) are hidden."""
     columns, hidden, truth = [], {}, {}
     for d, encoded in enumerate(data.columns):
@@ -136,4 +136,4 @@ def hide(
             encoded = dataclasses.replace(encoded, x=x, observed=~np.isnan(x), requested=requested)
         columns.append(encoded)
     masked = dataclasses.replace(data, columns=tuple(columns))
-    return Task(table, schema, masked, hidden, truth, seed, threads)
+    return HiddenTask(table, schema, masked, hidden, truth, seed, threads)

@@ -129,13 +129,7 @@ class ComponentExploration(Explored):
                 )
             ],
             "covariates": [_effect(one) for one in self.effects],
-            "options": self.options,
-            "chains": len(self.posterior.chains),
-            "draws": self.posterior.n_draws,
-            "stopped": self.stopped,
-            "seconds": round(self.seconds, 3),
-            "diagnostics": self.diagnostics.to_dict(),
-            "warnings": list(self.notes),
+            **self.of_fit(),
         }
 
     def _scores(self, side: str) -> pa.Table:

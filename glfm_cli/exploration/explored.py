@@ -33,3 +33,15 @@ class Explored(AsGiven):
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
         return self.notes
+
+    def of_fit(self) -> dict[str, Any]:
+        """Return what a summary as JSON says of the fit at its end."""
+        return {
+            "options": self.options,
+            "chains": len(self.posterior.chains),
+            "draws": self.posterior.n_draws,
+            "stopped": self.stopped,
+            "seconds": round(self.seconds, 3),
+            "diagnostics": self.diagnostics.to_dict(),
+            "warnings": list(self.notes),
+        }

@@ -148,13 +148,7 @@ class FactorExploration(Explored):
             "columns": len(self.columns),
             "components": tables["components"].to_pylist(),
             "pairs": tables["pairs"].to_pylist(),
-            "options": self.options,
-            "chains": len(self.posterior.chains),
-            "draws": self.posterior.n_draws,
-            "stopped": self.stopped,
-            "seconds": round(self.seconds, 3),
-            "diagnostics": self.diagnostics.to_dict(),
-            "warnings": list(self.notes),
+            **self.of_fit(),
         }
 
 

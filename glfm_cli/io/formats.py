@@ -24,12 +24,13 @@ class FileFormat:
     """One format of files.
 
     suffixes : of its files
-    module : in `glfm_cli.io`, imported when first needed; it has `read(data, layout, file,
+    module : as of `glfm_cli.io`, imported when first needed; it has `read(data, layout, file,
         options)`, and `write(table, file, layout, shown)` if it can write
     text : whether a file is text, which may be packed, and which standard output may take
     is_database : whether a file holds several tables; the module then has
         `read_database(place, layout, file)` and `write_database(table, place, layout, file)`
     options : what may stand behind a `?`, by name
+    magic : first bytes, one of which tells standard input in this format
     """
 
     suffixes: tuple[str, ...]
@@ -37,34 +38,36 @@ class FileFormat:
     text: bool = False
     is_database: bool = False
     options: tuple[tuple[str, str], ...] = ()
+    magic: tuple[bytes, ...] = ()
 
     def load(self) -> ModuleType:
         """Return the module that reads and writes the format."""
-        return importlib.import_module(f"glfm_cli.io.{self.module}")
+        return importlib.import_module(self.module, __package__)
 
 
 _SHEET = (("sheet", "NAME or number"), ("header", "the row of the names"))
 _TABLE = (("table", "NAME"), ("query", "SELECT ..."))
 
 FORMATS = {
-    "csv": FileFormat((".csv",), "csv_read", text=True),
-    "tsv": FileFormat((".tsv",), "csv_read", text=True),
-    "txt": FileFormat((".txt",), "csv_read", text=True),
-    "jsonl": FileFormat((".jsonl", ".ndjson"), "json_lines", text=True),
-    "parquet": FileFormat((".parquet", ".pq"), "arrow_files"),
-    "arrow": FileFormat((".arrow", ".feather", ".ipc"), "arrow_files"),
-    "xlsx": FileFormat((".xlsx", ".xlsm"), "excel", options=_SHEET),
-    "xls": FileFormat((".xls", ".xlsb"), "excel", options=_SHEET),
-    "ods": FileFormat((".ods",), "excel", options=_SHEET),
-    "sav": FileFormat((".sav", ".zsav"), "statistics"),
-    "dta": FileFormat((".dta",), "statistics"),
-    "sas": FileFormat((".sas7bdat", ".xpt"), "statistics"),
-    "mtx": FileFormat((".mtx",), "sparse_matrices", text=True),
-    "svmlight": FileFormat((".svmlight", ".libsvm"), "sparse_matrices", text=True),
-    "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), "sql", is_database=True, options=_TABLE),
-    "duckdb": FileFormat((".duckdb", ".ddb"), "sql", is_database=True, options=_TABLE),
+    "csv": FileFormat((".csv",), ".csv_read", text=True),
+    "tsv": FileFormat((".tsv",), ".csv_read", text=True),
+    "txt": FileFormat((".txt",), ".csv_read", text=True),
+    "jsonl": FileFormat((".jsonl", ".ndjson"), ".json_lines", text=True),
+    "parquet": FileFormat((".parquet", ".pq"), ".arrow_files", magic=(PARQUET,)),
+    "arrow": FileFormat(
+        (".arrow", ".feather", ".ipc"), ".arrow_files", magic=(ARROW_FILE, ARROW_STREAM)
+    ),
+    "xlsx": FileFormat((".xlsx", ".xlsm"), ".excel", options=_SHEET),
+    "xls": FileFormat((".xls", ".xlsb"), ".excel", options=_SHEET),
+    "ods": FileFormat((".ods",), ".excel", options=_SHEET),
+    "sav": FileFormat((".sav", ".zsav"), ".statistics"),
+    "dta": FileFormat((".dta",), ".statistics"),
+    "sas": FileFormat((".sas7bdat", ".xpt"), ".statistics"),
+    "mtx": FileFormat((".mtx",), ".sparse_matrices", text=True),
+    "svmlight": FileFormat((".svmlight", ".libsvm"), ".sparse_matrices", text=True),
+    "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), ".sql", is_database=True, options=_TABLE),
+    "duckdb": FileFormat((".duckdb", ".ddb"), ".sql", is_database=True, options=_TABLE),
 }
-SUFFIXES = {suffix: name for name, one in FORMATS.items() for suffix in one.suffixes}
 CSV_LAYOUTS = ("csv", "tsv", "txt")  # of which every cell is kept as text
 
 # What people hand over by mistake: first bytes, what it is, what to do.
@@ -100,6 +103,11 @@ class Format:
         return FORMATS[self.layout]
 
 
+def suffixes() -> dict[str, str]:
+    """Return the suffixes of files, each with the name of its format."""
+    return {suffix: name for name, one in FORMATS.items() for suffix in one.suffixes}
+
+
 def format_of_location(place: Location, stated: str | None) -> Format:
     """Return a file's format: the one stated, that of the scheme in front, or of the suffix."""
     if stated is not None and stated not in FORMATS:
@@ -110,14 +118,14 @@ def format_of_location(place: Location, stated: str | None) -> Format:
     packing = PACKINGS.get(suffix.lower())
     if packing is not None:
         suffix = os.path.splitext(stem)[1]
-        if packing == "zip" and suffix.lower() not in SUFFIXES:
+        if packing == "zip" and suffix.lower() not in suffixes():
             suffix = ".csv"  # `table.zip`
-    layout = stated or place.scheme or SUFFIXES.get(suffix.lower())
+    layout = stated or place.scheme or suffixes().get(suffix.lower())
     if layout is None or (packing is not None and not FORMATS[layout].text):
         raise UsageError(
             "the name does not tell the table's format",
             file=place.path,
-            expected=f"a name ending in {', '.join(SUFFIXES)}, or of text also in "
+            expected=f"a name ending in {', '.join(suffixes())}, or of text also in "
             f"{', '.join(PACKINGS)}",
         )
     found = Format(layout, packing)
@@ -131,18 +139,14 @@ def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
     So is what has an address of the web without a suffix.
     """
     suffix = os.path.splitext(path_of(place.path))[1].lower() if place.is_web else ""
-    if not (place.is_standard or (place.is_web and suffix not in {**SUFFIXES, **PACKINGS})):
+    if not (place.is_standard or (place.is_web and suffix not in {**suffixes(), **PACKINGS})):
         return format_of_location(place, stated)
     packing = packing_of(data)
     if stated is not None:
         return Format(format_of_location(place, stated).layout, packing)
     if packing is not None:
         return Format("csv", packing)
-    if data.startswith(PARQUET):
-        return Format("parquet")
-    if data.startswith((ARROW_FILE, ARROW_STREAM)):
-        return Format("arrow")
-    return Format("csv")
+    return Format(next((n for n, one in FORMATS.items() if data.startswith(one.magic)), "csv"))
 
 
 def check_is_text(data: bytes, file: str) -> None:

@@ -8,9 +8,7 @@ unseen cell has is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import betainc, betaln, log_ndtr, ndtr, ndtri, xlogy
@@ -21,23 +19,16 @@ from glfm_cli.encoding import is_trials, successes_of, trials_of
 from glfm_cli.links.averages import RateAverage
 from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.observation import Params
-from glfm_cli.links.plain import PlainLink
+from glfm_cli.links.plain import UncalibratedLink
 from glfm_cli.links.sums import draw_sums
-from glfm_cli.schema import Column
-
-if TYPE_CHECKING:
-    from glfm_cli.encoding import EncodedColumn
-    from glfm_cli.links.config import LinkConfig
 
 CHUNK = 1 << 20  # trials drawn at a time
 MANY = 400  # trials of a cell from which their sum is drawn at once
 
 
 @dataclass(frozen=True, eq=False)
-class BinomialLink(PlainLink):
+class BinomialLink(UncalibratedLink):
     """One latent column of unit noise, P(hit) = Phi(eta)."""
-
-    name: str
 
     n_latent = 1
     unit_noise = True
@@ -45,22 +36,6 @@ class BinomialLink(PlainLink):
     discrete = False
     integral = False
     ordered = True
-
-    @classmethod
-    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        """Return the link of a column."""
-        return cls(encoded.column.name)
-
-    def constants(self) -> dict[str, Array]:
-        """Return nothing: there are no constants."""
-        return {}
-
-    @classmethod
-    def from_constants(
-        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
-    ) -> Self:
-        """Return the link of a column."""
-        return cls(column.name)
 
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless all are hits among as many trials or more."""
@@ -70,10 +45,6 @@ class BinomialLink(PlainLink):
     def typical(self) -> Array:
         """Return nothing: rates have a scale of their own."""
         return np.empty(0)
-
-    def correctable(self, x: Array) -> bool:
-        """Return False: forecasts of rates are not seen to be right or wrong."""
-        return False
 
     def weights(self, x: Array) -> Array:
         """Return the trials (n,) of cells; 1 where x is NaN."""

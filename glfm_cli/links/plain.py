@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.links.observation import Params
+
+if TYPE_CHECKING:
+    from glfm_cli.encoding import EncodedColumn
+    from glfm_cli.links.config import LinkConfig
+    from glfm_cli.schema import Column
 
 
 class PlainLink:
@@ -44,3 +53,32 @@ class PlainLink:
 
     def rescale(self, params: Params, factor: float) -> None:
         """Leave the parameters alone: there are none."""
+
+
+@dataclass(frozen=True)
+class UncalibratedLink(PlainLink):
+    """A link that is the same for every column: it has no constants."""
+
+    name: str
+
+    @classmethod
+    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link of a column."""
+        return cls(encoded.column.name)
+
+    def constants(self) -> dict[str, Array]:
+        """Return nothing."""
+        return {}
+
+    @classmethod
+    def from_constants(
+        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    ) -> Self:
+        """Return the link; ValueError when there are constants."""
+        if constants:
+            raise ValueError(f"it has the constants {sorted(constants)}, expected none")
+        return cls(column.name)
+
+    def correctable(self, x: Array) -> bool:
+        """Return False: forecasts are not corrected."""
+        return False

@@ -8,30 +8,23 @@ are zeros, there is nothing to calibrate, and no margin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.links.law import CellLaw, GammaPoisson
 from glfm_cli.links.observation import Params, Summary
-from glfm_cli.links.plain import PlainLink
-
-if TYPE_CHECKING:
-    from glfm_cli.encoding import EncodedColumn
-    from glfm_cli.links.config import LinkConfig
-    from glfm_cli.schema import Column
+from glfm_cli.links.plain import UncalibratedLink
 
 LARGEST = 2.0**31 - 1
 
 
 @dataclass(frozen=True)
-class PoissonCount(PlainLink):
+class PoissonCount(UncalibratedLink):
     """Counts of a matrix whose absent pairs are zeros; a model sees their values."""
-
-    name: str
 
     n_latent = 1
     discrete = False
@@ -41,24 +34,6 @@ class PoissonCount(PlainLink):
     known = False
     center, scale = 0.0, 1.0
     lower, upper = 0.0, np.inf
-
-    @classmethod
-    def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        """Return the observation of a column: it has no constants."""
-        return cls(encoded.column.name)
-
-    def constants(self) -> dict[str, Array]:
-        """Return nothing."""
-        return {}
-
-    @classmethod
-    def from_constants(
-        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
-    ) -> Self:
-        """Return the observation; ValueError when there are constants."""
-        if constants:
-            raise ValueError(f"it has the constants {sorted(constants)}, expected none")
-        return cls(column.name)
 
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless cells are counts; NaN is a pair that is missing."""
@@ -105,10 +80,6 @@ class PoissonCount(PlainLink):
         below = [found.cdf(np.full(found.mean.size, np.floor(end))) for end in at]
         ends = [np.zeros(found.mean.size), *below, np.ones(found.mean.size)]
         return np.diff(np.column_stack(ends), axis=1)
-
-    def correctable(self, x: Array) -> bool:
-        """Return False: laws of counts are not corrected."""
-        return False
 
     def value(self, y: Array) -> Array:
         """Return rates as they are."""

@@ -58,10 +58,6 @@ def plot_completion(completion: Completion, path: str | os.PathLike[str] | None 
     path : path, optional
         Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     OutputError

@@ -67,10 +67,6 @@ def plot_evaluation(
         "reliability": how often levels came true, by how probable they were said to be, at
         that rate. "all": each of these that the results have.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     UsageError

@@ -53,6 +53,7 @@ Path = str | os.PathLike[str]
 
 MAX_COLUMNS = 12
 
+
 def plot_exploration(
     found: Exploration | ComponentExploration | FactorExploration, path: Path | None = None
 ) -> Figure:
@@ -65,10 +66,6 @@ def plot_exploration(
     found : Exploration, ComponentExploration or FactorExploration
     path : path, optional
         Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Raises
     ------
@@ -320,5 +317,3 @@ def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:
         if name not in by_name:
             raise UsageError("no such modelled column", column=name)
     return [by_name[name] for name in names]
-
-

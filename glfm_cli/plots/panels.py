@@ -41,8 +41,6 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
 
     Parameters
     ----------
-    axes : Axes
-    part : ColumnCompletion
     predicted : (n,) float64
         A sample that stands for the predictive distribution averaged over the completed cells.
     """

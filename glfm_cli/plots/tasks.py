@@ -20,16 +20,7 @@ _CELL = 0.24  # inches
 def plot_tasks(usage: TaskUsage, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw how alike and how near tasks are, and the share that each of the experts has in them.
 
-    Parameters
-    ----------
-    usage : TaskUsage
-    path : path, optional
-        Where to write the figure; PNG, SVG or PDF by suffix, replaced only when complete.
-
-    Raises
-    ------
-    OutputError
-        The suffix names no format, or the file cannot be written.
+    Written to `path`, as PNG, SVG or PDF by its suffix, if there is one.
     """
     return finished(lambda: _figure(usage), path)
 

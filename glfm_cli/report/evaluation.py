@@ -23,7 +23,6 @@ def write_evaluation(evaluation: Evaluation, path: str | os.PathLike[str], *, na
 
     Parameters
     ----------
-    evaluation : Evaluation
     path : path
         Replaced only when complete.
     name : str

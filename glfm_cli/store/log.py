@@ -219,10 +219,8 @@ class FolderLog:
 
     Parameters
     ----------
-    folder : Path
     index : int
         Which chain.
-    layout : Layout
     seed : int
         Of the run; a saved random state must come from it.
     every : float

@@ -18,7 +18,7 @@ TYPES = (
 )
 FAST = (
     *("--chains", "1", "--set", "experts=3", "--set", "shared_experts=6"),
-    *("--set", "iterations=12", "--set", "short=6"),
+    *("--set", "iterations=6", "--set", "short=3"),
 )
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+import glfm_cli
+from glfm_cli.io.formats import suffixes
 from glfm_cli.latent.model import GaussianModel, LatentModel, ValueModel
 from glfm_cli.links import LINKS, Link
 from tests.contract import test_commands, test_links, test_models, test_priors
-from tests.contract.toys import MODEL_LINES, TYPE_LINES
+from tests.contract.toys import COMMAND_LINES, EXPORT_LINES, FORMAT_LINES, MODEL_LINES, TYPE_LINES
 
 PARTS = ("A model", "A link", "A command", "A file format")
 
@@ -67,3 +69,24 @@ def test_a_toy_type_follows_the_list(name: str) -> None:
     assert methods_of(Link) - set(dir(LINKS[name])) - {"name"} == set()
     assert name in {case.type for case in test_links.CASES.values()}
     assert name in test_commands.EVERY_TYPE
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_a_toy_command_follows_the_list(name: str) -> None:
+    module, function = COMMAND_LINES[name], getattr(glfm_cli, name)
+    assert function.__module__ == EXPORT_LINES[name]
+    result = getattr(module, function.__annotations__["return"])
+    assert result.__dataclass_params__.frozen
+    assert module.run.__doc__
+    assert module.EXAMPLE.startswith(f"glfm {name} sample_data/")
+    assert EXPORT_LINES.keys() == COMMAND_LINES.keys()
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("name", FORMAT_LINES)
+def test_a_toy_format_follows_the_list(name: str) -> None:
+    own = FORMAT_LINES[name]
+    assert {"read", "write"} <= set(dir(own.load()))
+    assert own.magic
+    assert {suffix for suffix, kind in suffixes().items() if kind == name} == set(own.suffixes)

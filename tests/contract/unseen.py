@@ -28,7 +28,7 @@ from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.encoding import encode_triplets
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import sample
-from glfm_cli.latent.iqgme import IqgmeConfig, LabelLaw, LevelData, Rows, label_law
+from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, LevelData, label_law
 from glfm_cli.latent.model import Pairs
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.links.law import GammaPoisson
@@ -258,12 +258,12 @@ def iqgme(rng: Rng, n: int = 120, new: int = 200) -> dict[str, Unseen]:
     known, k = rng.random(x.shape) >= 0.2, rng.integers(0, P, new)
     known[n + each, k] = False  # to be predicted
 
-    def rows(at: slice) -> Rows:
+    def rows(at: slice) -> KnownRows:
         levels = LevelData(
             OrdinalLink("label", 2, LinkConfig()), {"thresholds": np.zeros(1)}, label[at]
         )
         seen = known[at]
-        return Rows(np.where(seen, x[at], 0.0), seen, levels, np.ones(len(seen), dtype=bool))
+        return KnownRows(np.where(seen, x[at], 0.0), seen, levels, np.ones(len(seen), dtype=bool))
 
     fit = fit_experts(rows(slice(n)), EXPERTS, chains=2, seed=1)
     laws = [label_law(rows(slice(n, None)), one.experts, features=True) for one in fit.members]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.cli.conftest import run_here
 
 FOLDER = Path(__file__).parent
 PLANS = {
@@ -37,11 +37,9 @@ def cells_of(text: str) -> list[float | str]:
 
 
 @pytest.mark.parametrize("name", list(PLANS))
-def test_outputs_of_a_fixed_seed_stay(
-    name: str, sample_data: Path, glfm: Callable[..., Any]
-) -> None:
+def test_outputs_of_a_fixed_seed_stay(name: str, sample_data: Path) -> None:
     data = sample_data / f"{name.partition('.')[0]}.csv"
-    run = glfm(
+    run = run_here(
         *("impute", data, "--types", data.with_suffix(".types.yaml"), *PLANS[name]),
         *("--chains", "2", "--draws", "4", "--seed", "3"),
     )

@@ -139,12 +139,14 @@ def run(setting: Setting, n_sweeps: int, seed: int) -> Comparison:
     return law_of(setting).compare(n_sweeps, seed)
 
 
+@pytest.mark.slow
 def test_scales_that_may_be_negative_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moves, "_positive_normal", lambda mean, sd, rng: rng.normal(mean, sd))
     comparison = run(SETTINGS["real matrix"](), SHORT, seed)
     assert not comparison.passes, str(comparison)
 
 
+@pytest.mark.slow
 def test_noise_of_rows_that_forgets_half_is_caught(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,7 +44,7 @@ LONG = Design(
 
 
 def test_ranks_are_uniform_in_short(seed: int) -> None:
-    calibration = calibrate(SHORT, 60, seed)
+    calibration = calibrate(SHORT, 30, seed)
     assert calibration.passes, str(calibration)
 
 

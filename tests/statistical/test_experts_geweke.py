@@ -15,7 +15,7 @@ from iqgme_problems import signs, steps
 from scipy.stats import wishart
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme import Half, IqgmeConfig, Rows, gibbs
+from glfm_cli.latent.iqgme import Half, IqgmeConfig, KnownRows, gibbs
 from glfm_cli.latent.iqgme.gibbs import GibbsState, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_sticks
 from glfm_cli.latent.iqgme.prior import Prior
@@ -70,7 +70,7 @@ def draw_joint(rng: np.random.Generator) -> GibbsState:
     return state
 
 
-def draw_table(state: GibbsState, rng: np.random.Generator) -> Rows:
+def draw_table(state: GibbsState, rng: np.random.Generator) -> KnownRows:
     """Draw known features, scores and what is known of them, given experts and z; return rows.
 
     Gaps stay, so that the known features are drawn given them, the noisy ones anew from x.
@@ -91,7 +91,7 @@ def draw_table(state: GibbsState, rng: np.random.Generator) -> Rows:
     above, high = state.t > 0.0, state.y[:, 2:] > CUT
     label, step = signs(above[:, 0]), steps(high[:, 0], CUT)
     half = Half(np.array([2]), SEEN, step)
-    return Rows(state.x.copy(), KNOWN, label, LABELLED, (half,))
+    return KnownRows(state.x.copy(), KNOWN, label, LABELLED, (half,))
 
 
 def statistics(state: GibbsState) -> tuple[list[str], Array]:
@@ -160,6 +160,7 @@ def test_sweep_has_the_joint_law(seed: int) -> None:
     assert comparison.passes, str(comparison)
 
 
+@pytest.mark.slow
 def test_centres_that_forget_the_number_of_rows_are_caught(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

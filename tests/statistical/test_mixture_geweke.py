@@ -117,6 +117,7 @@ def run(n_sweeps: int, seed: int) -> Comparison:
     return JointLaw(*own, statistics).compare(n_sweeps, seed)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_sticks_that_forget_the_later_ones_are_caught(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

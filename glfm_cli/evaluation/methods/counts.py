@@ -11,7 +11,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.completion import Encoded, MatrixData
 from glfm_cli.evaluation.methods.models import ModelMethod
-from glfm_cli.evaluation.task import Prediction, Task
+from glfm_cli.evaluation.task import HiddenTask, Prediction
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run, sample
@@ -35,7 +35,7 @@ class Unigram:
     def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
         """Accept every matrix."""
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return the same rates for all rows."""
         rows = task.new_rows
         assert rows is not None
@@ -52,7 +52,7 @@ class Unigram:
 class FactorMethod(ModelMethod):
     """A model of components, fitted to some rows and applied to others."""
 
-    def sample(self, task: Task) -> Run:
+    def sample(self, task: HiddenTask) -> Run:
         """Return the fit of the rows to learn from, tuned there for rows of few observed cells."""
         rows = task.new_rows
         assert rows is not None
@@ -68,7 +68,7 @@ class FactorMethod(ModelMethod):
             raise KeyboardInterrupt
         return run
 
-    def answer(self, posterior: Posterior, task: Task) -> dict[int, Prediction]:
+    def answer(self, posterior: Posterior, task: HiddenTask) -> dict[int, Prediction]:
         """Return the rates of new rows, given the counts and zeros of their observed columns."""
         rows, model = task.new_rows, posterior.model
         assert rows is not None

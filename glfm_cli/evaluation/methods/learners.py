@@ -19,7 +19,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation.methods.sibp import round_back
-from glfm_cli.evaluation.task import Prediction, Task
+from glfm_cli.evaluation.task import HiddenTask, Prediction
 from glfm_cli.schema import Schema
 
 EXTRA = "pip install 'glfm-cli[sklearn]'"
@@ -40,7 +40,7 @@ class Neighbours:
         """Import scikit-learn, which takes longer than many a fit."""
         import sklearn.impute  # noqa: F401
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return completed values, and nothing on how sure they are."""
         from sklearn.impute import KNNImputer
 
@@ -65,7 +65,7 @@ class Iterative:
         """Import scikit-learn, which takes longer than many a fit."""
         import sklearn.experimental.enable_iterative_imputer  # noqa: F401
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return completed values, and nothing on how sure they are."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -85,7 +85,7 @@ def _require(name: str) -> None:
         )
 
 
-def _complete(task: Task, fill: Callable[[Array], Any]) -> dict[int, Prediction]:
+def _complete(task: HiddenTask, fill: Callable[[Array], Any]) -> dict[int, Prediction]:
     """Return what an imputer of number matrices puts into the hidden cells."""
     blocks = [_Block(encoded) for encoded in task.data.columns]
     filled = np.asarray(fill(np.column_stack([block.numbers() for block in blocks])))

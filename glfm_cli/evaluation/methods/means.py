@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion import Encoded
 from glfm_cli.encoding import Triplets, successes_of
 from glfm_cli.evaluation.scoring import level_numbers
-from glfm_cli.evaluation.task import Prediction, Task
+from glfm_cli.evaluation.task import HiddenTask, Prediction
 from glfm_cli.schema import Schema
 
 PULL = 5.0  # cells, or for successes `TRIALS` trials, that the overall mean counts in a unit's own
@@ -40,7 +40,7 @@ class UnitMean:
     def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
         """Accept every matrix."""
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return a value a cell, with the probabilities of levels and of successes."""
         assert task.holdout is not None
         train, test = task.holdout.train, task.holdout.test

@@ -15,7 +15,7 @@ from glfm_cli.completion import Encoded, prepare, prepare_matrix
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.scoring import level_numbers
-from glfm_cli.evaluation.task import AT, Prediction, Task
+from glfm_cli.evaluation.task import AT, HiddenTask, Prediction
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, log_scores, predict
@@ -108,7 +108,7 @@ class ModelMethod:
         """Return an encoded table as the model is to see it."""
         return data
 
-    def sample(self, task: Task) -> Run:
+    def sample(self, task: HiddenTask) -> Run:
         """Return the draws given the observed cells."""
         data = self.seen(task.data)
         problem, plan = self.prepare(task.table, task.schema, data, seed=task.seed)
@@ -122,11 +122,11 @@ class ModelMethod:
         posterior = recalibrate(run.posterior, problem, threads=task.threads)
         return dataclasses.replace(run, posterior=posterior)
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return the predictives of the hidden cells, and the estimates that `impute` puts in."""
         return self.answer(self.sample(task).posterior, task)
 
-    def answer(self, posterior: Posterior, task: Task) -> dict[int, Prediction]:
+    def answer(self, posterior: Posterior, task: HiddenTask) -> dict[int, Prediction]:
         """Return what some draws say of the hidden cells."""
         held = task.holdout
         if held is not None:

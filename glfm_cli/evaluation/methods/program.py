@@ -22,7 +22,7 @@ from glfm_cli.encoding.source import is_text_type, text_of
 from glfm_cli.errors import GlfmError, UsageError
 from glfm_cli.evaluation.measure import Cost, group_memory
 from glfm_cli.evaluation.read import read_completed
-from glfm_cli.evaluation.task import MethodFailed, Prediction, Task
+from glfm_cli.evaluation.task import HiddenTask, MethodFailed, Prediction
 from glfm_cli.io import atomic_write, write_table
 from glfm_cli.schema import Schema
 
@@ -94,7 +94,7 @@ class Program:
     def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
         """Accept every table: what the program cannot do is seen when it runs."""
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return what the program put into the hidden cells.
 
         Raises
@@ -124,7 +124,7 @@ class Program:
         return {d: Prediction(x) for d, x in values.items()}
 
 
-def input_table(task: Task) -> pa.Table:
+def input_table(task: HiddenTask) -> pa.Table:
     """Return the table as the program gets it: missing cells of modelled columns are empty."""
     table = task.table.replace_schema_metadata(None)
     for encoded in task.data.columns:
@@ -140,7 +140,7 @@ def input_table(task: Task) -> pa.Table:
     return table
 
 
-def input_types(task: Task) -> str:
+def input_types(task: HiddenTask) -> str:
     """Return the types file as the program gets it: one entry a column, all levels listed."""
     names = task.table.column_names
     columns = list(task.schema.resolve(names))

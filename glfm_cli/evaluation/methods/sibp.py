@@ -19,7 +19,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.evaluation.methods.models import ModelMethod
-from glfm_cli.evaluation.task import AT, Prediction, Task
+from glfm_cli.evaluation.task import AT, HiddenTask, Prediction
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
 from glfm_cli.links import Params
@@ -41,7 +41,7 @@ class Sibp(ModelMethod):
         """Return the table with Gaussian columns only."""
         return as_gaussian(data)
 
-    def answer(self, gaussian: Posterior, task: Task) -> dict[int, Prediction]:
+    def answer(self, gaussian: Posterior, task: HiddenTask) -> dict[int, Prediction]:
         """Return rounded means, intervals of the Gaussians, and scores by the interval rule."""
         means = predict(gaussian, task.hidden)
         links: Sequence[Any] = [

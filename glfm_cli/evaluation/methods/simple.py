@@ -10,7 +10,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.evaluation.scores import log_probability
-from glfm_cli.evaluation.task import AT, Prediction, Task
+from glfm_cli.evaluation.task import AT, HiddenTask, Prediction
 from glfm_cli.schema import Schema
 
 
@@ -27,7 +27,7 @@ class Mean:
     def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
         """Accept every table."""
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return one value a column, and nothing on how sure it is."""
         return {
             d: Prediction(np.full(rows.size, center(task.data.columns[d])))
@@ -52,7 +52,7 @@ class RandomValue:
     def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
         """Accept every table."""
 
-    def fit(self, task: Task) -> dict[int, Prediction]:
+    def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return random observed values, and the distribution that they come from."""
         rng = np.random.default_rng(task.seed)
         answer = {}

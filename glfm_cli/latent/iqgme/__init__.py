@@ -50,9 +50,9 @@ from glfm_cli.latent.iqgme.gates import LabelLaw
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.laws import label_law
 from glfm_cli.latent.iqgme.level_data import LevelData
-from glfm_cli.latent.iqgme.model import ExpertAscent, ExpertSampler, Tables, experts_model
+from glfm_cli.latent.iqgme.model import ExpertAscent, ExpertSampler, TaskTables, experts_model
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig, factors_for, what_forms
-from glfm_cli.latent.iqgme.rows import Half, Rows
+from glfm_cli.latent.iqgme.rows import Half, KnownRows
 from glfm_cli.latent.iqgme.usage import Usage
 
 __all__ = [
@@ -65,13 +65,13 @@ __all__ = [
     "FactorExperts",
     "Half",
     "IqgmeConfig",
+    "KnownRows",
     "LabelLaw",
     "LevelData",
     "LowRank",
     "Member",
-    "Rows",
-    "Tables",
     "TaskDeviations",
+    "TaskTables",
     "Usage",
     "experts_model",
     "factors_for",

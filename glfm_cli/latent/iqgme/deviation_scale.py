@@ -19,7 +19,7 @@ from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.forms import Form, Opening, local_step
 from glfm_cli.latent.iqgme.level_data import LevelData, stacked
 from glfm_cli.latent.iqgme.prior import Prior
-from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rows import KnownRows
 
 Stop = Callable[[], bool]
 
@@ -45,7 +45,7 @@ class LabelledRows:
     fold: NDArray[np.intp]
 
 
-def choose_omega(tables: Sequence[Rows], form: Form, stop: Stop | None = None) -> float:
+def choose_omega(tables: Sequence[KnownRows], form: Form, stop: Stop | None = None) -> float:
     """Return the omega of `GRID` under which labels are foretold best.
 
     The search goes from tasks that share their rules to those that do not, until it has become
@@ -66,7 +66,7 @@ def choose_omega(tables: Sequence[Rows], form: Form, stop: Stop | None = None) -
     return best
 
 
-def see(tables: Sequence[Rows], form: Form, stop: Stop) -> LabelledRows | None:
+def see(tables: Sequence[KnownRows], form: Form, stop: Stop) -> LabelledRows | None:
     """Return the rows, completed; None where fewer than two tasks have labels to learn from.
 
     None, too, where there is no time for that.

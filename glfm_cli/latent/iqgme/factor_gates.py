@@ -23,7 +23,7 @@ from glfm_cli.latent.iqgme.factors import FactorExperts, pack, packed_product, t
 from glfm_cli.latent.iqgme.gates import ROUNDS, SETTLED, LabelLaw, log_shares
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
 from glfm_cli.latent.iqgme.local import over, weight_spread
-from glfm_cli.latent.iqgme.rows import Rows, Run
+from glfm_cli.latent.iqgme.rows import KnownRows, RowRun
 
 SMALL = 1e-12  # added to the variances of factors that are hardly used
 
@@ -84,7 +84,7 @@ class LowRank:
 
 
 def factor_law(
-    rows: Rows,
+    rows: KnownRows,
     q: FactorExperts,
     *,
     pi: Array | None = None,
@@ -95,7 +95,7 @@ def factor_law(
     n, low = len(rows.x), LowRank.of(q)
     log_pi, law = log_shares(q, pi, n), LabelLaw.blank(q, n, features)
 
-    def work(run: Run) -> None:
+    def work(run: RowRun) -> None:
         found = _see(rows, run, q, low)
         log_gate = log_pi[:, run.rows] + found.log_p
         law.gate[:, run.rows] = np.exp(log_gate - logsumexp(log_gate, axis=0))
@@ -123,7 +123,7 @@ class FactorLaw:
     cov: Array
 
 
-def _see(rows: Rows, run: Run, q: FactorExperts, low: LowRank) -> FactorLaw:
+def _see(rows: KnownRows, run: RowRun, q: FactorExperts, low: LowRank) -> FactorLaw:
     """Return what is known of a run's rows, and of their factors by it."""
     L, known = q.L, run.known
     weight = np.where(q.unit > 0, 0.0, 1.0 / np.maximum(low.D, 1e-300))
@@ -148,7 +148,7 @@ def _see(rows: Rows, run: Run, q: FactorExperts, low: LowRank) -> FactorLaw:
 
 
 def _see_halves(
-    rows: Rows, run: Run, q: FactorExperts, low: LowRank, seen: FactorLaw, J: Array
+    rows: KnownRows, run: RowRun, q: FactorExperts, low: LowRank, seen: FactorLaw, J: Array
 ) -> FactorLaw:
     """Condition the factors on what is half known, besides."""
     half = np.flatnonzero(q.unit)

@@ -22,7 +22,7 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums, pack, unpack
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
 from glfm_cli.latent.iqgme.local import Local, Terms, weight_spread
-from glfm_cli.latent.iqgme.rows import Rows, Run
+from glfm_cli.latent.iqgme.rows import KnownRows, RowRun
 
 NEGLIGIBLE = 1e-14  # responsibility of an expert that is taken for none
 
@@ -78,7 +78,7 @@ class FactorRows:
 
 
 def place_run(
-    rows: Rows, run: Run, q: FactorExperts, terms: FactorTerms, local: Local
+    rows: KnownRows, run: RowRun, q: FactorExperts, terms: FactorTerms, local: Local
 ) -> FactorRows:
     """Return q(s, z) of a run's rows and renew their t and y in place."""
     L, half, at = q.L, terms.half, run.with_label
@@ -111,7 +111,7 @@ def place_run(
 
 
 def _factors(
-    run: Run, q: FactorExperts, terms: FactorTerms, labelled: Array, own: Array, linear: Array
+    run: RowRun, q: FactorExperts, terms: FactorTerms, labelled: Array, own: Array, linear: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Return means, second moments, log rho's part and traces of the labels' precisions."""
     H, b, L = linear.shape
@@ -129,14 +129,14 @@ def _factors(
     return s, ss, value, trace
 
 
-def _numbers(run: Run, q: FactorExperts, terms: FactorTerms) -> Array:
+def _numbers(run: RowRun, q: FactorExperts, terms: FactorTerms) -> Array:
     """Return g o sum e (x - m) A over the known numbers (H, b, L)."""
     loaded = terms.rel[:, None] * q.A
     away = run.x @ loaded - run.known @ (q.mu[:, None] * loaded)
     return np.asarray(terms.psi[:, None, None] * away * terms.gain[:, None])
 
 
-def _log_numbers(run: Run, q: FactorExperts, terms: FactorTerms) -> Array:
+def _log_numbers(run: RowRun, q: FactorExperts, terms: FactorTerms) -> Array:
     """Return what the known numbers add to log rho (H, b) at s = 0."""
     count = run.known.sum(axis=1)
     square = run.x**2 @ terms.rel - 2.0 * run.x @ (q.mu * terms.rel)
@@ -146,7 +146,7 @@ def _log_numbers(run: Run, q: FactorExperts, terms: FactorTerms) -> Array:
 
 
 def _renew_halves(
-    rows: Rows, run: Run, q: FactorExperts, terms: FactorTerms, s: Array
+    rows: KnownRows, run: RowRun, q: FactorExperts, terms: FactorTerms, s: Array
 ) -> tuple[Array, Array]:
     """Return y at its new location (H, b, Q), and what it adds to log rho besides E[f^2]."""
     half = terms.half
@@ -161,7 +161,9 @@ def _renew_halves(
     return y, value
 
 
-def sum_run(s: FactorSums, run: Run, half: Array, placed: FactorRows, rho: Array, t: Array) -> None:
+def sum_run(
+    s: FactorSums, run: RowRun, half: Array, placed: FactorRows, rho: Array, t: Array
+) -> None:
     """Add a run's rows to the sums; rho (H, b), t (H, b, K).
 
     O(b P L^2) for every expert that a row may be of.
@@ -189,7 +191,7 @@ def sum_run(s: FactorSums, run: Run, half: Array, placed: FactorRows, rho: Array
 
 
 def _sum_expert(
-    s: FactorSums, h: int, run: Run, half: Array, placed: FactorRows, of: Array,
+    s: FactorSums, h: int, run: RowRun, half: Array, placed: FactorRows, of: Array,
     mean: Array, second: Array, share: Array,
 ) -> None:  # fmt: skip
     """Add the rows `of` a run, weighted by their share, to the sums of cells of expert h."""

@@ -17,7 +17,7 @@ from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.forms import Form, Opening, local_step
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import IqgmeConfig
-from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rows import KnownRows
 
 CERTAIN = 0.9  # responsibility of the expert of a row's cluster, at the start
 APART = 3.0  # standard deviations of all features between the labels of clusters by label
@@ -40,7 +40,7 @@ class Start(CoordinateAscent):
 
     local: Local
 
-    def _renew(self, data: Rows, form: Form, pool: ThreadPoolExecutor | None) -> float:
+    def _renew(self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None) -> float:
         self.sums = local_step(form, data, self.experts, self.local, pool)
         return float(self.sums.log_norm) + float(self.experts.bound(form.prior))
 
@@ -114,7 +114,9 @@ def weights_of(bounds: Sequence[float], forms: Sequence[Form], n_label: int) -> 
 # ------------------------------------------------------------------------------------ starts
 
 
-def begin(rows: Rows, form: Form, config: IqgmeConfig, rng: np.random.Generator, i: int) -> Start:
+def begin(
+    rows: KnownRows, form: Form, config: IqgmeConfig, rng: np.random.Generator, i: int
+) -> Start:
     """Return start number `i`: experts on clusters of the rows, gaps at the mean.
 
     Starts differ in their random centres, in the number of clusters, and in whether a cluster's
@@ -133,7 +135,7 @@ def begin(rows: Rows, form: Form, config: IqgmeConfig, rng: np.random.Generator,
 
 
 def start_clusters(
-    tables: Sequence[Rows], x: Array, k: int, rng: np.random.Generator, by_label: bool
+    tables: Sequence[KnownRows], x: Array, k: int, rng: np.random.Generator, by_label: bool
 ) -> Array:
     """Return one of up to k clusters for each row of all tables together.
 

@@ -29,7 +29,7 @@ from glfm_cli.latent.iqgme.local import (
 )
 from glfm_cli.latent.iqgme.merges import candidates
 from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior, forms_for
-from glfm_cli.latent.iqgme.rows import Block, Rows, Run
+from glfm_cli.latent.iqgme.rows import Block, KnownRows, RowRun
 
 ROWS_EACH = 10  # of a cluster of rows with many features, at the start
 ROUNDS = 40  # in which the one expert settles
@@ -64,10 +64,10 @@ class Form(Protocol):
     def view(self, x: Array) -> Array:
         """Return what (n, .) the completed rows are clustered by."""
 
-    def begin(self, tables: Sequence[Rows], opening: Opening) -> tuple[Any, list[Local]]:
+    def begin(self, tables: Sequence[KnownRows], opening: Opening) -> tuple[Any, list[Local]]:
         """Return experts, and q of each table's rows."""
 
-    def blocks(self, rows: Rows) -> Sequence[Any]:
+    def blocks(self, rows: KnownRows) -> Sequence[Any]:
         """Return rows that are worked on together."""
 
     def terms(self, q: Any) -> Any:
@@ -79,7 +79,7 @@ class Form(Protocol):
     def zero(self, q: Any) -> Any:
         """Return sums over no rows."""
 
-    def place(self, rows: Rows, block: Any, q: Any, terms: Any, local: Local) -> Any:
+    def place(self, rows: KnownRows, block: Any, q: Any, terms: Any, local: Local) -> Any:
         """Return q of a block's rows, with `log_rho` (H, b), renewing what `local` keeps."""
 
     def inputs(self, placed: Any) -> Array:
@@ -94,7 +94,7 @@ class Form(Protocol):
     def candidates(self, q: Any, s: Any, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one, the best first."""
 
-    def noisy(self, rows: Rows) -> tuple[int, int]:
+    def noisy(self, rows: KnownRows) -> tuple[int, int]:
         """Return the shape of what is kept of noisy columns under an expert."""
 
 
@@ -112,7 +112,7 @@ class Full:
         """Return the rows as they are."""
         return x
 
-    def begin(self, tables: Sequence[Rows], opening: Opening) -> tuple[Experts, list[Local]]:
+    def begin(self, tables: Sequence[KnownRows], opening: Opening) -> tuple[Experts, list[Local]]:
         """Return experts of completed rows, gaps at the mean."""
         K, H = tables[0].n_label, len(opening.shares[0])
         q, kept = Experts.from_prior(self.prior, H, K), []
@@ -126,7 +126,7 @@ class Full:
         q.update(self.prior, total, opening.counts, hold=opening.weak is not None)
         return q, kept
 
-    def blocks(self, rows: Rows) -> Sequence[Block]:
+    def blocks(self, rows: KnownRows) -> Sequence[Block]:
         """Return rows grouped by their gaps."""
         return rows.blocks
 
@@ -143,7 +143,9 @@ class Full:
         """Return sums over no rows."""
         return Statistics.zero(q.H, q.P, q.K)
 
-    def place(self, rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Completed:
+    def place(
+        self, rows: KnownRows, block: Block, q: Experts, terms: Terms, local: Local
+    ) -> Completed:
         """Return q of a block's rows."""
         return complete_block(rows, block, q, terms, local)
 
@@ -166,7 +168,7 @@ class Full:
         """Return pairs of experts that could be one."""
         return candidates(q, self.prior, s, least)
 
-    def noisy(self, rows: Rows) -> tuple[int, int]:
+    def noisy(self, rows: KnownRows) -> tuple[int, int]:
         """Return all features of rows, or of none where all are known."""
         return (len(rows.x) if rows.halves else 0), rows.n_features
 
@@ -178,7 +180,7 @@ class Factored:
     does not use, and look for clusters among its rows' factors.
     """
 
-    def __init__(self, config: IqgmeConfig, tables: Sequence[Rows], factors: int) -> None:
+    def __init__(self, config: IqgmeConfig, tables: Sequence[KnownRows], factors: int) -> None:
         unit = np.zeros(tables[0].n_features, dtype=bool)
         unit[tables[0].half_at] = True
         self.prior = FactorPrior.of(config, unit, factors)
@@ -208,7 +210,9 @@ class Factored:
         """Return the rows' factors, each of variance 1."""
         return np.asarray(self._s / self._s.std(axis=0))
 
-    def begin(self, tables: Sequence[Rows], opening: Opening) -> tuple[FactorExperts, list[Local]]:
+    def begin(
+        self, tables: Sequence[KnownRows], opening: Opening
+    ) -> tuple[FactorExperts, list[Local]]:
         """Return experts with the factors of one, at clusters of the rows."""
         rho = np.hstack(list(opening.shares))
         q = split(self.prior, self._one, self._s, rho)
@@ -220,12 +224,12 @@ class Factored:
         every = zip(tables, opening.shares, strict=True)
         return q, [self._local(rows, share) for rows, share in every]
 
-    def _local(self, rows: Rows, rho: Array) -> Local:
+    def _local(self, rows: KnownRows, rho: Array) -> Local:
         shape = (len(rho), len(rows.x), rows.half_at.size)
         y = np.broadcast_to(rows.x[:, rows.half_at], shape).copy()
         return Local(rho, np.tile(rows.first_scores, (len(rho), 1, 1)), y)
 
-    def blocks(self, rows: Rows) -> Sequence[Run]:
+    def blocks(self, rows: KnownRows) -> Sequence[RowRun]:
         """Return rows in their own order."""
         return rows.runs
 
@@ -245,7 +249,7 @@ class Factored:
         return FactorSums.zero(q.H, q.P, q.L, q.K)
 
     def place(
-        self, rows: Rows, block: Run, q: FactorExperts, terms: FactorTerms, local: Local
+        self, rows: KnownRows, block: RowRun, q: FactorExperts, terms: FactorTerms, local: Local
     ) -> FactorRows:
         """Return q of a run's rows."""
         return place_run(rows, block, q, terms, local)
@@ -258,7 +262,7 @@ class Factored:
         self,
         s: FactorSums,
         q: FactorExperts,
-        block: Run,
+        block: RowRun,
         placed: FactorRows,
         rho: Array,
         local: Local,
@@ -275,12 +279,12 @@ class Factored:
         """Return pairs of experts that could be one."""
         return candidates(q.core, self.prior.core, s.core, least)
 
-    def noisy(self, rows: Rows) -> tuple[int, int]:
+    def noisy(self, rows: KnownRows) -> tuple[int, int]:
         """Return the half-known features of rows."""
         return len(rows.x), rows.half_at.size
 
 
-def forms_of(config: IqgmeConfig, tables: Sequence[Rows]) -> list[Form]:
+def forms_of(config: IqgmeConfig, tables: Sequence[KnownRows]) -> list[Form]:
     """Return the forms that a configuration asks for, or those that suit the tables."""
     P = tables[0].n_features
     every = forms_for(config, sum(len(one.x) for one in tables), P)
@@ -288,7 +292,7 @@ def forms_of(config: IqgmeConfig, tables: Sequence[Rows]) -> list[Form]:
 
 
 def local_step(
-    form: Form, rows: Rows, q: Any, local: Local, pool: ThreadPoolExecutor | None = None
+    form: Form, rows: KnownRows, q: Any, local: Local, pool: ThreadPoolExecutor | None = None
 ) -> Any:
     """Update q of all rows in place and return the sums that the experts' updates need.
 
@@ -313,7 +317,7 @@ def local_step(
     return total
 
 
-def first_q(rows: Rows, H: int, rho: Array) -> tuple[Local, Statistics]:
+def first_q(rows: KnownRows, H: int, rho: Array) -> tuple[Local, Statistics]:
     """Return q of rows given their responsibilities (H, n), gaps at the mean, and its sums."""
     (n, P), K, any_half = rows.x.shape, rows.n_label, bool(rows.halves)
     local = Local(

@@ -21,7 +21,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
-from glfm_cli.latent.iqgme.rows import Block, Rows
+from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.links import NormalMixture
 
 ROUNDS = 30  # of q(y) and q(x) of the discrete features
@@ -80,7 +80,7 @@ class LabelLaw:
 
 
 def full_law(
-    rows: Rows,
+    rows: KnownRows,
     q: Experts | Drawn,
     *,
     pi: Array | None = None,
@@ -135,7 +135,7 @@ class GatedRows:
             yield places, m, cov.reshape(len(cov), m.size, m.size)
 
 
-def _place(rows: Rows, block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
+def _place(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
     """Return the gates of a block's rows, and the rows completed."""
     known = rows.seen(block)
     x = np.broadcast_to(known, (q.H, *known.shape))
@@ -156,7 +156,7 @@ def _place(rows: Rows, block: Block, q: Experts | Drawn, log_pi: Array) -> Gated
 
 
 def _see_halves(
-    rows: Rows, block: Block, q: Experts | Drawn, x: Array, missing: Gaps, linear: Array
+    rows: KnownRows, block: Block, q: Experts | Drawn, x: Array, missing: Gaps, linear: Array
 ) -> tuple[Array, Gaps, Array]:
     """Condition gaps on what is half known; return rows, covariances and the bound on log p."""
     assert block.noise is not None

@@ -31,7 +31,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, draw_sticks
 from glfm_cli.latent.iqgme.local import Gaps, ScoreLaw, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
-from glfm_cli.latent.iqgme.rows import Block, Rows
+from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
 
 @dataclass(eq=False)
@@ -50,7 +50,7 @@ class GibbsState:
 
 
 def start_gibbs(
-    rows: Rows, prior: Prior, config: IqgmeConfig, rng: np.random.Generator
+    rows: KnownRows, prior: Prior, config: IqgmeConfig, rng: np.random.Generator
 ) -> GibbsState:
     """Return rows scattered over the experts, gaps at the mean, and experts drawn given them."""
     n, P = rows.x.shape
@@ -66,7 +66,7 @@ def start_gibbs(
     return state
 
 
-def sweep(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Generator) -> float:
+def sweep(state: GibbsState, rows: KnownRows, prior: Prior, rng: np.random.Generator) -> float:
     """Draw everything once; return the log likelihood from before, up to a constant.
 
     O(n H (P^2 + c^2) + patterns H c^3).
@@ -76,7 +76,7 @@ def sweep(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Generator)
     return log_p
 
 
-def draw_rows(state: GibbsState, rows: Rows, rng: np.random.Generator) -> float:
+def draw_rows(state: GibbsState, rows: KnownRows, rng: np.random.Generator) -> float:
     """Draw z, the gaps, t and y of every row; return the log likelihood that `sweep` returns."""
     with np.errstate(divide="ignore"):
         log_pi = np.log(state.q.pi)
@@ -87,7 +87,7 @@ def draw_rows(state: GibbsState, rows: Rows, rng: np.random.Generator) -> float:
 
 def _draw_block(
     state: GibbsState,
-    rows: Rows,
+    rows: KnownRows,
     block: Block,
     WW: Array,
     constant: Array,
@@ -149,7 +149,7 @@ def _scatter(state: GibbsState, block: Block, linear: Array, rng: np.random.Gene
 
 def _draw_scores(
     state: GibbsState,
-    rows: Rows,
+    rows: KnownRows,
     block: Block,
     seen: ScoreLaw,
     along: Array,
@@ -188,7 +188,9 @@ def _scores(mw: Array, x: Array) -> Array:
 # --------------------------------------------------------------------------------- experts
 
 
-def draw_experts(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Generator) -> None:
+def draw_experts(
+    state: GibbsState, rows: KnownRows, prior: Prior, rng: np.random.Generator
+) -> None:
     """Draw all that rows share, given the rows; O(n P^2 + H P^3)."""
     q, x, z = state.q, state.x, state.z
     (H, P), K = q.m.shape, q.K
@@ -211,7 +213,9 @@ def draw_experts(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Gen
         _draw_weights(state, rows, prior, rng)
 
 
-def _draw_weights(state: GibbsState, rows: Rows, prior: Prior, rng: np.random.Generator) -> None:
+def _draw_weights(
+    state: GibbsState, rows: KnownRows, prior: Prior, rng: np.random.Generator
+) -> None:
     """Draw w, then (zeta, lam) without those of experts that have no label, and then these.
 
     Given theirs, lam would only creep along: they say nothing that it did not tell them.

@@ -11,11 +11,11 @@ from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.gates import LabelLaw, full_law
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.local import sound
-from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rows import KnownRows
 
 
 def label_law(
-    rows: Rows,
+    rows: KnownRows,
     q: Experts | FactorExperts | Drawn,
     *,
     pi: Array | None = None,
@@ -26,7 +26,7 @@ def label_law(
 
     Parameters
     ----------
-    rows : Rows
+    rows : KnownRows
         Labels, where there are any, are not looked at.
     q : Experts, FactorExperts or Drawn
     pi : (H, n) float64, optional

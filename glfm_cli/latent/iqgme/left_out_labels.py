@@ -22,7 +22,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.local import Local, weight_spread
-from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rows import KnownRows
 
 MOST = 0.99  # of a leverage
 NONE = 1e-300  # share of an expert that a task does not use
@@ -30,7 +30,7 @@ NONE = 1e-300  # share of an expert that a task does not use
 
 def left_out_score(
     form: Form,
-    tables: Sequence[Rows],
+    tables: Sequence[KnownRows],
     q: Any,
     own: TaskDeviations | None,
     shares: Array,

@@ -34,7 +34,7 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.coefficients import Coefficients
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
-from glfm_cli.latent.iqgme.rows import Block, Rows
+from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
 
 @dataclass(eq=False)
@@ -150,7 +150,9 @@ class Terms:
         return cls(q.WW, Qm, constant)
 
 
-def complete_block(rows: Rows, block: Block, q: Experts, terms: Terms, local: Local) -> Completed:
+def complete_block(
+    rows: KnownRows, block: Block, q: Experts, terms: Terms, local: Local
+) -> Completed:
     """Return q(x, z) of a block's rows and renew their t and y in place."""
     log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
     x = np.broadcast_to(rows.x[block.rows], (q.H, block.rows.size, q.P))
@@ -189,7 +191,7 @@ def _positions(at: Array, n: int) -> Array | slice:
 
 
 def _linear(
-    rows: Rows, block: Block, q: Experts, terms: Terms, local: Local, *, with_t: bool
+    rows: KnownRows, block: Block, q: Experts, terms: Terms, local: Local, *, with_t: bool
 ) -> Array:
     """Return c - Q x_known (H, b, P): of it the gaps' part, times Cov(x_m), is E(x_m).
 
@@ -207,7 +209,7 @@ def _linear(
     return linear
 
 
-def _label_terms(rows: Rows, which: Array, q: Experts, local: Local, x: Array) -> Array:
+def _label_terms(rows: KnownRows, which: Array, q: Experts, local: Local, x: Array) -> Array:
     """Renew t at its new location; return E[log p(t | x)] plus the entropy of q(t), (H, b).
 
     What the gaps' covariance takes from it is in their normaliser.
@@ -219,7 +221,7 @@ def _label_terms(rows: Rows, which: Array, q: Experts, local: Local, x: Array) -
 
 
 def _see_label(
-    rows: Rows, block: Block, q: Experts, local: Local, x: Array, along: Array
+    rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, along: Array
 ) -> tuple[Array, Array]:
     """Renew t, the gaps going along; return the log of what integrating it gives, and its variance.
 
@@ -248,7 +250,9 @@ class ScoreLaw:
     log_z: Array
 
 
-def see_label(rows: Rows, block: Block, q: Experts | Drawn, x: Array, along: Array) -> ScoreLaw:
+def see_label(
+    rows: KnownRows, block: Block, q: Experts | Drawn, x: Array, along: Array
+) -> ScoreLaw:
     """Return that law; x (H, b, P) has the gaps where they are for t = 0, along (H, G, P)."""
     assert rows.label is not None
     at = _positions(block.with_label, block.rows.size)

@@ -1,6 +1,6 @@
 """The mixture of experts as the driver sees it: an ascent for one table or many tasks, a sampler.
 
-A problem has the `Tables` that it is fitted to. What is kept of a restart is a `Member`, of a
+A problem has the `TaskTables` that it is fitted to. What is kept of a restart is a `Member`, of a
 sweep a `Drawn`.
 """
 
@@ -40,21 +40,21 @@ from glfm_cli.latent.iqgme.packing import (
     usage_in,
 )
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior, forms_for
-from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rows import KnownRows
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, omega_for, told_by_labels
 from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Values, take
 from glfm_cli.streams import START, Streams
 
 
 @dataclass(eq=False)
-class Tables:
+class TaskTables:
     """What is fitted: the rows of one table, or of each of several tasks.
 
     restarts : of the fit;  pool : for parts of a restart where the driver lends threads
     stop : asked whether to end while the scale of tasks' deviations is looked for
     """
 
-    rows: tuple[Rows, ...]
+    rows: tuple[KnownRows, ...]
     config: IqgmeConfig
     many: bool
     restarts: int
@@ -103,9 +103,9 @@ class State:
     place: int
 
 
-def tables_of(values: Values) -> Tables:
+def tables_of(values: Values) -> TaskTables:
     """Return what a problem is fitted to."""
-    tables: Tables = values.problem.tables
+    tables: TaskTables = values.problem.tables
     return tables
 
 
@@ -180,7 +180,7 @@ class ExpertAscent(ExpertsModel):
 
     def group(self, problem: Any, restart: int) -> int:
         """Return the form of a restart, whose better half goes on; one for all if one predicts."""
-        tables: Tables = problem.tables
+        tables: TaskTables = problem.tables
         if not tables.config.average:
             return 0
         n_rows = sum(len(rows.x) for rows in tables.rows)
@@ -203,7 +203,7 @@ class ExpertAscent(ExpertsModel):
 
     def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
         """Return the weights of restarts that predict together."""
-        tables: Tables = problem.tables
+        tables: TaskTables = problem.tables
         values = list(scores.values())
         if tables.many and told_by_labels(tables.rows):
             return [float(w) for w in softmax(values)]
@@ -284,7 +284,7 @@ class ExpertAscent(ExpertsModel):
 
 
 @dataclass(eq=False)
-class Chain:
+class GibbsChain:
     """A chain of the sampler, and the log likelihood of its last sweep, up to a constant."""
 
     gibbs: GibbsState
@@ -297,16 +297,18 @@ class ExpertSampler(ExpertsModel):
     name = "iqgme"
     kind: Kind = "gibbs"
 
-    def start(self, values: Values, config: IqgmeConfig, streams: Streams, chain: int) -> Chain:
+    def start(
+        self, values: Values, config: IqgmeConfig, streams: Streams, chain: int
+    ) -> GibbsChain:
         """Return the state that a chain begins with."""
         rows, prior = self._rows(values, config)
-        return Chain(start_gibbs(rows, prior, config, streams.get(START)))
+        return GibbsChain(start_gibbs(rows, prior, config, streams.get(START)))
 
-    def _rows(self, values: Values, config: IqgmeConfig) -> tuple[Rows, Prior]:
+    def _rows(self, values: Values, config: IqgmeConfig) -> tuple[KnownRows, Prior]:
         rows = tables_of(values).rows[0]
         return rows, Prior.of(config, rows.n_features)
 
-    def step(self, state: Chain, values: Values, streams: Streams, adapt: bool) -> Progress:
+    def step(self, state: GibbsChain, values: Values, streams: Streams, adapt: bool) -> Progress:
         """Make one sweep."""
         rows, prior = self._rows(values, values.problem.config)
         with sound():
@@ -316,22 +318,22 @@ class ExpertSampler(ExpertsModel):
         state.log_p = log_p
         return Progress()
 
-    def trace(self, state: Chain) -> dict[str, float]:
+    def trace(self, state: GibbsChain) -> dict[str, float]:
         """Return the log likelihood before the last sweep."""
         return {"log_likelihood": state.log_p}
 
-    def draw(self, state: Chain) -> Drawn:
+    def draw(self, state: GibbsChain) -> Drawn:
         """Return the experts as they are."""
         q = state.gibbs.q
         return replace(q, mw=q.mw.copy(), lam=q.lam.copy(), zeta=q.zeta.copy())
 
-    def save(self, state: Chain) -> dict[str, Array]:
+    def save(self, state: GibbsChain) -> dict[str, Array]:
         """Return the chain as named arrays."""
         g = state.gibbs
         arrays = {"x": g.x, "t": g.t, "y": g.y, "z": g.z.astype(np.int64)}
         return arrays | prefixed("q.", out(g.q)) | {"log_p": np.array(state.log_p)}
 
-    def load(self, arrays: Mapping[str, Array], values: Values, config: IqgmeConfig) -> Chain:
+    def load(self, arrays: Mapping[str, Array], values: Values, config: IqgmeConfig) -> GibbsChain:
         """Return the chain that `save` was given."""
         rows, _ = self._rows(values, config)
         (n, P), K, H = rows.x.shape, rows.n_label, config.experts
@@ -342,7 +344,7 @@ class ExpertSampler(ExpertsModel):
             raise ValueError("'z' is out of range")
         q = drawn_in(under(arrays, "q."), H, P, K)
         log_p = float(take(arrays, "log_p", np.float64, ()))
-        return Chain(GibbsState(q, z, x, t, y), log_p)
+        return GibbsChain(GibbsState(q, z, x, t, y), log_p)
 
     def pack(self, draw: Drawn) -> dict[str, Array]:
         """Return a draw as named arrays."""

@@ -17,7 +17,7 @@ from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_prior
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior
-from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rows import KnownRows
 from glfm_cli.latent.iqgme.usage import Usage
 from glfm_cli.latent.model import take
 
@@ -124,7 +124,7 @@ def member_in(arrays: Mapping[str, Array], P: int, n_levels: int, n_tasks: int |
     return Member(experts, float(take(arrays, "weight", np.float64, ())), shares, own)
 
 
-def local_in(part: Mapping[str, Array], form: Form, rows: Rows, q: Any, n_atoms: int) -> Local:
+def local_in(part: Mapping[str, Array], form: Form, rows: KnownRows, q: Any, n_atoms: int) -> Local:
     """Return q of a table's rows under experts q."""
     n, H = len(rows.x), q.H
     shapes = ((n_atoms, n), (H, n, rows.n_label), (H, *form.noisy(rows)))

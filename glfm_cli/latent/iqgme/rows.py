@@ -59,7 +59,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RowRun:
     """Rows that are worked on together where gaps need no grouping.
 
     rows : (b,) which
@@ -78,7 +78,7 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class KnownRows:
     """What is known of n rows.
 
     x : (n, P) float64, standardised; where not known, what the fit starts from
@@ -104,7 +104,7 @@ class Rows:
         return _blocks(self)
 
     @cached_property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[RowRun, ...]:
         """Return rows that are worked on together, in their own order, whatever their gaps."""
         return tuple(_run(self, at) for at in range(0, len(self.x), RUN))
 
@@ -136,12 +136,12 @@ class Rows:
         """Return the known features (b, P) of a block, 0 where not known."""
         return np.where(self.known[block.rows], self.x[block.rows], 0.0)
 
-    def without_label(self) -> Rows:
+    def without_label(self) -> KnownRows:
         """Return the same rows as if nothing were known of their labels."""
-        return Rows(self.x, self.known, halves=self.halves)
+        return KnownRows(self.x, self.known, halves=self.halves)
 
 
-def _blocks(rows: Rows) -> tuple[Block, ...]:
+def _blocks(rows: KnownRows) -> tuple[Block, ...]:
     """Return the blocks, rows with a label after those without one."""
     flags = np.column_stack([rows.labelled, rows.known, *(half.seen for half in rows.halves)])
     packed = np.packbits(flags, axis=1)
@@ -167,7 +167,7 @@ def _blocks(rows: Rows) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _run(rows: Rows, start: int) -> Run:
+def _run(rows: KnownRows, start: int) -> RowRun:
     """Return the rows from `start` on."""
     at = np.arange(start, min(start + RUN, len(rows.x)))
     half = np.zeros((at.size, rows.half_at.size))
@@ -179,10 +179,10 @@ def _run(rows: Rows, start: int) -> Run:
         first += one.at.size
     known = rows.known[at].astype(np.float64)
     with_label = np.flatnonzero(rows.labelled[at])
-    return Run(at, known, rows.x[at] * known, half, tuple(halves), with_label)
+    return RowRun(at, known, rows.x[at] * known, half, tuple(halves), with_label)
 
 
-def _block(rows: Rows, members: list[Array]) -> Block:
+def _block(rows: KnownRows, members: list[Array]) -> Block:
     """Return a block of patterns, given the rows of each."""
     every = np.concatenate(members)
     missing = [np.flatnonzero(~rows.known[one[0]]) for one in members]

@@ -33,7 +33,7 @@ from glfm_cli.latent.iqgme.fit import (
 from glfm_cli.latent.iqgme.forms import Form, Opening
 from glfm_cli.latent.iqgme.local import Local, over
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
-from glfm_cli.latent.iqgme.rows import Rows
+from glfm_cli.latent.iqgme.rows import KnownRows
 from glfm_cli.latent.iqgme.sticks import by_size
 from glfm_cli.latent.iqgme.usage import AtomChoice, Usage, choose, join_atoms
 
@@ -52,7 +52,9 @@ class TaskStart(CoordinateAscent):
     own: TaskDeviations | None = None
     own_sums: OwnSums | None = None
 
-    def _renew(self, data: Sequence[Rows], form: Form, pool: ThreadPoolExecutor | None) -> float:
+    def _renew(
+        self, data: Sequence[KnownRows], form: Form, pool: ThreadPoolExecutor | None
+    ) -> float:
         """Renew q of the rows and atoms; return the bound."""
         found = task_step(form, data, self.experts, self.usage, self.locals, self.own, pool)
         self.sums, self.own_sums, value = found
@@ -153,7 +155,7 @@ class TaskStart(CoordinateAscent):
 
 def task_step(
     form: Form,
-    tables: Sequence[Rows],
+    tables: Sequence[KnownRows],
     q: Any,
     usage: Usage,
     kept: list[Local],
@@ -194,14 +196,17 @@ def task_step(
     return total, own_sums, value
 
 
-def told_by_labels(tables: Sequence[Rows]) -> bool:
+def told_by_labels(tables: Sequence[KnownRows]) -> bool:
     """Return whether starts are compared by labels left out, since the bound is about features."""
     labelled = any(rows.labelled.any() for rows in tables)
     return tables[0].n_features > MOST_BOTH and labelled
 
 
 def omega_for(
-    tables: Sequence[Rows], form: Form, config: IqgmeConfig, stop: Callable[[], bool] | None = None
+    tables: Sequence[KnownRows],
+    form: Form,
+    config: IqgmeConfig,
+    stop: Callable[[], bool] | None = None,
 ) -> float | None:
     """Return the precision of the tasks' own rules, None where they have none."""
     if not config.own_rules or not tables[0].n_label:
@@ -211,7 +216,7 @@ def omega_for(
 
 
 def begin_tasks(
-    tables: Sequence[Rows],
+    tables: Sequence[KnownRows],
     form: Form,
     config: IqgmeConfig,
     rng: np.random.Generator,
