@@ -142,7 +142,7 @@ def _check_atom(column: Column, error: Refusal) -> None:
     censored = (column.censored_below, column.censored_above) != (None, None)
     if not column.numeric or column.integral or censored:
         raise error(
-            "`atom` goes with types real and positive alone, without limits of detection",
+            "`atom` goes with types real and positive alone, without `censored_below` or `_above`",
             hint="Leave it out: counts and levels have probabilities of their own anyway.",
         )
     if column.positive and column.atom not in (0.0, "none"):
