@@ -231,7 +231,7 @@ def test_intervals_are_guessed() -> None:
         {
             "crp": [f"{v:.1f}".replace(".", ",") if v > 0.5 else "<0,5" for v in crp],
             "age": [str(a) if a < 90 else "90+" for a in age],
-            "kids": [str(k) if k < 5 else "5+" for k in rng.poisson(2.5, 200)],
+            "kids": [str(k) if k < 3 else "3+" for k in rng.poisson(1.5, 200)],
             "band": [f"{a // 10 * 10}-{a // 10 * 10 + 9}" for a in age],
         }
     )

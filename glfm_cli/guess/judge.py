@@ -108,10 +108,13 @@ def _part_intervals(column: Profile) -> tuple[Profile, list[str]]:
     """Take cells such as `<0.5`, `30-39` and `5+` out of a column of numbers, and return them."""
     if column.kind is not Kind.TEXT or column.order is not None:
         return column, []
-    numbers = column.is_number
-    if numbers.sum() < LEAST_BESIDE:
+    numbers, texts = column.is_number, column.words()
+    known = column.numbers[numbers]
+    # Few counts that go on, such as 0, 1, 2, 3+, are numbers, too.
+    goes_on = numbers.sum() > 1 and np.array_equal(np.sort(known), np.arange(known.size))
+    goes_on = goes_on and f"{known.size}+" in texts
+    if numbers.sum() < LEAST_BESIDE and not goes_on:
         return column, []
-    texts = column.words()
     are = np.array([not n and _is_interval(t, column) for n, t in zip(numbers, texts, strict=True)])
     return column.keep(~are), [text for text, is_one in zip(texts, are, strict=True) if is_one]
 
