@@ -65,7 +65,7 @@ def evaluate(path: Path, types: Path, options: argparse.Namespace) -> tuple[dict
     plain = glfm.answer(replace(posterior, recalibration=None), task)
     answer = glfm.answer(posterior, task)
     for title, one in (("uncorrected", plain), ("glfm", answer), ("marginal", marginal.fit(task))):
-        rows = score_all(data, spans(data), task.truth, one)
+        rows = score_all(data.columns, spans(data.columns), task.truth, one)
         result[title] = shown(rows) | forecasts(one, task.truth, rng)
     return result, level_forecasts(answer, task.truth)
 

@@ -4,7 +4,8 @@
 
 FOLDER holds `prostate_glfm5.parquet` (the five recoded columns of Byar and Green's trial) with its
 types file, and `counties.parquet` (Counties of the USA, 1992), both as the authors' software has
-them. Printed are the tables of features and patterns, and whether the article's findings are there:
+them. Printed are the tables of features and patterns, and whether the article's findings are among
+what is listed:
 
 prostate  (a) a feature joins the highest dose with more vascular and less prostatic death;
           (b) a feature joins stage 4 with high acid phosphatase and more prostatic death;
@@ -139,12 +140,15 @@ def _leaning(found: Exploration, name: str) -> list[str]:
 
 def show(found: Exploration) -> None:
     """Print the features and the patterns."""
-    for feature, part in zip(found.features, found.explained, strict=True):
+    print(f"null level of |z| {found.null_level:.2f}")
+    for feature in found.features:
         print(
-            f"{feature.name} share {feature.share:.3f} explains {part:.2f} stability "
-            f"{feature.stability:.2f}: {found.in_words(feature)}"
+            f"{feature.name} share {feature.share:.3f} explains {feature.explained:.2f} stability "
+            f"{feature.stability:.2f} ± {feature.stability_error:.2f}, in halves "
+            f"{feature.halves:.2f} ± {feature.halves_error:.2f}, largest |z| "
+            f"{max(abs(effect.z) for effect in feature.effects):.1f}: {found.in_words(feature)}"
         )
-    print(f"and {found.remainder}")
+    print(f"of {found.n_features}; the others: {found.remainder}")
     for pattern in found.top_patterns:
         print(
             f"{pattern.name} {pattern.share:.4f} cumulative {pattern.cumulative:.3f} "

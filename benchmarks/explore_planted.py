@@ -1,4 +1,4 @@
-"""What `explore` finds of planted features, and whether stability tells them from spurious ones.
+"""What `explore` lists of planted features, whether it is right, and what it lists of noise.
 
     python benchmarks/explore_planted.py            # all 50 tables, about half an hour on 2 cores
     python benchmarks/explore_planted.py 0 1 40     # some of them, by number
@@ -93,7 +93,8 @@ class Outcome:
 
     accuracy : (K,) share of rows whose membership is right, of the best match of each feature
     named, right : columns named in words, and how many of them were planted with that direction
-    stability, real : (F,) of the features shown, and whether each matches a planted one
+    stability, error, halves, real : (F,) of the features listed; the last: matches a planted one
+    others : features of the draw that are not listed
     """
 
     number: int
@@ -102,7 +103,10 @@ class Outcome:
     named: int
     right: int
     stability: np.ndarray
+    error: np.ndarray
+    halves: np.ndarray
     real: np.ndarray
+    others: int
     seconds: float
 
 
@@ -126,14 +130,18 @@ def judge(number: int, truth: Planted, found: Exploration) -> Outcome:
         named += len(told)
         signs = np.sign(truth.weights[k]) * np.sign(phi[k])
         right += sum(bool(signs[d] == direction) for d, direction in told)
-    stability = np.array([feature.stability for feature in found.features])
-    return Outcome(number, truth.effect, accuracy, named, right, stability, real, found.seconds)
+    numbers = [(f.stability, f.stability_error, f.halves) for f in found.features]
+    shown = np.array(numbers).reshape(-1, 3).T
+    others = found.remainder.number
+    return Outcome(
+        number, truth.effect, accuracy, named, right, *shown, real, others, found.seconds
+    )
 
 
 def _directions(feature: Feature) -> list[tuple[int, int]]:
     """Return the columns that the words name, each with the direction they say."""
     told = []
-    for effect in feature.effects[:4]:
+    for effect in [effect for effect in feature.effects if effect.credible][:4]:
         if effect.size < 0.05:
             break
         if effect.scale.ordered:
@@ -143,12 +151,6 @@ def _directions(feature: Feature) -> list[tuple[int, int]]:
             direction = int(np.sign(change[effect.scale.encoded.levels.index("a")]))
         told.append((effect.scale.d, direction))
     return told
-
-
-def area_under_curve(score: np.ndarray, real: np.ndarray) -> float:
-    """Return the probability that a real feature scores above a spurious one, ties a half."""
-    a, b = score[real][:, None], score[~real][None, :]
-    return float(np.mean((a > b) + 0.5 * (a == b))) if a.size and b.size else float("nan")
 
 
 def run(number: int, **options: Any) -> Outcome:
@@ -161,29 +163,29 @@ def line(one: Outcome) -> str:
     """Return how one table came out, as text."""
     return (
         f"table {one.number:2d} effect {one.effect:3.1f}: accuracy {np.round(one.accuracy, 3)}, "
-        f"words {one.right}/{one.named}, stability {np.round(one.stability, 2)} "
-        f"of which real {one.real.astype(int)}, {one.seconds:.0f} s"
+        f"words {one.right}/{one.named}, stability {np.round(one.stability, 2)}, in halves "
+        f"{np.round(one.halves, 2)}, of which real {one.real.astype(int)}, "
+        f"{one.others} not listed, {one.seconds:.0f} s"
     )
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a line an effect, and the area under the ROC curve of stability."""
+    """Return a line an effect."""
     said = []
     for effect in (2.0, 1.0, 0.5, 0.0):
         some = [one for one in outcomes if one.effect == effect]
         if not some:
             continue
         accuracy = np.concatenate([one.accuracy for one in some])
-        stable = max(float(one.stability.max(initial=0.0)) for one in some)
+        found = int(np.sum(accuracy > 0.5))
+        empty = sum(not one.real.size for one in some)
         spread = f"{accuracy.mean():.3f}, least {accuracy.min():.3f}" if accuracy.size else "-"
         said.append(
-            f"effect {effect}: {len(some)} tables, accuracy {spread}, words right "
-            f"{sum(o.right for o in some)}/{sum(o.named for o in some)}, "
-            f"largest stability {stable:.2f}"
+            f"effect {effect}: {len(some)} tables, {empty} list nothing, accuracy {spread}, "
+            f"{found} of {accuracy.size} found, words right "
+            f"{sum(o.right for o in some)}/{sum(o.named for o in some)}, listed "
+            f"{sum(o.real.size for o in some)} of which planted {sum(o.real.sum() for o in some)}"
         )
-    score = np.concatenate([one.stability for one in outcomes])
-    real = np.concatenate([one.real for one in outcomes])
-    said.append(f"area under the ROC curve of stability: {area_under_curve(score, real):.3f}")
     return said
 
 
@@ -192,7 +194,7 @@ def kept(path: Path) -> dict[int, Outcome]:
     found = {}
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         said = json.loads(text)
-        arrays = {key: np.array(said[key]) for key in ("accuracy", "stability")}
+        arrays = {key: np.array(said[key]) for key in ("accuracy", "stability", "error", "halves")}
         one = Outcome(**{**said, **arrays, "real": np.array(said["real"], dtype=bool)})
         found[one.number] = one
     return found

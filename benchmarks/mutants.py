@@ -35,6 +35,7 @@ class Mutant(NamedTuple):
 SLIPS = "tests/test_small_slips.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
+EVIDENCE = "tests/test_evidence.py"
 TWO_PART = "tests/test_two_part.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_an_ascent_predicts_cells_that_it_has_not_seen"
@@ -174,6 +175,63 @@ MUTANTS = {
         "rng.gamma(config.alpha_shape)",
         SLIPS,
     ),
+    "a column tells who it is told of": Mutant(
+        "exploration/crossfit.py", "rest = total - own", "rest = total", EVIDENCE
+    ),
+    "a feature is not turned": Mutant(
+        "exploration/crossfit.py",
+        "np.where(phi[contained] > 0, has, 1 - has)",
+        "np.where(phi[contained] > -2, has, 1 - has)",
+        EVIDENCE,
+    ),
+    "rows judge what they found": Mutant(
+        "exploration/crossfit.py",
+        "half.other[some_rows(half.other.size",
+        "half.own[some_rows(half.own.size",
+        EVIDENCE,
+    ),
+    "both halves the same": Mutant(
+        "exploration/halves.py",
+        "Half(run.posterior, rows, others)",
+        "Half(run.posterior, rows, rows)",
+        EVIDENCE,
+    ),
+    "halves added up": Mutant(
+        "exploration/evidence.py", "np.mean(r * np.sqrt(dof)", "np.sum(r * np.sqrt(dof)", EVIDENCE
+    ),
+    "half of the permuted tables": Mutant(
+        "exploration/evidence.py", "LEVEL = 0.95", "LEVEL = 0.5", EVIDENCE
+    ),
+    "columns that are not permuted": Mutant(
+        "exploration/evidence.py", "views[order, v]", "views[np.sort(order), v]", EVIDENCE
+    ),
+    "features taken twice over": Mutant(
+        "exploration/evidence.py", "column.p[:, list(given)]", "column.p[:, :0]", EVIDENCE
+    ),
+    "few rows are evidence": Mutant(
+        "exploration/evidence.py", "_FEWEST = 3.0", "_FEWEST = 0.0", EVIDENCE
+    ),
+    "with a feature and without it": Mutant(
+        "exploration/features.py",
+        "for weight in (1.0 - p, p)",
+        "for weight in (p, 1.0 - p)",
+        EVIDENCE,
+    ),
+    "an effect by halves that lack it": Mutant(
+        "exploration/features.py", "if one.known[k]]", "if True]", EVIDENCE
+    ),
+    "draws count as trials": Mutant(
+        "exploration/stability.py",
+        "np.sqrt(a * b / (a + b + 1.0)) / (a + b)",
+        "np.sqrt(a * b / (20 * (a + b) + 1.0)) / (a + b)",
+        EVIDENCE,
+    ),
+    "patterns of chance": Mutant(
+        "exploration/patterns.py",
+        "[feature for feature in features if feature.credible]",
+        "[*features]",
+        "tests/test_exploration.py",
+    ),
     "sticks with another prior": Mutant(
         "latent/mixture/sampler.py",
         "rng.standard_gamma(1.0 + n[:-1])",
@@ -181,7 +239,7 @@ MUTANTS = {
         "tests/test_mixture.py",
     ),
     "new rows scored by their last cell": Mutant(
-        "inference/folding.py", "total[seen] += log_p", "total[seen] = log_p", SLIPS
+        "inference/folding.py", "total += log_densities", "total = log_densities", SLIPS
     ),
     "counts that are not rounded": Mutant(
         "evaluation/methods/sibp.py",

@@ -44,7 +44,7 @@ def errors_by_seed(name: str, options: argparse.Namespace) -> tuple[list[float],
     errors, began = [], time.monotonic()
     for seed in range(options.seeds):
         task = hide(table, schema, data, mask, seed=seed, threads=options.threads)
-        scores = score_all(data, spans(data), task.truth, method.fit(task))
+        scores = score_all(data.columns, spans(data.columns), task.truth, method.fit(task))
         errors += [row.value for row in scores if (row.score, row.scope) == ("error", "all")]
     return errors, (time.monotonic() - began) / options.seeds
 

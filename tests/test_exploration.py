@@ -95,7 +95,7 @@ def test_words_name_the_columns_a_feature_moves_and_which_way(
     assert "cold lower" in words
     assert "visits lower" in words
     assert "city more Rome" in words
-    assert all(effect.agreement > 0.9 for effect in hot.effects[:3])
+    assert all(effect.credible for effect in hot.effects[:3])
 
 
 def test_the_line_on_convergence_calls_columns_by_name(
@@ -123,7 +123,7 @@ def test_words_on_ordered_levels_speak_of_the_end_that_gains(
 ) -> None:
     (scale,) = (scale for scale in planted[0].scales if scale.name == "grade")
     profiles = [Profile(float(np.arange(3) @ mass), np.array(mass)) for mass in (off, on)]
-    assert in_words(Effect(scale, *profiles, agreement=1.0)) == said
+    assert in_words(Effect(scale, *profiles, z=9.0, credible=True)) == said
 
 
 def test_a_typical_level_fits_its_column(planted: tuple[Exploration, np.ndarray]) -> None:
@@ -178,24 +178,26 @@ def test_an_absurd_cell_is_the_most_surprising(seed: int) -> None:
     assert found.to_dict()["surprising_cells"][0]["value"] == "90"
 
 
-def test_a_feature_of_one_column_s_shape_is_named_but_not_listed(seed: int) -> None:
+def test_a_feature_of_one_column_s_shape_is_not_listed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = {name: rng.standard_normal(N_ROWS) for name in "abcd"}
     columns["a"] += 9.0 * (rng.random(N_ROWS) < 0.3)  # two humps, unrelated to the rest
     types = {name: {"type": "real", "transform": "none"} for name in columns}
-    found = explore(pa.table(columns), {"columns": types}, seed=seed, **SHORT)
-    assert found.remainder.shapes == ("a",)
-    assert found.remainder.explained > 0.5
-    assert not any(found.in_words(feature).startswith("a ") for feature in found.features)
-    assert found.main == found.features
+    options = SHORT | {"chains": 4}
+    found = explore(pa.table(columns), {"columns": types}, seed=seed, **options)
+    assert found.features == found.main == ()
+    assert found.remainder.explained == 1.0
+    every = explore(pa.table(columns), {"columns": types}, seed=seed, all_features=True, **options)
+    assert every.features[0].stability > 0.5  # the shape is there, and binds nothing
+    assert not any(feature.credible for feature in every.features)
+    assert every.main == ()
 
 
-def test_noise_has_no_stable_feature(seed: int) -> None:
+def test_noise_lists_no_feature(seed: int) -> None:
     table, types, _ = two_features(seed, effect=0.0)
     found = explore(table, types, seed=seed, **SHORT)
-    assert [f.name for f in found.features if f.stable] == []
-    if found.features:
-        assert "one of several" in found.warnings[-1]
+    assert found.features == ()
+    assert [pattern.name for pattern in found.patterns] == ["()"]
 
 
 # Which draw is shown -------------------------------------------------------------------------
@@ -315,33 +317,16 @@ def test_columns_restrict_the_words_and_not_the_model(seed: int) -> None:
 @pytest.mark.parametrize(
     ("remainder", "line"),
     [
-        (Remainder(0, 0.0, 0.0, 0.0, 0, ()), None),
+        (Remainder(0, 0.0, 0.0), None),
         (
-            Remainder(1, 0.04, 0.02, 0.25, 0, ()),
-            "1 more feature is not shown: in 4 % of the rows, found again in 25 % of the draws of "
-            "the other chains; it explains 2 % of what all features explain.",
+            Remainder(1, 0.04, 0.02),
+            "1 more feature, in 4 % of the rows, says no more than chance or those shown; it "
+            "explains 2 % of what all features explain (--all-features shows it).",
         ),
         (
-            Remainder(9, 0.04, 0.08, 0.14, 0, ()),
-            "9 more features are not shown: in at most 4 % of the rows, found again in at most "
-            "14 % of the draws of the other chains; they explain 8 % of what all features explain.",
-        ),
-        (
-            Remainder(42, 0.23, 0.32, 1.0, 7, ()),
-            "42 more features are not shown: in at most 23 % of the rows, 7 of them found again in "
-            "most draws of the other chains; they explain 32 % of what all features explain.",
-        ),
-        (
-            Remainder(1, 0.07, 0.3, 0.82, 1, ("income",)),
-            "1 more feature is not shown: in 7 % of the rows, found again in 82 % of the draws of "
-            "the other chains; it explains 30 % of what all features explain. It only describes "
-            "the shape of income.",
-        ),
-        (
-            Remainder(3, 0.07, 0.3, 0.2, 0, ("income", "age")),
-            "3 more features are not shown: in at most 7 % of the rows, found again in at most "
-            "20 % of the draws of the other chains; they explain 30 % of what all features "
-            "explain. Some only describe the shape of one column: income, age.",
+            Remainder(9, 0.04, 0.08),
+            "9 more features, in at most 4 % of the rows, say no more than chance or those shown; "
+            "they explain 8 % of what all features explain (--all-features shows them).",
         ),
     ],
 )

@@ -86,7 +86,8 @@ def test_a_sweep_moves_the_linear_part_with_the_scale_of_its_columns(
     """Features see y less U V; U sees y less Z B, with y and V multiplied by the same factor."""
     rng = np.random.default_rng(5)
     x = rng.standard_normal(40)
-    table = pa.table({"x": x, "g": np.where(x + rng.standard_normal(40) > 0, "a", "b")})
+    g = np.where(x + rng.standard_normal(40) > 0, "a", "b")
+    table = pa.table({"x": pa.array(x, mask=x > 0.8), "g": g})
     options = {"model": "glfm", "chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
     types = {"columns": {"x": "real", "g": "categorical"}}
     problem, _, _ = prepare(table, types, settings={"components": 2}, **options)
@@ -96,7 +97,7 @@ def test_a_sweep_moves_the_linear_part_with_the_scale_of_its_columns(
     cells, state, part = chain.cells, chain.state, chain.state.linear
     for d, link in enumerate(problem.links):
         cells.scale_group[d] = link.scale_group(chain.params[d])
-    y, UV, V = cells.y.copy(), part.U @ part.V, part.V.copy()
+    y, UV, V, omega = cells.y.copy(), part.U @ part.V, part.V.copy(), part.omega.copy()
     group = cells.scale_group + part.scale_group(cells.spans)
     seen = {}
 
@@ -104,8 +105,11 @@ def test_a_sweep_moves_the_linear_part_with_the_scale_of_its_columns(
         seen["features"] = given.copy()
         return production(given, *rest)
 
-    def draw_rows(self: LinearPart, E: Array, *rest: object) -> None:
-        seen["rows"], seen["V"] = E.copy(), self.V.copy()
+    def draw_rows(self: LinearPart, E: Array, observed: Array, *rest: object) -> None:
+        seen["rows"], seen["V"], seen["which"] = E.copy(), self.V.copy(), observed
+
+    def draw_columns(self: LinearPart, E: Array, observed: Array, *rest: object) -> None:
+        seen["columns"], seen["which too"] = E, observed
 
     production = sampler._glfm.sweep
     spied = SimpleNamespace(
@@ -113,11 +117,16 @@ def test_a_sweep_moves_the_linear_part_with_the_scale_of_its_columns(
     )
     monkeypatch.setattr(sampler, "_glfm", spied)
     monkeypatch.setattr(LinearPart, "draw_rows", draw_rows)
+    monkeypatch.setattr(LinearPart, "draw_columns", draw_columns)
     chain.model.update(state, cells, chain.streams)
     factor = cells.factor[cells.column]
     assert factor[1] != 1.0
+    assert not np.any(part.omega == omega)
     assert np.allclose(seen["features"], y - UV)
     assert np.allclose(cells.scale_group, group)
     assert np.allclose(seen["V"], V * factor)
     ZB = state.Z[:, : state.n_columns] @ state.B[: state.n_columns]
     assert np.allclose(seen["rows"], y * factor - ZB)
+    assert np.allclose(seen["columns"], y * factor - ZB)
+    for which in (seen["which"], seen["which too"]):
+        assert np.array_equal(which, cells.observed[:, cells.column])

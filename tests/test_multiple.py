@@ -14,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glfm_cli import impute, write_table
+from glfm_cli.completion.files import Files
+from glfm_cli.completion.impute import plan_imputation
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import UsageError
 from glfm_cli.io import write_parts
+from glfm_cli.options import MatrixOptions, Sampling, Saving
 
 TYPES = {"columns": {"id": "id", "a": "real", "n": "count", "city": "categorical", "k": "ordinal"}}
 SHORT = {"chains": 2, "warmup": 5, "draws": 6, "threads": 1}
@@ -41,6 +44,32 @@ def table() -> pa.Table:
 @pytest.fixture(scope="module")
 def completion(table: pa.Table) -> Any:
     return impute(table, TYPES, **SHORT)
+
+
+# Which model ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("multiple", "options", "expected"),
+    [
+        (4, {}, (10, 10.0, 0)),
+        (4, {"settings": {"components": 0, "alpha_rate": 2.0}}, (0, 2.0, 0)),
+        (None, {}, (0, 1.0, 20)),
+    ],
+)
+def test_several_versions_have_a_linear_part_unless_settings_say_otherwise(
+    table: pa.Table, multiple: int | None, options: Any, expected: tuple[object, ...]
+) -> None:
+    groups = (Sampling(**SHORT, **options), Saving(), MatrixOptions())
+    planned = plan_imputation(table, TYPES, groups, Files(None, multiple=multiple))
+    config = planned.task.problem.config
+    assert (config.components, config.alpha_rate, config.initial_features) == expected
+
+
+def test_models_without_such_a_part_are_as_they_are(table: pa.Table) -> None:
+    groups = (Sampling(**SHORT, model="mixture"), Saving(), MatrixOptions())
+    planned = plan_imputation(table, TYPES, groups, Files(None, multiple=4))
+    assert planned.task.problem.config == type(planned.task.problem.config)()
 
 
 # Which draws ---------------------------------------------------------------------------------

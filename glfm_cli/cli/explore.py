@@ -46,6 +46,12 @@ Columns = Annotated[
         help="The columns that words and figures speak of; all if left out.",
     ),
 ]
+AllFeatures = Annotated[
+    bool,
+    typer.Option(
+        "--all-features", help="Also list features that say no more than chance, or the others."
+    ),
+]
 Surprising = Annotated[
     int,
     typer.Option("--surprising", metavar="N", help="Also list the N least expected cells, rows."),
@@ -114,6 +120,7 @@ def run(
     sample: Sample = "consensus",
     top: Top = TOP,
     columns: Columns = None,
+    all_features: AllFeatures = False,
     surprising: Surprising = 0,
     similar: Similar = None,
     dependence: Dependence = False,
@@ -128,11 +135,12 @@ def run(
     """Find out what structure is in a table.
 
     Shows which groups of rows a table has, what marks each, and how sure that is: the features
-    that a latent feature model finds, the patterns in which they occur, and how often other
-    draws and chains find them again. With --model bsvd, of triplets, or of a saved fit of that
-    model: its rank, and the rows and columns that its components tell apart. With --model clgp: a
-    map of the rows, and what columns are on it. Of counts whose absent pairs are zeros: components
-    and their correlations. Of a classifier that was kept: its experts.
+    that bind columns together by more than chance, judged by rows that had no part in finding
+    them; the patterns in which they occur; and how often other chains find them again. With
+    --model bsvd, of triplets, or of a saved fit of that model: its rank, and the rows and columns
+    that its components tell apart. With --model clgp: a map of the rows, and what columns are on
+    it. Of counts whose absent pairs are zeros: components and their correlations. Of a classifier
+    that was kept: its experts.
     """
     from glfm_cli.cli import explore_experts, explore_files, explore_map
     from glfm_cli.exploration import (
@@ -151,7 +159,9 @@ def run(
     if explore_experts.dispatch(data):
         return explore_experts.run(ctx, data, top, as_json)
     named = None if columns is None else tuple(columns)
-    request = Request(sample, top, named, surprising, similar, dependence, color)  # type: ignore[arg-type]
+    request = Request(
+        *(sample, top, named, all_features, surprising, similar, dependence, color)  # type: ignore[arg-type]
+    )
     sampling = options.sampling_of(ctx, bias=bias)
     saving = options.saving_of(ctx, output or html or plot)
     matrix, source = options.matrix_of(ctx), None if types is None else str(types)

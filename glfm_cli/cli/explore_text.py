@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
@@ -12,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from glfm_cli.exploration import convergence_line, remainder_line, sample_line, tables
-from glfm_cli.exploration.words import named, number, percent, typical
+from glfm_cli.exploration.lines import NO_FEATURE
+from glfm_cli.exploration.words import named, number, percent, typical, with_error
 
 if TYPE_CHECKING:
     from glfm_cli.exploration import Exploration
@@ -72,21 +74,27 @@ def headline(found: Exploration) -> list[str]:
 def _features(console: RichConsole, found: Exploration) -> None:
     if not found.features:
         console.print()
-        console.print(Text("No feature: nothing in this table sets a group of rows apart."))
+        console.print(Text(NO_FEATURE))
+        _remainder(console, found)
         return
     table = _table(console, "Features")
-    for name in ("", "rows", "explains", "stability"):
+    for name in ("", "rows", "explains", "stability", "in halves"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    table.add_column("switching it on", ratio=1, overflow="fold")
-    for feature, part in zip(found.features, found.explained, strict=True):
+    table.add_column("its rows against the others", ratio=1, overflow="fold")
+    for feature in found.features:
         table.add_row(
             feature.name,
             percent(feature.share),
-            percent(float(part)),
-            percent(feature.stability),
+            percent(feature.explained),
+            with_error(feature.stability, feature.stability_error),
+            "" if math.isnan(feature.halves) else with_error(feature.halves, feature.halves_error),
             Text(found.in_words(feature)),
         )
     console.print(table)
+    _remainder(console, found)
+
+
+def _remainder(console: RichConsole, found: Exploration) -> None:
     line = remainder_line(found)
     if line:
         console.print(Text(line))

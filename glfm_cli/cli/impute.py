@@ -29,7 +29,7 @@ OPTIONS = {
         min=1,
         metavar="M",
         help="Write M tables, each completed with a joint draw, stacked below the one with its "
-        "gaps: columns .imp (0 to M) and .id, as mice in R reads them.",
+        "gaps: columns .imp (0 to M) and .id, as mice in R reads them. glfm gets a linear part.",
     ),
     "cells": typer.Option(
         metavar="FILE",

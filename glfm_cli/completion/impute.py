@@ -19,8 +19,9 @@ from glfm_cli.completion.kept import Kept
 from glfm_cli.completion.matrix.matrix import MatrixData
 from glfm_cli.completion.matrix.pairs import WhichPairs
 from glfm_cli.completion.matrix.predictions import MatrixCompletion
+from glfm_cli.completion.multiple import with_linear_part
 from glfm_cli.completion.new_rows import Fitted
-from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
+from glfm_cli.completion.prepare import TableLike, Types, as_table, model_of, with_types
 from glfm_cli.completion.record import write_record
 from glfm_cli.completion.requests import (
     INTERVAL,
@@ -231,6 +232,8 @@ def plan_imputation(
         seed = task.seed if sampling.seed is None else sampling.seed
         n_draws = None if task.posterior.weights is not None else task.posterior.n_draws
     else:
+        if files.multiple is not None and saving.resume is None and not sparse:
+            sampling = with_linear_part(sampling, model_of(sampling, "dense"))
         task = plan_session(source, schema, sampling, saving, matrix, file=file)
         data, seed = task.data, task.plan.seed
         sampled = task.problem.model.kind == "gibbs"

@@ -9,7 +9,7 @@ analysis made of every version shows, by how much the results differ, what missi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,15 @@ from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
 from glfm_cli.io import is_text_table, mark_written_type
+from glfm_cli.latent.model import LatentModel
+from glfm_cli.options import Sampling
 from glfm_cli.streams import TABLES, Streams
 
 VERSION, ROW = ".imp", ".id"
+# Regressions see what many features do to a table that is nearly linear: they add variation that
+# is theirs alone, and draw coefficients towards zero. A linear part follows it without them, so
+# that chains start without features and expect few.
+LINEAR: dict[str, object] = {"components": 10, "alpha_rate": 10.0, "initial_features": 0}
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,17 @@ class Multiple:
             "drawn_from": [{"chain": c + 1, "draw": t + 1} for c, t in self.chosen],
             "warnings": list(self.warnings),
         }
+
+
+def with_linear_part(sampling: Sampling, model: LatentModel) -> Sampling:
+    """Return the options of a run for several versions: LINEAR where a model knows such a part.
+
+    What is said stands.
+    """
+    known = {field.name for field in fields(model.Config)}  # type: ignore[arg-type]
+    if not known >= LINEAR.keys():
+        return sampling
+    return replace(sampling, settings={**LINEAR, **(sampling.settings or {})})
 
 
 def choose_multiple(

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from glfm_cli.arrays import Array
 from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_table, with_types
 from glfm_cli.completion.saved import is_saved_fit
 from glfm_cli.encoding import Data
 from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
 from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.components import describe_components
+from glfm_cli.exploration.crossfit import Apart, told_apart
 from glfm_cli.exploration.dependence import dependence as depend
-from glfm_cli.exploration.explanation import Explanation, explain, feature_model
+from glfm_cli.exploration.evidence import Evidence, weigh
+from glfm_cli.exploration.explanation import Explanation, explain
 from glfm_cli.exploration.factors import describe_factors
-from glfm_cli.exploration.features import (
-    STABLE,
-    Feature,
-    alone_in,
-    effects,
-    explained,
-    rank,
-    weights_elsewhere,
-)
+from glfm_cli.exploration.features import Feature, effects, explained
 from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.findings import Remainder
+from glfm_cli.exploration.halves import Half, sample_halves
 from glfm_cli.exploration.job import ExplorationJob, open_fit, place_rows, plan_exploration
 from glfm_cli.exploration.map import RowsOnMap, map_of
 from glfm_cli.exploration.map_result import MapExploration
@@ -39,14 +34,22 @@ from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.rows import similar as alike
 from glfm_cli.exploration.rows import surprising as least_expected
 from glfm_cli.exploration.scales import Scale, scale_of
-from glfm_cli.exploration.stability import Matches, match_features, membership_probability
+from glfm_cli.exploration.stability import (
+    Matches,
+    match_features,
+    membership_probability,
+    standard_error,
+)
 from glfm_cli.inference.diagnostics import diagnose
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.latent.capabilities import Components, HasFactors, Map
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 
-REQUESTED = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
+REQUESTED = (
+    *("sample", "color", "top", "columns", "all_features"),
+    *("surprising", "similar", "dependence"),
+)
 
 
 def explore(
@@ -159,6 +162,7 @@ def plan_explore(
 
 def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration:
     """Return what the draws of a run say of the structure of the table."""
+    began = time.monotonic()
     posterior, data = run.posterior, job.data
     assert isinstance(data, Data)
     bias = job.bias
@@ -169,7 +173,14 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     chain, draw = choose(posterior, request.sample, job.hidden, data.n_rows, bias=bias)
     shown = explain(posterior, chain, draw, bias=bias)
     matches = match_features(posterior, shown, bias=bias)
-    found, parts, remainder = _features(posterior, shown, matches, scales, bias=bias)
+    halves, stopped, notes = _halves(run, job)
+    apart = [told_apart(half, shown, scales, bias=bias) for half in halves]
+    evidence = weigh(apart, scales, job.plan.seed)
+    found, remainder = _features(
+        *(posterior, shown, matches, apart, evidence, scales),
+        every=request.all_features,
+        bias=bias,
+    )
     main = main_features(found)
     patterns = find_patterns(posterior, shown, matches, main, scales, top=request.top, bias=bias)
     traces = posterior.traces()
@@ -179,13 +190,13 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
         ids=job.ids,
         posterior=posterior,
         diagnostics=diagnose(traces, gating),
-        stopped=run.stopped,
-        seconds=run.seconds,
+        stopped=stopped,
+        seconds=run.seconds + time.monotonic() - began,
         sample=request.sample,
         shown=shown,
         features=found,
         remainder=remainder,
-        explained=parts,
+        null_level=evidence.null_level,
         main=main,
         patterns=patterns,
         top=request.top,
@@ -205,9 +216,29 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
         notes=(
             *_notes_of(data),
             *run.warnings,
+            *notes,
             *_cautions(posterior, found, patterns[: request.top]),
         ),
     )
+
+
+def _halves(run: Run, job: ExplorationJob) -> tuple[tuple[Half, ...], str | None, tuple[str, ...]]:
+    """Return draws that judge features, why the whole run ended early, and what to know of it.
+
+    Where there is no time for chains of halves, the chains of the table itself are judges.
+    """
+    halves: tuple[Half, ...] = ()
+    stopped, problem = run.stopped, job.problem
+    if stopped is None:
+        limit, threads = job.limits
+        left = None if limit is None else max(limit - run.seconds, 0.0)
+        halves, stopped = sample_halves(problem, job.plan, threads=threads, time_limit=left)
+    if stopped is None:
+        return halves, None, ()
+    rows = np.arange(problem.n_rows)
+    note = "the run ended early: features are judged by the rows that found them"
+
+    return (Half(run.posterior, rows, rows),), stopped, (note,)
 
 
 def describe_map(run: Run, job: ExplorationJob, request: Request) -> MapExploration:
@@ -237,50 +268,47 @@ def _features(
     posterior: Posterior,
     shown: Explanation,
     matches: Matches,
+    apart: Sequence[Apart],
+    evidence: Evidence,
     scales: Sequence[Scale],
     *,
+    every: bool,
     bias: bool,
-) -> tuple[tuple[Feature, ...], Array, Remainder]:
-    """Return the features shown, the part of what is explained that each explains, and the rest."""
-    by_column = explained(shown, scales)
-    lost = by_column.sum(axis=1)
-    stability, likeness = matches.stability(), matches.likeness()
-    alone = [alone_in(one) for one in by_column]
-    order = rank(np.where([d is None for d in alone], lost, 0.0), likeness)
-    shaped = {alone[k] for k in rank(lost, likeness)}
-    probability = membership_probability(posterior, shown, matches, order.tolist(), bias=bias)
-    weights = [
-        feature_model(posterior.model).weights(posterior.chains[int(c)][int(t)].latent)[int(bias) :]
-        for c, t in zip(matches.chain, matches.draw, strict=True)
-    ]
+) -> tuple[tuple[Feature, ...], Remainder]:
+    """Return the features shown, and what is to be said of the others.
+
+    every : whether those within chance are shown, too: after the others, by what they explain
+    """
+    parts = explained(shown, scales)
+    stability = matches.stability()
+    halves = np.vstack([np.zeros((0, parts.size)), *(one.found for one in apart)])
+    order = list(evidence.order)
+    if every:
+        order += [int(k) for k in np.argsort(-parts, kind="stable") if k not in evidence.order]
+    probability = membership_probability(posterior, shown, matches, order, bias=bias)
     found = tuple(
         Feature(
             name=f"F{place + 1}",
-            index=int(k),
+            index=k,
             share=float(shown.Z[:, k].mean()),
-            explained=float(lost[k]),
-            stability=float(stability[k]),
-            likeness=float(likeness[k]),
+            explained=float(parts[k]),
+            stability=float(stability[:, k].mean()),
+            stability_error=float(standard_error(stability[:, [k]])[0]),
+            halves=float(halves[:, k].mean()) if len(halves) else np.nan,
+            halves_error=float(standard_error(halves[:, [k]])[0]) if len(halves) else np.nan,
+            credible=k in evidence.order,
             probability=probability[:, place],
-            effects=effects(
-                shown, k, scales, weights_elsewhere(posterior, shown, matches, k, weights)
-            ),
+            effects=effects(apart, k, scales, evidence.z[k], evidence.credible[k]),
         )
         for place, k in enumerate(order)
     )
-    positive = np.maximum(lost, 0.0)
-    parts = positive / positive.sum() if positive.sum() > 0 else positive
-    others = np.setdiff1d(np.arange(lost.size), order)
-    shares = shown.Z[:, others].mean(axis=0)
+    others = np.setdiff1d(np.arange(parts.size), order)
     remainder = Remainder(
         number=others.size,
-        largest=float(shares.max(initial=0.0)),
+        largest=float(shown.Z[:, others].mean(axis=0).max(initial=0.0)),
         explained=float(parts[others].sum()),
-        stability=float(stability[others].max(initial=0.0)),
-        stable=int(np.sum(stability[others] >= STABLE)),
-        shapes=tuple(scale.name for d, scale in enumerate(scales) if d in shaped),
     )
-    return found, parts[order], remainder
+    return found, remainder
 
 
 def _notes_of(data: Data) -> list[str]:

@@ -1,8 +1,9 @@
 """What each feature of an explanation does, and how much it explains.
 
-The effect of a feature on a column compares two tables: one in which every row has the feature,
-and one in which none has it, all else as in the explanation. What a feature explains is the log
-likelihood that is lost when it is replaced, in every row, by its average.
+The effect of a feature on a column compares the observed cells of rows that have the feature with
+those of rows that do not, as rows and columns apart tell it (crossfit.py): each row counts as much
+in either as it is probable to be there. What a feature explains is the log likelihood that is lost
+when it is replaced, in every row, by its average.
 """
 
 from __future__ import annotations
@@ -13,37 +14,39 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.exploration.crossfit import Apart
 from glfm_cli.exploration.explanation import Explanation
 from glfm_cli.exploration.scales import Profile, Scale
-from glfm_cli.exploration.stability import Matches, some_rows
-from glfm_cli.inference.posterior import Posterior
+from glfm_cli.exploration.stability import some_rows
 
 STABLE = 0.5  # the stability from which a feature or pattern counts as found again
 
-_AT_MOST_SHOWN = 8
-_LEAST_SCORE = 0.01  # of the first feature's; what scores less is told in a line
-_ALONE = 0.9  # the part of what a feature explains that makes it one of a single column
-_EFFECT_ROWS = 400
 _LIKELIHOOD_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """What switching a feature on does to one column.
+    """What sets rows with a feature apart from rows without it, in one column.
 
-    off, on : the column's distribution when no row has the feature, and when all have it
-    size : total variation distance of the two, in [0, 1]
-    agreement : share of the draws with this feature in which it moves the column the same way
+    off, on : the column's distribution in rows without and in rows with the feature
+    z : the evidence for it;  credible : whether that is more than chance gives
     """
 
     scale: Scale
     off: Profile
     on: Profile
-    agreement: float
+    z: float
+    credible: bool
 
     @property
     def size(self) -> float:
-        """Return how much of the column's distribution is moved."""
+        """Return how much of the column's distribution is moved, in [0, 1].
+
+        The largest difference of the probabilities of "at most x", or of any set of levels.
+        """
+        moved = self.on.mass - self.off.mass
+        if self.scale.ordered:
+            return float(np.abs(np.cumsum(moved)).max(initial=0.0))
         return self.on.distance(self.off)
 
     @property
@@ -77,11 +80,12 @@ class Feature:
 
     name : "F1" for the first; index : its column of the explanation's Z
     share : of the rows that have it
-    explained : log likelihood per observed cell that is lost without it, in nats
-    stability : share of the draws of other chains that contain it
-    likeness : the correlation of its best match in those draws, on average
+    explained : what it explains, as a part of what all features explain
+    stability, stability_error : share of the draws of other chains that contain it
+    halves, halves_error : share of the draws given half of the rows that contain it
+    credible : whether it binds columns together by more than chance and the features before it
     probability : (N,) share of the draws with the feature in which the row has it
-    effects : one a column, the largest first
+    effects : one a column, the largest first; none where no half contains the feature
     """
 
     name: str
@@ -89,7 +93,10 @@ class Feature:
     share: float
     explained: float
     stability: float
-    likeness: float
+    stability_error: float
+    halves: float
+    halves_error: float
+    credible: bool
     probability: Array
     effects: tuple[Effect, ...]
 
@@ -100,102 +107,51 @@ class Feature:
 
 
 def explained(shown: Explanation, scales: Sequence[Scale]) -> Array:
-    """Return (K, D): the log likelihood lost in each column when a feature is averaged out.
+    """Return (K,): the log likelihood lost when a feature is averaged out, as parts of all.
 
-    Per observed cell of the table. O(K N S), with at most 2,000 rows.
+    O(K N S), with at most 2,000 rows.
     """
     rows = some_rows(shown.Z.shape[0], _LIKELIHOOD_ROWS)
     eta, Z = shown.eta[rows], shown.Z[rows].astype(np.float64)
     whole = _log_likelihood(eta, rows, shown, scales)
-    lost = np.empty((Z.shape[1], len(scales)))
+    lost = np.zeros(Z.shape[1])
     for k, (z, b) in enumerate(zip(Z.T, shown.B, strict=True)):
         without = eta + np.outer(z.mean() - z, b)
-        lost[k] = whole - _log_likelihood(without, rows, shown, scales)
-    n_cells = sum(int(np.sum(~np.isnan(scale.encoded.x[rows]))) for scale in scales)
-    return lost / max(n_cells, 1)
+        lost[k] = max(whole - _log_likelihood(without, rows, shown, scales), 0.0)
+    return lost / lost.sum() if lost.any() else lost
 
 
-def _log_likelihood(eta: Array, rows: Array, shown: Explanation, scales: Sequence[Scale]) -> Array:
-    """Return the log likelihood (D,) of the observed cells of each column."""
-    total = np.zeros(len(scales))
-    for i, scale in enumerate(scales):
+def _log_likelihood(eta: Array, rows: Array, shown: Explanation, scales: Sequence[Scale]) -> float:
+    """Return the log likelihood of the observed cells of some rows."""
+    total = 0.0
+    for scale in scales:
         if scale.link.n_latent == 0:
             continue
         x = scale.encoded.x[rows]
         seen = ~np.isnan(x)
         var, params = float(shown.noise[scale.d]), shown.params[scale.d]
         density = scale.link.log_density(x[seen], scale.law(eta[seen], var), params)
-        total[i] = np.sum(density)
+        total += float(np.sum(density))
     return total
 
 
-def alone_in(lost: Array) -> int | None:
-    """Return the column that holds nearly all of what a feature explains, None for no such.
-
-    Such a feature describes the shape of that column's distribution, say a tail, and no bond
-    between columns; it is not among those shown.
-
-    lost : (D,) what it explains of each column
-    """
-    gained = np.maximum(lost, 0.0)
-    first = int(np.argmax(gained))
-    if gained.size > 1 and gained[first] >= _ALONE * gained.sum() > 0:
-        return first
-    return None
-
-
-def rank(lost: Array, likeness: Array) -> Array:
-    """Return the features worth showing, the first first: by what they explain x how alike.
-
-    At most 8; none that scores under a hundredth of the first.
-    """
-    score = np.maximum(lost, 0.0) * likeness
-    if score.size == 0 or score.max() <= 0:
-        return np.empty(0, dtype=int)
-    order = np.argsort(-score, kind="stable")[:_AT_MOST_SHOWN]
-    return order[score[order] >= _LEAST_SCORE * score[order[0]]]
-
-
 def effects(
-    shown: Explanation, k: int, scales: Sequence[Scale], directions: Array
+    apart: Sequence[Apart], k: int, scales: Sequence[Scale], z: Array, credible: Array
 ) -> tuple[Effect, ...]:
     """Return the effects of a feature on all columns, the largest first.
 
-    directions : (T, S) its weights in the draws that contain it, the draw shown included
+    z, credible : (D,) the evidence
     """
-    rows = some_rows(shown.Z.shape[0], _EFFECT_ROWS)
-    off = shown.eta[rows] - np.outer(shown.Z[rows, k], shown.B[k])
-    on = off + shown.B[k]
+    those = [one for one in apart if one.known[k]]
+    if not those:
+        return ()
+    rows = np.concatenate([one.rows for one in those])
     found = []
-    for scale in scales:
+    for i, scale in enumerate(scales):
         if scale.link.n_latent == 0:
             continue
-        var, params = float(shown.noise[scale.d]), shown.params[scale.d]
-        start, end = scale.span
-        ours, theirs = shown.B[k, start:end], directions[:, start:end]
-        # One latent column: the same sign. Several: weights that point to the same side.
-        agreement = float(np.mean(theirs @ ours > 0)) if theirs.size else np.nan
-        found.append(
-            Effect(
-                scale,
-                scale.profile(off, var, params),
-                scale.profile(on, var, params),
-                agreement,
-            )
-        )
+        x = scale.encoded.x[rows]
+        p = np.concatenate([one.probability[i, :, k] for one in those])
+        off, on = (scale.weighted(x, weight) for weight in (1.0 - p, p))
+        found.append(Effect(scale, off, on, float(z[i]), bool(credible[i])))
     return tuple(sorted(found, key=lambda effect: -effect.size))
-
-
-def weights_elsewhere(
-    posterior: Posterior, shown: Explanation, matches: Matches, k: int, weights: Sequence[Array]
-) -> Array:
-    """Return (T, S): the weights of a feature in the draws that contain it, turned as here.
-
-    weights : per draw of `matches`, B without the bias row
-    """
-    there = [
-        np.sign(matches.phi[i, k]) * weights[i][matches.match[i, k]]
-        for i in range(matches.chain.size)
-        if matches.found[i, k]
-    ]
-    return np.stack(there) if there else shown.B[k][None, :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from glfm_cli.completion import Session, check_traces, run_record, save_record, write_traces
@@ -13,6 +13,7 @@ from glfm_cli.errors import OutputError, UsageError
 from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.factors import FactorExploration
 from glfm_cli.exploration.map_result import MapExploration
+from glfm_cli.exploration.request import Request
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io import atomic_write, write_table
@@ -65,7 +66,7 @@ class ExplorationFiles:
     def write_record(self, session: Session, run: Run, found: AnyExploration) -> None:
         """Write what makes the run again, with hashes of the files written; a folder has none."""
         assert self.record is not None
-        names = ("sample", "color", "top", "columns", "surprising", "similar", "dependence")
+        names = [field.name for field in fields(Request)]
         request = {name: found.options[name] for name in names if name in found.options}
         request |= {"time_limit": session.sampling.time_limit}
         written = {"--output": self.folder, "--traces": self.traces, **self.others}

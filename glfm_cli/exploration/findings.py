@@ -27,17 +27,11 @@ class Remainder:
 
     number : how many;  largest : the largest share of rows that has one
     explained : what they explain, as a part of what all features explain
-    stability : the largest of theirs;  stable : how many of them most draws of other chains contain
-    shapes : the columns that some describe the shape of, and nothing else, of those that would
-        be shown otherwise
     """
 
     number: int
     largest: float
     explained: float
-    stability: float
-    stable: int
-    shapes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +41,7 @@ class Findings(Explored):
     ids : the id columns of the table
     sample, shown : which draw is shown and why; the draw
     features, remainder : those of its features that are shown, and the others
-    explained : (F,) what each feature shown explains, as a part of what all features explain
+    null_level : the evidence |z| that chance reaches in one of twenty tables without dependence
     main, patterns : the features that make up patterns; all patterns, the commonest first
     top : how many patterns are shown
     scales : the modelled columns;  columns : those that were asked for
@@ -62,7 +56,7 @@ class Findings(Explored):
     shown: Explanation
     features: tuple[Feature, ...]
     remainder: Remainder
-    explained: Array
+    null_level: float
     main: tuple[Feature, ...]
     patterns: tuple[Pattern, ...]
     top: int
@@ -85,9 +79,11 @@ class Findings(Explored):
         return self.patterns[: self.top]
 
     def in_words(self, feature: Feature) -> str:
-        """Return what switching a feature on does to the columns asked for."""
+        """Return what sets rows with a feature apart, in the columns asked for."""
         requested = {scale.d for scale in self.columns}
-        return describe(effect for effect in feature.effects if effect.scale.d in requested)
+        return describe(
+            effect for effect in feature.effects if effect.credible and effect.scale.d in requested
+        )
 
     def features_on(self, pattern: Pattern) -> str:
         """Return the features of a pattern by name, or "none"."""

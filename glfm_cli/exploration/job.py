@@ -31,7 +31,7 @@ from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, Run
 from glfm_cli.latent.capabilities import Components, HasFactors, Map
-from glfm_cli.latent.model import LatentModel
+from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import Link
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
 from glfm_cli.schema import Schema
@@ -75,6 +75,22 @@ class ExplorationJob:
     def bias(self) -> bool:
         """Whether all rows share a feature, or a component model has intercepts."""
         return bool(getattr(self.config, "bias", False))
+
+    @property
+    def problem(self) -> Problem:
+        """Return what is sampled, or was."""
+        if self.session is not None:
+            return self.session.problem
+        assert isinstance(self.data, Data)
+        return Problem(self.model, self.config, self.links, tuple(e.x for e in self.data.columns))
+
+    @property
+    def limits(self) -> tuple[float | None, int]:
+        """Return the seconds that there are in all, None for no limit, and the threads."""
+        if self.session is None:
+            return None, available_threads()
+        sampling = self.session.sampling
+        return sampling.time_limit, sampling.threads or available_threads()
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ _BECAUSE = {
 }
 
 
+NO_FEATURE = "No feature: nothing in this table binds columns together by more than chance."
+
+
 def sample_line(found: Exploration) -> str:
     """Return which draw is shown, and why that one."""
     shown, n = found.shown, found.n_features
@@ -37,19 +40,14 @@ def remainder_line(found: Exploration) -> str | None:
     rest = found.remainder
     if rest.number == 0:
         return None
-    where = "draws of the other chains" if len(found.posterior.chains) > 1 else "draws"
     part = f"{percent(rest.explained)} of what all features explain"
     share = percent(rest.largest)
-    shapes = f" Some only describe the shape of one column: {', '.join(rest.shapes)}."
     if rest.number == 1:
-        sure = f"found again in {percent(rest.stability)} of the {where}"
-        said = f"1 more feature is not shown: in {share} of the rows, {sure}; it explains {part}."
-        return f"{said} It only describes the shape of {rest.shapes[0]}." if rest.shapes else said
-    if rest.stable:
-        sure = f"{rest.stable} of them found again in most {where}"
-    else:
-        sure = f"found again in at most {percent(rest.stability)} of the {where}"
+        return (
+            f"1 more feature, in {share} of the rows, says no more than chance or those shown; it "
+            f"explains {part} (--all-features shows it)."
+        )
     return (
-        f"{rest.number} more features are not shown: in at most {share} of the rows, {sure}; "
-        f"they explain {part}.{shapes if rest.shapes else ''}"
+        f"{rest.number} more features, in at most {share} of the rows, say no more than chance or "
+        f"those shown; they explain {part} (--all-features shows them)."
     )

@@ -1,9 +1,8 @@
 """Patterns: which combinations of features occur, how often, and what their rows look like.
 
-A pattern says of each *main* feature whether it is on. Main are the stable features that are shown;
-where fewer than four are stable, the next ones as well, up to four in all. Features of a single
-column are never main. The other features are not part of a pattern: its typical row averages over
-them as they occur in its rows.
+A pattern says of each *main* feature whether it is on. Main are the features that are credible and
+stable; where they are fewer than four, the next credible ones as well, up to four in all. The other
+features are not part of a pattern: its typical row averages over them as they occur in its rows.
 """
 
 from __future__ import annotations
@@ -55,8 +54,9 @@ class Pattern:
 
 def main_features(features: Sequence[Feature]) -> tuple[Feature, ...]:
     """Return the features that make up patterns, in the order shown."""
-    stable = [feature.index for feature in features if feature.stable]
-    others = [feature.index for feature in features if not feature.stable]
+    credible = [feature for feature in features if feature.credible]
+    stable = [feature.index for feature in credible if feature.stable]
+    others = [feature.index for feature in credible if not feature.stable]
     chosen = {*stable, *others[: max(0, LEAST_MAIN - len(stable))]}
     return tuple(feature for feature in features if feature.index in chosen)
 
@@ -134,7 +134,7 @@ def _stability(
         Z = memberships(posterior, draw, rows, bias=bias)[:, matches.match[i, there]]
         _, theirs = np.unique(Z, axis=0, return_inverse=True)
         contains[i] = best_overlap(mine, theirs.reshape(-1), requested) >= MATCH
-    return by_chain(contains, matches.chain, matches.others)
+    return by_chain(contains, matches.chain, matches.others).mean(axis=0)
 
 
 def best_overlap(mine: Array, theirs: Array, requested: Array) -> Array:

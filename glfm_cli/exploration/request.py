@@ -20,6 +20,7 @@ class Request:
     sample : how the draw is chosen
     top : how many patterns are shown; of a map, how many columns of an axis and rows
     columns : names of the columns that words and figures speak of; None for all
+    all_features : whether features that say no more than chance are shown, too
     surprising : how many of the least expected cells and rows are wanted, 0 for none
     similar : a data row, counted from 1, whose likes are wanted
     dependence : whether the dependence between columns is wanted
@@ -29,6 +30,7 @@ class Request:
     sample: Sample = "consensus"
     top: int = TOP
     columns: tuple[str, ...] | None = None
+    all_features: bool = False
     surprising: int = 0
     similar: int | None = None
     dependence: bool = False
@@ -56,10 +58,10 @@ class Request:
     def check_without_features(self, model: str, more: Sequence[str] = ()) -> None:
         """Raise UsageError when something is requested that a model without features has not."""
         plain = Request()
-        for name in ("sample", "surprising", "similar", "dependence", *more):
+        for name in ("sample", "surprising", "similar", "dependence", "all_features", *more):
             if getattr(self, name) != getattr(plain, name):
                 raise UsageError(
-                    f"--{name} is not available: {model} has no binary features",
+                    f"--{name.replace('_', '-')} is not available: {model} has no binary features",
                     hint="Leave it out, or explore with --model glfm.",
                 )
 

@@ -85,15 +85,21 @@ class Scale:
 
     def baseline(self) -> Profile:
         """Return the distribution of the observed cells of the whole table."""
-        x = self.encoded.x[self.encoded.observed]
-        n_levels = len(self.encoded.levels)
-        if self.discrete:
-            mass = np.bincount(x.astype(np.intp), minlength=n_levels) / max(x.size, 1)
-            mean = float(x.mean()) if self.ordered and x.size else np.nan
-            return Profile(mean, mass)
-        bins = np.searchsorted(self.at, x, side="left")
-        mass = np.bincount(bins, minlength=self.at.size + 1) / max(x.size, 1)
-        return Profile(float(np.sum(x / x.size)) if x.size else np.nan, mass)
+        return self.weighted(self.encoded.x, np.ones(self.encoded.x.size))
+
+    def weighted(self, x: Array, weight: Array) -> Profile:
+        """Return the distribution of observed cells x (n,), NaN where missing, some counting more.
+
+        weight : (n,) at least 0; where all are 0 there is no mean, and no mass
+        """
+        seen = ~np.isnan(x) & (weight > 0.0)
+        x, weight = x[seen], weight[seen]
+        weight = weight / max(weight.sum(), np.finfo(float).tiny)
+        bins = x.astype(np.intp) if self.discrete else np.searchsorted(self.at, x, side="left")
+        n_bins = len(self.encoded.levels) if self.discrete else self.at.size + 1
+        mass = np.bincount(bins, weight, minlength=n_bins)
+        without = x.size == 0 or not self.ordered
+        return Profile(np.nan if without else float(weight @ x), mass)
 
 
 def scale_of(

@@ -55,22 +55,27 @@ class Matches:
         return elsewhere if elsewhere.any() else np.ones(self.chain.size, dtype=bool)
 
     def stability(self) -> Array:
-        """Return (K,): the share of draws of other chains that contain each feature."""
+        """Return (C, K): the share of draws of each other chain that contain a feature."""
         return by_chain(self.found, self.chain, self.others)
-
-    def likeness(self) -> Array:
-        """Return (K,): the best |phi| of a draw of another chain, on average."""
-        return by_chain(np.abs(self.phi), self.chain, self.others)
 
 
 def by_chain(values: Array, chain: Array, counted: Array) -> Array:
-    """Return the mean over chains of the mean over their counted draws, (K,) of (T, K)."""
+    """Return the mean over the counted draws of each chain, (C, K) of (T, K)."""
     chains = np.unique(chain[counted])
-    if chains.size == 0:
-        return np.zeros(values.shape[1])
-    return np.mean(
-        [values[counted & (chain == c)].mean(axis=0, dtype=np.float64) for c in chains], axis=0
-    )
+    means = [values[counted & (chain == c)].mean(axis=0, dtype=np.float64) for c in chains]
+    return np.array(means).reshape(chains.size, values.shape[1])
+
+
+def standard_error(shares: Array) -> Array:
+    """Return that of the mean (K,) of shares (C, K) in C chains.
+
+    Each chain counts as one trial of a share that is uniform beforehand: the sd of Beta(1 + sum,
+    1 + C - sum). A feature that all chains agree about keeps an error, and draws of one chain,
+    which resemble each other, do not make it smaller.
+    """
+    a, b = 1.0 + shares.sum(axis=0), 1.0 + (1.0 - shares).sum(axis=0)
+    error: Array = np.sqrt(a * b / (a + b + 1.0)) / (a + b)
+    return error
 
 
 def correlations(A: Array, B: Array) -> Array:

@@ -20,14 +20,11 @@ def features(found: Findings) -> pa.Table:
     rows = [
         {
             "feature": feature.name,
-            "share": feature.share,
-            "explained": float(part),
-            "stability": feature.stability,
-            "likeness": feature.likeness,
+            **_numbers(feature),
             "in_patterns": any(feature is one for one in found.main),
             "words": found.in_words(feature),
         }
-        for feature, part in zip(found.features, found.explained, strict=True)
+        for feature in found.features
     ]
     number = pa.float64()
     return pa.Table.from_pylist(
@@ -35,10 +32,8 @@ def features(found: Findings) -> pa.Table:
         schema=pa.schema(
             {
                 "feature": pa.string(),
-                "share": number,
-                "explained": number,
-                "stability": number,
-                "likeness": number,
+                **dict.fromkeys(_NUMBERS, number),
+                "credible": pa.bool_(),
                 "in_patterns": pa.bool_(),
                 "words": pa.string(),
             }
@@ -80,7 +75,8 @@ def effects(found: Findings) -> pa.Table:
                 "change": number,
                 "size": number,
                 "direction": text,
-                "agreement": number,
+                "z": number,
+                "credible": pa.bool_(),
             }
         ),
     )
@@ -93,7 +89,8 @@ def _effect_rows(feature: Feature, effect: Effect) -> list[dict[str, Any]]:
         "column": column.name,
         "size": effect.size,
         "direction": effect.direction,
-        "agreement": _or_none(effect.agreement),
+        "z": effect.z,
+        "credible": effect.credible,
     }
     if not effect.scale.discrete:
         off, on = _or_none(effect.off.mean), _or_none(effect.on.mean)
@@ -300,14 +297,12 @@ def summary(found: Findings) -> dict[str, Any]:
         },
         "stopped": found.stopped,
         "seconds": round(found.seconds, 3),
-        "features": [_feature(found, f, e) for f, e in _with_parts(found)],
+        "features": [_feature(found, feature) for feature in found.features],
+        "null_level": _or_none(found.null_level),
         "other_features": {
             "number": found.remainder.number,
             "largest_share": found.remainder.largest,
             "explained": found.remainder.explained,
-            "largest_stability": found.remainder.stability,
-            "stable": found.remainder.stable,
-            "shapes": list(found.remainder.shapes),
         },
         "pattern_features": [feature.name for feature in found.main],
         "patterns": _records(patterns(found).slice(0, found.top)),
@@ -340,17 +335,18 @@ def value_text(scale: Scale, row: int) -> str:
     return f"{x:.10g}"
 
 
-def _with_parts(found: Findings) -> list[tuple[Feature, float]]:
-    return list(zip(found.features, map(float, found.explained), strict=True))
+_NUMBERS = ("share", "explained", "stability", "stability_error", "halves", "halves_error")
 
 
-def _feature(found: Findings, feature: Feature, part: float) -> dict[str, Any]:
+def _numbers(feature: Feature) -> dict[str, Any]:
+    found = {name: _or_none(getattr(feature, name)) for name in _NUMBERS}
+    return {**found, "credible": feature.credible}
+
+
+def _feature(found: Findings, feature: Feature) -> dict[str, Any]:
     return {
         "feature": feature.name,
-        "share": feature.share,
-        "explained": part,
-        "stability": feature.stability,
-        "likeness": feature.likeness,
+        **_numbers(feature),
         "words": found.in_words(feature),
         "effects": [
             {key: value for key, value in row.items() if key != "feature" and value is not None}

@@ -16,9 +16,9 @@ MOST = 4
 
 
 def describe(effects: Iterable[Effect], most: int = MOST, least: float = LEAST) -> str:
-    """Return what switching a feature on does, the largest effects first."""
+    """Return what sets rows with a feature apart, the largest effects first."""
     said = [in_words(effect) for effect in effects if effect.size >= least][:most]
-    return "; ".join(said) if said else "hardly moves any column"
+    return "; ".join(said) if said else "nothing beyond chance"
 
 
 def in_words(effect: Effect) -> str:
@@ -92,6 +92,11 @@ def percent(share: float) -> str:
     if 0 < value < 1:
         return "<1 %" if value < 0.1 else f"{value:.1f} %"
     return f"{value:.0f} %"
+
+
+def with_error(share: float, error: float) -> str:
+    """Return a share and its standard error in whole percent."""
+    return f"{100 * share:.0f} ± {100 * error:.0f} %"
 
 
 def unit(column: Column) -> str:

@@ -18,7 +18,7 @@ from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.model import Cells, Problem, Values, gaussian, sees_values
-from glfm_cli.links import RowsLaw, of_levels
+from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
 from glfm_cli.streams import FOLD, Streams
 
 SWEEPS = 10  # inner ones, for each draw
@@ -147,21 +147,26 @@ def _refill_under(
 
 def _score(posterior: Posterior, problem: Problem, draw: Draw, law: RowsLaw, rows: slice) -> Array:
     """Return log p(observed cells of row | law) of m rows under each of C laws, as (m, C)."""
-    n_laws = law.column(0).size
-    total = np.zeros((rows.stop - rows.start, n_laws))
+    total = np.zeros((rows.stop - rows.start, law.column(0).size))
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
-        x = column[rows]
-        seen = np.flatnonzero(~np.isnan(x if x.ndim == 1 else x[:, 0]))
-        if link.n_latent == 0 or seen.size == 0:
-            continue
-        values, which = np.unique(x[seen], return_inverse=True, axis=None if x.ndim == 1 else 0)
-        n = len(values)
-        if link.discrete:
-            p = of_levels(link).probabilities(law.column(d), draw.params[d])
-            log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
-        else:
-            each = law.column(d).take(np.tile(np.arange(n_laws), n))
-            log_p = link.log_density(np.repeat(values, n_laws, axis=0), each, draw.params[d])
-            log_p = log_p.reshape(n, n_laws)
-        total[seen] += log_p[which]
+        total += log_densities(link, column[rows], law.column(d), draw.params[d])
     return total
+
+
+def log_densities(link: Link, x: Array, law: CellLaw, params: Params) -> Array:
+    """Return log p(x_n | law c) of m cells under each of C laws, as (m, C); 0 of missing cells."""
+    n_laws = law.size
+    found = np.zeros((len(x), n_laws))
+    seen = np.flatnonzero(~np.isnan(x if x.ndim == 1 else x[:, 0]))
+    if link.n_latent == 0 or seen.size == 0:
+        return found
+    values, which = np.unique(x[seen], return_inverse=True, axis=None if x.ndim == 1 else 0)
+    if link.discrete:
+        p = of_levels(link).probabilities(law, params)
+        log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
+    else:
+        each = law.take(np.tile(np.arange(n_laws), len(values)))
+        log_p = link.log_density(np.repeat(values, n_laws, axis=0), each, params)
+        log_p = log_p.reshape(len(values), n_laws)
+    found[seen] = log_p[which]
+    return found

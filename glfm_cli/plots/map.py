@@ -221,7 +221,7 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
     look: dict[str, Any] = {"s": 1.2, "color": "#444444", "alpha": 0.35, "linewidths": 0}
     axes.scatter(found.map.base[:, 0], found.map.base[:, 1], zorder=4, **look)
     ordered = bool(levels) and scale.ordered
-    bar = axes.figure.colorbar(image, ax=axes, pad=0.02, shrink=0.9, aspect=14)
+    bar = axes.figure.colorbar(image, cax=axes.inset_axes((1.05, 0.0, 0.06, 1.0)))
     bar.outline.set_visible(False)
     bar.minorlocator = NullLocator()
     ticks = FixedLocator([float(f"{v:.2g}") for v in at[::2]])

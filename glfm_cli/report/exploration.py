@@ -22,8 +22,9 @@ from glfm_cli.exploration import (
     sample_line,
 )
 from glfm_cli.exploration import tables as tidy
+from glfm_cli.exploration.lines import NO_FEATURE
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.words import in_words, named, number, percent, typical
+from glfm_cli.exploration.words import in_words, named, number, percent, typical, with_error
 from glfm_cli.io import atomic_write
 from glfm_cli.plots import (
     address_of,
@@ -182,14 +183,19 @@ def _overview(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
 
 def _features(found: Exploration) -> list[str]:
     if not found.features:
-        return [paragraph("No feature: nothing in this table sets a group of rows apart.")]
+        line = remainder_line(found)
+        return [paragraph(text) for text in (NO_FEATURE, line) if text]
     rows: list[list[str]] = []
     values: list[list[float | str | None]] = []
-    for feature, part in zip(found.features, found.explained, strict=True):
-        numbers = (feature.share, float(part), feature.stability)
-        rows.append([feature.name, *map(percent, numbers), found.in_words(feature)])
+    for feature in found.features:
+        numbers = (feature.share, feature.explained, feature.stability, _or_none(feature.halves))
+        halves = "" if numbers[3] is None else with_error(feature.halves, feature.halves_error)
+        stability = with_error(feature.stability, feature.stability_error)
+        parts = map(percent, numbers[:2])
+        rows.append([feature.name, *parts, stability, halves, found.in_words(feature)])
         values.append([feature.name, *numbers, None])
-    header = ["feature", "rows", "explains", "stability", "switching it on"]
+    words = "its rows against the others"
+    header = ["feature", "rows", "explains", "stability", "in halves", words]
     made = [table(header, rows, values=values)]
     line = remainder_line(found)
     if line:
@@ -199,7 +205,9 @@ def _features(found: Exploration) -> list[str]:
         paragraph(
             "Rows: the share of rows that have the feature. Explains: its part of what all "
             "features explain. Stability: the share of the draws of other chains in which much the "
-            "same rows have a feature in common.",
+            "same rows have a feature in common, with its standard error. In halves: the same, of "
+            "chains that saw half of the rows. A column of rows with and without a feature is "
+            "compared where its other columns, and draws of other rows, say who has it.",
             faint=True,
         )
     )
@@ -210,10 +218,11 @@ def _effects(feature: Feature) -> str:
     rows: list[list[str]] = []
     values: list[list[float | str | None]] = []
     for effect in feature.effects:
-        agreement = "" if math.isnan(effect.agreement) else percent(effect.agreement)
-        rows.append([effect.scale.name, percent(effect.size), agreement, in_words(effect)])
-        values.append([effect.scale.name, effect.size, _or_none(effect.agreement), None])
-    return table(["column", "moved", "same way in draws", "how"], rows, values=values)
+        credible = "yes" if effect.credible else "no"
+        z = number(effect.z)
+        rows.append([effect.scale.name, percent(effect.size), z, credible, in_words(effect)])
+        values.append([effect.scale.name, effect.size, abs(effect.z), credible, None])
+    return table(["column", "moved", "z", "beyond chance", "how"], rows, values=values)
 
 
 def _patterns(found: Exploration) -> list[str]:
@@ -408,6 +417,7 @@ def command(found: Explored) -> str:
     for name in ("surprising", "similar"):
         words += [f"--{name}", str(said[name])] if said.get(name) else []
     words += ["--dependence"] if said.get("dependence") else []
+    words += ["--all-features"] if said.get("all_features") else []
     return " ".join(map(shlex.quote, words))
 
 

@@ -140,7 +140,7 @@ def test_a_table_with_one_row_is_explored(desk: Any, explored: Run) -> None:
 
 def test_no_features_at_all_are_explored(explored: Run) -> None:
     text = check_explored(explored(*ALL, "--set", "max_features=0", "-o", "out"))
-    assert "No feature: nothing in this table sets a group of rows apart." in text
+    assert "No feature: nothing in this table binds columns together by more than chance." in text
 
 
 def test_forty_columns_with_fifty_levels_are_explored(desk: Any, explored: Run, seed: int) -> None:

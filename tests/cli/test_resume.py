@@ -15,8 +15,10 @@ import pytest
 from killing import Command
 
 from glfm_cli import impute, load_fit, read_table
+from glfm_cli.completion.files import Files
 from glfm_cli.encoding import encode
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.options import Saving
 from glfm_cli.store import hash_of_data
 
 Here = Callable[..., Any]
@@ -29,6 +31,7 @@ WRITTEN = {
 }
 FILES = tuple(WRITTEN.values())
 OUTPUTS = ("--multiple", "4", *(word for pair in WRITTEN.items() for word in pair))
+FIRST = ("--multiple", "2", "-o", "first.csv")  # the same model, and fewer draws are enough
 
 SAVED, PARTIAL = "fit.glfm", "out.csv.glfm.partial"
 
@@ -89,7 +92,7 @@ def test_a_run_killed_while_it_writes_its_outputs_leaves_whole_ones_or_none(
 ) -> None:
     """A finished fit that is gone on with has nothing to do but to write."""
     moments = random.Random(seed)
-    assert Command(tmp_path, *table, *PLAN, "-o", "first.csv", "--save", SAVED).end() == 0
+    assert Command(tmp_path, *table, *PLAN, *FIRST, "--save", SAVED).end() == 0
     before = files_of(tmp_path / SAVED)
     began = time.monotonic()
     assert Command(tmp_path, *go_on(table)).end() == 0
@@ -239,7 +242,7 @@ def test_a_run_in_parts_gives_the_same_bytes(
     desk_run: Here, table: tuple[str, ...], straight: dict[str, bytes], parts: tuple[int, ...]
 ) -> None:
     first, *others = parts
-    said = desk_run(*table, *with_draws(first), "--save", "fit.glfm", "-o", "first.csv")
+    said = desk_run(*table, *with_draws(first), "--save", "fit.glfm", *FIRST)
     assert said.status == 0
     assert "The fit is kept in fit.glfm." in said.stderr
     for draws in others:
@@ -251,7 +254,7 @@ def test_a_run_in_parts_gives_the_same_bytes(
 def test_bytes_behind_the_last_state_are_made_anew(
     desk_run: Here, table: tuple[str, ...], straight: dict[str, bytes]
 ) -> None:
-    desk_run(*table, *with_draws(10), "--save", "fit.glfm", "-o", "first.csv")
+    desk_run(*table, *with_draws(10), "--save", "fit.glfm", *FIRST)
     for index, junk in enumerate((b"", b"\xff\xff\xff\xff\x10\x00\x00\x00torn", b"\0" * 5000)):
         with open(f"fit.glfm/chain-{index}.draws.arrow", "ab") as file:
             file.write(junk)
@@ -265,7 +268,7 @@ def test_bytes_behind_the_last_state_are_made_anew(
 def test_a_chain_that_never_saved_starts_anew(
     desk_run: Here, table: tuple[str, ...], straight: dict[str, bytes]
 ) -> None:
-    desk_run(*table, *with_draws(10), "--save", "fit.glfm", "-o", "first.csv")
+    desk_run(*table, *with_draws(10), "--save", "fit.glfm", *FIRST)
     Path("fit.glfm/chain-1.state.arrow").unlink()
     Path("fit.glfm/chain-2.state.arrow").unlink()
     Path("fit.glfm/chain-2.draws.arrow").unlink()
@@ -280,7 +283,8 @@ def test_python_keeps_and_goes_on_like_the_command(
     desk_run: Here, table: tuple[str, ...], straight: dict[str, bytes]
 ) -> None:
     plan = {"chains": 3, "warmup": 30, "seed": 5}
-    impute(table[1], table[3], **plan, draws=10, save="fit.glfm", with_data=False)  # type: ignore[arg-type]
+    saving, files = Saving(Path("fit.glfm"), with_data=False), Files(None, multiple=2)
+    impute(table[1], table[3], **plan, draws=10, saving=saving, files=files)  # type: ignore[arg-type]
     completion = impute(table[1], resume="fit.glfm", draws=20)
     fit = load_fit("fit.glfm")
     assert fit.data is None

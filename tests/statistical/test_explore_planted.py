@@ -10,6 +10,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from glfm_cli import explore
+
 PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "explore_planted.py"
 
 
@@ -51,14 +53,16 @@ def test_strong_features_are_found_with_the_right_rows_and_words(number: int) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [40, 41])
-def test_noise_has_no_stable_feature(number: int) -> None:
-    assert bench.run(number).stability.max(initial=0.0) <= 0.5
+def test_noise_lists_nothing_in_19_of_20_tables() -> None:
+    listed = 0
+    for number in range(40, 60):
+        truth = bench.planted(number, n_rows=300)
+        listed += bool(explore(truth.table, truth.types, seed=number).features)
+    assert listed <= 1
 
 
 @pytest.mark.slow
-def test_stability_tells_real_features_from_spurious_ones() -> None:
+def test_what_is_listed_is_planted() -> None:
     outcomes = [bench.run(number) for number in (0, 14, 15, 27, 40)]
-    score = np.concatenate([one.stability for one in outcomes])
-    real = np.concatenate([one.real for one in outcomes])
-    assert bench.area_under_curve(score, real) > 0.9
+    assert all(one.real.all() for one in outcomes)
+    assert sum(one.real.size for one in outcomes) >= 12

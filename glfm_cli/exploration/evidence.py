@@ -1,0 +1,152 @@
+"""Which features bind columns together by more than chance gives.
+
+The evidence that feature k has to do with column d is the correlation r of the column's cells
+(their ranks, or the indicator of each level) with the probabilities p of having the feature, which
+were told without this column and by draws of other rows (crossfit.py). Were the columns
+independent, then any order of the column's cells were as likely as the one that is there, so that
+
+    z = r sqrt(n - 1)
+
+has mean 0 and variance 1 whatever the table, its size and the model. z is averaged over the two
+halves that judge each other. Averaged, not added up: what the halves say is not independent.
+
+The null level is what the largest |z| of all features and columns stays below in 95 % of tables
+whose columns are permuted, each on its own, in one half alone. A table without any dependence
+between columns has a feature above it in at most one of twenty cases.
+
+Features are taken one by one, first the one that tells most of the columns; correlations are then
+those that are left given the features taken. So twins are taken once, and it ends where no feature
+says more than chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from glfm_cli.arrays import Array
+from glfm_cli.exploration.crossfit import Apart
+from glfm_cli.exploration.scales import Scale
+
+LEVEL = 0.95  # share of permuted tables that stay below the null level
+AT_MOST = 8  # features taken
+_PERMUTATIONS = 199
+_FEWEST = 3.0  # rows expected to have both a feature and a level, or neither, from which it counts
+_LEAST_SD = 1e-6  # of probabilities that differ between rows at all
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How much features have to do with columns.
+
+    null_level : of |z|
+    z : (K, D) of the view of the column that says most, signed
+    order : the features that say more than chance and than those before them, the first first
+    """
+
+    null_level: float
+    z: Array
+    order: tuple[int, ...]
+
+    @property
+    def credible(self) -> Array:
+        """Return (K, D) bool: the feature has to do with the column."""
+        return np.abs(self.z) > self.null_level
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A column in the rows of one half in which it is observed.
+
+    p : (n, K) probabilities of the features, told without it
+    views : (n, V) its ranks, or the indicators of its levels
+    enough : (K, V) bool, few rows are no reason for a large correlation
+    """
+
+    p: Array
+    views: Array
+    enough: Array
+
+
+def weigh(apart: Sequence[Apart], scales: Sequence[Scale], seed: int) -> Evidence:
+    """Return the evidence of what halves tell of each other; K features, D columns."""
+    halves = [[_seen(one, i, scale) for i, scale in enumerate(scales)] for one in apart]
+    n_features = apart[0].probability.shape[2] if apart else 0
+    if not n_features:
+        return Evidence(np.inf, np.zeros((0, len(scales))), ())
+    rng = np.random.default_rng(seed)
+    level = max(null_level(columns, rng) for columns in halves)
+    order: list[int] = []
+    now = _averages(halves, order)
+    z = now[0]
+    while len(order) < AT_MOST:
+        above = np.abs(now[0]).max(axis=1) > level
+        if not above.any():
+            break
+        order.append(int(np.argmax(np.where(above, np.sum(now[1] ** 2, axis=1), -1.0))))
+        now = _averages(halves, order)
+    return Evidence(level, z, tuple(order))
+
+
+def null_level(columns: Sequence[_Seen], rng: np.random.Generator) -> float:
+    """Return what the largest |z| stays below where cells are permuted within each column."""
+    largest = np.zeros(_PERMUTATIONS)
+    for column in columns:
+        n, n_views = column.views.shape
+        if n < 2:
+            continue
+        order = rng.permuted(np.tile(np.arange(n), (_PERMUTATIONS, 1)), axis=1)
+        p, views = _standard(column.p), _standard(column.views)
+        for v in range(n_views):
+            z = np.sqrt(n - 1) * np.abs(views[order, v] @ p[:, column.enough[:, v]])
+            largest = np.maximum(largest, z.max(axis=1, initial=0.0))
+    return float(np.quantile(largest, LEVEL, method="higher"))
+
+
+def _seen(apart: Apart, i: int, scale: Scale) -> _Seen:
+    """Return what one half says of column number `i`."""
+    x = scale.encoded.x[apart.rows]
+    there = ~np.isnan(x) if scale.link.n_latent else np.zeros(x.size, dtype=bool)
+    x, p = x[there], apart.probability[i][there]
+    if scale.ordered:
+        views, least = rankdata(x)[:, None], np.full(1, 0.5)
+    else:
+        views = (x[:, None] == np.arange(len(scale.encoded.levels))).astype(np.float64)
+        views = views[:, : 1 if views.shape[1] == 2 else None]
+        share = views.sum(axis=0) / max(x.size, 1)
+        least = np.minimum(share, 1 - share)
+    rare = p.sum(axis=0) / max(x.size, 1)
+    return _Seen(p, views, x.size * np.outer(np.minimum(rare, 1 - rare), least) >= _FEWEST)
+
+
+def _averages(halves: Sequence[Sequence[_Seen]], given: Sequence[int]) -> tuple[Array, Array]:
+    """Return z and r (K, D) of the view of each column that says most, averaged over halves."""
+    by_column = []
+    for parts in zip(*halves, strict=True):
+        r = np.array([_partial(part, given) for part in parts])
+        dof = np.array([max(len(part.p) - 1 - len(given), 0) for part in parts])
+        z = np.mean(r * np.sqrt(dof)[:, None, None], axis=0)
+        most = np.abs(z).argmax(axis=1)[:, None]
+        both = (z, np.mean(r, axis=0))
+        by_column.append([np.take_along_axis(one, most, axis=1)[:, 0] for one in both])
+    z, r = np.moveaxis(np.array(by_column), 1, 0)
+    return z.T, r.T
+
+
+def _partial(column: _Seen, given: Sequence[int]) -> Array:
+    """Return the correlations (K, V) of features and views, given some of the features."""
+    q, _ = np.linalg.qr(np.column_stack([np.ones(len(column.p)), column.p[:, list(given)]]))
+    p, views = (_standard(one - q @ (q.T @ one)) for one in (column.p, column.views))
+    r: Array = np.where(column.enough, p.T @ views, 0.0)
+    return r
+
+
+def _standard(values: Array) -> Array:
+    """Return columns of mean 0 and length 1; 0 where all values are the same."""
+    centred = values - values.mean(axis=0) if len(values) else values
+    length = np.sqrt(np.sum(centred**2, axis=0))
+    least = _LEAST_SD * np.sqrt(len(values))
+    return np.divide(centred, length, out=np.zeros_like(centred), where=length > least)
