@@ -197,7 +197,7 @@ MUTANTS = {
         EVIDENCE,
     ),
     "halves added up": Mutant(
-        "exploration/evidence.py", "np.mean(r * np.sqrt(dof)", "np.sum(r * np.sqrt(dof)", EVIDENCE
+        "exploration/evidence.py", "one.sum(axis=0) / times[:, None]", "one.sum(axis=0)", EVIDENCE
     ),
     "half of the permuted tables": Mutant(
         "exploration/evidence.py", "LEVEL = 0.95", "LEVEL = 0.5", EVIDENCE

@@ -181,6 +181,17 @@ def test_features_are_taken_for_what_they_add(
     assert np.allclose(found.z[2], found.z[3])
 
 
+def test_a_half_without_the_feature_takes_nothing_away(
+    grouped: tuple[ExplorationJob, list[Scale], np.ndarray],
+) -> None:
+    _, scales, z = grouped
+    one, two = two_halves(np.tile(np.abs(z - 0.1)[:, None], (4, 1, 1)))
+    none = Apart(two.rows, np.zeros((4, 80, 1)), np.zeros((1, 1)))
+    alone, both = weigh([one], scales, 0), weigh([one, two], scales, 0)
+    assert np.allclose(weigh([one, none], scales, 0).z, alone.z)
+    assert np.allclose(both.z, (alone.z + weigh([two], scales, 0).z) / 2)
+
+
 def test_a_few_rows_are_no_evidence() -> None:
     rare = np.zeros(200, dtype=bool)
     rare[:4] = True

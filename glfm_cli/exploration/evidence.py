@@ -7,12 +7,13 @@ independent, then any order of the column's cells were as likely as the one that
 
     z = r sqrt(n - 1)
 
-has mean 0 and variance 1 whatever the table, its size and the model. z is averaged over the two
-halves that judge each other. Averaged, not added up: what the halves say is not independent.
+has mean 0 and variance 1 whatever the table, its size and the model. z is averaged over those of
+the two halves whose draws contain the feature. Averaged, not added up: what the halves say of each
+other is not independent.
 
-The null level is what the largest |z| of all features and columns stays below in 95 % of tables
-whose columns are permuted, each on its own, in one half alone. A table without any dependence
-between columns has a feature above it in at most one of twenty cases.
+The null level is what the largest |z| of all features, columns and halves stays below in 95 % of
+tables whose columns are permuted, each on its own. A table without any dependence between columns
+has a feature above it in at most one of twenty cases.
 
 Features are taken one by one, first the one that tells most of the columns; correlations are then
 those that are left given the features taken. So twins are taken once, and it ends where no feature
@@ -78,16 +79,17 @@ def weigh(apart: Sequence[Apart], scales: Sequence[Scale], seed: int) -> Evidenc
     if not n_features:
         return Evidence(np.inf, np.zeros((0, len(scales))), ())
     rng = np.random.default_rng(seed)
-    level = max(null_level(columns, rng) for columns in halves)
+    level = null_level([column for columns in halves for column in columns], rng)
+    times = np.maximum(np.sum([one.known for one in apart], axis=0), 1)
     order: list[int] = []
-    now = _averages(halves, order)
+    now = _averages(halves, times, order)
     z = now[0]
     while len(order) < AT_MOST:
         above = np.abs(now[0]).max(axis=1) > level
         if not above.any():
             break
         order.append(int(np.argmax(np.where(above, np.sum(now[1] ** 2, axis=1), -1.0))))
-        now = _averages(halves, order)
+        now = _averages(halves, times, order)
     return Evidence(level, z, tuple(order))
 
 
@@ -122,15 +124,19 @@ def _seen(apart: Apart, i: int, scale: Scale) -> _Seen:
     return _Seen(p, views, x.size * np.outer(np.minimum(rare, 1 - rare), least) >= _FEWEST)
 
 
-def _averages(halves: Sequence[Sequence[_Seen]], given: Sequence[int]) -> tuple[Array, Array]:
-    """Return z and r (K, D) of the view of each column that says most, averaged over halves."""
+def _averages(
+    halves: Sequence[Sequence[_Seen]], times: Array, given: Sequence[int]
+) -> tuple[Array, Array]:
+    """Return z and r (K, D) of the view of each column that says most, averaged over halves.
+
+    times : (K,) the halves that contain a feature; the others say 0
+    """
     by_column = []
     for parts in zip(*halves, strict=True):
         r = np.array([_partial(part, given) for part in parts])
         dof = np.array([max(len(part.p) - 1 - len(given), 0) for part in parts])
-        z = np.mean(r * np.sqrt(dof)[:, None, None], axis=0)
-        most = np.abs(z).argmax(axis=1)[:, None]
-        both = (z, np.mean(r, axis=0))
+        both = [one.sum(axis=0) / times[:, None] for one in (r * np.sqrt(dof)[:, None, None], r)]
+        most = np.abs(both[0]).argmax(axis=1)[:, None]
         by_column.append([np.take_along_axis(one, most, axis=1)[:, 0] for one in both])
     z, r = np.moveaxis(np.array(by_column), 1, 0)
     return z.T, r.T
