@@ -163,14 +163,15 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Cells of a matrix: row and column (n,) int64."""
+    """Cells of a matrix: row and column (n,) int64, and their values if these are to be scored."""
 
     row: Array
     column: Array
+    x: Array | None = None
 
     def take(self, at: slice | Array) -> Pairs:
         """Return some of them."""
-        return Pairs(self.row[at], self.column[at])
+        return Pairs(self.row[at], self.column[at], None if self.x is None else self.x[at])
 
 
 Rows = slice | Array | Pairs  # a run of rows, rows, or of a sparse layout the cells asked for

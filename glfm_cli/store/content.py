@@ -12,6 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import inner
+from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import take
 from glfm_cli.links import Link, link_from
 from glfm_cli.schema import Column
@@ -41,11 +42,12 @@ def read_links(folder: Path, header: Header, columns: Sequence[Column]) -> tuple
         constants = read_one(buffer)
         if int(take(constants, "columns", np.int64, ())) != len(columns):
             raise ValueError(f"it is not of {len(columns)} columns")
-        links = []
+        links, rates = [], isinstance(header.latent, HasFactors)
         for d, (column, modelled) in enumerate(zip(columns, header.modelled, strict=True)):
             part = inner(constants, f"{d}.")
             try:
-                links.append(link_from(column, len(modelled.levels), part, header.link_config))
+                n_levels, config = len(modelled.levels), header.link_config
+                links.append(link_from(column, n_levels, part, config, rates=rates))
             except ValueError as error:
                 raise ValueError(f"column '{column.name}': {error}") from None
     except ValueError as error:
