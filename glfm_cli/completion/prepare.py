@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from glfm_cli.encoding import Data, EncodedColumn, encode
+from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import guess_schema
 from glfm_cli.inference.sampling import Plan
@@ -61,6 +61,7 @@ def prepare(
     latent = model_of(sampling, "dense")
     if data is None:
         data = encode(table, as_schema(types), file=file)
+    data = with_known(data, file)
     _check_types(latent, data.columns, file)
     found = configure(sampling, "dense", data.columns, chains_for(data, latent))
     links_config = found.links
@@ -71,7 +72,7 @@ def prepare(
         links_config = dataclasses.replace(links_config, atoms=False)
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
-    xs = tuple(encoded.x for encoded in data.columns)
+    xs = tuple(encoded.cells for encoded in data.columns)
     problem = Problem(found.latent, found.config, links, xs, links_config)
     return problem, data, found.plan
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from glfm_cli.arrays import Array
+from glfm_cli.errors import SchemaError
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.link import Link
 from glfm_cli.schema import COLUMN_TYPES, Column
@@ -48,7 +49,19 @@ def make_link(encoded: EncodedColumn, config: LinkConfig, *, rates: bool = False
         value, or no level is known.
     """
     own, at = _class_of(encoded.column, rates), None
-    if config.atoms:
+    if encoded.ends is not None and encoded.column.atom not in (None, "none"):
+        raise SchemaError(
+            "`atom` does not go with cells that are intervals, such as <0.5",
+            column=encoded.column.name,
+            hint="Leave out `atom`, or list such texts under `missing:`.",
+        )
+    if encoded.ends is not None and rates:
+        raise SchemaError(
+            "models of rates take no cells that are intervals, such as 5+",
+            column=encoded.column.name,
+            hint="Take another --model, or list such texts under `missing:`.",
+        )
+    if config.atoms and encoded.ends is None:
         at = atom_of(encoded.column, encoded.x[encoded.observed])
     if at is None:
         return own.calibrate(encoded, config)
