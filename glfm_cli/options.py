@@ -149,6 +149,8 @@ class MatrixOptions:
     recommend : int, optional
         Of counts: in place of `pairs`, so many columns with the largest rates of each row that has
         none of them yet; with `fit` of each new row.
+    rows : pyarrow.Table or path, optional
+        The rows that `recommend` is about, in a column named as that of the ids.
     row_features, column_features : (table, types), optional
         What is known of rows and of columns, a row each, with one column of role id; tables or
         paths. With `resume` and `fit` their types are those of the folder, and None will do here.
@@ -160,6 +162,7 @@ class MatrixOptions:
     pairs: Any = None
     all_pairs: bool = False
     recommend: int | None = None
+    rows: Any = None
     row_features: Any = None
     column_features: Any = None
     missingness_features: int | None = None

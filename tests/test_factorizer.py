@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -111,11 +112,15 @@ def test_recommended_columns_have_no_count_and_the_largest_rates(
     assert np.isnan(rate[0, 1])
 
 
-def test_the_restart_of_the_largest_bound_is_kept(X: Array) -> None:
+def test_restarts_predict_together_the_one_of_the_largest_bound_first(X: Array) -> None:
     config = CnpfConfig(components=4, dimensions=2, passes=14)
     found = fit_factors(counts_of(X), config, 0, restarts=3)
     assert len(set(found.bounds)) == 3
-    assert found.bound == max(found.bounds)
+    assert list(found.bounds) == sorted(found.bounds)[::-1]
+    assert list(found.weights) == sorted(found.weights)[::-1]
+    each = [replace(found, draws=(draw,), weights=(1.0,)) for draw in found.draws]
+    average = np.average([one.rates(slice(9)) for one in each], axis=0, weights=found.weights)
+    np.testing.assert_allclose(found.rates(slice(9)), average)
 
 
 def test_weights_are_expected_counts(fitted: GlfmFactorizer, X: Array) -> None:

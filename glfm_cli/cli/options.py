@@ -215,7 +215,10 @@ RECOMMEND = {
         min=1,
         metavar="N",
         help="Of counts: the N columns with the largest rates of each row that has none of them.",
-    )
+    ),
+    "rows": shared(
+        Path | None, None, metavar="FILE", help="Of --recommend: only the rows of this table."
+    ),
 }
 PAIRS = {
     "pairs": shared(
@@ -340,6 +343,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
         None if pairs is None else str(pairs),
         bool(found.get("all_pairs")),
         found.get("recommend"),
+        found.get("rows") and str(found["rows"]),
         features["row"],
         features["column"],
         found["missingness_features"],
@@ -349,7 +353,7 @@ def matrix_of(ctx: typer.Context) -> MatrixOptions:
 def inputs_of(ctx: typer.Context) -> dict[str, str | Path | None]:
     """Return the files that a command reads, by what they are; None where one was not given."""
     names = {"data": "the table itself", "types": "the types file"}
-    names |= {n: f"--{n.replace('_', '-')}" for n in ("pairs", "cost", *list(FEATURES)[:4])}
+    names |= {n: f"--{n.replace('_', '-')}" for n in ("pairs", "rows", "cost", *list(FEATURES)[:4])}
     return {what: ctx.params[name] for name, what in names.items() if name in ctx.params}
 
 

@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.completion.dependent import TableDraws, settled_marginals
 from glfm_cli.completion.estimates import MODE_GRID, Estimate, point
 from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.verdict import judge
-from glfm_cli.encoding import Data, decode
-from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.encoding import Data, bounds_of, decode, placed, settle
 from glfm_cli.inference.predictive import nothing, predict
 from glfm_cli.inference.sampling import Run
 from glfm_cli.streams import CELLS, Streams
@@ -37,9 +37,7 @@ def complete(
     `goal` is how precise estimates should be.
     """
     posterior = run.posterior
-    missing = {
-        d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
-    }
+    missing = data.missing
     at = [(1 - interval) / 2, 0.5, (1 + interval) / 2]
     grid = list(MODE_GRID) if estimate == "mode" else []
     marginals = predict(
@@ -48,17 +46,27 @@ def complete(
         at + grid,
         numeric_quantiles=intervals or estimate in ("median", "mode"),
         threads=threads,
+        ends=bounds_of(data),
     )
     rng = Streams(seed, 0).get(CELLS)
-    joint = JointDraws(posterior, missing).draw(rng) if estimate == "draw" else {}
+    joint = TableDraws(posterior, data).draw(rng) if estimate == "draw" else {}
+    marginals |= settled_marginals(posterior, data, marginals, at + grid)
+    values = settle(
+        data,
+        {
+            d: joint[d] if d in joint else point(posterior.links[d], marginals[d], estimate)
+            for d in missing
+        },
+    )
+    whole, values = placed(data, values)
     columns, fills = [], {}
-    for d, encoded in enumerate(data.columns):
+    for d, encoded in enumerate(whole.columns):
         if not encoded.column.completed:
             continue
         if d in missing:
-            value = joint[d] if d in joint else point(posterior.links[d], marginals[d], estimate)
             kept = dataclasses.replace(marginals[d], quantiles=marginals[d].quantiles[:, :3])
-            part = ColumnCompletion(encoded, value, kept)
+            there = encoded.requested[kept.rows]
+            part = ColumnCompletion(encoded, values[d], kept.take(there))
         else:
             part = ColumnCompletion(encoded, np.empty(0), nothing(posterior.links[d], 3))
         columns.append(part)
@@ -69,7 +77,7 @@ def complete(
         judge(posterior, data, seed, goal),
         interval,
         seed,
-        decode(table, data, fills),
+        decode(table, whole, fills),
         tuple(columns),
         table.select(list(data.ids)),
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.completion.dependent import TableDraws
 from glfm_cli.encoding import Data
-from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.streams import DRAWS, Streams
 
@@ -32,9 +32,7 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     All cells of a draw are drawn jointly. Chains, draws and rows count from 1. At least one
     part; memory is that of PART_ROWS rows, or of one draw if that has more.
     """
-    missing = {
-        d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
-    }
+    missing = data.missing
     where = [
         pa.table(
             {"row": rows + 1, "column": [data.columns[d].column.name] * rows.size},
@@ -44,13 +42,15 @@ def draw_parts(posterior: Posterior, data: Data, seed: int) -> Iterator[pa.Table
     ]
     waiting: list[pa.Table] = []
     n_rows, n_yielded = 0, 0
-    joint = JointDraws(posterior, missing)
+    joint = TableDraws(posterior, data)
     for c, chain in enumerate(posterior.chains):
         for t, draw in enumerate(chain):
             rng = Streams(seed, c).get(DRAWS, t)
             drawn = joint.draw(rng, draw)
             for place, (d, values) in zip(where, drawn.items(), strict=True):
-                waiting.append(_part(c, t, place, values, data.columns[d].levels))
+                there = ~np.isnan(values)
+                part = place.filter(pa.array(there))
+                waiting.append(_part(c, t, part, values[there], data.columns[d].levels))
                 n_rows += values.size
             if n_rows >= PART_ROWS:
                 yield pa.concat_tables(waiting).combine_chunks()

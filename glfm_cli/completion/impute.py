@@ -16,8 +16,8 @@ from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.kept import Kept
-from glfm_cli.completion.matrix.matrix import MatrixData
-from glfm_cli.completion.matrix.pairs import WhichPairs
+from glfm_cli.completion.matrix.matrix import MatrixData, likeliest
+from glfm_cli.completion.matrix.pairs import Likeliest, WhichPairs
 from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.multiple import with_linear_part
 from glfm_cli.completion.new_rows import Fitted
@@ -120,7 +120,7 @@ class Imputation:
     task : the run that is to be made, or the fit whose draws are taken
     data : the encoded table, or the matrix;  pairs : those of a matrix that are requested
     goal : how precise estimates should be, where somebody says
-    recommend : in place of `pairs`, how many likeliest columns of each row
+    recommend : in place of `pairs`, the likeliest columns of some rows
     """
 
     given: Any
@@ -134,7 +134,7 @@ class Imputation:
     seed: int
     threads: int
     goal: float | None = None
-    recommend: int | None = None
+    recommend: Likeliest | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
@@ -255,13 +255,15 @@ def plan_imputation(
         seed,
         threads,
         sampling.precision,
-        matrix.recommend,
+        None if isinstance(data, Data) else likeliest(data, matrix),
     )
 
 
 def check_recommend(matrix: MatrixOptions, model: LatentModel) -> None:
     """Raise UsageError when columns are to be recommended, and the model has no rates, or pairs."""
     if matrix.recommend is None:
+        if matrix.rows is not None:
+            raise UsageError("--rows says whose columns --recommend N lists, and needs it")
         return
     if not isinstance(model, HasFactors):
         raise UsageError(

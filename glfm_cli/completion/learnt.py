@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import LearntColumn
+from glfm_cli.encoding import Data, LearntColumn
 from glfm_cli.errors import TableError
 from glfm_cli.links import Link
 from glfm_cli.schema import Column
@@ -23,6 +23,20 @@ def learnt(
         LearntColumn(column, known, link.typical())
         for column, known, link in zip(columns, levels, links, strict=True)
     )
+
+
+def check_intervals(links: Sequence[Link], data: Data, file: str | None) -> None:
+    """Raise if a cell is an interval in a column where the fit has a value of its own probability.
+    """
+    for link, encoded in zip(links, data.columns, strict=True):
+        if encoded.between.any() and link.n_latent > 1:
+            raise TableError(
+                "the cell is an interval, and the fit has seen a column with an atom and none",
+                file=file,
+                column=link.name,
+                row=int(np.argmax(encoded.between)) + 1,
+                hint="Leave the cell empty, or fit again with such cells.",
+            )
 
 
 def check_reach(links: Sequence[Link], xs: Sequence[Array], file: str | None) -> None:

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, blank, decode, flag_columns
+from glfm_cli.completion.dependent import TableDraws
+from glfm_cli.encoding import Data, blank, decode, flag_columns, placed
 from glfm_cli.errors import UsageError
-from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
 from glfm_cli.io import is_text_table, mark_written_type
@@ -56,16 +56,15 @@ class Multiple:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the completed versions, one table at a time."""
         posterior, data = self.posterior, self.data
-        missing = {
-            d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns) if e.requested.any()
-        }
-        joint = JointDraws(posterior, missing)
+        joint = TableDraws(posterior, data)
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(self.seed, 0).get(TABLES, number)
-            drawn = joint.draw(rng, posterior.chains[chain][place])
+            whole, drawn = placed(data, joint.draw(rng, posterior.chains[chain][place]))
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
-            yield decode(self.table, data, fills)
+            # A cell that has a value in one version may have none in another.
+            table = self.table if whole is data else blank(self.table, data)
+            yield decode(table, whole, fills)
 
     def parts(self, *, flags: bool = False) -> Iterator[pa.Table]:
         """Yield the incomplete table, then each version, with `.imp` and `.id` before them.

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.completion.header import Encoded
-from glfm_cli.completion.learnt import check_reach, learnt
+from glfm_cli.completion.learnt import check_intervals, check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
-from glfm_cli.encoding import Data, LearntColumn, encode_rows
+from glfm_cli.encoding import Data, LearntColumn, encode_rows, with_known
 from glfm_cli.inference.folding import SWEEPS, fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
@@ -115,6 +115,8 @@ class Fitted:
             features = features_of(given.row_features), features_of(given.column_features)
             return encode_units(self.fit, table, features, unseen=unseen, file=file)
         data = encode_rows(table, self.schema, self.columns, unseen_is_missing=missing, file=file)
+        data = with_known(data, file)
+        check_intervals(self.posterior.links, data, file)
         check_reach(self.posterior.links, [encoded.x for encoded in data.columns], file)
         return data
 
@@ -127,7 +129,7 @@ class Fitted:
         posterior = self.posterior
         new = self._new(data)
         if new is not None:
-            xs = tuple(encoded.x for encoded in new.columns)
+            xs = tuple(encoded.cells for encoded in new.columns)
             layout = DENSE if isinstance(new, Data) else new.layout
             problem = Problem(
                 posterior.model, self.config, posterior.links, xs, self.link_config, layout

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from glfm_cli.encoding import Data, EncodedColumn, encode
-from glfm_cli.errors import UsageError
+from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
+from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import guess_schema
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
 from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent import ELSEWHERE, MODELS
-from glfm_cli.latent.capabilities import Scheduled, SuitsColumns
+from glfm_cli.latent.capabilities import HasFactors, LimitedTypes, Scheduled, SuitsColumns
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
@@ -61,6 +61,8 @@ def prepare(
     latent = model_of(sampling, "dense")
     if data is None:
         data = encode(table, as_schema(types), file=file)
+    data = with_known(data, file)
+    _check_types(latent, data.columns, file)
     found = configure(sampling, "dense", data.columns, chains_for(data, latent))
     links_config = found.links
     if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free
@@ -68,10 +70,27 @@ def prepare(
         links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
     if latent.sees != "gaussian":
         links_config = dataclasses.replace(links_config, atoms=False)
-    links = tuple(make_link(encoded, links_config) for encoded in data.columns)
-    xs = tuple(encoded.x for encoded in data.columns)
+    rates = isinstance(latent, HasFactors)
+    links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
+    xs = tuple(encoded.cells for encoded in data.columns)
     problem = Problem(found.latent, found.config, links, xs, links_config)
     return problem, data, found.plan
+
+
+def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:
+    """Raise SchemaError for a column of a type that the model does not take."""
+    if not isinstance(model, LimitedTypes):
+        return
+    for encoded in columns:
+        column = encoded.column
+        if str(column.type) not in model.types:
+            raise SchemaError(
+                f"--model {model.name} takes tables of {' and '.join(sorted(model.types))} columns",
+                file=file,
+                column=column.name,
+                value=str(column.type),
+                hint="Set `role: ignore` for the others, or take another model.",
+            )
 
 
 def configure(

@@ -14,6 +14,7 @@ from glfm_cli.encoding.flags import flag_columns
 from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
 from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.relations import Relations, bounds_of, placed, settle, with_known
 from glfm_cli.encoding.source import open_column, text_of
 from glfm_cli.encoding.trials import is_trials, pack_trials, successes_of, trials_of
 from glfm_cli.encoding.triplets import (
@@ -33,8 +34,10 @@ __all__ = [
     "Ids",
     "LearntColumn",
     "NotCompleted",
+    "Relations",
     "Triplets",
     "blank",
+    "bounds_of",
     "cell_texts",
     "decode",
     "encode",
@@ -49,7 +52,10 @@ __all__ = [
     "number_texts",
     "open_column",
     "pack_trials",
+    "placed",
+    "settle",
     "successes_of",
     "text_of",
     "trials_of",
+    "with_known",
 ]

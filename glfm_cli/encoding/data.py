@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,11 @@ class EncodedColumn:
         asked: those of the fit that new rows are completed with.
     style : NumberStyle or MomentStyle, optional
         How its numbers are written, where the types file says something of it.
+    ends : (n_rows, 2) float64, optional
+        The least and the largest value of cells that are known only to lie between two numbers,
+        which count as not observed; NaN at all others.
+    exact : bool
+        Whether completed cells have all the digits that a formula over them needs.
     """
 
     column: Column
@@ -48,11 +54,39 @@ class EncodedColumn:
     levels: tuple[str, ...] = ()
     sample: Array | None = None
     style: NumberStyle | MomentStyle | None = None
+    ends: Array | None = None
+    exact: bool = False
+
+    @property
+    def cells(self) -> Array:
+        """What links see: values (n_rows,), or of a column with intervals ends (n_rows, 2)."""
+        if self.ends is None:
+            return self.x
+        return np.where(self.observed[:, None], self.x[:, None], self.ends)
+
+    @property
+    def between(self) -> Mask:
+        """Which cells are known only to lie between two numbers."""
+        return np.zeros(self.x.size, bool) if self.ends is None else ~np.isnan(self.ends[:, 0])
+
+    @property
+    def inside(self) -> Array:
+        """The values, and one inside each interval: half the limit below one above 0."""
+        if self.ends is None:
+            return self.x
+        low, high = self.ends.T
+        low = np.where(np.isinf(low), np.minimum(0.5 * high, high), low)
+        middle = np.where(np.isinf(high), low, 0.5 * (low + high))
+        if self.column.integral:
+            middle = np.floor(middle)
+        return np.where(self.observed, self.x, middle)
 
     @property
     def typical(self) -> Array:
-        """Values of the column as it was when the model learnt it."""
-        return self.x[self.observed] if self.sample is None else self.sample
+        """Values of the column as it was when the model learnt it; of intervals one inside."""
+        if self.sample is not None:
+            return self.sample
+        return self.x[self.observed] if self.observed.any() else self.inside[self.between]
 
 
 @dataclass(frozen=True)
@@ -92,3 +126,20 @@ class Data:
     def n_columns(self) -> int:
         """Modelled columns."""
         return len(self.columns)
+
+    @property
+    def missing(self) -> dict[int, Array]:
+        """The rows of the cells to be completed, by column; only of columns that have some."""
+        return {d: np.flatnonzero(c.requested) for d, c in self._requested()}
+
+    @property
+    def ends(self) -> dict[int, Array]:
+        """What such cells are known to lie between, by column with intervals to be completed."""
+        return {
+            d: c.ends[c.requested]
+            for d, c in self._requested()
+            if c.ends is not None and c.column.impute_censored
+        }
+
+    def _requested(self) -> Iterator[tuple[int, EncodedColumn]]:
+        return ((d, c) for d, c in enumerate(self.columns) if c.requested.any())

@@ -127,7 +127,8 @@ def _filled(table: pa.Table, encoded: EncodedColumn, fill: Array) -> pa.Array:
         codes = pa.array(fill.astype(np.int64))
         new = _level_values(table, encoded, kind).take(codes)
     elif is_text_type(kind):
-        new = pa.array(number_texts(encoded, fill), kind)
+        ends = None if encoded.ends is None else encoded.ends[encoded.requested]
+        new = pa.array(number_texts(encoded, fill, ends), kind)
     else:
         new = typed_numbers(encoded, fill, kind)
     _check_complete(new, encoded)

@@ -64,11 +64,12 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
 
 def _encode_column(source: Source, index: int) -> EncodedColumn:
     levels: tuple[str, ...] = ()
+    ends = None
     if source.column.numeric:
-        x, left = encode_numbers(source)
+        x, left, ends = encode_numbers(source, intervals=True)
     else:
         x, left, levels = encode_levels(source)
-    if np.isnan(x).all():
+    if np.isnan(x).all() and ends is None:
         raise TableError(
             "no cell of it is observed, so there is nothing to learn from",
             file=source.file,
@@ -76,7 +77,7 @@ def _encode_column(source: Source, index: int) -> EncodedColumn:
             expected="at least one value",
             hint=f"Set `role: ignore` for '{source.column.name}' in the types file.",
         )
-    return encoded_column(source, index, x, left, levels)
+    return encoded_column(source, index, x, left, levels, ends)
 
 
 def encoded_column(
@@ -85,16 +86,19 @@ def encoded_column(
     x: Array,
     left: Mask,
     levels: tuple[str, ...],
+    ends: Array | None = None,
     sample: Array | None = None,
 ) -> EncodedColumn:
     """Return a column whose values x (n_rows,) were read; `left` says which must stay missing."""
     x = np.ascontiguousarray(x, dtype=np.float64)
     observed = ~np.isnan(x)
     requested = ~observed & ~left if source.column.completed else np.zeros(x.size, dtype=bool)
+    if ends is not None and not source.column.impute_censored:
+        requested &= np.isnan(ends[:, 0])
     for array in (x, observed, requested):
         array.setflags(write=False)
     style = None if levels else style_of(source, x)
-    return EncodedColumn(source.column, index, x, observed, requested, levels, sample, style)
+    return EncodedColumn(source.column, index, x, observed, requested, levels, sample, style, ends)
 
 
 def _with_type(source: Source) -> Source:

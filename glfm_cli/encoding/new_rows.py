@@ -139,7 +139,7 @@ def _matches(pattern: str, name: str) -> bool:
 def _encode_column(
     source: Source, index: int, known: LearntColumn, unseen_is_missing: bool
 ) -> tuple[EncodedColumn, dict[str, int]]:
-    column = known.column
+    column, ends = known.column, None
     unseen: dict[str, int] = {}
     if pa.types.is_null(source.values.type):
         raise source.schema_error(
@@ -148,12 +148,12 @@ def _encode_column(
         )
     if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
-        x, left = encode_numbers(source, zeros=zeros)
+        x, left, ends = encode_numbers(source, zeros=zeros, intervals=True)
     else:
         x, left, unseen = encode_known_levels(
             source, known.levels, unseen_is_missing=unseen_is_missing
         )
-    return encoded_column(source, index, x, left, known.levels, known.sample), unseen
+    return encoded_column(source, index, x, left, known.levels, ends, known.sample), unseen
 
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:

@@ -43,7 +43,7 @@ def not_completed(
             continue
         one = modelled[index]
         new = (unseen or {}).get(column.name, 0)
-        left = int((~one.observed & ~one.requested).sum()) - new
+        left = int((~one.observed & ~one.requested & ~one.between).sum()) - new
         found += [NotCompleted(column.name, left, _why(one.column))]
         found += [NotCompleted(column.name, new, UNSEEN)]
     return tuple(one for one in found if one.cells)

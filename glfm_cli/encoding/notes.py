@@ -19,7 +19,7 @@ def column_notes(encoded: EncodedColumn) -> list[str]:
     said = []
     if values.size == 1:
         said.append("only one cell is observed; its completed cells all rest on it")
-    elif np.all(values == values[0]):
+    elif values.size and np.all(values == values[0]):
         shown = f"{values[0]:.12g}"
         if encoded.levels:
             shown = f"'{encoded.levels[int(values[0])]}'"
@@ -27,11 +27,11 @@ def column_notes(encoded: EncodedColumn) -> list[str]:
     zeros = int(np.sum(values == 0.0))
     if encoded.column.positive and zeros and encoded.column.reflect is None:
         cells = "cell is" if zeros == 1 else "cells are"
-        limit = encoded.column.censored_below
-        if limit is None:
-            said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
-        else:
-            said.append(f"{zeros} {cells} below the limit of {limit:g}, and stay as written")
+        said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
+    if between := int(encoded.between.sum()):
+        cells = "cell is" if between == 1 else "cells are"
+        done = "completed inside it" if encoded.column.impute_censored else "left as written"
+        said.append(f"{between} {cells} known only to lie in an interval, and {done}")
     if len(encoded.levels) > MANY_LEVELS:
         said.append(
             f"{len(encoded.levels)} levels make the model slow and each level rare; "
@@ -45,7 +45,7 @@ def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
     said = []
     empty = np.ones(n_rows, dtype=bool)
     for encoded in columns:
-        empty &= ~encoded.observed
+        empty &= ~encoded.observed & ~encoded.between
     if empty.any():
         count, first = int(empty.sum()), int(np.argmax(empty)) + 1
         rows = f"row {first} has" if count == 1 else f"{count} rows (the first: row {first}) have"

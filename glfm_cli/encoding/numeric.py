@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,11 @@ import pyarrow.compute as pc
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Mask
+from glfm_cli.encoding.intervals import clip_ends, read_intervals, with_limits
 from glfm_cli.encoding.moments import moments_of, style_of_moments, typed_moments
 from glfm_cli.encoding.number_style import NumberStyle, learn_style
 from glfm_cli.encoding.source import Source, is_null, to_mask
-from glfm_cli.encoding.support import MAX_EXACT, check_support
+from glfm_cli.encoding.support import MAX_EXACT, check_support, support
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
 from glfm_cli.schema import Column
@@ -23,17 +25,32 @@ from glfm_cli.schema.moments import MomentStyle
 _NUMBER = re.compile(NUMBER, re.ASCII)
 
 
-def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array, Mask]:
-    """Return a column's values and the cells to be left as they are.
+class Numbers(NamedTuple):
+    """The cells of a column of numbers.
 
-    `zeros` is that of `check_support`.
+    x : (n_rows,) float64 in the column's own unit; NaN at an empty cell, null, NaN, missing code
+        or interval
+    left : (n_rows,) bool, missing by a code with `impute: false`
+    ends : (n_rows, 2) float64, those of intervals, NaN at other cells; None where there are none
+    """
 
-    Returns
-    -------
-    x : (n_rows,) float64
-        In the column's own unit; NaN at an empty cell, null, NaN or missing code.
-    left : (n_rows,) bool
-        Missing by a code with `impute: false`.
+    x: Array
+    left: Mask
+    ends: Array | None = None
+
+
+def encode_numbers(
+    source: Source, *, zeros: bool | None = None, intervals: bool = False
+) -> Numbers:
+    """Return what the cells of a column are.
+
+    Parameters
+    ----------
+    source : Source
+    zeros : bool, optional
+        That of `check_support`.
+    intervals : bool
+        Whether cells may be known only to lie between two numbers.
 
     Raises
     ------
@@ -42,7 +59,7 @@ def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array,
     SchemaError
         The column's Arrow type holds no numbers.
     """
-    dtype = stored_dtype(source.values.type)
+    dtype, ends = stored_dtype(source.values.type), None
     if source.is_text:
         trimmed = pc.utf8_trim_whitespace(source.values)
         blank = is_null(trimmed) | to_mask(pc.equal(trimmed, ""))
@@ -52,9 +69,11 @@ def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array,
         if source.column.moment is not None:
             x = moments_of(source, present)
         else:
-            present, below = below_limit(source, present)
-            x = _parse(source, present, gone | below, numerals_of(source.column))
-            x[below] = 0.0  # as the link of positive columns has what lies below its limit
+            numerals = numerals_of(source.column)
+            if intervals:
+                present, ends = read_intervals(source, present, numerals)
+                gone = gone if ends is None else gone | ~np.isnan(ends[:, 0])
+            x = _parse(source, present, gone, numerals)
     else:
         x = _typed_numbers(source) if source.column.moment is None else typed_moments(source)
         blank = np.isnan(x)
@@ -71,8 +90,14 @@ def encode_numbers(source: Source, *, zeros: bool | None = None) -> tuple[Array,
         raise source.cell_error(
             infinite, "a finite number", "Write a null instead if the value is not known."
         )
+    if intervals and (ends := with_limits(source, x, ends)) is not None:
+        ends = clip_ends(source, ends, support(source.column, zero=True, dtype=dtype))
+        between = ~np.isnan(ends[:, 0])
+        # One number from end to end is no interval.
+        x[between] = np.where(ends[between, 0] == ends[between, 1], ends[between, 0], np.nan)
+        ends[~np.isnan(x)] = np.nan
     check_support(source, x, dtype, zeros=zeros)
-    return x + 0.0, left  # + 0.0: no negative zeros
+    return Numbers(x + 0.0, left, ends)  # + 0.0: no negative zeros
 
 
 def stored_dtype(kind: pa.DataType) -> np.dtype:
@@ -129,30 +154,6 @@ def is_numeric(source: Source) -> bool:
     codes = pa.array([code.text.strip() for code in source.column.missing], trimmed.type)
     gone = is_null(trimmed) | to_mask(pc.equal(trimmed, "")) | to_mask(pc.is_in(trimmed, codes))
     return bool(np.all(gone | to_mask(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"))))
-
-
-def below_limit(source: Source, present: pa.Array) -> tuple[pa.Array, Mask]:
-    """Return the texts without those such as `<0.5`, and where those are.
-
-    Raises
-    ------
-    TableError
-        One names another limit than that of the column.
-    """
-    limit = source.column.censored_below
-    if limit is None:
-        return present, np.zeros(len(present), dtype=bool)
-    below = to_mask(pc.starts_with(present, "<"))
-    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(present, r"^<=?", ""))
-    numbers = numerals_of(source.column).read(bare).plain.cast(pa.float64())
-    other = below & (np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64) != limit)
-    if other.any():
-        raise source.cell_error(
-            other,
-            f"<{limit:g}, the limit of the column",
-            "One limit holds for all cells of a column; list others under `missing:`.",
-        )
-    return pc.if_else(pa.array(below), pa.scalar(None, present.type), present), below
 
 
 def _parse(source: Source, present: pa.Array, gone: Mask, numerals: Numerals) -> Array:
@@ -287,16 +288,6 @@ def _number_hint(text: str) -> str:
     for pattern, keys in _WRITTEN:
         if re.fullmatch(pattern, text):
             return f"If the whole column is written so, add {keys} to it in the types file."
-    if re.match(r"<\s*\d", text):
-        return (
-            "If all such cells lie below one limit, give the column type positive with it, for "
-            f"example `censored_below: {text[1:].strip()}`. {_missing_hint(text)}"
-        )
-    if re.fullmatch(r">.*|\d[\d.,]*\+|\d{1,3}\s*[-\u2013]\s*\d{1,3}", text):
-        return (
-            "Of cells that are intervals only those below one limit are read (`censored_below`). "
-            f"{_missing_hint(text)}"
-        )
     if re.match(r"\d{1,4}[-/.:]\d{1,2}([-/.:]\d|$)", text):
         return (
             "If the whole column holds dates, give it type date, with its `format` if that is not "

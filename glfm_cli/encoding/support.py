@@ -108,12 +108,6 @@ def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | No
         bad = seen & ((x < 0) | (x > MAX_EXACT) | (np.floor(x) != x))
         if bad.any():
             raise source.cell_error(bad, "a whole number from 0 to 2^53 (type count)", hint)
-    if (limit := column.censored_below) is not None:
-        bad = seen & (x != 0) & (x < limit)
-        if bad.any():
-            hint = "Write what lies below the limit so, or take out `censored_below`."
-            raise source.cell_error(bad, f"<{limit:g}, or a value of {limit:g} or above", hint)
-        zeros = True
     if column.positive:
         bad = seen & (x < 0)
         if bad.any():

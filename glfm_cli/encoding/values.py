@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -11,17 +12,18 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.encoding.moments import moment_steps, typed_steps
-from glfm_cli.encoding.numeric import code_value, stored_dtype
+from glfm_cli.encoding.numeric import code_value, numerals_of, stored_dtype
 from glfm_cli.encoding.support import MAX_EXACT, Interval, support
 from glfm_cli.schema.moments import MomentStyle
 
 DIGITS = 7  # of a completed real number in text: more would pretend to a precision it has not
+EXACT_DIGITS = 13  # where a formula must hold
 MOST_DIGITS = 25  # of a number with as many decimals as its column: no double has more of use
 _DOUBLE = np.dtype(np.float64)
 
 
-def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
-    """Return completed numbers as text, inside the column's support.
+def number_texts(encoded: EncodedColumn, fill: Array, ends: Array | None = None) -> list[str]:
+    """Return completed numbers as text, inside the column's support and their own `ends` (n, 2).
 
     Counts are integers. Other numbers have 7 significant digits, more where the observed values
     differ by little compared with their size (years, dates as day numbers); in a column with a
@@ -37,15 +39,30 @@ def number_texts(encoded: EncodedColumn, fill: Array) -> list[str]:
         return [str(k) if style is None else style.write(Decimal(k)) for k in whole]
     if style is not None and style.places is not None and not style.exponent:
         steps = _fixed_points(encoded, fill, allowed, style.places, 10**MOST_DIGITS)
-        return [style.write(_scaled(k, style.places)) for k in steps]
-    digits = _digits(encoded)
+        numbers = [_scaled(k, style.places) for k in steps]
+        for i, (low, high) in enumerate([] if ends is None else ends):
+            if low > float(numbers[i]) or float(numbers[i]) > high:  # never so with NaN
+                numbers[i] = Decimal(f"{fill[i]:.{DIGITS - 1}e}")
+        return [style.write(number) for number in numbers]
+    digits = EXACT_DIGITS if encoded.exact else _digits(encoded)
     rounded = np.array([float(f"{value:.{digits - 1}e}") for value in fill])
     outside = ~allowed.contains(rounded)
+    if ends is not None:
+        outside |= (rounded < ends[:, 0]) | (rounded > ends[:, 1])
     rounded[outside] = allowed.clamp(fill[outside], _DOUBLE)
     values = _off_codes(encoded, rounded, _DOUBLE)
     if style is not None:
         return [style.write(Decimal(repr(float(value)))) for value in values]
     return [_positional(value) for value in values]
+
+
+def as_written(encoded: EncodedColumn, fill: Array) -> Array:
+    """Return completed numbers as they are when their text is read again."""
+    if encoded.column.moment is not None or not fill.size:
+        return fill
+    texts = number_texts(replace(encoded, exact=False), fill)
+    plain = numerals_of(encoded.column).read(pa.array(texts, pa.string())).plain
+    return np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
 
 def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.Array:
@@ -68,8 +85,7 @@ def typed_numbers(encoded: EncodedColumn, fill: Array, kind: pa.DataType) -> pa.
 
 
 def _allowed(encoded: EncodedColumn, dtype: np.dtype) -> Interval:
-    zero = encoded.column.censored_below is None and bool(np.any(encoded.typical == 0.0))
-    return support(encoded.column, zero=zero, dtype=dtype)
+    return support(encoded.column, zero=bool(np.any(encoded.typical == 0.0)), dtype=dtype)
 
 
 def _whole_numbers(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -13,7 +12,7 @@ from glfm_cli.errors import UsageError
 from glfm_cli.estimators.count_matrix import counts_of, names_of
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.latent.cnpf import CnpfConfig, CnpfDraw, Counts
+from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf.calibration import (
     chosen_tau,
     fit_factors,
@@ -50,7 +49,8 @@ class GlfmFactorizer(WithParameters):
     components : int
         The most components; those that are not needed shrink to nothing.
     restarts : int
-        Fits from different starts, of which the one of the largest bound is kept.
+        Fits from different starts, which predict together; components are those of the one of
+        the largest bound.
     observed : float
         Share of a new row's columns that predictions are tuned for, see `tau`.
     tau : float, optional
@@ -72,7 +72,7 @@ class GlfmFactorizer(WithParameters):
     n_components_ : int, components with more than a thousandth of the counts
     tau_ : float
     bound_ : float, the largest lower bound of log p(X); NaN where minibatches were used
-    bounds_ : of each restart
+    bounds_ : of each restart, the largest first
     warnings_ : tuple of what a user should know
     n_features_in_ : int
     feature_names_in_ : (I,) object, of a data frame whose columns have names
@@ -126,20 +126,21 @@ class GlfmFactorizer(WithParameters):
             raise UsageError("there is no count above 0 in the matrix")
         tau = self.tau
         if tau is None:
-            tau = chosen_tau(counts, config, self.seed, self.observed)
+            tau = chosen_tau(counts, config, self.seed, self.observed, self.restarts)
         fitted = fit_factors(counts, config, self.seed, self.restarts)
-        draw = replace(fitted.draw, tau=float(tau))
+        fitted = fitted.with_tau(float(tau))
+        draw = fitted.draws[0]
         theta = draw.mean_x * draw.mean_a.sum(axis=0)
         share = theta.sum(axis=0) / theta.sum()
         order = np.argsort(-share, kind="stable")
         mean = draw.mean_a
-        self._fitted, self._fit_config, self._order = draw, config, order
+        self._fitted, self._fit_config, self._order = fitted, config, order
         self.components_ = np.ascontiguousarray((mean / mean.sum(axis=0)).T[order])
         self.shares_ = share[order]
         self.correlations_ = draw.correlations()[np.ix_(order, order)]
         self.n_components_ = int(np.count_nonzero(share > 1e-3))
         self.tau_ = float(tau)
-        self.bound_, self.bounds_ = fitted.bound, fitted.bounds
+        self.bound_, self.bounds_ = fitted.bounds[0], fitted.bounds
         self.warnings_ = fitted.warnings
         self.n_features_in_ = counts.shape[1]
         names = names_of(X)
@@ -151,7 +152,8 @@ class GlfmFactorizer(WithParameters):
 
     def transform(self, X: Any) -> Array:
         """Return (n, T) the proportions or weights of rows, by the step of rows alone."""
-        folded = self._fold(self._new(X))
+        new = self._new(X)
+        folded = fold_in(self._fitted.draws[0], new, self._fit_config)
         counts = folded.mean_x * folded.mean_a.sum(axis=0)
         if self.output == "proportions":
             counts /= counts.sum(axis=1, keepdims=True)
@@ -176,9 +178,7 @@ class GlfmFactorizer(WithParameters):
                 expected = f"booleans of {counts.shape[0]} x {counts.shape[1]}"
                 raise UsageError("seen", value=f"{known.dtype} of {known.shape}", expected=expected)
             counts, _ = hide_columns(counts, known)
-        folded = self._fold(counts)
-        x = folded.mean_x
-        return self._scaled(x @ folded.mean_a.T, x, counts.row_totals)
+        return self._fitted.fold_in(counts, self._fit_config).rates(slice(None))
 
     def recommend(self, X: Any, n: int = 10) -> tuple[Array, Array]:
         """Return the n likeliest columns with no count yet of each row, and their rates.
@@ -191,13 +191,12 @@ class GlfmFactorizer(WithParameters):
         counts = self._new(X)
         if not 1 <= n <= counts.shape[1]:
             raise UsageError("n", value=n, expected=f"a whole number from 1 to {counts.shape[1]}")
-        folded = self._fold(counts)
-        x, a, size = folded.mean_x, folded.mean_a.T, max(1, PART // counts.shape[1])
-        found = []
-        for start in range(0, x.shape[0], size):
-            part = slice(start, start + size)
-            rates = self._scaled(x[part] @ a, x[part], counts.row_totals[part])
-            found.append(likeliest(rates, n, counts, start))
+        folded = self._fitted.fold_in(counts, self._fit_config)
+        size = max(1, PART // counts.shape[1])
+        found = [
+            likeliest(folded.rates(slice(start, start + size)), n, counts, start)
+            for start in range(0, counts.shape[0], size)
+        ]
         columns, values = zip(*found, strict=True)
         return np.concatenate(columns), np.concatenate(values)
 
@@ -263,15 +262,6 @@ class GlfmFactorizer(WithParameters):
     def _new(self, X: Any) -> Counts:
         self._require_fit()
         return self._counts(X, self.n_features_in_)
-
-    def _fold(self, counts: Counts) -> CnpfDraw:
-        return fold_in(self._fitted, counts, self._fit_config)
-
-    def _scaled(self, rates: Array, x: Array, totals: Array) -> Array:
-        """Return rates (rows, n), those of a topic model as shares of the rows' totals."""
-        if self._fit_config.topics:
-            rates *= (totals / x.sum(axis=1))[:, None]
-        return rates
 
     def _require_fit(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -154,10 +154,9 @@ class FactorExploration(Explored):
 
 def describe_factors(run: Run, job: ExplorationJob, request: Request) -> FactorExploration:
     """Return what the best restart says of the structure of a matrix of counts."""
-    posterior, data = run.posterior, job.data
+    posterior = run.posterior
     model = posterior.model
     assert isinstance(model, HasFactors)
-    assert isinstance(data, MatrixData)
     best, *others = (model.factors(draw.latent) for draw in posterior.draws())
     total = best.counts.sum(axis=0)
     share = total / total.sum()
@@ -178,9 +177,9 @@ def describe_factors(run: Run, job: ExplorationJob, request: Request) -> FactorE
         )
         for place, k in enumerate(chosen)
     )
-    correlations = best.correlations[np.ix_(chosen, chosen)]
+    correlations, sides = best.correlations[np.ix_(chosen, chosen)], _names(job)
     return FactorExploration(
-        data=data,
+        data=job.data,
         posterior=posterior,
         diagnostics=posterior.diagnose(posterior.traces()),
         stopped=run.stopped,
@@ -188,13 +187,25 @@ def describe_factors(run: Run, job: ExplorationJob, request: Request) -> FactorE
         options=job.options(request, ("top",)),
         schema=job.schema,
         notes=run.warnings,
-        rows=data.rows.values,
-        columns=data.others.values,
+        rows=sides[0],
+        columns=sides[1],
         components=components,
         correlations=correlations,
         pairs=tuple(_pairs(correlations, others, matches)),
         top=request.top,
     )
+
+
+def _names(job: ExplorationJob) -> tuple[pa.Array, pa.Array]:
+    """Return the ids of rows and columns; of a table without an id column, numbers from 1."""
+    data = job.data
+    if isinstance(data, MatrixData):
+        return data.rows.values, data.others.values
+    numbered = job.ids.num_rows != data.n_rows or not job.ids.num_columns
+    rows = pa.array(np.arange(1, data.n_rows + 1)) if numbered else job.ids.column(0)
+    if isinstance(rows, pa.ChunkedArray):
+        rows = rows.combine_chunks()
+    return rows, pa.array([encoded.column.name for encoded in data.columns])
 
 
 def _distributions(factors: CountFactors) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import glfm_cli.guess.codes as codes
@@ -16,13 +17,11 @@ from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.guess.words import judge_words
-from glfm_cli.io.dialect import NUMBER
-from glfm_cli.io.numerals import PLAIN
+from glfm_cli.io.numerals import PLAIN, parse_interval
 from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
-BELOW = rf"^<=?\s*(?:{NUMBER})$"
-LEAST_BESIDE = 5  # different numbers beside those below a limit
+LEAST_BESIDE = 5  # different numbers beside cells that are intervals
 LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -65,7 +64,7 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:
         return ignore(name, f"{rest.mixture}; write them alike to model them")
-    rest, limit = _part_censored(rest)
+    rest, intervals = _part_intervals(rest)
     rest, gaps, is_numeric = _part_numbers(rest, gaps)
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
@@ -83,9 +82,13 @@ def judge(column: Profile) -> Verdict:
     if not guessed.modelled:
         return verdict
     reason, written = verdict.reason, rest.written
-    if limit is not None:
-        guessed = replace(guessed, type=ColumnType.POSITIVE, levels=None, censored_below=limit)
-        reason = f"numbers, and cells known only to lie below {limit:g}"
+    if intervals:
+        if not guessed.numeric:
+            whole = ColumnType.COUNT if rest.all_whole else ColumnType.REAL
+            guessed, reason = Column(name, type=whole, label=guessed.label), "numbers"
+        guessed = replace(guessed, atom=None)
+        shown = ", ".join(intervals[:3]) + (", ..." if len(intervals) > 3 else "")
+        reason += f"; known only to lie in an interval: {shown}"
     if guessed.numeric and written != PLAIN:
         reason += f"; {in_words(written)}"
         guessed = replace(
@@ -101,20 +104,27 @@ def judge(column: Profile) -> Verdict:
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
 
 
-def _part_censored(column: Profile) -> tuple[Profile, float | None]:
-    """Take cells such as `<0.5` out of a column, and return their limit if they have one.
+def _part_intervals(column: Profile) -> tuple[Profile, list[str]]:
+    """Take cells such as `<0.5`, `30-39` and `5+` out of a column of numbers, and return them."""
+    if column.kind is not Kind.TEXT or column.order is not None:
+        return column, []
+    numbers, texts = column.is_number, column.words()
+    known = column.numbers[numbers]
+    # Few counts that go on, such as 0, 1, 2, 3+, are numbers, too.
+    goes_on = numbers.sum() > 1 and np.array_equal(np.sort(known), np.arange(known.size))
+    goes_on = goes_on and f"{known.size}+" in texts
+    if numbers.sum() < LEAST_BESIDE and not goes_on:
+        return column, []
+    are = np.array([not n and _is_interval(t, column) for n, t in zip(numbers, texts, strict=True)])
+    return column.keep(~are), [text for text, is_one in zip(texts, are, strict=True) if is_one]
 
-    They are cells below a limit of detection where the others are numbers from it on.
-    """
-    below = column.matches(BELOW) if column.kind is Kind.TEXT else np.zeros(0, dtype=bool)
-    others = column.numbers[column.is_number]
-    if below.sum() != 1 or others.size < LEAST_BESIDE:
-        return column, None
-    limit = float(column.keep(below).words()[0].lstrip("<= "))
-    # Whole numbers are counts, of which such cells are those that must not be known.
-    if limit <= 0 or others.min() < limit or np.all(others == np.floor(others)):
-        return column, None
-    return column.keep(~below), limit
+
+def _is_interval(text: str, column: Profile) -> bool:
+    found = parse_interval(text)
+    ends = [end for end in (found.low, found.high) if end] if found else []
+    plain = column.written.read(pa.array(ends, pa.string())).plain.to_pylist()
+    numbers = [float(end) for end in plain if end is not None]
+    return bool(ends) and len(numbers) == len(ends) and numbers == sorted(numbers)
 
 
 def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:

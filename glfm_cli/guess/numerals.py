@@ -19,7 +19,7 @@ import pyarrow as pa
 import glfm_cli.guess.codes as codes
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile
-from glfm_cli.io.numerals import MINUS, PLAIN, SPACES, Numerals
+from glfm_cli.io.numerals import MINUS, PLAIN, SPACES, Numerals, parse_interval
 from glfm_cli.io.units import CURRENCIES, UNITS
 
 SAMPLE = 5000  # distinct texts that are looked at one by one
@@ -87,7 +87,7 @@ def _parted(column: Profile) -> list[_Parts]:
         if text.lower() in gaps:
             continue
         cells += int(count)
-        part = _part(text, int(count))
+        part = _part(text, int(count)) or _interval_part(text, int(count))
         if part is None:
             others, other_cells = others + 1, other_cells + int(count)
         else:
@@ -105,6 +105,16 @@ def _part(text: str, count: int) -> _Parts | None:
     if behind and not known and (not spaced or behind.casefold() in _NO_UNITS):
         return None
     return _Parts(text, match["body"], match["before"] or behind, count)
+
+
+def _interval_part(text: str, count: int) -> _Parts | None:
+    """Return a number of a cell such as `<0,5` or `30-39 kg`, with the mark if one has it."""
+    if (found := parse_interval(text)) is None:
+        return None
+    parts = [_part(end, count) for end in (found.high, found.low) if end is not None]
+    if None in parts:
+        return None
+    return next((part for part in parts if part and part.mark), parts[0])
 
 
 def _vote(parts: list[_Parts]) -> str | None:

@@ -19,7 +19,7 @@ from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.run import ChainLog, Keeper, Observer, Plan, Run, Stop
 from glfm_cli.inference.value_chain import ValueChain, load_values, start_values
-from glfm_cli.latent.capabilities import Restarts, Round
+from glfm_cli.latent.capabilities import Restarts, Round, Weighted
 from glfm_cli.latent.model import Problem
 from glfm_cli.streams import Streams
 
@@ -123,7 +123,7 @@ class _Competition:
         """Keep the last states of those that are left, weighted, as the draws."""
         model, links = self.problem.model, self.problem.links
         scores = {index: self.scores[index] for index in self.left}
-        if isinstance(model, Restarts):
+        if isinstance(model, Weighted):
             weights = model.weights(self.problem, scores)
         else:
             weights = softmax(list(scores.values())).tolist()

@@ -51,7 +51,7 @@ class Chain:
         model.update(self.state, self.cells, self.streams)
         for d, link in enumerate(self.problem.links):
             link.rescale(self.params[d], float(self.cells.factor[d]))
-        if any(not link.known for link in self.problem.links):
+        if not all(self.problem.known):
             model.fill_eta(self.state, self.eta)
             self.refill(adapt)
         model.finish(self.state, self.streams)
@@ -86,9 +86,9 @@ class Chain:
         """Draw the latent structure of a block of rows, y integrated out."""
         cells = self.cells
         for d, link, x, y in self._columns():
-            if not link.known:
+            if not self.cells.known[d]:
                 rng, part = self.streams.get(column_step(d)), x[rows]
-                at = slice(part.size), slice(*self.spans[d])
+                at = slice(len(part)), slice(*self.spans[d])
                 link.bound(part, self.params[d], y[rows], rng, cells.lower[at], cells.upper[at])
         self.model.refine(self.state, cells, self.eta, self.streams, rows)
 
@@ -96,7 +96,7 @@ class Chain:
         """Draw the observed y of a block of rows, given eta."""
         noise = self.model.noise(self.state)
         for d, link, x, y in self._columns():
-            if not link.known:
+            if not self.cells.known[d]:
                 rng, eta = self.streams.get(column_step(d)), self.eta_of(d)[rows]
                 link.augment(x[rows], eta, float(noise[d]), self.params[d], rng, y[rows])
 
@@ -129,7 +129,7 @@ class Chain:
         model.fill_eta(self.state, self.eta)
         for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
             eta = self.eta_of(d)
-            for start in range(0, x.size, PART):
+            for start in range(0, len(x), PART):
                 part = slice(start, start + PART)
                 seen = self.cells.observed[part, d].astype(bool)
                 noise = model.noise_of(self.state, d, part)
@@ -188,10 +188,10 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
     bounded = (min(block, shape[0]), shape[1]) if gaussian(problem.model).refines else (0, 0)
     return Cells(
         y=np.zeros(shape),
-        observed=np.ascontiguousarray(~np.isnan(np.column_stack(problem.xs))).astype(np.uint8),
+        observed=np.ascontiguousarray(problem.seen).astype(np.uint8),
         column=column,
         unit_noise=np.array([link.unit_noise for link in links], dtype=np.uint8),
-        known=np.array([link.known for link in links], dtype=np.uint8),
+        known=np.array(problem.known, dtype=np.uint8),
         scale_group=np.zeros((len(links), 2)),
         factor=np.ones(len(links)),
         lower=np.zeros(bounded),

@@ -134,7 +134,7 @@ def _refill_under(
                 continue
             start, end = posterior.spans[d]
             y = cells.y[:, start:end]
-            if link.known:
+            if cells.known[d]:
                 continue
             mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
             link.augment(x, mean, float(noise[d]), params[d], rng, y)
@@ -156,17 +156,17 @@ def _score(posterior: Posterior, problem: Problem, draw: Draw, law: RowsLaw, row
 def log_densities(link: Link, x: Array, law: CellLaw, params: Params) -> Array:
     """Return log p(x_n | law c) of m cells under each of C laws, as (m, C); 0 of missing cells."""
     n_laws = law.size
-    found = np.zeros((x.size, n_laws))
-    seen = np.flatnonzero(~np.isnan(x))
+    found = np.zeros((len(x), n_laws))
+    seen = np.flatnonzero(~np.isnan(x if x.ndim == 1 else x[:, 0]))
     if link.n_latent == 0 or seen.size == 0:
         return found
-    values, which = np.unique(x[seen], return_inverse=True)
+    values, which = np.unique(x[seen], return_inverse=True, axis=None if x.ndim == 1 else 0)
     if link.discrete:
         p = of_levels(link).probabilities(law, params)
         log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
     else:
-        each = law.take(np.tile(np.arange(n_laws), values.size))
-        log_p = link.log_density(np.repeat(values, n_laws), each, params)
-        log_p = log_p.reshape(values.size, n_laws)
+        each = law.take(np.tile(np.arange(n_laws), len(values)))
+        log_p = link.log_density(np.repeat(values, n_laws, axis=0), each, params)
+        log_p = log_p.reshape(len(values), n_laws)
     found[seen] = log_p[which]
     return found

@@ -91,8 +91,11 @@ def without_cells(
     xs, hidden = [], {}
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
         x = column[rows]
-        at = np.flatnonzero(~np.isnan(x) & (rng.random(rows.size) < HIDDEN))
-        if at.size >= FEWEST_CELLS and link.correctable(column[~np.isnan(column)]):
+        seen = ~np.isnan(x if x.ndim == 1 else x[:, 0])
+        at = np.flatnonzero(seen & (rng.random(rows.size) < HIDDEN))
+        # What an interval hides is not known, and numbers beside some are not as they would be.
+        few = at.size < FEWEST_CELLS or column.ndim == 2
+        if not few and link.correctable(column[~np.isnan(column)]):
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)

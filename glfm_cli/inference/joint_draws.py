@@ -11,7 +11,7 @@ distribution of its interval and its score.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import draw_jointly, predict
+from glfm_cli.inference.predictive import NO_ENDS, Ends, draw_jointly, predict
 
 Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
 FEW = 48  # draws that F of numbers averages over
@@ -29,10 +29,17 @@ class JointDraws:
     """Joint draws of some cells, each corrected like its forecast.
 
     cells : column number to ascending row indices; memory O(cells x (levels or quantiles))
+    ends, less : those of `draw_jointly`
     """
 
-    def __init__(self, posterior: Posterior, cells: Mapping[int, Array]) -> None:
-        self.posterior, self.cells = posterior, cells
+    def __init__(
+        self,
+        posterior: Posterior,
+        cells: Mapping[int, Array],
+        ends: Ends = NO_ENDS,
+        less: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self.posterior, self.cells, self.ends, self.less = posterior, cells, ends, less
         self.levels: dict[int, Array] = {}  # probabilities before the correction
         self.quantiles: dict[int, Array] = {}  # at Z, before the correction
         by = posterior.recalibration
@@ -40,7 +47,9 @@ class JointDraws:
             return
         plain = replace(posterior, recalibration=None)
         of_levels = {d: rows for d, rows in cells.items() if by.exponents[d] != 1.0}
-        of_numbers = {d: rows for d, rows in cells.items() if by.tilts[d].any()}
+        bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
+        free = {d: rows for d, rows in cells.items() if d not in bounded}
+        of_numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
         for d, part in predict(plain, of_levels).items():
             assert part.probabilities is not None
             self.levels[d] = part.probabilities
@@ -49,7 +58,7 @@ class JointDraws:
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
         """Return one value or level code for each cell, all from one posterior draw."""
-        drawn = draw_jointly(self.posterior, self.cells, rng, draw)
+        drawn = draw_jointly(self.posterior, self.cells, rng, draw, self.ends, self.less)
         by = self.posterior.recalibration
         for d, p in self.levels.items():
             assert by is not None

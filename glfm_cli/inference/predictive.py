@@ -11,7 +11,7 @@ Rows are visited in blocks, so that memory does not grow with rows x draws.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, pairwise
@@ -23,11 +23,16 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import LEAST
-from glfm_cli.links import Link, of_levels
+from glfm_cli.links import Link, RowsLaw, of_levels, of_numbers
 from glfm_cli.links.observation import Average
 
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
+TRIES = 200  # at two cells of which one is less than the other
+SAMPLES = 400  # of a cell that is known to lie between two numbers
+
+Ends = Mapping[int, Array]
+NO_ENDS: Ends = {}
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,12 @@ class Marginal:
     quantiles: Array
     probabilities: Array | None
     relative_error: Array = field(default_factory=lambda: np.empty(0))
+
+    def take(self, at: Array) -> Marginal:
+        """Return that of some of the cells."""
+        p = None if self.probabilities is None else self.probabilities[at]
+        error = self.relative_error[at]
+        return Marginal(self.rows[at], self.mean[at], self.sd[at], self.quantiles[at], p, error)
 
     @property
     def mcse(self) -> Array:
@@ -87,6 +98,7 @@ def predict(
     *,
     numeric_quantiles: bool = True,
     threads: int = 1,
+    ends: Ends = NO_ENDS,
 ) -> dict[int, Marginal]:
     """Return the marginal predictive of the given cells.
 
@@ -103,6 +115,8 @@ def predict(
         distribution functions.
     threads : int
         Blocks of rows that are predicted side by side.
+    ends : mapping of int to (n, 2) float64
+        By column, what its cells are known to lie between, NaN at those of which nothing is known.
 
     Returns
     -------
@@ -127,7 +141,8 @@ def predict(
         for found in each(block, range(0, n_rows, BLOCK_ROWS)):
             for d, part in found.items():
                 parts[d].append(part)
-    return {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
+    found = {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
+    return found | {d: _with_ends(posterior, d, found[d], ends[d], at) for d in ends}
 
 
 def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, ChainMeans]:
@@ -184,6 +199,8 @@ def draw_jointly(
     cells: Mapping[int, Array],
     rng: np.random.Generator,
     draw: Draw | None = None,
+    ends: Ends = NO_ENDS,
+    less: Sequence[tuple[int, int]] = (),
 ) -> dict[int, Array]:
     """Return one value or level code for each cell, all from one posterior draw.
 
@@ -196,6 +213,10 @@ def draw_jointly(
         Gives the values, and chooses the draw where none is given.
     draw : Draw, optional
         The one to take.
+    ends : mapping of int to (n, 2) float64
+        That of `predict`.
+    less : sequence of pairs of int
+        Columns of which the first is less than the second in every row.
     """
     if draw is None:
         draw = posterior.choose(rng)
@@ -205,15 +226,97 @@ def draw_jointly(
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
         law = posterior.joint(draw, block, rng)
-        for d, rows in cells.items():
-            here = rows[(rows >= block.start) & (rows < block.stop)] - start
-            if here.size:
-                own = law.column(d, here)
-                drawn[d].append(posterior.links[d].sample(own, draw.params[d], rng))
+        inside = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
+        here = {d: cells[d][which] - start for d, which in inside.items() if which.any()}
+        known = {d: ends[d][inside[d]] for d in ends if d in here}
+        sample = partial(_sample, posterior, draw, law, rng, here, known)
+        found = {d: sample(d, np.arange(rows.size)) for d, rows in here.items()}
+        for first, second in less:
+            if first in here and second in here:
+                _redraw((first, second), here, found, sample)
+        for d, x in found.items():
+            drawn[d].append(x)
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
 
 
 # ------------------------------------------------------------------------------ accumulation
+
+
+def _sample(
+    posterior: Posterior,
+    draw: Draw,
+    law: RowsLaw,
+    rng: np.random.Generator,
+    rows: Mapping[int, Array],
+    ends: Ends,
+    d: int,
+    at: Array,
+) -> Array:
+    """Return draws of the cells `at` of those of a column, inside their ends if there are some."""
+    link, params, own = posterior.links[d], draw.params[d], law.column(d, rows[d][at])
+    x = link.sample(own, params, rng)
+    if d in ends:
+        which, known = _known(ends[d][at])
+        x[which] = of_numbers(link).sample_between(own.take(which), params, rng, known)
+    return x
+
+
+def _redraw(
+    pair: tuple[int, int],
+    rows: Mapping[int, Array],
+    found: Mapping[int, Array],
+    sample: Callable[[int, Array], Array],
+) -> None:
+    """Draw both cells of a row anew until the first is less than the second, in place.
+
+    So they are drawn given that it is; what is left after `TRIES` times is made equal.
+    """
+    first, second = pair
+    _, low, high = np.intersect1d(rows[first], rows[second], return_indices=True)
+    for _ in range(TRIES):
+        wrong = found[first][low] >= found[second][high]
+        low, high = low[wrong], high[wrong]
+        if not low.size:
+            return
+        found[first][low], found[second][high] = sample(first, low), sample(second, high)
+    found[first][low] = np.minimum(found[first][low], found[second][high])
+
+
+def _known(ends: Array) -> tuple[Array, Array]:
+    """Return where something is known, and what."""
+    at = np.flatnonzero(~np.isnan(ends[:, 0]))
+    return at, ends[at]
+
+
+def _with_ends(
+    posterior: Posterior, d: int, whole: Marginal, ends: Array, at: Sequence[float]
+) -> Marginal:
+    """Return a marginal, its cells that lie between known ends by one sample of each of some draws.
+
+    A draw's law of such a cell is that of a cell of which nothing is known, cut off at the ends;
+    draws keep their weights, since they were made knowing them.
+    """
+    inside, known = _known(ends)
+    link, rng = of_numbers(posterior.links[d]), np.random.default_rng(0)
+    below = np.cumsum(list(posterior.shares()))
+    picked = np.searchsorted(below / below[-1], (np.arange(SAMPLES) + 0.5) / SAMPLES)
+    times = dict(zip(*np.unique(picked, return_counts=True), strict=True))
+    mean, sd, quantiles = whole.mean.copy(), whole.sd.copy(), whole.quantiles.copy()
+    error = whole.relative_error.copy()
+    error[inside] = np.nan
+    draws = list(posterior.draws())
+    for start in range(0, inside.size, BLOCK_ROWS):
+        some = slice(start, start + BLOCK_ROWS)
+        samples = []
+        for t, n in times.items():
+            law, params = posterior.cells_law(draws[t], whole.rows[inside[some]]), draws[t].params
+            own = law.column(d)
+            samples += [link.sample_between(own, params[d], rng, known[some]) for _ in range(n)]
+        x, cells = np.array(samples), inside[some]
+        mean[cells], sd[cells] = x.mean(axis=0), x.std(axis=0)
+        found = np.quantile(x, np.array(at), axis=0).T
+        quantiles[cells] = np.rint(found) if link.integral else found
+    return Marginal(whole.rows, mean, sd, quantiles, None, error)
 
 
 def _is_corrected(posterior: Posterior, d: int) -> bool:

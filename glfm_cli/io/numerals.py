@@ -86,4 +86,38 @@ class Numerals:
         return Reading(pc.replace_substring(plain, MINUS[0], "-"), marked)
 
 
+class Between(NamedTuple):
+    """A cell known only to lie between two numbers, either of which may be None.
+
+    low, high : as they are written;  strict : whether they themselves are left out
+    """
+
+    low: str | None
+    high: str | None
+    strict: bool
+
+
+# What a cell that is an interval looks like at least (RE2): no number does.
+INTERVAL = r"^[<>\x{2264}\x{2265}=]|\d.*\+$|\d\S*\s*[-\x{2013}\x{2014}]\s*\S*\d|\d to \d"
+_ONE_END = re.compile(r"(<=|=<|\u2264|<|>=|=>|\u2265|>)\s*(\S.*)")
+_FROM = re.compile(r"(.*\d.*?)\s*\+")
+_RANGE = re.compile(r"(.*?\d[^\s\d]*?(?:\s?[^\W\d]+)?)\s*(?:[-\u2013\u2014]|\bto\b)\s*(\S*\d.*)")
+
+
+def parse_interval(text: str) -> Between | None:
+    """Return the ends of a cell such as `<0.5`, `5+` or `30-39`, None where it has none.
+
+    Whether the ends are numbers is not looked at.
+    """
+    if match := _ONE_END.fullmatch(text):
+        sign, end = match.groups()
+        low, high = (None, end) if "<" in sign or sign == "\u2264" else (end, None)
+        return Between(low, high, sign in "<>")
+    if match := _FROM.fullmatch(text):
+        return Between(match[1], None, False)
+    if match := _RANGE.fullmatch(text):
+        return Between(match[1], match[2], False)
+    return None
+
+
 PLAIN = Numerals()

@@ -53,7 +53,15 @@ class SharedLaw(Protocol):
 
 
 @runtime_checkable
-class Restarts(Protocol):
+class Weighted(Protocol):
+    """An ascent that says how restarts predict together; without it, by the softmax of bounds."""
+
+    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
+        """Return the weights of restarts, which add up to 1."""
+
+
+@runtime_checkable
+class Restarts(Weighted, Protocol):
     """An ascent whose restarts compete; without it, all run to their end.  [Jamieson 2016]"""
 
     def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
@@ -70,9 +78,6 @@ class Restarts(Protocol):
 
     def score(self, state: Any, values: Values, bound: float) -> float:
         """Return by what restarts are compared."""
-
-    def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
-        """Return the weights of restarts that predict together, which add up to 1."""
 
 
 class Parts(NamedTuple):
@@ -150,10 +155,21 @@ class HasFactors(Protocol):
 
 
 @runtime_checkable
+class LimitedTypes(Protocol):
+    """A model of tables all of whose columns are of some types, by name."""
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Return the types."""
+
+
+@runtime_checkable
 class TunesNewRows(Protocol):
     """A model that is tuned for new rows of which little is observed."""
 
-    def calibrate(self, problem: Any, seed: int, observed: float, threads: int) -> Any:
+    def calibrate(
+        self, problem: Any, restarts: int, seed: int, observed: float, threads: int
+    ) -> Any:
         """Return the configuration that predicts best where a share of a row is observed.
 
         Chosen on some of the problem's own rows, which the rest is fitted without.

@@ -65,7 +65,8 @@ DENSE = Dense()
 class Problem:
     """What is fitted: the model with its configuration, and the columns with their links.
 
-    xs : per column (n_rows,) float64, NaN where missing
+    xs : per column (n_rows,) float64, NaN where missing; (n_rows, 2), the least and the largest
+        that a cell can be, of columns with cells that are known only to lie between these
     link_config : the choices that the links were made with
     layout : of the cells; a sparse one has a single link
     """
@@ -81,6 +82,16 @@ class Problem:
     def n_rows(self) -> int:
         """Rows of the table, or listed cells of the matrix."""
         return int(self.xs[0].shape[0])
+
+    @property
+    def seen(self) -> Array:
+        """Which cells something is known of (n_rows, D)."""
+        return ~np.isnan(np.column_stack([x if x.ndim == 1 else x[:, 0] for x in self.xs]))
+
+    @property
+    def known(self) -> tuple[bool, ...]:
+        """Of which columns y = g(x) at every observed cell, so that nothing is to be drawn."""
+        return tuple(k.known and x.ndim == 1 for k, x in zip(self.links, self.xs, strict=True))
 
     @property
     def matrix(self) -> Sparse:
@@ -163,14 +174,15 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Cells of a matrix: row and column (n,) int64."""
+    """Cells of a matrix: row and column (n,) int64, and their values if these are to be scored."""
 
     row: Array
     column: Array
+    x: Array | None = None
 
     def take(self, at: slice | Array) -> Pairs:
         """Return some of them."""
-        return Pairs(self.row[at], self.column[at])
+        return Pairs(self.row[at], self.column[at], None if self.x is None else self.x[at])
 
 
 Rows = slice | Array | Pairs  # a run of rows, rows, or of a sparse layout the cells asked for

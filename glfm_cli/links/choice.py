@@ -49,6 +49,7 @@ def choose_margin(
     rows: Array,
     n_below: int = 0,
     integers: bool = False,
+    intervals: bool = False,
 ) -> Margin:
     """Return the calibrated margin of a numeric column.
 
@@ -68,13 +69,26 @@ def choose_margin(
         Cells known only to lie below the sample (zeros of a positive column).
     integers : bool
         The values are integers, and g is wanted at the cut points between them.
+    intervals : bool
+        Some of the sample stand for intervals, of which ranks know nothing: by itself a skewed
+        column of them is seen by its logarithm, where that is defined.
 
     Raises
     ------
     TableError
         A value lies outside the domain of the transform; names row, column and value.
+    SchemaError
+        Ranks are asked for of a column with intervals.
     """
-    if rank and sample.size:
+    if rank and intervals:
+        if column.transform is Transform.RANK:
+            raise SchemaError(
+                "`transform: rank` does not go with cells that are intervals, such as <0.5",
+                column=column.name,
+                hint="Take another transform, such as log, or leave it out.",
+            )
+        own = Log1p() if integers else Log() if column.positive else own
+    elif rank and sample.size:
         # Ranks come out the same whichever way they are read, so `reflect` changes nothing.
         return count_rank_margin(sample) if integers else rank_margin(sample, n_below)
     shape = transform_shape(column, own, integers)

@@ -19,7 +19,13 @@ from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.expectation import interval_mass
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.margins import Interpolated, mean_sd
-from glfm_cli.links.numeric import NumericLink, latent_interval, require_finite, standard_units
+from glfm_cli.links.numeric import (
+    NumericLink,
+    latent_interval,
+    middle,
+    require_finite,
+    standard_units,
+)
 from glfm_cli.links.observation import Params
 from glfm_cli.links.real import bounds_of
 from glfm_cli.links.shapes import Softplus
@@ -52,7 +58,7 @@ class CountLink(NumericLink):
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
         """Return the link with its margin calibrated on the observed cells."""
-        column, x = encoded.column, encoded.x
+        column, x = encoded.column, encoded.inside
         rows = np.flatnonzero(~np.isnan(x))
         sample = x[rows]
         scale = 1.0 if config.link == "paper" else max(1.0, 0.5 * mean_sd(sample)[1])
@@ -63,6 +69,7 @@ class CountLink(NumericLink):
             rank=wants_rank(column, sample, config.rank_skewness),
             rows=rows,
             integers=True,
+            intervals=encoded.ends is not None,
         )
         require_finite(column, sample, margin.to_latent(sample + 0.5), rows)
         lower, upper = bounds_of(column, margin, LOWEST)
@@ -88,33 +95,26 @@ class CountLink(NumericLink):
         """Return g(c), the y from which on x >= c."""
         return np.where(c <= LOWEST, -np.inf, self.margin.to_latent(c))
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
-        """Return no parameters, and the middles of the intervals, half a unit inside open ones."""
-        low, high = self.cut(x), self.cut(x + 1.0)
-        low = np.where(low == -np.inf, high - 1.0, low)
-        high = np.where(high == np.inf, low + 1.0, high)
-        return {}, np.nan_to_num(0.5 * low + 0.5 * high, nan=0.0)[:, None]
+    def latent_ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Return g(lower), and g of the integer after upper."""
+        return self.cut(lower), self.cut(upper + 1.0)
 
-    def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    def start_values(self, x: Array) -> Array:
+        """Return the middles of the intervals, half a unit inside open ones."""
+        return np.nan_to_num(middle(*self.latent_ends(x, x)), nan=0.0)
+
+    def augment_values(
+        self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
     ) -> None:
         """Draw y ~ N(eta, var) given g(x) <= y < g(x + 1)."""
         sd = float(np.sqrt(var))
         if not fill_between_cuts(x, eta, sd, self.cuts, rng, y):
-            fill_truncated_normal(eta, sd, self.cut(x), self.cut(x + 1.0), rng, y[:, 0])
+            fill_truncated_normal(eta, sd, *self.latent_ends(x, x), rng, y[:, 0])
 
-    def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
-    ) -> None:
+    def bound_values(self, x: Array, y: Array, lower: Array, upper: Array) -> None:
         """Fill g(x) and g(x + 1)."""
         if not fill_between(x, self.cuts, lower, upper):
-            lower[:, 0], upper[:, 0] = self.cut(x), self.cut(x + 1.0)
+            lower[:, 0], upper[:, 0] = self.latent_ends(x, x)
 
     def value(self, y: Array) -> Array:
         """Return the integer whose interval holds y, clamped to the bounds."""

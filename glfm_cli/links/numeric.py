@@ -1,4 +1,8 @@
-"""What the links of real, positive and count columns share: x is an increasing map of one y."""
+"""What the links of real, positive and count columns share: x is an increasing map of one y.
+
+A cell is a number, or known only to lie between two. The second kind gives y an interval, whatever
+the type of the column: its likelihood is the probability of the interval, and y is drawn inside it.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from glfm_cli.links import expectation
 from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.constants import SCALAR, margin_in, margin_out, take
 from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
+from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
 from glfm_cli.links.observation import Params
@@ -66,7 +71,6 @@ class NumericLink(PlainLink, ABC):
     discrete = False
     ordered = True
     integral = False
-    of_column: ClassVar[frozenset[str]] = frozenset()  # fields that the types file gives anew
     # Sizes of the constants that are not one number; None for any.
     sizes: ClassVar[Mapping[str, int | None]] = {"latent_bounds": 2}
 
@@ -75,7 +79,7 @@ class NumericLink(PlainLink, ABC):
         found = {
             field.name: np.asarray(getattr(self, field.name), dtype=np.float64)
             for field in dataclasses.fields(self)
-            if field.name not in {"name", "margin"} | self.of_column
+            if field.name not in {"name", "margin"}
         }
         return found | margin_out(self.margin)
 
@@ -86,7 +90,7 @@ class NumericLink(PlainLink, ABC):
         """Return the link whose `constants` these are; ValueError says why they are not such."""
         parts: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
-            if field.name in {"name", "margin"} | cls.of_column:
+            if field.name in {"name", "margin"}:
                 continue
             size = cls.sizes.get(field.name, SCALAR)
             value = take(constants, field.name, size, infinite=True)
@@ -131,6 +135,88 @@ class NumericLink(PlainLink, ABC):
             y = np.where(at >= high * self.margin.unit, np.inf, y)
         return y
 
+    def latent_ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Return the ends of the y with lower <= x <= upper."""
+        low, high = self.margin.to_latent(lower), self.margin.to_latent(upper)
+        first, last = self.margin.latent_range  # beyond them lie the ends of the domain
+        return np.where(low <= first, -np.inf, low), np.where(high >= last, np.inf, high)
+
+    def between(self, x: Array) -> tuple[Array, Array, Array]:
+        """Return the rows of cells x (n, 2) that are intervals, and the ends of their y."""
+        rows = np.flatnonzero(x[:, 0] < x[:, 1])
+        return rows, *self.latent_ends(*x[rows].T)
+
+    @abstractmethod
+    def start_values(self, x: Array) -> Array:
+        """Return y (n,) to start with of cells x (n,), 0 where they are NaN."""
+
+    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+        """Return no parameters, and y; of intervals the middle, half a unit inside open ones."""
+        y = self.start_values(values_of(x))
+        if x.ndim == 2:
+            rows, low, high = self.between(x)
+            y[rows] = middle(low, high)
+        return {}, y[:, None]
+
+    @abstractmethod
+    def bound_values(self, x: Array, y: Array, lower: Array, upper: Array) -> None:
+        """Fill the ends (n, 1) of what cells x (n,) say of y (n, 1)."""
+
+    def bound(
+        self,
+        x: Array,
+        params: Params,
+        y: Array,
+        rng: np.random.Generator,
+        lower: Array,
+        upper: Array,
+    ) -> None:
+        """Fill the ends of y; with link noise a cell is a point, held where it is."""
+        self.bound_values(values_of(x), y, lower, upper)
+        if x.ndim == 2 and self.noise == 0.0:
+            rows, low, high = self.between(x)
+            lower[rows, 0], upper[rows, 0] = low, high
+
+    @abstractmethod
+    def augment_values(
+        self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
+    ) -> None:
+        """Draw y (n, 1) of cells x (n,), in place, none where they are NaN."""
+
+    def augment(
+        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    ) -> None:
+        """Draw y given what is known of it: y + u = g(x), or its interval."""
+        self.augment_values(values_of(x), eta, var, rng, y)
+        if x.ndim == 2:
+            self.draw_between(*self.between(x), eta, var, rng, y)
+
+    def draw_between(
+        self,
+        rows: Array,
+        low: Array,
+        high: Array,
+        eta: Array,
+        var: float,
+        rng: np.random.Generator,
+        y: Array,
+    ) -> None:
+        """Draw y given low < y + u < high at some rows, in place."""
+        total = np.empty(rows.size)
+        sd = float(np.sqrt(var + self.noise))
+        fill_truncated_normal(np.ascontiguousarray(eta[rows]), sd, low, high, rng, total)
+        y[rows, 0] = self.without_noise(total, eta[rows], var, rng)
+
+    def without_noise(
+        self, total: Array, eta: Array, var: float, rng: np.random.Generator
+    ) -> Array:
+        """Return draws of y given y + u = total."""
+        if self.noise == 0.0:
+            return total
+        v = 1.0 / (1.0 / var + 1.0 / self.noise)
+        mean = v * (eta / var + total / self.noise)
+        return mean + np.sqrt(v) * rng.standard_normal(total.size)
+
     def cdf(self, at: Array, law: CellLaw, params: Params) -> Array:
         """Return P(x <= at) (n,), not truncated to the bounds."""
         end = self.upper_end(at)
@@ -142,10 +228,19 @@ class NumericLink(PlainLink, ABC):
         return of_latent(law, 1).average(below)
 
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return log p(x), or log P(x) of integers, not truncated to the bounds."""
-        return of_latent(law, 1).log_average(
-            lambda part: self.log_density_at(x, *one_number(part), params)
-        )
+        """Return log p(x), or log P(x) of integers and intervals, not truncated to the bounds."""
+
+        def log_p(part: Normal) -> Array:
+            eta, var = one_number(part)
+            out = self.log_density_at(values_of(x), eta, var, params)
+            if x.ndim == 2:
+                rows, low, high = self.between(x)
+                eta = eta[rows]
+                sd = np.broadcast_to(self.sd(var, params), out.shape)[rows]
+                out[rows] = log_interval((low - eta) / sd, (high - eta) / sd)
+            return out
+
+        return of_latent(law, 1).log_average(log_p)
 
     @abstractmethod
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
@@ -244,17 +339,37 @@ class NumericLink(PlainLink, ABC):
 
     def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
         """Return one draw of x a row, truncated to the bounds."""
-        eta, var = one_number(of_latent(law, 1).pick(rng))
+        if self.latent_bounds == (-np.inf, np.inf):
+            eta, var = one_number(of_latent(law, 1).pick(rng))
+            return self.value(eta + self.sd(var, params) * rng.standard_normal(np.shape(eta)))
+        return self._sample_inside(law, params, rng, *self.latent_bounds)
+
+    def sample_between(
+        self, law: CellLaw, params: Params, rng: np.random.Generator, ends: Array
+    ) -> Array:
+        """Return one draw a row of cells that are known to lie between ends (n, 2).
+
+        The law must be one given that they do.
+        """
         a, b = self.latent_bounds
+        low, high = self.latent_ends(*ends.T)
+        x = self._sample_inside(law, params, rng, np.clip(low, a, b), np.clip(high, a, b))
+        return np.clip(x, np.maximum(ends[:, 0], self.lower), np.minimum(ends[:, 1], self.upper))
+
+    def _sample_inside(
+        self,
+        law: CellLaw,
+        params: Params,
+        rng: np.random.Generator,
+        low: float | Array,
+        high: float | Array,
+    ) -> Array:
+        """Return draws of x, y truncated to low .. high."""
+        eta, var = one_number(of_latent(law, 1).pick(rng))
         sd = self.sd(var, params)
-        if a == -np.inf and b == np.inf:
-            return self.value(eta + sd * rng.standard_normal(np.shape(eta)))
         t = np.empty(np.shape(eta))
-        zero = np.zeros(t.shape)
-        fill_truncated_normal(
-            zero, 1.0, np.ascontiguousarray((a - eta) / sd), np.ascontiguousarray((b - eta) / sd),
-            rng, t,
-        )  # fmt: skip
+        a, b = (np.ascontiguousarray((end - eta) / sd) for end in (low, high))
+        fill_truncated_normal(np.zeros(t.shape), 1.0, a, b, rng, t)
         return self.value(eta + sd * t)
 
     def standard(self, x: Array) -> Array:
@@ -302,6 +417,18 @@ class NumericLink(PlainLink, ABC):
         return integrate_density(
             expectation.smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd
         )
+
+
+def values_of(x: Array) -> Array:
+    """Return the cells (n,) that are numbers, NaN where they are missing or an interval."""
+    return x if x.ndim == 1 else np.where(x[:, 0] == x[:, 1], x[:, 0], np.nan)
+
+
+def middle(low: Array, high: Array) -> Array:
+    """Return a y inside each interval, half a unit from the finite end of open ones."""
+    low = np.where(low == -np.inf, high - 1.0, low)
+    high = np.where(high == np.inf, low + 1.0, high)
+    return 0.5 * low + 0.5 * high
 
 
 def _thin(y: Array) -> Array:

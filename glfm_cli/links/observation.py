@@ -168,6 +168,11 @@ class NumericObservation(Observation, Protocol):
     def value(self, y: Array) -> Array:
         """Return the values that belong to latent numbers, inside support and bounds."""
 
+    def sample_between(
+        self, law: CellLaw, params: Params, rng: np.random.Generator, ends: Array
+    ) -> Array:
+        """Return (n,) draws of cells known to lie between ends (n, 2), under a law given that."""
+
 
 class LevelObservation(Observation, Protocol):
     """A column of levels."""

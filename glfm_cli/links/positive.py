@@ -2,20 +2,16 @@
 
 A zero is a cell known only to lie below the smallest positive value: y < g(smallest), an interval
 as for counts. Zeros that are no small values have a part of their own (two_part.py).
-In a column with a limit of detection a zero stands for a cell below the limit, y < g(limit), and
-the values there are those of g, not 0: the likelihood of left-censored cells, P(y < g(limit)).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.links.choice import choose_margin, wants_rank
 from glfm_cli.links.expectation import interval_mass
@@ -30,7 +26,6 @@ from glfm_cli.links.numeric import (
 from glfm_cli.links.observation import Params
 from glfm_cli.links.real import RealLink, bounds_of
 from glfm_cli.links.shapes import Softplus
-from glfm_cli.schema import Column
 
 if TYPE_CHECKING:
     from glfm_cli.encoding import EncodedColumn
@@ -51,21 +46,17 @@ def softplus_scale(x: Array) -> float:
 class PositiveLink(RealLink):
     """A continuous column of positive numbers, and possibly zeros.
 
-    smallest : the smallest positive value, or the limit of detection; 0 when there are no zeros
+    smallest : the smallest positive value; 0 when there are no zeros
     cut : g(smallest), below which x is 0; -inf when there are no zeros
-    censored : whether zeros stand for values below a limit, which the column has there
     """
 
     smallest: float = 0.0
     cut: float = -np.inf
-    censored: bool = False
-
-    of_column = frozenset({"censored"})
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
         """Return the link with its margin calibrated on the observed cells."""
-        column, x = encoded.column, encoded.x
+        column, x = encoded.column, encoded.inside
         rows = np.flatnonzero(x > 0.0)
         sample = x[rows]
         n_zeros = int(np.sum(x == 0.0))
@@ -74,44 +65,32 @@ class PositiveLink(RealLink):
             # No positive value is known: any unit will do, and completions are 0.
             sample, rows = np.ones(1), np.flatnonzero(x == 0.0)[:1]
         every = x[~np.isnan(x)]
-        limit = column.censored_below
         margin = choose_margin(
             column,
             sample,
             Softplus(1.0 if config.link == "paper" or sample.size == 0 else softplus_scale(sample)),
-            # Ranks know nothing below the limit.
-            rank=not only_zeros
-            and limit is None
-            and wants_rank(column, every, config.rank_skewness),
+            rank=not only_zeros and wants_rank(column, every, config.rank_skewness),
             rows=rows,
             n_below=n_zeros,
+            intervals=encoded.ends is not None,
         )
         require_finite(column, sample, margin.to_latent(sample), rows)
         lower, upper = bounds_of(column, margin, SMALLEST_DOUBLE)
-        smallest = (limit or float(sample.min())) if n_zeros else 0.0
+        smallest = float(sample.min()) if n_zeros else 0.0
         center, scale = standard_units(every)
         low, high = latent_interval(margin, lower, upper)
         return cls(
             name=column.name,
             margin=margin,
             lower=lower,
-            upper=0.0 if only_zeros and limit is None else upper,
-            latent_bounds=(-np.inf if n_zeros and limit is None else low, high),
+            upper=0.0 if only_zeros else upper,
+            latent_bounds=(-np.inf if n_zeros else low, high),
             center=center,
             scale=scale,
             noise=config.link_noise,
             smallest=smallest,
             cut=float(margin.to_latent(np.array(smallest))) if n_zeros else -np.inf,
-            censored=limit is not None,
         )
-
-    @classmethod
-    def from_constants(
-        cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
-    ) -> Self:
-        """Return the link whose `constants` these are; ValueError says why they are not such."""
-        link = super().from_constants(column, n_levels, constants, config)
-        return replace(link, censored=column.censored_below is not None)
 
     def check_cells(self, x: Array) -> None:
         """Raise ValueError unless all are finite and none is negative."""
@@ -124,7 +103,7 @@ class PositiveLink(RealLink):
         values = super().typical()
         # The value of the least y is 0 then, and of no other by accident.
         least = self.value(np.array([-FARTHEST]))
-        zero = self.cut > -np.inf if self.censored else least[0] == 0.0
+        zero = least[0] == 0.0
         return np.append(values[values > 0.0], 0.0 if zero else [])
 
     @property
@@ -132,55 +111,36 @@ class PositiveLink(RealLink):
         """True when there are neither zeros nor link noise."""
         return self.noise == 0.0 and self.cut == -np.inf
 
-    def correctable(self, x: Array) -> bool:
-        """Return whether forecasts can be corrected by cells x, none of them an interval."""
-        return not (self.censored and self.cut > -np.inf) and super().correctable(x)
-
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
-        """Return no parameters, and y = g(x); below the cut for zeros."""
+    def start_values(self, x: Array) -> Array:
+        """Return y = g(x); below the cut for zeros."""
         y = np.where(x == 0.0, self.cut - 0.5, self.margin.to_latent(x))
-        return {}, np.nan_to_num(y, nan=0.0, neginf=0.0)[:, None]
+        return np.nan_to_num(y, nan=0.0, neginf=0.0)
 
-    def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
-    ) -> None:
+    def bound_values(self, x: Array, y: Array, lower: Array, upper: Array) -> None:
         """Make positive cells points, and bound zeros by the cut."""
-        super().bound(x, params, y, rng, lower, upper)
+        super().bound_values(x, y, lower, upper)
         if self.noise == 0.0:
             zeros = x == 0.0
             lower[zeros, 0] = -np.inf
             upper[zeros, 0] = self.cut
 
-    def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    def augment_values(
+        self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
     ) -> None:
         """Draw y given y + u < cut at zeros; at other cells as for real columns."""
-        super().augment(np.where(x > 0.0, x, np.nan), eta, var, params, rng, y)
+        super().augment_values(np.where(x > 0.0, x, np.nan), eta, var, rng, y)
         rows = np.flatnonzero(x == 0.0)
-        if rows.size == 0:
-            return
-        total = np.empty(rows.size)
         lower, upper = np.full(rows.size, -np.inf), np.full(rows.size, self.cut)
-        sd = float(np.sqrt(var + self.noise))
-        fill_truncated_normal(np.ascontiguousarray(eta[rows]), sd, lower, upper, rng, total)
-        y[rows, 0] = self.without_noise(total, eta[rows], var, rng)
+        self.draw_between(rows, lower, upper, eta, var, rng, y)
 
     def value(self, y: Array) -> Array:
-        """Return the x of given y, 0 below the cut unless that is a limit of detection."""
-        if self.censored:
-            return super().value(y)
+        """Return the x of given y, 0 below the cut."""
         return np.where(np.asarray(y) < self.cut, 0.0, super().value(y))
 
     def upper_end(self, at: Array) -> Array:
         """Return the end of the y with x <= at."""
         at = np.asarray(at, dtype=np.float64)
-        is_zero = at == 0.0 if self.censored else (at >= 0.0) & (at < self.smallest)
+        is_zero = (at >= 0.0) & (at < self.smallest)
         y = np.where(is_zero, self.cut, super().upper_end(at))
         return np.where(at < 0.0, -np.inf, y)
 
@@ -193,14 +153,12 @@ class PositiveLink(RealLink):
         sd = self.sd(var, params)
         inside = np.where(x > 0.0, x, self.smallest or self.center)  # any value of the domain
         density = log_normal(self.margin.to_latent(inside), eta, sd) + self.margin.log_slope(inside)
-        zero = log_ndtr((self.cut - eta) / sd)
-        if not self.censored:
-            density = np.where(x < self.smallest, density + np.log(BETWEEN), density)
-            zero = zero + np.log1p(-BETWEEN)
+        density = np.where(x < self.smallest, density + np.log(BETWEEN), density)
+        zero = log_ndtr((self.cut - eta) / sd) + np.log1p(-BETWEEN)
         return np.where(x > 0.0, density, zero)
 
     def _expect(self, eta: Array, sd: Array) -> Array:
-        if self.cut == -np.inf or self.censored:
+        if self.cut == -np.inf:
             return super()._expect(eta, sd)
         zero = float(self.standard(np.array(0.0)))
         at_zero = interval_mass(eta, sd, -np.inf, self.cut)[:, None] * [zero, zero * zero]

@@ -33,7 +33,7 @@ class RealLink(NumericLink):
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
         """Return the link with its margin calibrated on the observed cells."""
-        column, x = encoded.column, encoded.x
+        column, x = encoded.column, encoded.inside
         rows = np.flatnonzero(~np.isnan(x))
         sample = x[rows]
         margin = choose_margin(
@@ -42,6 +42,7 @@ class RealLink(NumericLink):
             Identity(power_of_two(sample)),
             rank=wants_rank(column, sample, config.rank_skewness),
             rows=rows,
+            intervals=encoded.ends is not None,
         )
         require_finite(column, sample, margin.to_latent(sample), rows)
         lower, upper = bounds_of(column, margin, -LARGEST)
@@ -64,40 +65,22 @@ class RealLink(NumericLink):
         """True when y is a constant at every observed cell."""
         return self.noise == 0.0
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
-        """Return no parameters, and y = g(x)."""
-        return {}, np.nan_to_num(self.margin.to_latent(x), nan=0.0)[:, None]
+    def start_values(self, x: Array) -> Array:
+        """Return y = g(x)."""
+        return np.nan_to_num(self.margin.to_latent(x), nan=0.0)
 
-    def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
-    ) -> None:
+    def bound_values(self, x: Array, y: Array, lower: Array, upper: Array) -> None:
         """Make every cell a point: y is known, or held where there is link noise."""
         lower[:] = y
         upper[:] = y
 
-    def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+    def augment_values(
+        self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
     ) -> None:
         """Draw y given y + u = g(x)  [GLFM eqs. 14, 15]; without u there is nothing to draw."""
         if self.noise > 0.0:
             rows = np.flatnonzero(~np.isnan(x))
             y[rows, 0] = self.without_noise(self.margin.to_latent(x[rows]), eta[rows], var, rng)
-
-    def without_noise(
-        self, total: Array, eta: Array, var: float, rng: np.random.Generator
-    ) -> Array:
-        """Return draws of y given y + u = total."""
-        if self.noise == 0.0:
-            return total
-        v = 1.0 / (1.0 / var + 1.0 / self.noise)
-        mean = v * (eta / var + total / self.noise)
-        return mean + np.sqrt(v) * rng.standard_normal(total.size)
 
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return log N(g(x); eta, var + s_u^2) + log g'(x), not truncated to the bounds."""

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from glfm_cli.arrays import Array
+from glfm_cli.errors import SchemaError
 from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.link import Link
 from glfm_cli.schema import COLUMN_TYPES, Column
@@ -34,8 +35,10 @@ class _Links(Mapping[str, type[Link]]):
 LINKS = _Links()
 
 
-def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
+def make_link(encoded: EncodedColumn, config: LinkConfig, *, rates: bool = False) -> Link:
     """Return the link of a column, its constants calibrated on the observed cells.
+
+    rates : whether the model is one of rates, to which counts are Poisson
 
     Raises
     ------
@@ -45,8 +48,20 @@ def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
         A value lies outside the domain of the transform or too far out for a finite latent
         value, or no level is known.
     """
-    own, at = _class_of(encoded.column), None
-    if config.atoms:
+    own, at = _class_of(encoded.column, rates), None
+    if encoded.ends is not None and encoded.column.atom not in (None, "none"):
+        raise SchemaError(
+            "`atom` does not go with cells that are intervals, such as <0.5",
+            column=encoded.column.name,
+            hint="Leave out `atom`, or list such texts under `missing:`.",
+        )
+    if encoded.ends is not None and rates:
+        raise SchemaError(
+            "models of rates take no cells that are intervals, such as 5+",
+            column=encoded.column.name,
+            hint="Take another --model, or list such texts under `missing:`.",
+        )
+    if config.atoms and encoded.ends is None:
         at = atom_of(encoded.column, encoded.x[encoded.observed])
     if at is None:
         return own.calibrate(encoded, config)
@@ -55,16 +70,21 @@ def make_link(encoded: EncodedColumn, config: LinkConfig) -> Link:
 
 
 def link_from(
-    column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
+    column: Column,
+    n_levels: int,
+    constants: Mapping[str, Array],
+    config: LinkConfig,
+    *,
+    rates: bool = False,
 ) -> Link:
-    """Return the link whose `constants` these are.
+    """Return the link whose `constants` these are; `rates` as in `make_link`.
 
     Raises
     ------
     ValueError
         They are not those of such a link, with a phrase that says why.
     """
-    own = _class_of(column)
+    own = _class_of(column, rates)
     if "at" in constants:
         link: Link = _two_part().with_part(column, n_levels, constants, config, own)
         return link
@@ -76,8 +96,8 @@ def _two_part() -> Any:
     return getattr(import_module("glfm_cli.links.two_part"), "TwoPartLink")  # noqa: B009
 
 
-def _class_of(column: Column) -> type[Link]:
-    """Return the class of a column's link: that of its type, or of counts with absent zeros."""
-    if column.absent is not None:
+def _class_of(column: Column, rates: bool) -> type[Link]:
+    """Return the class of a column's link: that of its type, or of counts under rates."""
+    if rates:
         return getattr(import_module("glfm_cli.links.poisson"), "PoissonCount")  # noqa: B009
     return LINKS[str(column.type)]

@@ -271,6 +271,17 @@ class TwoPartLink(PlainLink):
         is_at = rng.random(atom.size) * (atom + within) < atom
         return np.where(is_at, self.at, beside)
 
+    def sample_between(
+        self, law: CellLaw, params: Params, rng: np.random.Generator, ends: Array
+    ) -> Array:
+        """Return draws of cells known to lie between ends (n, 2)."""
+        atom, rest, second = self.split_law(law, params)
+        beside = self.part.sample_between(second, {}, rng, ends)
+        low, high = (self.part.forecast(end, second, {})[:, 0] for end in ends.T)
+        atom = np.where((ends[:, 0] <= self.at) & (self.at <= ends[:, 1]), atom, 0.0)
+        is_at = rng.random(atom.size) * (atom + rest * (high - low)) < atom
+        return np.where(is_at, self.at, beside)
+
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2)."""
         atom, rest, second = self.split_law(law, params)

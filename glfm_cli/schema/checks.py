@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.columns import Column, Role, Transform
-from glfm_cli.schema.phrases import listed
+from glfm_cli.schema.phrases import is_number, listed
 from glfm_cli.schema.types import COLUMN_TYPES
 
 Refusal = Callable[..., SchemaError]  # makes the error that names file and column
@@ -37,6 +39,7 @@ def check_column(column: Column, error: Refusal) -> None:
     _check_numerals(column, error)
     _check_moments(column, error)
     _check_censored(column, error)
+    _check_depends(column, error)
     _check_atom(column, error)
     codes = {code.text for code in column.missing}
     for level in column.levels or ():
@@ -87,29 +90,59 @@ def _check_moments(column: Column, error: Refusal) -> None:
 
 
 def _check_censored(column: Column, error: Refusal) -> None:
-    """Raise SchemaError when a limit of detection is no value that a column can have."""
-    limit = column.censored_below
-    if limit is None:
+    """Raise SchemaError when limits of detection leave no value between them, or do not belong."""
+    below, above = column.censored_below, column.censored_above
+    given = {
+        "censored_below": below is not None,
+        "censored_above": above is not None,
+        "impute": column.impute_censored,
+    }
+    for key, is_given in given.items():
+        if is_given and (not column.numeric or column.moment is not None):
+            raise error(f"`{key}` goes with numbers alone", expected="type real, positive or count")
+    if below is None and above is None:
         return
-    if not column.positive or column.moment is not None or column.reflect is not None:
-        raise error(
-            "`censored_below` goes with type positive alone, without `reflect`",
-            hint="Cells known only to lie below a limit are read in columns of type positive.",
-        )
     lower, upper = column.bounds
-    if limit <= (lower or 0.0) or (upper is not None and limit >= upper):
+    least = 0.0 if column.positive or column.integral else -math.inf
+    ends = [max(least, -math.inf if lower is None else lower), below, above]
+    ends.append(math.inf if upper is None else upper)
+    limits = [end for end in ends if end is not None]
+    if any(b <= a for a, b in pairwise(limits)):
+        shown = " and ".join(f"{x:g}" for x in (below, above) if x is not None)
         raise error(
-            "`censored_below`", value=f"{limit:g}", expected="a number above 0, inside `bounds`"
+            "limits of detection leave no number between them, or none that the column can have",
+            value=shown,
+            expected=f"`censored_below` and then `censored_above`, in {ends[0]:g} to {ends[-1]:g}",
         )
+
+
+def _check_depends(column: Column, error: Refusal) -> None:
+    """Raise SchemaError when a column cannot depend on others as it should."""
+    if column.formula is not None and (not column.numeric or column.moment is not None):
+        raise error("`formula` goes with numbers alone", expected="type real, positive or count")
+    for key, other in (("less_than", column.less_than), ("parts_of", column.parts_of)):
+        if other is not None and (not column.numeric or column.moment is not None):
+            raise error(f"`{key}` goes with numbers alone", expected="type real, positive or count")
+    if column.only_if is not None and not (column.numeric or column.levelled):
+        raise error("`only_if` goes with a column that has a type")
+    if column.otherwise is None:
+        return
+    if column.only_if is None:
+        raise error("`otherwise` needs `only_if`, which says in which rows it is not so")
+    if column.levels is not None and column.otherwise not in column.levels:
+        raise error("`otherwise`", value=f"'{column.otherwise}'", expected=listed(column.levels))
+    if column.numeric and not is_number(column.otherwise):
+        raise error("`otherwise`", value=f"'{column.otherwise}'", expected="a number")
 
 
 def _check_atom(column: Column, error: Refusal) -> None:
     """Raise SchemaError when a column cannot have the atom that it is given."""
     if column.atom is None:
         return
-    if not column.numeric or column.integral or column.censored_below is not None:
+    censored = (column.censored_below, column.censored_above) != (None, None)
+    if not column.numeric or column.integral or censored:
         raise error(
-            "`atom` goes with types real and positive alone, without `censored_below`",
+            "`atom` goes with types real and positive alone, without `censored_below` or `_above`",
             hint="Leave it out: counts and levels have probabilities of their own anyway.",
         )
     if column.positive and column.atom not in (0.0, "none"):

@@ -61,7 +61,14 @@ class Column:
     reflect: float | None = None  # the transform acts on reflect - x
     bounds: tuple[float | None, float | None] = (None, None)
     missing: tuple[MissingCode, ...] = ()  # besides the empty cell, null and NaN
-    censored_below: float | None = None  # positive: `<limit` and 0 are known to lie below it
+    censored_below: float | None = None  # smaller numbers say only that they are smaller
+    censored_above: float | None = None  # numbers from it on say only that they are
+    impute_censored: bool = False  # complete cells that are intervals inside these
+    formula: str | None = None  # what its values follow from
+    only_if: str | None = None  # the rows in which it has values
+    otherwise: str | None = None  # what its cells are in the other rows; None: empty
+    less_than: str | None = None  # a column whose values are larger in every row
+    parts_of: str | None = None  # a column that is the sum of this and others
     atom: float | Literal["none"] | None = None  # a value of its own probability; None: found
     trials: str | None = None  # binomial: the column that holds the number of trials
     absent: str | None = None  # of triplets: what pairs are that are not listed; None: missing

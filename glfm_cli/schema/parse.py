@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeVar
 from glfm_cli.errors import SchemaError
 from glfm_cli.schema.checks import check_column
 from glfm_cli.schema.columns import Column, MissingCode, Role, Transform
+from glfm_cli.schema.formula import parse_formula
 from glfm_cli.schema.moments import DIRECTIVES, EXCEL, ISO, MOMENTS, Moments
-from glfm_cli.schema.phrases import did_you_mean, listed
+from glfm_cli.schema.phrases import did_you_mean, is_number, listed
 from glfm_cli.schema.text import describe
 from glfm_cli.schema.types import COLUMN_TYPES, ColumnType
 
@@ -26,6 +27,13 @@ _KEYS = (
     "reflect",
     "bounds",
     "censored_below",
+    "censored_above",
+    "impute",
+    "formula",
+    "only_if",
+    "otherwise",
+    "less_than",
+    "parts_of",
     "atom",
     "missing",
     "trials",
@@ -37,11 +45,11 @@ _KEYS = (
     "format",
     "label",
 )
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
 _ABSENT = {"zero": "zero", "missing": None}
+_IMPUTE = {"censored": True, "missing": False}
 _SWITCH = {"true": True, "yes": True, "false": False, "no": False}
 _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
 # Words that say type and how it is written; types that are registered later are among them.
@@ -109,12 +117,17 @@ class ColumnParser:
             type=self.column_type(said),
             levels=self.levels(said),
             transform=self.choice(said, "transform", _TRANSFORMS),
-            reflect=self.number("reflect", said["reflect"]) if "reflect" in said else None,
+            reflect=self.number_if("reflect", said),
             bounds=self.bounds(said),
             missing=self.codes(said["missing"]) if "missing" in said else self.missing,
-            censored_below=self.number("censored_below", said["censored_below"])
-            if "censored_below" in said
-            else None,
+            censored_below=self.number_if("censored_below", said),
+            censored_above=self.number_if("censored_above", said),
+            impute_censored=self.choice(said, "impute", _IMPUTE) or False,
+            formula=self.expression(said, "formula", condition=False),
+            only_if=self.expression(said, "only_if", condition=True),
+            otherwise=self.text(said, "otherwise"),
+            less_than=self.text(said, "less_than"),
+            parts_of=self.text(said, "parts_of"),
             atom=self.atom(said),
             trials=self.text(said, "trials"),
             absent=self.choice(said, "absent", _ABSENT),
@@ -194,6 +207,20 @@ class ColumnParser:
             return value
         raise self.error(f"`{key}`", value=describe(value), expected="text")
 
+    def expression(self, said: Mapping[str, Any], key: str, *, condition: bool) -> str | None:
+        text = self.text(said, key)
+        if text is None:
+            return None
+        try:
+            formula = parse_formula(text)
+        except ValueError as error:
+            why = f"`{key}` cannot be read: {error}"
+            raise self.error(why, value=f"'{text}'") from None
+        if formula.is_condition != condition:
+            expected = 'a condition such as sex == "f"' if condition else "a number, no condition"
+            raise self.error(f"`{key}`", value=f"'{text}'", expected=expected)
+        return text
+
     def separator(self, said: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | None:
         value = said.get(key)
         if value is None or value in known:
@@ -235,8 +262,11 @@ class ColumnParser:
             raise self.error("`bounds`", value=describe(value), expected=moments.in_words)
         return number
 
+    def number_if(self, key: str, said: Mapping[str, Any]) -> float | None:
+        return self.number(key, said[key]) if key in said else None
+
     def number(self, key: str, value: Any) -> float:
-        if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
+        if not isinstance(value, str) or not is_number(value):
             raise self.error(f"`{key}`", value=describe(value), expected="a number")
         number = float(value)
         if not math.isfinite(number):

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text of the types file is a number."""
+    return _NUMBER.fullmatch(text.strip()) is not None
 
 
 def listed(names: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from glfm_cli.errors import SchemaError
 from glfm_cli.schema.columns import Column, MissingCode, Role
 from glfm_cli.schema.parse import ColumnParser
 from glfm_cli.schema.phrases import did_you_mean, listed
+from glfm_cli.schema.relations import check_relations
 
 VERSION = "1"
 REST = "*"  # what the entry `rest:` is a pattern for
@@ -25,6 +26,25 @@ _KEYS = ("glfm", "missing", "rest", "columns")
 _LONGEST_FILE = 64 * 2**20  # bytes; a longer file is a table given by mistake
 _ONCE = (Role.TARGET, Role.TASK, Role.SPLIT, Role.ROW, Role.COLUMN, Role.VALUE)
 _TRIPLET = (Role.ROW, Role.COLUMN, Role.VALUE)
+
+# Keys whose value is that of the column's field.
+_PLAIN = (
+    "atom",
+    "censored_below",
+    "censored_above",
+    "formula",
+    "only_if",
+    "otherwise",
+    "less_than",
+    "parts_of",
+    "trials",
+    "absent",
+    "decimal",
+    "thousands",
+    "unit",
+    "format",
+    "label",
+)
 
 
 @dataclass(frozen=True)
@@ -95,6 +115,7 @@ class Schema:
             found.append(replace(column, name=name))
         self._check_roles(found, "the table")
         self._check_trials(found)
+        check_relations(found, self.file)
         return tuple(found)
 
     def to_yaml(self) -> str:
@@ -127,11 +148,11 @@ class Schema:
                 limit if limit is None or column.moments is None else column.moments.text(limit)
                 for limit in column.bounds
             ]
-        if column.censored_below is not None:
-            said["censored_below"] = column.censored_below
+        if column.impute_censored:
+            said["impute"] = "censored"
         if column.missing != self.missing:
             said["missing"] = _codes_out(column.missing)
-        for key in ("atom", "trials", "absent", "decimal", "thousands", "unit", "format", "label"):
+        for key in _PLAIN:
             if (value := getattr(column, key)) is not None:
                 said[key] = value
         if column.percent:

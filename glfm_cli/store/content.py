@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import inner
+from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import take
 from glfm_cli.links import Link, link_from
 from glfm_cli.schema import Column
@@ -41,11 +43,12 @@ def read_links(folder: Path, header: Header, columns: Sequence[Column]) -> tuple
         constants = read_one(buffer)
         if int(take(constants, "columns", np.int64, ())) != len(columns):
             raise ValueError(f"it is not of {len(columns)} columns")
-        links = []
+        links, rates = [], isinstance(header.latent, HasFactors)
         for d, (column, modelled) in enumerate(zip(columns, header.modelled, strict=True)):
             part = inner(constants, f"{d}.")
             try:
-                links.append(link_from(column, len(modelled.levels), part, header.link_config))
+                n_levels, config = len(modelled.levels), header.link_config
+                links.append(link_from(column, n_levels, part, config, rates=rates))
             except ValueError as error:
                 raise ValueError(f"column '{column.name}': {error}") from None
     except ValueError as error:
@@ -60,6 +63,9 @@ def data_out(data: Data) -> bytes:
         arrays[f"{d}.x"] = np.where(encoded.observed, encoded.x, 0.0)
         arrays[f"{d}.observed"] = np.packbits(encoded.observed)
         arrays[f"{d}.wanted"] = np.packbits(encoded.requested)
+        if encoded.ends is not None:
+            arrays[f"{d}.ends"] = np.nan_to_num(encoded.ends).ravel()  # infinite ones: the largest
+            arrays[f"{d}.between"] = np.packbits(encoded.between)
     return to_stream(arrays)
 
 
@@ -79,10 +85,11 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
             if modelled.levels:
                 _check_codes(x, len(modelled.levels), column.name)
             x = np.where(observed, x, np.nan)
+            ends = _read_ends(arrays, d, n_rows) if f"{d}.ends" in arrays else None
             for array in (x, observed, requested):
                 array.setflags(write=False)
             part = EncodedColumn(column, modelled.index, x, observed, requested, modelled.levels)
-            encoded.append(part)
+            encoded.append(replace(part, ends=ends))
     except ValueError as error:
         raise broken(folder, DATA, error) from None
     data = Data(n_rows, tuple(encoded), header.notes, header.ids)
@@ -92,6 +99,15 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
             file=str(folder / DATA),
         )
     return data
+
+
+def _read_ends(arrays: Mapping[str, Array], d: int, n_rows: int) -> Array:
+    """Return the ends of the intervals of a column, NaN at other cells."""
+    packed = take(arrays, f"{d}.between", np.uint8, (-(-n_rows // 8),))
+    ends = take(arrays, f"{d}.ends", np.float64, (2 * n_rows,)).reshape(-1, 2)
+    between = np.unpackbits(packed, count=n_rows) == 1
+    ends = np.where(np.abs(ends) == np.finfo(np.float64).max, np.copysign(np.inf, ends), ends)
+    return np.where(between[:, None], ends, np.nan)
 
 
 def _check_codes(x: Array, n_levels: int, name: str) -> None:

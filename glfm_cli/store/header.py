@@ -178,6 +178,9 @@ def hash_of_data(data: Data) -> str:
         digest.update(x.tobytes())
         digest.update(np.packbits(encoded.observed).tobytes())
         digest.update(np.packbits(encoded.requested).tobytes())
+        if encoded.ends is not None:
+            digest.update(np.nan_to_num(encoded.ends).tobytes())
+            digest.update(np.packbits(encoded.between).tobytes())
     return digest.hexdigest()
 
 

@@ -138,8 +138,10 @@ def hash_of_content(arrays: Mapping[str, Array]) -> str:
 
 
 def cell_arrays(cells: MatrixCells) -> dict[str, Array]:
-    """Return the content of data.arrow."""
-    return dict(vars(cells))
+    """Return the content of data.arrow; 0 stands in pairs that are missing among zeros."""
+    missing = np.flatnonzero(np.isnan(cells.x))
+    found = {**vars(cells), "x": np.nan_to_num(cells.x)}
+    return found | ({"missing": missing} if missing.size else {})
 
 
 def hash_of_matrix(
@@ -206,6 +208,12 @@ def _read_cells(folder: Path, header: MatrixHeader, sizes: tuple[int, int]) -> M
     m = (header.n_cells,)
     row, column = (take(arrays, name, np.int32, m) for name in SIDES)
     x = take(arrays, "x", np.float64, m)
+    if "missing" in arrays:
+        missing = take(arrays, "missing", np.int64, (None,))
+        if missing.min(initial=0) < 0 or missing.max(initial=0) >= x.size:
+            raise ValueError("a missing pair lies outside the matrix")
+        x = x.copy()
+        x[missing] = np.nan
     R = take(arrays, "R", np.float64, (sizes[0], len(header.covariates[0])))
     C = take(arrays, "C", np.float64, (sizes[1], len(header.covariates[1])))
     for index, n in zip((row, column), sizes, strict=True):

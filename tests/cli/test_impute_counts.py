@@ -128,6 +128,47 @@ def test_recommended_columns_have_no_count_and_the_largest_rates(counts: Any) ->
     assert [f"c{c}" for c, _ in by_row["r1"]] == [name for _, name in sorted(every)[::-1][:3]]
 
 
+def test_recommendations_are_of_the_rows_that_are_listed(counts: Any) -> None:
+    given = ("--types", "n.yaml", *SMALL, "--recommend", "3", "--save", "f.glfm", "-o", "all.csv")
+    assert impute(*given).status == 0
+    counts.put("some.csv", "u\nr7\nr2\nr7\n")
+    said = impute("--fit", "f.glfm", "--recommend", "3", "--rows", "some.csv", "-o", "some.out.csv")
+    assert said.status == 0, said.stderr
+    every = [row for row in rows_of("all.csv") if row["u"] in ("r2", "r7")]
+    assert rows_of("some.out.csv") == every
+    assert {row["u"] for row in every} == {"r2", "r7"}
+
+
+def test_listed_pairs_with_values_are_scored(counts: Any) -> None:
+    """Of the fit's own pairs, of zeros, and of pairs whose count is not given."""
+    counts.put("p.csv", "u,i,n\nr1,c1,2\nr2,c5,0\nr1,c7,\n")
+    given = ("--types", "n.yaml", *SMALL, "--chains", "1", "--pairs", "p.csv")
+    said = impute(*given, "--save", "f.glfm", "-o", "o.csv")
+    assert said.status == 0, said.stderr
+    rows = rows_of("o.csv")
+    assert not rows[2]["log_score"]
+    assert float(rows[1]["log_score"]) == pytest.approx(np.log1p(-float(rows[1]["p_any"])))
+    mean, sd = float(rows[0]["mean"]), float(rows[0]["sd"])
+    shape = mean**2 / (sd**2 - mean)
+    score = stats.nbinom.logpmf(2, shape, shape / (shape + mean))
+    assert float(rows[0]["log_score"]) == pytest.approx(score, rel=1e-6)
+    counts.put("p.csv", "u,i,n\nr1,c1,-2\n")
+    said = impute("--fit", "f.glfm", "--pairs", "p.csv")
+    assert said.status == 2
+    assert "p.csv, column 'n', row 1: found '-2'" in said.lines("Error")[0]
+
+
+def test_rows_and_columns_without_counts_are_kept(counts: Any) -> None:
+    y = matrix()
+    zeros = "".join(f"new,c{i},0\n" for i in range(12)) + "r1,none,0\nr2,none,0\n"
+    counts.put("n.csv", lines(y) + zeros)
+    counts.put("p.csv", "u,i\nnew,c1\nr1,none\nnew,none\n")
+    said = impute("--types", "n.yaml", *SMALL, "--pairs", "p.csv", "-o", "o.csv")
+    assert said.status == 0, said.stderr
+    rates = [float(row["mean"]) for row in rows_of("o.csv")]
+    assert all(0.0 < rate < y.mean() for rate in rates)
+
+
 def test_a_pair_without_a_value_is_missing_and_no_zero(counts: Any) -> None:
     y = matrix()
     u, i = next((u, i) for u, i in zip(*np.nonzero(y), strict=True) if y[u, i] > 1)
@@ -159,6 +200,11 @@ def test_a_pair_without_a_value_is_missing_and_no_zero(counts: Any) -> None:
         ("u,i,n\na,x,1\n", TYPES, ("--model", "bsvd"),
          "--model bsvd does not take triplets whose absent pairs are zeros"),
         ("u,i,n\na,x,1\n", TYPES, ("--recommend", "2", "--pairs", "n.csv"), "--recommend and"),
+        ("u,i,n\na,x,1\n", TYPES, ("--rows", "n.csv"), "--rows says whose columns"),
+        ("u,i,n\na,x,1\n", TYPES, ("--recommend", "1", "--rows", "n.yaml"), "name ending in"),
+        ("u,i,n\na,x,4000000000\n", TYPES, (), "found 4000000000"),
+        ("u,i,n\na,x,1\n,y,2\n", TYPES, (), "expected an id"),
+        ("u,i,n\na,x,4.5\nb,x,3\n", TYPES.replace("count", "positive"), (), "`absent: zero` goes"),
         ("u,i,n\na,x,1\n", TYPES.replace(", absent: zero", ""), ("--recommend", "2"),
          "--recommend is about counts"),
     ],

@@ -5,15 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.capabilities import LimitedTypes
 from glfm_cli.schema import COLUMN_TYPES
 from tests.contract.toys import MODEL_LINES, TYPE_LINES
 
 EVERY_MODEL = {**MODELS, **MODEL_LINES}
 EVERY_TYPE = {**COLUMN_TYPES, **TYPE_LINES}
-DENSE = [name for name, model in EVERY_MODEL.items() if "dense" in model.layouts]
+OF_DENSE = [name for name, model in EVERY_MODEL.items() if "dense" in model.layouts]
+DENSE = [name for name in OF_DENSE if not isinstance(EVERY_MODEL[name], LimitedTypes)]
 COUNTS = [name for name, model in EVERY_MODEL.items() if "counts" in model.layouts]
 SPARSE = [name for name, model in EVERY_MODEL.items() if "sparse" in model.layouts]
 OF_TABLES = [name for name, kind in EVERY_TYPE.items() if kind.values != "successes"]
+def types_of(model: str) -> list[str]:
+    """Return the types of the columns of a table that a model takes."""
+    only = EVERY_MODEL[model]
+    kept = only.types if isinstance(only, LimitedTypes) else OF_TABLES
+    return [name for name in OF_TABLES if name in kept]
+
+
 FEW = {  # settings of short runs
     "clgp": {"iterations": 4, "inducing": 10, "dimensions": 2},
     "cnpf": {"components": 4, "dimensions": 2, "passes": 6},

@@ -23,13 +23,13 @@ from glfm_cli.latent.model import Pairs, Problem, Sizes, Sparse
 from glfm_cli.links.law import normal
 from glfm_cli.schema import Schema
 from glfm_cli.store.arrays import read_one, to_stream
-from tests.contract.parts import COUNTS, DENSE, EVERY_MODEL, FEW, OF_TABLES, SPARSE, values_of
+from tests.contract.parts import COUNTS, EVERY_MODEL, FEW, OF_DENSE, SPARSE, types_of, values_of
 
 pytestmark = [pytest.mark.usefixtures("toys"), pytest.mark.kernels]
 N = 30
 # A model by its name, in each of its layouts, and with settings that change what a state holds.
 CASES: dict[str, tuple[str, str, dict[str, object]]] = {
-    **{name: (name, "dense", {}) for name in DENSE},
+    **{name: (name, "dense", {}) for name in OF_DENSE},
     **{f"{name} of counts": (name, "counts", {}) for name in COUNTS},
     **{f"{name} of triplets": (name, "sparse", {}) for name in SPARSE},
     "glfm, unscaled weights": ("glfm", "dense", {"prior_scale": "independent"}),
@@ -64,9 +64,12 @@ def problem(request: Any, toys: None) -> Problem:
         types = {"u": "row", "v": "column", "x": {**kind, "role": "value"}}
         triplets = encode_triplets(table, Schema.from_dict({"columns": types}))
         return prepare_matrix(triplets, **asked)[0]
-    columns = {kind: values_of(kind, rng.normal(size=N), rng) for kind in OF_TABLES}
+    kinds = {kind: kind for kind in types_of(name)}
+    if len(kinds) == 1:  # a table of several columns all the same
+        kinds = {f"{kind} {i}": kind for kind in kinds for i in range(5)}
+    columns = {n: values_of(kind, rng.normal(size=N), rng) for n, kind in kinds.items()}
     table = pa.table({n: pa.array(c, mask=rng.random(N) < 0.2) for n, c in columns.items()})
-    return prepare(table, {"columns": {kind: kind for kind in OF_TABLES}}, **asked)[0]
+    return prepare(table, {"columns": kinds}, **asked)[0]
 
 
 def bytes_of(chain: chains.AnyChain, *besides: str) -> bytes:

@@ -11,15 +11,24 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix.missingness import missingness_features as of_missingness
-from glfm_cli.completion.matrix.pairs import Pairs, WhichPairs, in_parts, read_pairs, unobserved
+from glfm_cli.completion.matrix.pairs import (
+    Likeliest,
+    Pairs,
+    WhichPairs,
+    in_parts,
+    read_ids,
+    read_pairs,
+    unobserved,
+)
 from glfm_cli.completion.matrix.side import Features, SideCode, read_side
-from glfm_cli.completion.prepare import configure
+from glfm_cli.completion.prepare import as_table, configure
 from glfm_cli.encoding import EncodedColumn, Ids, NotCompleted, Triplets
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
-from glfm_cli.options import CHAINS, Sampling, gather
+from glfm_cli.options import CHAINS, MatrixOptions, Sampling, gather
 
 P_ANY = "p_any"  # of a count: the probability of at least one
 
@@ -105,9 +114,10 @@ class MatrixData:
 
         Where absent pairs are zeros, those without a value are the missing ones.
         """
+        value = self.triplets.value.column
         if table is not None:
-            return partial(in_parts, read_pairs(table, self.rows, self.others, file=file))
-        if self.triplets.value.column.absent is not None:
+            return partial(in_parts, read_pairs(table, self.rows, self.others, value, file=file))
+        if value.absent is not None:
             cells = (self.new or self).triplets
             gone = np.flatnonzero(~cells.value.observed)
             index = (cells.row[gone], cells.column[gone])
@@ -115,6 +125,25 @@ class MatrixData:
         which = partial(unobserved, self.triplets, every, self.known)
         which()
         return which
+
+
+def likeliest(data: MatrixData, matrix: MatrixOptions) -> Likeliest | None:
+    """Return what is recommended to which rows: those listed, or all, of a fit the new ones.
+
+    Raises
+    ------
+    GlfmError
+        The rows that are listed are no rows of the matrix.
+    """
+    if matrix.recommend is None:
+        return None
+    if matrix.rows is None:
+        return Likeliest(matrix.recommend, np.arange(data.known[0], data.n_rows))
+    table, file = as_table(matrix.rows)
+    listed = read_ids(
+        table, data.rows, "--row-features", f"a column '{data.rows.name}'", file=file
+    )
+    return Likeliest(matrix.recommend, np.unique(listed))
 
 
 def prepare_matrix(
@@ -141,7 +170,7 @@ def prepare_matrix(
     if layout == "counts":
         _check_no_covariates(features, missingness_features)
     _check_names(triplets)
-    link = _link(triplets.value, found.links)
+    link = _link(triplets.value, found.links, rates=isinstance(found.latent, HasFactors))
     rows, of_rows, row_names, row_code = _with_side(triplets.rows, features[0])
     columns, of_columns, names, code = _with_side(triplets.columns, features[1])
     if missingness_features is not None:
@@ -199,8 +228,8 @@ def _check_names(triplets: Triplets) -> None:
             )
 
 
-def _link(value: EncodedColumn, config: LinkConfig) -> Link:
-    link = make_link(value, replace(config, atoms=False))
+def _link(value: EncodedColumn, config: LinkConfig, *, rates: bool) -> Link:
+    link = make_link(value, replace(config, atoms=False), rates=rates)
     if link.n_latent != 1:
         raise SchemaError(
             f"a matrix of categories needs two levels, this has {len(value.levels)}",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from glfm_cli.arrays import Array
 from glfm_cli.encoding import Ids, Triplets, encode_ids, open_column
+from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
@@ -23,35 +26,62 @@ PART = 1 << 17  # pairs predicted and written at a time
 WhichPairs = partial[Iterator[Pairs]]
 
 
-def read_pairs(table: pa.Table, rows: Ids, columns: Ids, *, file: str | None = None) -> Pairs:
+@dataclass(frozen=True)
+class Likeliest:
+    """So many columns with the largest rates of some rows, ascending numbers of them."""
+
+    n: int
+    rows: Array
+
+
+def read_pairs(
+    table: pa.Table, rows: Ids, columns: Ids, value: Column, *, file: str | None = None
+) -> Pairs:
     """Return the pairs that a table lists, in columns named as those of the ids.
+
+    With the values of the pairs, NaN where there is none, if the table has a column of their name;
+    of numbers alone.
 
     Raises
     ------
     TableError
-        Such a column is missing, or an id is not known.
+        A column of ids is missing, an id is not known, or a value is none.
     """
-    found = []
-    for ids, option in ((rows, "--row-features"), (columns, "--column-features")):
-        if ids.name not in table.column_names:
-            raise TableError(
-                "the table has no such column",
-                file=file,
-                column=ids.name,
-                expected=f"columns '{rows.name}' and '{columns.name}'",
-            )
-        index = table.column_names.index(ids.name)
-        source = open_column(table, index, Column(ids.name), file)
-        own, of_row = encode_ids(source)
-        place = ids.places(own.keys)[of_row]
-        if (place < 0).any():
-            raise source.cell_error(
-                place < 0,
-                f"an id of the table's column '{ids.name}'",
-                f"A new id needs a row in {option}, from which it is completed.",
-            )
-        found.append(place)
-    return Pairs(found[0], found[1])
+    named = f"columns '{rows.name}' and '{columns.name}'"
+    found = [
+        read_ids(table, ids, f"--{side}-features", named, file=file)
+        for ids, side in ((rows, "row"), (columns, "column"))
+    ]
+    if value.name not in table.column_names or not value.numeric:
+        return Pairs(found[0], found[1])
+    source = open_column(table, table.column_names.index(value.name), value, file)
+    return Pairs(found[0], found[1], encode_numbers(source, zeros=True)[0])
+
+
+def read_ids(
+    table: pa.Table, ids: Ids, option: str, expected: str, *, file: str | None = None
+) -> Array:
+    """Return the numbers of the ids that a table lists in the column of their name.
+
+    Raises
+    ------
+    TableError
+        The column is missing, or an id is not known; it could come from a table for `option`.
+    """
+    if ids.name not in table.column_names:
+        raise TableError(
+            "the table has no such column", file=file, column=ids.name, expected=expected
+        )
+    source = open_column(table, table.column_names.index(ids.name), Column(ids.name), file)
+    own, of_row = encode_ids(source)
+    place = ids.places(own.keys)[of_row]
+    if (place < 0).any():
+        raise source.cell_error(
+            place < 0,
+            f"an id of the table's column '{ids.name}'",
+            f"A new id needs a row in {option}, from which it is completed.",
+        )
+    return np.asarray(place)
 
 
 def unobserved(triplets: Triplets, every: bool, known: tuple[int, int] = (0, 0)) -> Iterator[Pairs]:
@@ -93,8 +123,8 @@ def _unobserved(
             yield Pairs(row + start, column)
 
 
-def recommended(posterior: Posterior, triplets: Triplets, first: int, n: int) -> Iterator[Pairs]:
-    """Yield the n columns of the largest rates of each row from `first` on, the largest first.
+def recommended(posterior: Posterior, triplets: Triplets, asked: Likeliest) -> Iterator[Pairs]:
+    """Yield the columns of the largest rates of each row that is asked for, the largest first.
 
     Of those alone in which the row has no count yet, nor is missing one. O(rows x columns) time,
     in blocks of rows.
@@ -104,22 +134,23 @@ def recommended(posterior: Posterior, triplets: Triplets, first: int, n: int) ->
     shares = zip(posterior.draws(), posterior.shares(), strict=True)
     parts = [(share, model.factors(draw.latent)) for draw, share in shares if share > 0.0]
     step = max(1, PART // n_columns)
-    for start in range(first, len(triplets.rows), step):
-        rows = slice(start, min(start + step, len(triplets.rows)))
+    for start in range(0, asked.rows.size, step):
+        rows = asked.rows[start : start + step]
         rates = sum(share * (part.rows[rows] @ part.columns.T) for share, part in parts)
-        low, high = np.searchsorted(triplets.row, [rows.start, rows.stop])
-        rates[triplets.row[low:high] - start, triplets.column[low:high]] = -np.inf
-        best = np.argsort(-rates, axis=1, kind="stable")[:, :n]
+        low, high = np.searchsorted(triplets.row, [rows[0], rows[-1] + 1])
+        at = np.searchsorted(rows, triplets.row[low:high])
+        here = rows[at] == triplets.row[low:high]
+        rates[at[here], triplets.column[low:high][here]] = -np.inf
+        best = np.argsort(-rates, axis=1, kind="stable")[:, : asked.n]
         there = np.isfinite(np.take_along_axis(rates, best, axis=1))
-        row = np.broadcast_to(np.arange(rows.start, rows.stop)[:, None], best.shape)
+        row = np.broadcast_to(rows[:, None], best.shape)
         yield Pairs(row[there], best[there].astype(np.int64))
 
 
 def in_parts(pairs: Pairs) -> Iterator[Pairs]:
     """Yield runs of the pairs that are predicted at once."""
     for start in range(0, pairs.row.size, PART):
-        part = slice(start, start + PART)
-        yield Pairs(pairs.row[part], pairs.column[part])
+        yield pairs.take(slice(start, start + PART))
 
 
 def predict_pairs(posterior: Posterior, pairs: Pairs, at: Sequence[float]) -> Marginal:

@@ -13,7 +13,13 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.completion.estimates import Estimate, point
 from glfm_cli.completion.matrix.matrix import P_ANY, MatrixData
-from glfm_cli.completion.matrix.pairs import Pairs, WhichPairs, predict_pairs, recommended
+from glfm_cli.completion.matrix.pairs import (
+    Likeliest,
+    Pairs,
+    WhichPairs,
+    predict_pairs,
+    recommended,
+)
 from glfm_cli.completion.result import CompletionResult
 from glfm_cli.errors import counted
 from glfm_cli.inference.predictive import log_scores
@@ -25,13 +31,13 @@ class MatrixCompletion(CompletionResult):
     """Predictions of the cells of a matrix.
 
     which, estimate : the pairs whose cells are predicted, and what stands for each
-    recommend : in place of `which`, so many likeliest columns of each row, or new row of a fit
+    recommend : in place of `which`, the likeliest columns of some rows
     """
 
     data: MatrixData
     which: WhichPairs | None = None
     estimate: Estimate = "auto"
-    recommend: int | None = None
+    recommend: Likeliest | None = None
 
     @property
     def size(self) -> dict[str, float]:
@@ -56,10 +62,7 @@ class MatrixCompletion(CompletionResult):
         """Yield the predictions, at least one part (see `table_of`)."""
         which = self.which or self.data.pairs(None, False)
         if self.recommend is not None:
-            cells = self.data.triplets
-            which = partial(
-                recommended, self.posterior, cells, self.data.known[0], self.recommend
-            )
+            which = partial(recommended, self.posterior, self.data.triplets, self.recommend)
         none = True
         for pairs in which():
             none = False
@@ -72,7 +75,7 @@ class MatrixCompletion(CompletionResult):
 
         Estimates of levels are text. `mean` and `sd` are of the level's number, or of its code
         where levels are no numbers; of binomial values, all are of the hit rate. A column
-        `p_LEVEL` for each level.
+        `p_LEVEL` for each level, `p_any` of counts, and `log_score` where values are given.
         """
         data, (link,) = self.data, self.posterior.links
         value = data.triplets.value
@@ -98,9 +101,11 @@ class MatrixCompletion(CompletionResult):
         columns |= {"estimate": ends[0], "mean": mean, "sd": sd}
         columns |= {"lower": ends[1], "upper": ends[2]}
         if value.column.absent is not None:
-            cells = {0: np.arange(pairs.row.size)}
-            none = log_scores(self.posterior.at(pairs), cells, {0: np.zeros(pairs.row.size)})[0]
-            columns[P_ANY] = -np.expm1(none)
+            columns[P_ANY] = -np.expm1(self._log_scores(pairs, np.zeros(pairs.row.size)))
+        if pairs.x is not None:
+            columns["log_score"] = np.full(pairs.row.size, np.nan)
+            seen = np.flatnonzero(~np.isnan(pairs.x))
+            columns["log_score"][seen] = self._log_scores(pairs.take(seen), pairs.x[seen])
         for code, level in enumerate(value.levels):
             assert found.probabilities is not None
             columns[f"p_{level}"] = found.probabilities[:, code]
@@ -108,6 +113,10 @@ class MatrixCompletion(CompletionResult):
             {n: pa.array(v, from_pandas=True) if isinstance(v, np.ndarray) else v
              for n, v in columns.items()}
         )  # fmt: skip
+
+    def _log_scores(self, pairs: Pairs, x: Array) -> Array:
+        """Return the log predictive densities (n,) of values of some pairs."""
+        return log_scores(self.posterior.at(pairs), {0: np.arange(x.size)}, {0: x})[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary that `glfm impute --json` prints."""

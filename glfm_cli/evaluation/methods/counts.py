@@ -61,7 +61,7 @@ class FactorMethod(ModelMethod):
         model = problem.model
         if isinstance(model, TunesNewRows):
             observed = float(np.clip(1.0 - rows.hidden.mean(), 0.01, 0.99))
-            config = model.calibrate(problem, task.seed, observed, task.threads)
+            config = model.calibrate(problem, plan.chains, task.seed, observed, task.threads)
             problem = dataclasses.replace(problem, config=config)
         run = sample(problem, plan, threads=task.threads, time_limit=self.sampling.time_limit)
         if run.stopped == "interrupted":

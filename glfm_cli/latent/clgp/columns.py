@@ -35,7 +35,7 @@ def observed_table(
     kinds: tuple[ColumnKind, ...],
 ) -> ObservedTable:
     """Return the cells xs, (N,) a column with NaN where missing, as the model sees them."""
-    shape = (len(links), xs[0].size if xs else 0)
+    shape = (len(links), len(xs[0]) if xs else 0)
     lower, upper = np.empty(shape), np.empty(shape)
     for d, (link, x, kind) in enumerate(zip(links, xs, kinds, strict=True)):
         if kind.kind == "number":
@@ -70,6 +70,6 @@ def _ends(link: Link, x: Array, params: Params) -> tuple[Array, Array]:
     y = link.start(x, rng)[1]
     lower, upper = np.empty(y.shape), np.empty(y.shape)
     link.bound(x, params, y, rng, lower, upper)
-    missing = np.isnan(x)
+    missing = np.isnan(x if x.ndim == 1 else x[:, 0])
     lower[missing] = upper[missing] = np.nan
     return lower[:, 0], upper[:, 0]

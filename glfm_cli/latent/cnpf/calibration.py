@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import softmax
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
@@ -14,13 +15,15 @@ from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw
 from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.masks import hide_columns
-from glfm_cli.latent.cnpf.prediction import choose_tau, fold_in, perplexity, unigram_of
+from glfm_cli.latent.cnpf.prediction import cell_shares, fold_in
 from glfm_cli.latent.model import Progress
 from glfm_cli.streams import CHECKS, FOLD, Streams
 
 VALIDATION = 0.15  # of the rows that tau is chosen on
 MOST_VALIDATED = 1_000  # rows
+TAUS = (1.0, 2.0, 4.0, 8.0, 16.0)
 LEAST_VALIDATED = 3  # rows with counts, below which tau is 1
+ALIKE = 0.01  # share of the bound by which restarts differ that predict as well
 MASK = 1 << 22  # cells of new rows that are hidden or not at a time
 
 _MODEL = CnpfEngine()
@@ -28,46 +31,81 @@ _MODEL = CnpfEngine()
 
 @dataclass(frozen=True)
 class Factors:
-    """A finished fit.
+    """Finished restarts, that of the largest bound first.
 
-    draw : of the restart of the largest bound;  bound : that bound, NaN of minibatches
-    bounds : of all restarts
+    draws, bounds : of each; bounds are NaN of minibatches
+    weights : of each, by which they predict together
     """
 
-    draw: CnpfDraw
-    bound: float
+    draws: tuple[CnpfDraw, ...]
+    bounds: tuple[float, ...]
+    weights: tuple[float, ...]
     warnings: tuple[str, ...]
-    bounds: tuple[float, ...] = ()
+
+    def with_tau(self, tau: float) -> Factors:
+        """Return the restarts with a factor of the weights of new rows."""
+        return replace(self, draws=tuple(replace(draw, tau=tau) for draw in self.draws))
+
+    def fold_in(self, counts: Counts, config: CnpfConfig) -> Factors:
+        """Return the restarts with other rows in place of their own."""
+        return replace(self, draws=tuple(fold_in(draw, counts, config) for draw in self.draws))
+
+    def perplexity(self, seen: Counts, hidden: Counts, config: CnpfConfig) -> float:
+        """Return exp(- mean log p) of the hidden counts of other rows, pooled over these.
+
+        seen : the rows' counts, those of `hidden` missing pairs
+        """
+        shares = [cell_shares(draw, hidden) for draw in self.fold_in(seen, config).draws]
+        p = np.average(shares, axis=0, weights=self.weights)
+        return float(np.exp(-(hidden.count * np.log(p)).sum() / hidden.count.sum()))
+
+    def rates(self, rows: slice) -> Array:
+        """Return the expected counts (n, I) of a run of rows."""
+        parts = zip(self.weights, self.draws, strict=True)
+        total: Array = sum(
+            weight * draw.size[rows, None] * (draw.mean_x[rows] @ draw.mean_a.T)
+            for weight, draw in parts
+        )
+        return total
+
+
+def weights_of(bounds: Array) -> Array:
+    """Return the softmax of bounds in units of what restarts as good as the best differ by.
+
+    The average of their rates predicts better than the best alone.
+    """
+    weights: Array = softmax(bounds / (ALIKE * np.abs(bounds).max() + 1.0))
+    return weights
 
 
 def fit_factors(counts: Counts, config: CnpfConfig, seed: int, restarts: int) -> Factors:
-    """Return the restart of the largest bound; minibatches have none, and are run once."""
+    """Return restarts from different starts; minibatches have no bound, and are run once."""
     whole = config.minibatch_of(counts.shape[0]) == counts.shape[0]
-    fits = (
-        _ascend(counts, config, Streams(seed, index)) for index in range(restarts if whole else 1)
-    )
-    best = next(fits)
-    bounds = [best.bound]
-    for other in fits:
-        bounds.append(other.bound)
-        if other.bound > best.bound:
-            best = other
-    return replace(best, bounds=tuple(bounds))
+    fits = [_ascend(counts, config, Streams(seed, i)) for i in range(restarts if whole else 1)]
+    fits.sort(key=lambda fit: -fit[1])
+    draws, bounds, warnings = zip(*fits, strict=True)
+    weights = weights_of(np.array(bounds)) if whole else np.ones(1)
+    return Factors(draws, bounds, tuple(weights.tolist()), warnings[0])
 
 
-def _ascend(counts: Counts, config: CnpfConfig, streams: Streams) -> Factors:
+def _ascend(
+    counts: Counts, config: CnpfConfig, streams: Streams
+) -> tuple[CnpfDraw, float, tuple[str, ...]]:
+    """Return the last snapshot of a restart, its bound, and what a user should know."""
     state = _MODEL.start(counts, config, streams)
     progress = Progress()
     while not progress.done:
         progress = _MODEL.step(state, counts, streams)
     bound = math.nan if progress.bound is None or progress.noisy else progress.bound
-    return Factors(_MODEL.draw(state, counts), bound, tuple(_MODEL.warnings(state)))
+    return _MODEL.draw(state, counts), bound, tuple(_MODEL.warnings(state))
 
 
-def chosen_tau(counts: Counts, config: CnpfConfig, seed: int, observed: float) -> float:
+def chosen_tau(
+    counts: Counts, config: CnpfConfig, seed: int, observed: float, restarts: int
+) -> float:
     """Return the tau that predicts best in rows left out, of which a share is observed.
 
-    Fifteen per cent of the rows are left out, a thousand at most, and the rest is fitted once.
+    Fifteen per cent of the rows are left out, a thousand at most, and the rest is fitted.
     """
     rng = Streams(seed, 0).get(CHECKS)
     order = rng.permutation(counts.shape[0])
@@ -79,12 +117,13 @@ def chosen_tau(counts: Counts, config: CnpfConfig, seed: int, observed: float) -
     seen, hidden = hide_columns(left, rng.random(left.shape) < observed)
     if not hidden.count.size or not counts.row_totals[rest].any():
         return 1.0
-    fitted = fit_factors(counts.take(rest), config, seed, restarts=1)
-    return choose_tau(fitted.draw, seen, hidden, config)[0].tau
+    fitted = fit_factors(counts.take(rest), config, seed, restarts)
+    found = {tau: fitted.with_tau(tau).perplexity(seen, hidden, config) for tau in TAUS}
+    return min(found, key=lambda tau: found[tau])
 
 
 def held_out_perplexity(
-    draw: CnpfDraw, counts: Counts, config: CnpfConfig, observed: float, seed: int
+    fitted: Factors, counts: Counts, config: CnpfConfig, observed: float, seed: int
 ) -> float:
     """Return the perplexity of new rows' columns hidden at random, given the others.
 
@@ -100,12 +139,12 @@ def held_out_perplexity(
         seen, hidden = hide_columns(part, rng.random(part.shape) < observed)
         if not hidden.count.size:
             continue
-        value = perplexity(fold_in(draw, seen, config), hidden, unigram_of(counts))
         y = float(hidden.count.sum())
-        log_p, total = log_p + y * float(np.log(value)), total + y
+        log_p -= y * float(np.log(fitted.perplexity(seen, hidden, config)))
+        total += y
     if not total:
         raise TableError("no count is hidden", hint="Give more rows, or a smaller `observed`.")
-    return float(np.exp(log_p / total))
+    return float(np.exp(-log_p / total))
 
 
 def likeliest(rates: Array, n: int, counts: Counts, start: int) -> tuple[Array, Array]:

@@ -122,16 +122,21 @@ class Counts:
         for r, c in ((row, column), lost):
             out = (r < 0) | (r >= shape[0]) | (c < 0) | (c >= shape[1])
             _reject(out, r, c, f"a pair within {shape[0]} x {shape[1]}")
-        key = _sorted_once(row, column, shape[1], "one count for every pair")
-        gone = _sorted_once(lost[0], lost[1], shape[1], "a missing pair only once")
-        positive = count[key[1]] > 0
-        both = np.isin(gone[0], key[0][positive], assume_unique=True)
-        _reject(both, lost[0][gone[1]], lost[1][gone[1]], "a missing pair to have no count")
-        order = key[1][positive]
+        order = _sorted_once(row, column, shape[1], "one count for every pair")
+        row, column, count = row[order], column[order], count[order]
+        if not np.all(count > 0):
+            positive = count > 0
+            row, column, count = row[positive], column[positive], count[positive]
+        row, column, count = (one.astype(np.int32) for one in (row, column, count))
+        _sorted_once(lost[0], lost[1], shape[1], "a missing pair only once")
+        if lost[0].size:
+            gone = lost[0].astype(np.int64) * shape[1] + lost[1]
+            both = np.isin(gone, row.astype(np.int64) * shape[1] + column, assume_unique=True)
+            _reject(both, lost[0], lost[1], "a missing pair to have no count")
         return cls._built(
-            row[order].astype(np.int32),
-            column[order].astype(np.int32),
-            count[order].astype(np.int32),
+            row,
+            column,
+            count,
             shape,
             Missing.of(lost[0], lost[1], shape[0], shape[1]),
             Missing.of(lost[1], lost[0], shape[1], shape[0]),
@@ -210,14 +215,16 @@ def _totals(count: Array, side: UnitCells) -> Array:
     return np.diff(sums[side.indptr]).astype(np.float64)
 
 
-def _sorted_once(row: Array, column: Array, n: int, expected: str) -> tuple[Array, Array]:
-    """Return the pairs as one ascending number each, and their order; each must come once."""
+def _sorted_once(row: Array, column: Array, n: int, expected: str) -> Array | slice:
+    """Return what puts pairs in the order of rows, then of columns; each must come once."""
     key = row.astype(np.int64) * n + column
+    if np.all(key[1:] > key[:-1]):
+        return slice(None)
     order = np.argsort(key, kind="stable")
     key = key[order]
-    again = np.flatnonzero(key[1:] == key[:-1]) + 1
-    _reject(np.isin(np.arange(key.size), again), row[order], column[order], expected)
-    return key, order
+    again = np.r_[False, key[1:] == key[:-1]]
+    _reject(again, row[order], column[order], expected)
+    return order
 
 
 def _reject(

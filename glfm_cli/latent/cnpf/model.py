@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,14 +10,24 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.capabilities import CountFactors
-from glfm_cli.latent.cnpf.calibration import chosen_tau
+from glfm_cli.latent.cnpf.calibration import chosen_tau, weights_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw
 from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.prediction import fold_in, rates, sample_rates
 from glfm_cli.latent.cnpf.state import CnpfState
-from glfm_cli.latent.model import Kind, Pairs, Problem, Progress, Rows, Sees, Sizes, Values
+from glfm_cli.latent.model import (
+    Kind,
+    Pairs,
+    Problem,
+    Progress,
+    Rows,
+    Sees,
+    Sizes,
+    Sparse,
+    Values,
+)
 from glfm_cli.links.law import ALL, CellLaw, GammaPoisson
 from glfm_cli.streams import Streams
 
@@ -34,15 +44,20 @@ class CnpfChain:
 
 
 @dataclass(frozen=True)
-class PairsLaw:
-    """The law of some pairs under one draw: gamma rates of given shapes and means."""
+class RatesLaw:
+    """The law of cells under one draw: gamma rates of given shapes and means.
+
+    shape, mean : (n,) of pairs, or (n, D) of rows of a table
+    """
 
     shape: Array
     mean: Array
 
     def column(self, d: int, at: Array | slice = ALL) -> CellLaw:
-        """Return the law of the cells, of the pairs `at` among those asked for."""
-        return GammaPoisson(self.shape[at], self.mean[at])
+        """Return the law of the pairs `at` among those asked for, or of column d in those rows."""
+        if self.mean.ndim == 1:
+            return GammaPoisson(self.shape[at], self.mean[at])
+        return GammaPoisson(self.shape[at, d], self.mean[at, d])
 
 
 class Cnpf:
@@ -52,7 +67,8 @@ class Cnpf:
     Config = CnpfConfig
     sees: Sees = "values"
     kind: Kind = "ascent"
-    layouts = frozenset({"counts"})
+    layouts = frozenset({"counts", "dense"})
+    types = frozenset({"count"})
     takes_weights = False
     n_restarts = 3
 
@@ -75,37 +91,46 @@ class Cnpf:
         """Return a snapshot of q."""
         return ENGINE.draw(state.fit, state.counts)
 
-    def cells_law(self, draw: CnpfDraw, rows: Rows) -> PairsLaw:
-        """Return the law of pairs: gamma rates of the mean and variance that they have under q."""
-        assert isinstance(rows, Pairs)
-        found = rates(draw, rows.row, rows.column)
+    def cells_law(self, draw: CnpfDraw, rows: Rows) -> RatesLaw:
+        """Return the law of cells: gamma rates of the mean and variance that they have under q."""
+        pairs, shape = _pairs_of(draw, rows)
+        found = rates(draw, pairs.row, pairs.column)
         certain = found.var <= found.mean**2 / CERTAIN
-        shape = np.full(found.mean.size, CERTAIN)
-        np.divide(found.mean**2, found.var, out=shape, where=~certain)
-        return PairsLaw(shape, found.mean)
+        of_rates = np.full(found.mean.size, CERTAIN)
+        np.divide(found.mean**2, found.var, out=of_rates, where=~certain)
+        return RatesLaw(of_rates.reshape(shape), found.mean.reshape(shape))
 
-    def joint(self, draw: CnpfDraw, rows: Rows, rng: np.random.Generator) -> PairsLaw:
-        """Return the law of pairs given rates, drawn together within rows and columns."""
-        assert isinstance(rows, Pairs)
-        mean = sample_rates(draw, rows.row, rows.column, 1, rng)[0]
-        return PairsLaw(np.full(mean.size, CERTAIN), np.maximum(mean, 1e-300))
+    def joint(self, draw: CnpfDraw, rows: Rows, rng: np.random.Generator) -> RatesLaw:
+        """Return the law of cells given rates, drawn together within rows and columns."""
+        pairs, shape = _pairs_of(draw, rows)
+        mean = sample_rates(draw, pairs.row, pairs.column, 1, rng).reshape(shape)
+        return RatesLaw(np.full(shape, CERTAIN), np.maximum(mean, 1e-300))
 
     def fold_in(
         self, draw: CnpfDraw, values: Values, sweeps: int, rng: np.random.Generator
     ) -> CnpfDraw:
-        """Return the draw with new rows behind those of the fit, by the step of rows alone."""
-        n_rows = draw.shape.shape[0]
-        counts = counts_of(values)
-        new = counts.take(np.arange(n_rows, counts.shape[0]))
-        return draw.with_rows(fold_in(draw, new, values.problem.config))
+        """Return the draw of a table's new rows, or of a matrix with them behind those of the fit.
+
+        By the step of rows alone.
+        """
+        counts, config = counts_of(values), values.problem.config
+        if not isinstance(values.problem.layout, Sparse):
+            return fold_in(draw, counts, config)
+        new = counts.take(np.arange(draw.shape.shape[0], counts.shape[0]))
+        return draw.with_rows(fold_in(draw, new, config))
+
+    def weights(self, problem: Problem, scores: Mapping[int, float]) -> list[float]:
+        """Return the weights by which restarts predict together."""
+        weights: list[float] = weights_of(np.array(list(scores.values()))).tolist()
+        return weights
 
     def calibrate(
-        self, problem: Problem, seed: int, observed: float, threads: int
+        self, problem: Problem, restarts: int, seed: int, observed: float, threads: int
     ) -> CnpfConfig:
         """Return the configuration with the tau that predicts best where `observed` is seen."""
         config: CnpfConfig = problem.config
         counts = counts_of(Values(problem, (), threads=threads))
-        return replace(config, tau=chosen_tau(counts, config, seed, observed))
+        return replace(config, tau=chosen_tau(counts, config, seed, observed, restarts))
 
     def factors(self, draw: CnpfDraw) -> CountFactors:
         """Return what components are made of."""
@@ -138,10 +163,32 @@ class Cnpf:
 
 
 def counts_of(values: Values) -> Counts:
-    """Return the cells of a sparse layout as counts; those without a value are missing pairs."""
+    """Return the cells of a table or a matrix as counts; those without a value are missing."""
     problem: Problem = values.problem
-    entries, x = problem.matrix.entries, problem.xs[0]
+    if isinstance(problem.layout, Sparse):
+        entries, x = problem.layout.entries, problem.xs[0]
+        row, column, sizes = entries.row, entries.column, entries.shape
+    else:
+        sizes = (problem.n_rows, len(problem.xs))
+        column, row = (np.concatenate(parts) for parts in zip(*_nonzero(problem.xs), strict=True))
+        x = np.concatenate([one[one != 0.0] for one in problem.xs])
     seen = ~np.isnan(x)
-    lost: Any = (entries.row[~seen], entries.column[~seen])
-    kept = entries.row[seen], entries.column[seen], x[seen]
-    return Counts.of(*kept, entries.shape, lost, values.threads)
+    lost: Any = (row[~seen], column[~seen])
+    return Counts.of(row[seen], column[seen], x[seen], sizes, lost, values.threads)
+
+
+def _nonzero(xs: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
+    """Yield per column its number and the rows of its cells but zeros, as often as these."""
+    for d, x in enumerate(xs):
+        rows = np.flatnonzero(x != 0.0)
+        yield np.full(rows.size, d), rows
+
+
+def _pairs_of(draw: CnpfDraw, rows: Rows) -> tuple[Pairs, tuple[int, ...]]:
+    """Return the cells of some rows of a table, or the pairs, and the shape of their law."""
+    if isinstance(rows, Pairs):
+        return rows, rows.row.shape
+    at = np.arange(draw.shape.shape[0])[rows]
+    shape = (at.size, draw.shared.A.shape[0])
+    row, column = (part.ravel() for part in np.indices(shape))
+    return Pairs(at[row], column), shape

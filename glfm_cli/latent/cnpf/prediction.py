@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,32 +91,18 @@ def unigram_of(counts: Counts) -> Array:
 def perplexity(draw: CnpfDraw, held_out: Counts, unigram: Array, mix: float = 0.0) -> float:
     """Return exp(- mean log p) of held-out counts, pooled over the rows of the snapshot.
 
-    p_u(i) is the cell's rate over those of all columns, with a share `mix` of the unigram.
+    p is that of `cell_shares`, with a share `mix` of the unigram.
     """
-    side, y = held_out.rows, held_out.count
-    row = np.repeat(np.arange(side.n), np.diff(side.indptr))
-    draw = replace(draw, size=np.ones(draw.size.size))  # of a topic model 0 where nothing is seen
-    total = draw.mean_x @ draw.mean_a.sum(axis=0)
-    p = rates(draw, row, side.index).mean / total[row]
-    p = (1.0 - mix) * p + mix * unigram[side.index]
+    y, p = held_out.count, cell_shares(draw, held_out)
+    p = (1.0 - mix) * p + mix * unigram[held_out.rows.index]
     return float(np.exp(-(y * np.log(p)).sum() / y.sum()))
 
 
-def choose_tau(
-    draw: CnpfDraw,
-    seen: Counts,
-    held_out: Counts,
-    config: CnpfConfig,
-    candidates: Sequence[float] = (1.0, 2.0, 4.0, 8.0, 16.0),
-) -> tuple[CnpfDraw, dict[float, float]]:
-    """Return the snapshot with the tau that predicts best, and the perplexity of each.
-
-    seen, held_out : counts of the same rows, none of which `draw` was fitted to; those of
-        `held_out` are missing pairs of `seen`
-    """
-    found = {}
-    for tau in candidates:
-        folded = fold_in(replace(draw, tau=tau), seen, config)
-        found[tau] = perplexity(folded, held_out, np.ones(seen.shape[1]))
-    best = min(found, key=lambda tau: found[tau])
-    return replace(draw, tau=best), found
+def cell_shares(draw: CnpfDraw, held_out: Counts) -> Array:
+    """Return the rates (m,) of the cells that have counts, over those of all columns."""
+    side = held_out.rows
+    row = np.repeat(np.arange(side.n), np.diff(side.indptr))
+    draw = replace(draw, size=np.ones(draw.size.size))  # of a topic model 0 where nothing is seen
+    total = draw.mean_x @ draw.mean_a.sum(axis=0)
+    p: Array = rates(draw, row, side.index).mean / total[row]
+    return p

@@ -1,0 +1,378 @@
+"""Columns that depend on columns: what follows from a row's known cells, and what must.
+
+A `formula` holds in every row that is completed. Where all but one of its columns are known in a
+row, the last follows: it is no guess, the model takes it for observed, and every version of the
+table has it. Where more are missing they are drawn, and then the formula's own column follows from
+the others, or where that is observed the last of the others does. `parts_of` is the formula of a
+sum, whose missing parts share what is left of it as they were drawn. `only_if` says in which rows a
+column has values at all. `less_than` bounds a missing cell by the other one (`bounds_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.encoding.data import Data, EncodedColumn, Mask
+from glfm_cli.encoding.levels import level_key
+from glfm_cli.encoding.values import as_written
+from glfm_cli.errors import TableError
+from glfm_cli.schema.formula import Formula, parse_formula
+from glfm_cli.schema.relations import in_order
+
+MOST_PLACES = 9  # decimals of a column, as its values show
+SHOWN = 5  # rows of violations
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A formula or condition of column `d`, and the columns that it names."""
+
+    d: int
+    formula: Formula
+    of: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What holds between the modelled columns of a table.
+
+    equations : in an order in which what they need comes first
+    conditions : of rows in which a column has values
+    less : pairs of columns, the first of which is less in every row
+    """
+
+    equations: tuple[Relation, ...]
+    conditions: tuple[Relation, ...]
+    less: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[EncodedColumn]) -> Relations:
+        """Return what the types file says of encoded columns."""
+        place = {encoded.column.name: d for d, encoded in enumerate(columns)}
+
+        def relation(name: str, text: str) -> Relation:
+            formula = parse_formula(text)
+            return Relation(place[name], formula, tuple(place[one] for one in formula.names))
+
+        def there(text: str | None) -> bool:
+            return text is not None and all(name in place for name in parse_formula(text).names)
+
+        every = [encoded.column for encoded in columns]
+        return cls(
+            tuple(relation(*one) for one in in_order(every).items() if there(one[1])),
+            tuple(relation(c.name, str(c.only_if)) for c in every if there(c.only_if)),
+            tuple((place[c.name], place[c.less_than]) for c in every if c.less_than in place),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.equations or self.conditions or self.less)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The columns of equations and inequalities."""
+        of = {d for one in self.equations for d in (one.d, *one.of)}
+        return frozenset(of.union(*self.less))
+
+
+def with_known(data: Data, file: str | None = None) -> Data:
+    """Return a table with the cells that follow from others, and what contradicts them as notes.
+
+    Such cells count as observed, and are still to be written. Empty cells of rows outside a
+    column's condition are no missing cells; with `otherwise` they get its value.
+
+    Raises
+    ------
+    TableError
+        A formula has no finite value in a row, or a condition compares with what is no level.
+    """
+    relations = Relations.of(data.columns)
+    if not relations:
+        return data
+    notes = list(data.notes)
+    columns = [replace(c, exact=d in relations.numbers) for d, c in enumerate(data.columns)]
+    for one in relations.equations:
+        notes += _violations(columns, one)
+    for _ in relations.equations:  # what follows may tell what follows of others
+        for one in relations.equations:
+            _add_known(columns, one, file)
+    for d, other in relations.less:
+        with np.errstate(invalid="ignore"):
+            wrong = np.flatnonzero(columns[d].x >= columns[other].x)
+        notes += _listed(columns[d], wrong, f"not less than '{columns[other].column.name}'")
+    for one in relations.conditions:
+        _check_levels(columns, one, file)
+        _add_levels(columns, one)
+        notes += _outside(columns, one)
+    return replace(data, columns=tuple(columns), notes=tuple(notes))
+
+
+def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
+    """Return values of missing cells that obey all relations, NaN where there is to be none.
+
+    Parameters
+    ----------
+    data : Data
+        From `with_known`.
+    fills : mapping of int to (requested.sum(),) float64
+        By column, what a model puts there.
+    """
+    relations = Relations.of(data.columns)
+    if not relations:
+        return dict(fills)
+    columns = data.columns
+    cells = {}
+    for d, encoded in enumerate(columns):
+        cells[d] = encoded.x.copy()
+        drawn = encoded.requested & ~encoded.observed
+        if drawn.any():
+            x = fills[d][drawn[encoded.requested]]
+            cells[d][drawn] = as_written(encoded, x) if d in relations.numbers else x
+    for d, other in relations.less:
+        with np.errstate(invalid="ignore"):
+            over = cells[d] >= cells[other]  # means that were rounded
+        step = float(columns[d].column.integral)
+        low, high = (over & columns[one].requested & ~columns[one].observed for one in (d, other))
+        cells[d][low] = cells[other][low] - step
+        cells[other][high & ~low] = cells[d][high & ~low] + step
+    for one in relations.equations:
+        free = {d: ~columns[d].observed for d in (one.d, *one.of)}
+        if all(columns[d].column.parts_of for d in one.of):
+            _share(columns, cells, one, free)
+        _follow(columns, cells, one, free)
+    for one in relations.conditions:
+        encoded = columns[one.d]
+        inside = _truth(columns, one.formula, [cells[d] for d in one.of])
+        outside = encoded.requested & ~encoded.observed & (inside == 0.0)
+        value = _otherwise(encoded)
+        cells[one.d][outside] = np.nan if value is None else value
+    return {d: cells[d][columns[d].requested] for d in fills}
+
+
+def placed(data: Data, fills: Mapping[int, Array]) -> tuple[Data, dict[int, Array]]:
+    """Return the table without the cells that get no value, and the values of the others."""
+    if not Relations.of(data.columns).conditions:
+        return data, dict(fills)
+    columns = list(data.columns)
+    for d, values in fills.items():
+        if np.isnan(values).any():
+            requested = columns[d].requested.copy()
+            requested[requested] = ~np.isnan(values)
+            columns[d] = replace(columns[d], requested=requested)
+    kept = {d: values[~np.isnan(values)] for d, values in fills.items()}
+    return replace(data, columns=tuple(columns)), kept
+
+
+def _follow(
+    columns: Sequence[EncodedColumn],
+    cells: dict[int, Array],
+    one: Relation,
+    free: Mapping[int, Mask],
+) -> None:
+    """Make an equation hold in the rows where one of its cells is free, in place."""
+    named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
+    value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
+    value = np.broadcast_to(value, cells[one.d].shape)
+    own = free[one.d] & np.isfinite(value)
+    cells[one.d][own] = value[own]
+    # Of several that are free the last one that can be, whole numbers only if there is no other.
+    rows = ~free[one.d] & ~np.isnan(cells[one.d])
+    named_in = zip(one.formula.names, one.of, strict=True)
+    for name, d in sorted(named_in, key=lambda pair: columns[pair[1]].column.integral):
+        here = rows & free[d]
+        if not here.any():
+            continue
+        some = {other: x[here] for other, x in named.items()}
+        solved = one.formula.solve(name, cells[one.d][here], some)
+        if solved is None:
+            continue
+        if columns[d].column.integral:
+            solved = np.rint(solved)
+        good = np.isfinite(solved) & _possible(columns[d], solved)
+        at = np.flatnonzero(here)[good]
+        cells[d][at] = solved[good]
+        rows[at] = False
+
+
+def _share(
+    columns: Sequence[EncodedColumn],
+    cells: dict[int, Array],
+    one: Relation,
+    free: Mapping[int, Mask],
+) -> None:
+    """Scale the parts of a known sum that are free, none of them below 0, to what is left of it."""
+    if any(not (columns[d].column.positive or columns[d].column.integral) for d in one.of):
+        return
+    drawn = np.sum([np.where(free[d], cells[d], 0.0) for d in one.of], axis=0)
+    left = cells[one.d] - np.sum([np.where(free[d], 0.0, cells[d]) for d in one.of], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.where(~free[one.d] & (left > 0.0) & (drawn > 0.0), left / drawn, 1.0)
+    for d in one.of:
+        scaled = cells[d] * factor
+        scaled = np.floor(scaled) if columns[d].column.integral else scaled
+        cells[d] = np.where(free[d] & (factor != 1.0), scaled, cells[d])
+
+
+def bounds_of(data: Data) -> dict[int, Array]:
+    """Return what missing cells are known to lie between (requested.sum(), 2), by column.
+
+    Their own ends, where they have some, and the known cells of columns that they are less than, or
+    that are less than they; NaN where nothing is known.
+    """
+    found = dict(data.ends)
+    for d, other in Relations.of(data.columns).less:
+        for at, beside, side in ((d, other, 1), (other, d, 0)):
+            encoded = data.columns[at]
+            known = data.columns[beside].x[encoded.requested]
+            rows = ~np.isnan(known) & ~encoded.observed[encoded.requested]
+            if not rows.any():
+                continue
+            ends = found.get(at, np.full((known.size, 2), np.nan)).copy()
+            ends[rows] = np.where(np.isnan(ends[rows]), [-np.inf, np.inf], ends[rows])
+            step = float(encoded.column.integral)
+            tighter = np.minimum if side else np.maximum
+            ends[rows, side] = tighter(ends[rows, side], known[rows] - (2 * side - 1) * step)
+            found[at] = ends
+    return found
+
+
+def _add_known(columns: list[EncodedColumn], one: Relation, file: str | None) -> None:
+    """Add the cells that follow from all others of an equation, in place."""
+    involved = (one.d, *one.of)
+    missing = np.sum([~columns[d].observed for d in involved], axis=0)
+    rows = missing == 1
+    cells = {d: columns[d].x.copy() for d in involved}
+    free = {d: rows & ~columns[d].observed for d in involved}
+    named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
+    wrong = free[one.d] & ~np.isfinite(np.asarray(one.formula.evaluate(named), dtype=np.float64))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        given = ", ".join(f"{name} {cells[d][row]:g}" for name, d in zip(one.formula.names, one.of))  # noqa: B905
+        raise TableError(
+            f"`formula: {one.formula.text}` has no finite value here: it divides by zero or the "
+            "like",
+            file=file,
+            column=columns[one.d].column.name,
+            row=row + 1,
+            value=given,
+            hint="Correct the row, or leave the wrong cell empty.",
+        )
+    _follow(columns, cells, one, free)
+    for d in involved:
+        found = free[d] & ~np.isnan(cells[d])
+        if found.any():
+            columns[d] = replace(columns[d], x=cells[d], observed=columns[d].observed | found)
+
+
+def _add_levels(columns: list[EncodedColumn], one: Relation) -> None:
+    """Add the levels without which a cell that has a value could have none, in place."""
+    there = columns[one.d].observed
+    if (value := _otherwise(columns[one.d])) is not None:
+        there = there & (columns[one.d].x != value)
+    for at, d in enumerate(one.of):
+        encoded = columns[d]
+        if not encoded.levels or not np.any(there & ~encoded.observed):
+            continue
+        truth = []
+        for code in range(len(encoded.levels)):
+            cells = [columns[other].x for other in one.of]
+            cells[at] = np.where(encoded.observed, encoded.x, float(code))
+            truth.append(_truth(columns, one.formula, cells) == 1.0)
+        sure = there & ~encoded.observed & (np.sum(truth, axis=0) == 1)
+        x = np.where(sure, np.argmax(truth, axis=0).astype(np.float64), encoded.x)
+        columns[d] = replace(encoded, x=x, observed=encoded.observed | sure)
+
+
+def _violations(columns: Sequence[EncodedColumn], one: Relation) -> list[str]:
+    """Return the note that observed cells contradict a formula, by more than is rounded away."""
+    named = {name: columns[d].x for name, d in zip(one.formula.names, one.of, strict=True)}
+    value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
+    x = columns[one.d].x
+    slack = np.abs(value) * 1e-6 + _half_place(x)
+    for name, d in zip(one.formula.names, one.of, strict=True):
+        for way in (-1.0, 1.0):
+            moved = named | {name: columns[d].x + way * _half_place(columns[d].x)}
+            with np.errstate(invalid="ignore"):
+                slack = slack + 0.5 * np.abs(one.formula.evaluate(moved) - value)
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(~np.isnan(x) & ~np.isnan(value) & ~(np.abs(x - value) <= slack))
+    return _listed(columns[one.d], wrong, f"not `{one.formula.text}`")
+
+
+def _outside(columns: list[EncodedColumn], one: Relation) -> list[str]:
+    """Take the empty cells outside a condition out of the missing ones, and list other cells."""
+    encoded = columns[one.d]
+    outside = _truth(columns, one.formula, [columns[d].x for d in one.of]) == 0.0
+    if _otherwise(encoded) is None:
+        columns[one.d] = replace(encoded, requested=encoded.requested & ~outside)
+    wrong = outside & encoded.observed
+    if (value := _otherwise(encoded)) is not None:
+        wrong &= encoded.x != value
+    return _listed(encoded, np.flatnonzero(wrong), f"there, but not `{one.formula.text}`")
+
+
+def _truth(
+    columns: Sequence[EncodedColumn], formula: Formula, cells: Sequence[Array]
+) -> Array:
+    """Return 1 where a condition is true (n,), 0 where it is not, NaN where nothing tells."""
+    place = {encoded.column.name: encoded for encoded in columns}
+    unknown = np.logical_or.reduce([np.isnan(x) for x in cells])
+    named = {}
+    for name, x in zip(formula.names, cells, strict=True):
+        named[name] = x
+        if levels := place[name].levels:
+            codes = np.nan_to_num(x, nan=0.0).astype(np.intp)
+            named[name] = np.array([level_key(level) for level in levels], dtype=object)[codes]
+    return np.where(unknown, np.nan, formula.evaluate(named).astype(np.float64))
+
+
+def _check_levels(columns: Sequence[EncodedColumn], one: Relation, file: str | None) -> None:
+    """Raise TableError when a condition compares with a text that is no level."""
+    levels = {level_key(level) for d in one.of for level in columns[d].levels}
+    if unknown := [text for text in one.formula.texts if text not in levels]:
+        raise TableError(
+            f"`only_if: {one.formula.text}` compares with '{unknown[0]}', which is no level of "
+            + " or ".join(one.formula.names),
+            file=file,
+            column=columns[one.d].column.name,
+            expected=", ".join(f"'{level}'" for level in sorted(levels)) or "a number",
+        )
+
+
+def _otherwise(encoded: EncodedColumn) -> float | None:
+    """Return what cells outside the column's condition are, None where they stay empty."""
+    text = encoded.column.otherwise
+    if text is None:
+        return None
+    return float(encoded.levels.index(text)) if encoded.levels else float(text)
+
+
+def _listed(encoded: EncodedColumn, rows: Array, problem: str) -> list[str]:
+    if not rows.size:
+        return []
+    shown = ", ".join(str(row + 1) for row in rows[:SHOWN]) + (", ..." if rows.size > SHOWN else "")
+    cells = "cell is" if rows.size == 1 else "cells are"
+    row = "row" if rows.size == 1 else "rows"
+    return [f"column '{encoded.column.name}': {rows.size} {cells} {problem} ({row} {shown})"]
+
+
+def _half_place(x: Array) -> float:
+    """Return half a unit of the last decimal that the values of a column show."""
+    seen = x[~np.isnan(x)][:10_000]
+    places = range(MOST_PLACES)
+    return 0.5 * float(
+        next((10.0**-k for k in places if np.allclose(seen, np.round(seen, k), 1e-12, 0)), 0.0)
+    )
+
+
+def _possible(encoded: EncodedColumn, x: Array) -> Mask:
+    """Return which numbers a column can hold, by its type and bounds."""
+    column = encoded.column
+    low, high = column.bounds
+    found = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
+    if column.positive:
+        found &= x > 0.0
+    return found & (x >= 0.0) if column.integral else found

@@ -1,0 +1,245 @@
+"""Formulas over the columns of a table: `weight / (height / 100) ** 2`, `sex == "f"`.
+
+A formula is read as Python reads an expression, but only numbers, texts, names of columns, a few
+functions and operators are let in, and nothing is executed but what stands in the tables below.
+A column whose name is no word is written between backticks: `` `Height (cm)` / 100 ``.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+
+LONGEST = 1000
+_QUOTED = re.compile(r"`([^`]*)`")
+_WHOLE = (ast.Expression, ast.Load)
+_ARITHMETIC: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: np.power,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+_COMPARED: dict[type, Callable[..., Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "log": np.log,
+    "log10": np.log10,
+    "exp": np.exp,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "min": lambda *x: np.minimum.reduce(np.broadcast_arrays(*x)),
+    "max": lambda *x: np.maximum.reduce(np.broadcast_arrays(*x)),
+}
+_INVERSE: dict[str, Callable[[Array], Array]] = {
+    "log": np.exp,
+    "log10": lambda y: np.power(10.0, y),
+    "exp": np.log,
+    "sqrt": np.square,
+}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression over columns.
+
+    text : as it was written;  names : of the columns that it names, in order of appearance
+    """
+
+    text: str
+    names: tuple[str, ...]
+    _tree: ast.expr
+    _column: Mapping[str, str]  # by the word that stands for it
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that it compares with."""
+        found = (n.value for n in ast.walk(self._tree) if isinstance(n, ast.Constant))
+        return tuple(value for value in found if isinstance(value, str))
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it is true or false of a row."""
+        tree = self._tree
+        negated = isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not)
+        return isinstance(tree, ast.Compare | ast.BoolOp) or negated
+
+    def evaluate(self, columns: Mapping[str, Array]) -> Array:
+        """Return its value (n,) given the columns that it names: float64, or texts of levels."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self._value(self._tree, columns))
+
+    def solve(self, name: str, value: Array, columns: Mapping[str, Array]) -> Array | None:
+        """Return what a column must be (n,) for the formula to have a value, the others given.
+
+        None where the column stands in it more than once, or in a way that is not undone. Of two
+        roots the one above 0.
+        """
+        if sum(self._column.get(n.id) == name for n in _names(self._tree)) != 1:
+            return None
+        with np.errstate(all="ignore"):
+            return self._undo(self._tree, name, np.asarray(value), columns)
+
+    def _value(self, node: ast.expr, columns: Mapping[str, Array]) -> Any:
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return columns[self._column[node.id]]
+            case ast.UnaryOp(op=ast.Not()):
+                return ~np.asarray(self._value(node.operand, columns))
+            case ast.UnaryOp():
+                return _ARITHMETIC[type(node.op)](self._value(node.operand, columns))
+            case ast.BinOp():
+                left, right = (self._value(side, columns) for side in (node.left, node.right))
+                left = np.asarray(left, dtype=np.float64)  # 1 / 0 is infinite then
+                return _ARITHMETIC[type(node.op)](left, right)
+            case ast.Call():
+                found = [self._value(one, columns) for one in node.args]
+                return _FUNCTIONS[_called(node)](*found)
+            case ast.BoolOp():
+                parts = [np.asarray(self._value(one, columns)) for one in node.values]
+                both = isinstance(node.op, ast.And)
+                return (np.logical_and if both else np.logical_or).reduce(parts)
+            case ast.Compare():
+                return self._compared(node, columns)
+        raise AssertionError(ast.dump(node))
+
+    def _compared(self, node: ast.Compare, columns: Mapping[str, Array]) -> Array:
+        left = self._value(node.left, columns)
+        found: Array = np.array(True)
+        for op, side in zip(node.ops, node.comparators, strict=True):
+            if isinstance(op, ast.In | ast.NotIn):
+                assert isinstance(side, ast.List | ast.Tuple)
+                among = [np.asarray(left == self._value(one, columns)) for one in side.elts]
+                is_in = np.logical_or.reduce(among)
+                found = found & (is_in if isinstance(op, ast.In) else ~is_in)
+                continue
+            right = self._value(side, columns)
+            found = found & np.asarray(_COMPARED[type(op)](left, right))
+            left = right
+        return np.asarray(found)
+
+    def _undo(
+        self, node: ast.expr, name: str, value: Array, columns: Mapping[str, Array]
+    ) -> Array | None:
+        """Return what the column is when a part of the formula has a value."""
+        match node:
+            case ast.Name():
+                return value
+            case ast.UnaryOp():
+                sign = -1.0 if isinstance(node.op, ast.USub) else 1.0
+                return self._undo(node.operand, name, sign * value, columns)
+            case ast.Call():
+                inverse = _INVERSE.get(_called(node))
+                return inverse and self._undo(node.args[0], name, inverse(value), columns)
+            case ast.BinOp():
+                return self._undo_pair(node, name, value, columns)
+        return None
+
+    def _undo_pair(
+        self, node: ast.BinOp, name: str, value: Array, columns: Mapping[str, Array]
+    ) -> Array | None:
+        on_left = any(self._column.get(n.id) == name for n in _names(node.left))
+        inner, outer = (node.left, node.right) if on_left else (node.right, node.left)
+        other = np.asarray(self._value(outer, columns), dtype=np.float64)
+        match node.op:
+            case ast.Add():
+                value = value - other
+            case ast.Sub():
+                value = value + other if on_left else other - value
+            case ast.Mult():
+                value = value / other
+            case ast.Div():
+                value = value * other if on_left else other / value
+            case ast.Pow():
+                value = value ** (1.0 / other) if on_left else np.log(value) / np.log(other)
+        return self._undo(inner, name, value, columns)
+
+
+@lru_cache(maxsize=256)
+def parse_formula(text: str) -> Formula:
+    """Return the formula that a text is; ValueError says in a phrase why it is none."""
+    if len(text) > LONGEST:
+        raise ValueError(f"it has more than {LONGEST} characters")
+    column: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        word = f"column_{len(column)}__"
+        column[word] = match[1]
+        return word
+
+    try:
+        tree = ast.parse(_QUOTED.sub(stand_in, text).strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError("it is no expression such as weight / (height / 100) ** 2") from None
+    _check(tree)
+    for name in _names(tree):
+        column.setdefault(name.id, name.id)
+    names = tuple(dict.fromkeys(column[name.id] for name in _names(tree)))
+    if not names:
+        raise ValueError("it names no column")
+    return Formula(text, names, tree, column)
+
+
+def _names(tree: ast.AST) -> list[ast.Name]:
+    """Return the names of columns in a tree, from left to right."""
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called]
+    return sorted(found, key=lambda n: n.col_offset)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _check(node: ast.AST) -> None:
+    """Raise ValueError unless a tree holds nothing but what formulas may have."""
+    match node:
+        case ast.Constant(value=bool()):
+            raise ValueError("True and False are no values of columns")
+        case ast.Constant(value=int() | float() | str()) | ast.Name():
+            return
+        case ast.Call():
+            if _called(node) not in _FUNCTIONS or node.keywords or not node.args:
+                known = ", ".join(_FUNCTIONS)
+                raise ValueError(f"of functions it may have {known}")
+            if len(node.args) > 1 and _called(node) not in ("min", "max"):
+                raise ValueError(f"{_called(node)} takes one number")
+            parts: list[ast.expr] = node.args
+        case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.UAdd()):
+            parts = [node.operand]
+        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow()):
+            parts = [node.left, node.right]
+        case ast.BoolOp():
+            parts = node.values
+        case ast.Compare():
+            parts = [node.left]
+            for op, side in zip(node.ops, node.comparators, strict=True):
+                listed = isinstance(side, ast.List | ast.Tuple)
+                if listed != isinstance(op, ast.In | ast.NotIn):
+                    raise ValueError("`in` goes with a list, and a list with `in`")
+                if not listed and type(op) not in _COMPARED:
+                    raise ValueError("of comparisons it may have ==, !=, <, <=, >, >= and in")
+                parts = [*parts, *(side.elts if isinstance(side, ast.List | ast.Tuple) else [side])]
+        case _:
+            raise ValueError("it may have numbers, columns, + - * / **, functions and comparisons")
+    for part in parts:
+        _check(part)

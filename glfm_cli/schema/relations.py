@@ -1,0 +1,113 @@
+"""Whether what the types file says of columns that depend on columns can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from glfm_cli.errors import SchemaError
+from glfm_cli.schema.columns import Column
+from glfm_cli.schema.formula import parse_formula
+from glfm_cli.schema.phrases import did_you_mean
+
+
+def check_relations(columns: Sequence[Column], file: str | None) -> None:
+    """Raise SchemaError when a formula or condition names what is not there, or goes in a circle.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        All of a table.
+    file : str, optional
+        The types file, for messages.
+    """
+    known = {column.name: column for column in columns}
+    needs: dict[str, tuple[str, ...]] = {}
+    for column in columns:
+        text, only_if = formula_of(column, columns), column.only_if
+        for key, names in (
+            ("formula", parse_formula(column.formula).names if column.formula else ()),
+            ("only_if", parse_formula(only_if).names if only_if else ()),
+            ("less_than", (column.less_than,) if column.less_than else ()),
+            ("parts_of", (column.parts_of,) if column.parts_of else ()),
+        ):
+            _check_names(column, key, names, known, file)
+        if text is not None:
+            needs[column.name] = parse_formula(text).names
+            if column.formula is not None and text != column.formula:
+                raise SchemaError(
+                    "the column has a `formula`, and others are `parts_of` it",
+                    file=file,
+                    column=column.name,
+                    hint="Leave out one of them.",
+                )
+    for name in needs:
+        if (circle := _circle(name, needs, ())) is not None:
+            raise SchemaError(
+                "the formulas go in a circle",
+                file=file,
+                column=name,
+                value=" -> ".join(circle),
+                hint="Take out one of them: a column cannot follow from itself.",
+            )
+
+
+def formula_of(column: Column, columns: Sequence[Column]) -> str | None:
+    """Return what a column follows from: its formula, or the sum of its parts."""
+    parts = [f"`{one.name}`" for one in columns if one.parts_of == column.name]
+    return " + ".join(parts) if parts else column.formula
+
+
+def in_order(columns: Sequence[Column]) -> dict[str, str]:
+    """Return the formulas by column, those that others need before these."""
+    texts = {c.name: text for c in columns if (text := formula_of(c, columns)) is not None}
+    needs = {name: parse_formula(text).names for name, text in texts.items()}
+
+    def depth(name: str) -> int:
+        return 1 + max((depth(other) for other in needs[name] if other in needs), default=0)
+
+    return {name: texts[name] for name in sorted(texts, key=depth)}
+
+
+def _check_names(
+    column: Column,
+    key: str,
+    names: Sequence[str],
+    known: Mapping[str, Column],
+    file: str | None,
+) -> None:
+    for name in names:
+        other = known.get(name)
+        if other is None:
+            raise SchemaError(
+                f"`{key}` names '{name}', and the table has no such column",
+                file=file,
+                column=column.name,
+                hint=did_you_mean(name, known)
+                or "A column whose name is no word stands between backticks: `Height (cm)`.",
+            )
+        if name == column.name:
+            raise SchemaError(f"`{key}` names the column itself", file=file, column=column.name)
+        if not other.modelled:
+            raise SchemaError(
+                f"`{key}` names '{name}', which has role {other.role}",
+                file=file,
+                column=column.name,
+                hint=f"Give '{name}' a type, or role predictor.",
+            )
+        if key != "only_if" and not (other.numeric or other.type is None):
+            raise SchemaError(
+                f"`{key}` names '{name}', which has type {other.type}",
+                file=file,
+                column=column.name,
+                expected="columns of numbers",
+            )
+
+
+def _circle(
+    name: str, needs: Mapping[str, tuple[str, ...]], path: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Return a way from a column back to itself, None where there is none."""
+    if name in path:
+        return (*path[path.index(name) :], name)
+    found = (_circle(other, needs, (*path, name)) for other in needs.get(name, ()))
+    return next((circle for circle in found if circle is not None), None)

@@ -1,0 +1,266 @@
+"""Columns that follow from others by a formula, and columns that have values in some rows only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glfm_cli import impute
+from glfm_cli.completion import prepare
+from glfm_cli.encoding import encode, with_known
+from glfm_cli.errors import GlfmError
+from glfm_cli.schema import Schema
+from glfm_cli.schema.formula import parse_formula
+
+SHORT: dict[str, Any] = {"model": "bsvd", "chains": 2, "warmup": 40, "draws": 40, "threads": 1}
+BMI = "weight / (`height (cm)` / 100) ** 2"
+TYPES = {
+    "columns": {
+        "age": "positive",
+        "height (cm)": "positive",
+        "weight": "positive",
+        "bmi": {"type": "positive", "formula": BMI},
+        "sex": "categorical",
+        "births": {"type": "count", "only_if": 'sex == "f"'},
+    }
+}
+
+
+def growth(n: int, seed: int) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """Return a table of children with a quarter of many columns missing, and the truth."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(5, 18, n).round(2)
+    height = (80 + 6 * age + 5 * rng.normal(size=n)).round(1)
+    weight = ((14 + 0.4 * age + 1.5 * rng.normal(size=n)) * (height / 100) ** 2).round(1)
+    true = {"age": age, "height (cm)": height, "weight": weight}
+    true["bmi"] = weight / (height / 100) ** 2
+    cells: dict[str, Any] = {"age": [repr(float(x)) for x in age]}
+    for name, places in (("height (cm)", 1), ("weight", 1), ("bmi", 8)):
+        gone = rng.random(n) < 0.25
+        cells[name] = [
+            None if g else f"{x:.{places}f}" for g, x in zip(gone, true[name], strict=True)
+        ]
+    sex = rng.choice(["f", "m"], n)
+    cells["sex"] = [None if rng.random() < 0.2 else s for s in sex]
+    cells["births"] = [
+        str(rng.poisson(1.5)) if s == "f" and rng.random() < 0.7 else None for s in sex
+    ]
+    return pa.table(cells), true
+
+
+def numbers(table: pa.Table, name: str) -> np.ndarray:
+    return np.array([np.nan if t in (None, "") else float(t) for t in table[name].to_pylist()])
+
+
+def test_every_version_obeys_formula_and_condition() -> None:
+    table, true = growth(150, 1)
+    done = impute(table, TYPES, seed=1, **SHORT)
+    known = with_known(encode(table, Schema.from_dict(TYPES)))
+    for made in (done.table, *done.multiple(20).tables()):
+        height, weight, bmi = (numbers(made, name) for name in ("height (cm)", "weight", "bmi"))
+        off = np.abs(bmi / (weight / (height / 100) ** 2) - 1.0)
+        observed = ~np.isnan(numbers(table, "bmi")) & ~np.isnan(numbers(table, "weight"))
+        observed &= ~np.isnan(numbers(table, "height (cm)"))
+        assert off[~observed].max() < 1e-9
+        women = np.array(made["sex"].to_pylist()) == "f"
+        assert np.array_equal(~np.isnan(numbers(made, "births")), women)
+        for name in table.column_names:
+            before, after = table[name].to_pylist(), made[name].to_pylist()
+            assert all(b is None or b == a for b, a in zip(before, after, strict=True))
+    sure = {e.column.name: e.requested & e.observed for e in known.columns}
+    assert all(sure[name].sum() > 5 for name in ("height (cm)", "weight", "bmi", "sex"))
+    for part in done.columns:
+        name, rows = part.encoded.column.name, part.marginal.rows
+        if name not in true or not rows.size:
+            continue
+        low, _, high = part.marginal.quantiles.T
+        slack = 1e-6 * true[name][rows]  # of what follows from the eight decimals of bmi
+        inside = (true[name][rows] >= low - slack) & (true[name][rows] <= high + slack)
+        assert inside[sure[name][rows]].all()
+        assert inside.mean() > 0.85
+
+
+def test_a_formula_helps_no_column_less_than_none() -> None:
+    table, true = growth(150, 2)
+    plain = {"columns": TYPES["columns"] | {"bmi": "positive"}}
+    errors = []
+    for types in (TYPES, plain):
+        done = impute(table, types, seed=1, **SHORT)
+        parts = {p.encoded.column.name: p for p in done.columns}
+        errors.append(
+            [
+                np.sqrt(np.mean((parts[n].estimate - true[n][parts[n].marginal.rows]) ** 2))
+                for n in ("height (cm)", "weight", "bmi")
+            ]
+        )
+    assert np.all(np.array(errors[0]) < 1.05 * np.array(errors[1]))
+
+
+def test_cells_outside_are_not_missing_or_get_a_value() -> None:
+    table = pa.table({"sex": ["f", "m", "f", "m", None], "n": ["2", None, None, None, None]})
+    for more, cells in (({}, [2]), ({"otherwise": "0"}, [1, 2, 3])):
+        column = {"type": "count", "only_if": 'sex == "f"'} | more
+        types = Schema.from_dict({"columns": {"sex": "categorical", "n": column}})
+        data = with_known(encode(table, types))
+        assert list(np.flatnonzero(data.columns[1].requested[:4])) == cells
+        assert data.not_completed == ()
+        done = impute(table, types, seed=1, **SHORT).table["n"].to_pylist()
+        assert [done[1], done[3]] == (["0", "0"] if more else [None, None])
+        assert done[2] not in (None, "")
+        assert Schema.from_yaml(types.to_yaml()) == types
+
+
+def test_violations_are_listed_and_rounding_is_none() -> None:
+    table = pa.table(
+        {
+            "a": ["1.0", "2.0", "3.0", "4.0"],
+            "b": ["0.3", "0.7", "1.0", "9.0"],
+            "sex": ["f", "m", "m", "f"],
+            "n": ["1", "3", "", "2"],
+        }
+    )
+    types = {
+        "a": "positive",
+        "b": {"type": "positive", "formula": "a / 3"},
+        "sex": "categorical",
+        "n": {"type": "count", "only_if": 'sex == "f"'},
+    }
+    _, data, _ = prepare(table, {"columns": types})
+    assert "column 'b': 1 cell is not `a / 3` (row 4)" in data.notes
+    assert "column 'n': 1 cell is there, but not `sex == \"f\"` (row 2)" in data.notes
+
+
+def test_formulas_may_need_one_another() -> None:
+    table = pa.table({"a": ["1", "2", "3"], "c": [None, "8", None], "b": ["2", None, None]})
+    types = {
+        "a": "real",
+        "c": {"type": "real", "formula": "b * 2"},
+        "b": {"type": "real", "formula": "a + 1"},
+    }
+    data = with_known(encode(table, Schema.from_dict({"columns": types})))
+    found = {e.column.name: e.x.tolist() for e in data.columns}
+    assert found == {"a": [1, 2, 3], "c": [4, 8, 8], "b": [2, 3, 4]}
+
+
+def test_a_kept_fit_knows_its_formulas(tmp_path: Any) -> None:
+    table, _ = growth(80, 4)
+    kept = str(tmp_path / "fit.glfm")
+    first = impute(table, TYPES, seed=1, save=kept, **SHORT)
+    again = impute(table, fit=kept)
+    assert again.table.equals(first.table)
+    new = impute(growth(30, 5)[0], fit=kept).table
+    height, weight, bmi = (numbers(new, name) for name in ("height (cm)", "weight", "bmi"))
+    assert np.abs(bmi / (weight / (height / 100) ** 2) - 1.0).max() < 1e-6
+
+
+def pressures(n: int, seed: int) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """Return diastolic and systolic pressure, near one another, and what a household spends."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    low = 80 + 8 * x + 6 * rng.normal(size=n)
+    true = {"x": x, "low": low, "high": low + np.exp(1.5 + 0.8 * rng.normal(size=n))}
+    for name in ("rent", "food", "rest"):
+        true[name] = np.exp(3 + 0.5 * x + 0.5 * rng.normal(size=n))
+    true["total"] = true["rent"] + true["food"] + true["rest"]
+    cells = {
+        name: pa.array(v, mask=(rng.random(n) < 0.3) & (name != "x")) for name, v in true.items()
+    }
+    return pa.table(cells), true
+
+
+def test_inequalities_and_sums_hold_in_every_version() -> None:
+    table, true = pressures(200, 3)
+    types = {"x": "real", "low": {"type": "real", "less_than": "high"}, "high": "real"}
+    types |= {name: {"type": "positive", "parts_of": "total"} for name in ("rent", "food", "rest")}
+    schema = Schema.from_dict({"columns": types | {"total": "positive"}})
+    assert Schema.from_yaml(schema.to_yaml()) == schema
+    done = impute(table, schema, seed=1, **SHORT)
+    for made in (done.table, *done.multiple(20).tables()):
+        part = {name: made[name].to_numpy() for name in true}
+        assert np.all(part["low"] <= part["high"])
+        total = part["rent"] + part["food"] + part["rest"]
+        np.testing.assert_allclose(total, part["total"], rtol=1e-9)
+        assert all(part[name].min() > 0 for name in ("rent", "food", "rest"))
+    inside = []
+    for part in done.columns:
+        low, _, high = part.marginal.quantiles.T
+        truth = true[part.encoded.column.name][part.marginal.rows]
+        inside += list((truth >= low * (1 - 1e-9)) & (truth <= high * (1 + 1e-9)))
+    assert 0.88 < np.mean(inside) <= 1.0
+
+
+@settings(max_examples=50)
+@given(st.floats(0.1, 50.0), st.floats(0.1, 50.0))
+@pytest.mark.parametrize(
+    "text",
+    ["a + b", "b - a", "a * b / 3", "b / a", "(a + 1) ** 2 - b", "log(a) + b", "-sqrt(a) * b",
+     "exp(a / 50) + b", "1.1 ** a + b"],
+)  # fmt: skip
+def test_a_column_is_solved_for(text: str, a: float, b: float) -> None:
+    formula = parse_formula(text)
+    columns = {"a": np.array([a]), "b": np.array([b])}
+    value = formula.evaluate(columns)
+    for name, true in (("a", a), ("b", b)):
+        solved = formula.solve(name, value, columns)
+        assert solved is not None
+        assert solved[0] == pytest.approx(true, rel=1e-6, abs=1e-6)
+    assert parse_formula("a * a + b").solve("a", value, columns) is None
+    assert parse_formula("abs(a)").solve("a", value, columns) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["__import__('os')", "a.b", "a[0]", "(lambda: 1)()", "[a]", "a if b else 1", "a +", "1 + 1",
+     "a @ b", "a // b", "log(a, b)", "True", "f'{a}'", "a := 1", "a is b", "x" * 2000, "(" * 400,
+     "eval('a')", "{a}", "a; b", "", "log"],
+)  # fmt: skip
+def test_what_is_no_formula_is_refused(text: str) -> None:
+    if text == "log":  # a column of that name
+        assert parse_formula(text).names == ("log",)
+        return
+    with pytest.raises(ValueError, match=r"[a-z]"):
+        parse_formula(text)
+
+
+@pytest.mark.parametrize(
+    ("types", "error"),
+    [
+        ({"b": {"type": "real", "formula": "c + 1"}}, "names 'c', and the table has no such"),
+        ({"b": {"type": "real", "formula": "b + 1"}}, "`formula` names the column itself"),
+        ({"b": {"type": "real", "formula": "s + 1"}}, "names 's', which has type categorical"),
+        ({"b": {"type": "real", "formula": "i + 1"}}, "names 'i', which has role id"),
+        ({"b": {"type": "real", "formula": "a >"}}, "`formula` cannot be read: it is no"),
+        ({"b": {"type": "real", "formula": "a > 1"}}, "expected a number, no condition"),
+        ({"b": {"type": "real", "only_if": "a + 1"}}, "expected a condition such as"),
+        ({"b": {"type": "categorical", "formula": "a"}}, "`formula` goes with numbers alone"),
+        ({"b": {"type": "real", "otherwise": "0"}}, "`otherwise` needs `only_if`"),
+        ({"b": {"type": "real", "only_if": "a > 0", "otherwise": "x"}}, "expected a number"),
+        (
+            {"b": {"type": "real", "formula": "a"}, "a": {"type": "real", "formula": "b"}},
+            "the formulas go in a circle, found a -> b -> a",
+        ),
+        ({"b": {"type": "real", "formula": "1 / a"}}, "row 2: `formula: 1 / a` has no finite"),
+        ({"b": {"type": "real", "less_than": "s"}}, "`less_than` names 's', which has type"),
+        ({"b": {"type": "real", "less_than": "d"}}, "names 'd', and the table has no such"),
+        ({"b": {"type": "real", "parts_of": "b"}}, "`parts_of` names the column itself"),
+        (
+            {"b": {"type": "real", "parts_of": "a"}, "a": {"type": "real", "formula": "b * 2"}},
+            "the column has a `formula`, and others are `parts_of` it",
+        ),
+        ({"b": {"type": "real", "only_if": 's == "F"'}}, "compares with 'F', which is no level"),
+    ],
+)
+def test_what_cannot_be_is_one_line(types: dict[str, Any], error: str) -> None:
+    table = pa.table(
+        {"a": [1.0, 0.0, 2.0], "b": [1.0, None, 3.0], "s": ["f", "m", "f"], "i": ["x", "y", "z"]}
+    )
+    every = {"a": "real", "s": "categorical", "i": "id"} | types
+    with pytest.raises(GlfmError) as caught:
+        prepare(table, {"columns": every})
+    assert error in caught.value.message()
+    assert "\n" not in str(caught.value)
