@@ -88,7 +88,9 @@ def make_twins(types: Sequence[str], config: GlfmConfig, link_noise: float = 0.0
 
     Link noise, where there is some, is that of real and positive columns.
     """
-    link_config = LinkConfig(link_noise=link_noise, first_threshold_fixed=config.bias)
+    link_config = LinkConfig(
+        link_noise=link_noise, first_threshold_fixed=config.bias, atoms=False
+    )
     links = tuple(
         make_link(_reference_column(kind, d), link_config) for d, kind in enumerate(types)
     )
