@@ -18,10 +18,18 @@ from scipy.special import ndtr
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
-from glfm_cli.links import expectation
 from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.constants import SCALAR, margin_in, margin_out, take
-from glfm_cli.links.expectation import integrate_density, integrate_steps, interval_mass
+from glfm_cli.links.expectation import (
+    integrate_density,
+    integrate_steps,
+    interval_mass,
+    linear_moments,
+    segment_nodes,
+    smooth_nodes,
+    tabulate,
+    window,
+)
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
@@ -328,7 +336,7 @@ class NumericLink(PlainLink, ABC):
         if isinstance(self.margin, Smooth) and isinstance(self.margin.shape, Identity):
             first, second = self._affine_moments(eta, sd)
         else:
-            first, second = expectation.tabulate(self._expect, eta, sd).T
+            first, second = tabulate(self._expect, eta, sd).T
         outside = mass < LEAST_MASS
         if outside.any():
             end = self.standard(self.value(np.clip(eta[outside], a, b)))
@@ -391,7 +399,7 @@ class NumericLink(PlainLink, ABC):
         p, p_plus_q = self.standard(self.margin.to_value(np.array([0.0, 1.0])))
         q = p_plus_q - p
         mass = interval_mass(eta, sd, *self.latent_bounds)
-        y1, y2 = expectation.linear_moments(eta, sd, *self.latent_bounds)
+        y1, y2 = linear_moments(eta, sd, *self.latent_bounds)
         return p * mass + q * y1, p * p * mass + 2.0 * p * q * y1 + q * q * y2
 
     def _expect(self, eta: Array, sd: Array) -> Array:
@@ -403,11 +411,11 @@ class NumericLink(PlainLink, ABC):
         a, b = self.latent_bounds
         a = max(a, start)
         sharpness = self.margin.sharpness
-        low, high = expectation.window(eta, sd, sharpness)
+        low, high = window(eta, sd, sharpness)
         if isinstance(self.margin, Interpolated):
             knots = _thin(self.margin.y)
             knots = np.union1d(max(knots[0], a), knots[knots > a])
-            nodes = expectation.segment_nodes(knots, u(knots), float(sd.min()))
+            nodes = segment_nodes(knots, u(knots), float(sd.min()))
             base = float(u(knots[0]))
             below = interval_mass(eta, sd, a, np.inf)[:, None] * [base, base * base]
             return below + integrate_steps(nodes, eta, sd)
@@ -415,7 +423,7 @@ class NumericLink(PlainLink, ABC):
         if not low < high:
             return np.zeros((eta.size, 2))
         return integrate_density(
-            expectation.smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd
+            smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd
         )
 
 
