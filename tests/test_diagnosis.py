@@ -39,7 +39,7 @@ TYPES = {
     "columns": {
         "normal": {"type": "real", "transform": "none"},
         "other": {"type": "real", "transform": "none"},
-        "lumpy": {"type": "real", "transform": "none"},
+        "lumpy": {"type": "real", "transform": "none", "atom": "none"},
         "visits": "count",
         "city": "categorical",
         "grade": {"type": "ordinal", "levels": ["a", "b", "c"]},

@@ -21,6 +21,7 @@ from glfm_cli.inference.folding import _score, fold_in
 from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
 from glfm_cli.inference.sampling import Plan, sample
 from glfm_cli.latent.bsvd.moves import move_scales
+from glfm_cli.latent.bsvd.prior_means import PriorMeans
 from glfm_cli.latent.model import gaussian
 from glfm_cli.schema import Schema
 from glfm_cli.streams import Streams
@@ -121,6 +122,8 @@ def test_scales_of_components_keep_their_prior(seed: int) -> None:
         s=rng.normal(size=K) / np.sqrt(alpha),
         active=np.arange(K),
         alpha=alpha,
+        of_rows=PriorMeans.of(np.empty((n_rows, 0)), K),
+        of_columns=PriorMeans.of(np.empty((n_columns, 0)), K),
         matrix=SimpleNamespace(shape=(n_rows, n_columns)),
     )
     for _ in range(20):

@@ -217,7 +217,7 @@ def plan_request(
         )
     else:
         schema, length = with_types(table, types)[1], sampling.length(CHAINS)
-        defaults = {"model": IqgmeConfig(), "links": LinkConfig()}
+        defaults = {"model": IqgmeConfig(), "links": LinkConfig(rank_kurtosis=0.0)}
         configs = apply_settings(defaults, dict(sampling.settings or {}))
         how = Fitting(configs["model"], configs["links"], length["chains"], length["seed"])
     task, folder = make_task(table, schema, target, file), saving.resume or saving.save

@@ -62,7 +62,7 @@ def table_of(data: Any) -> pa.Table:
     columns = []
     for place, name in enumerate(data.columns):
         try:
-            columns.append(pa.chunked_array(_chunks(data.iloc[:, place])))
+            columns.append(_column(data.iloc[:, place]))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             raise TableError(
                 "the column holds values of several types",
@@ -72,9 +72,9 @@ def table_of(data: Any) -> pa.Table:
     return pa.table(columns, names=[str(name) for name in data.columns])
 
 
-def _chunks(series: Any) -> list[pa.Array]:
+def _column(series: Any) -> pa.ChunkedArray:
     array = pa.Array.from_pandas(series)
-    return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _table_of_matrix(matrix: np.ndarray) -> pa.Table:

@@ -6,6 +6,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.links.config import LinkConfig
 from glfm_cli.links.margins import (
     Margin,
     Reflected,
@@ -24,10 +25,8 @@ DOMAINS = {
     Transform.SQRT: "values of 0 or more",
 }
 
-FLAT = 2.0  # kurtosis below which a column is far from normal: 3 is normal's, 1.8 that of a uniform
 
-
-def wants_rank(column: Column, x: Array, rank_skewness: float) -> bool:
+def wants_rank(column: Column, x: Array, config: LinkConfig) -> bool:
     """Return True for `transform: rank`, and by itself for skewed, flat or constant columns.
 
     Of a flat or two-humped column a normal forecast's central half covers far less than half. A
@@ -36,8 +35,8 @@ def wants_rank(column: Column, x: Array, rank_skewness: float) -> bool:
     if column.transform is not None:
         return column.transform is Transform.RANK
     constant = x.size > 1 and float(x.min()) == float(x.max())
-    flat = np.isfinite(rank_skewness) and standard_moment(x, 4) < FLAT
-    return constant or flat or abs(standard_moment(x, 3)) > rank_skewness
+    flat = standard_moment(x, 4) < config.rank_kurtosis
+    return constant or flat or abs(standard_moment(x, 3)) > config.rank_skewness
 
 
 def choose_margin(

@@ -19,6 +19,8 @@ class LinkConfig:
     threshold_variance : prior variance of the thresholds of ordinal columns, > 0
     rank_skewness : numeric columns without a `transform` and with a larger absolute skewness are
         mapped to normal scores
+    rank_kurtosis : so are those with a smaller kurtosis, which is 3 of a normal column and 1.8 of a
+        uniform one
     atoms : True gives a value of its own probability, such as 0 of rainfall, a latent column
     recalibrate : True corrects the forecasts of missing cells by those of observed ones, each made
         without the cell
@@ -29,6 +31,7 @@ class LinkConfig:
     link_noise: float = 0.0
     threshold_variance: float = 4.0
     rank_skewness: float = 1.0
+    rank_kurtosis: float = 2.0
     first_threshold_fixed: bool = True
     atoms: bool = True
     recalibrate: bool = True
@@ -41,5 +44,6 @@ class LinkConfig:
             if not (np.isfinite(value) and (value >= 0 if lowest_allowed else value > 0)):
                 expected = "a number of 0 or more" if lowest_allowed else "a number above 0"
                 raise SchemaError(f"--set {field}", value=value, expected=expected)
-        if np.isnan(self.rank_skewness):
-            raise SchemaError("--set rank_skewness", value="nan", expected="a number")
+        for field in ("rank_skewness", "rank_kurtosis"):
+            if np.isnan(getattr(self, field)):
+                raise SchemaError(f"--set {field}", value="nan", expected="a number")

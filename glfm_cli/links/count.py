@@ -66,7 +66,7 @@ class CountLink(NumericLink):
             column,
             sample,
             Softplus(scale),
-            rank=wants_rank(column, sample, config.rank_skewness),
+            rank=wants_rank(column, sample, config),
             rows=rows,
             integers=True,
             intervals=encoded.ends is not None,

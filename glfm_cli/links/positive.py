@@ -69,7 +69,7 @@ class PositiveLink(RealLink):
             column,
             sample,
             Softplus(1.0 if config.link == "paper" or sample.size == 0 else softplus_scale(sample)),
-            rank=not only_zeros and wants_rank(column, every, config.rank_skewness),
+            rank=not only_zeros and wants_rank(column, every, config),
             rows=rows,
             n_below=n_zeros,
             intervals=encoded.ends is not None,

@@ -40,7 +40,7 @@ class RealLink(NumericLink):
             column,
             sample,
             Identity(power_of_two(sample)),
-            rank=wants_rank(column, sample, config.rank_skewness),
+            rank=wants_rank(column, sample, config),
             rows=rows,
             intervals=encoded.ends is not None,
         )

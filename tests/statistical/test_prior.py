@@ -170,7 +170,8 @@ def test_pseudo_observations_given_features_have_the_collapsed_covariance(
     y = []
     for _ in range(4000):
         B = draw_weights(2, 1.5, noise, prior, rng)
-        y.append(draw_table(Z, B, noise, [np.empty(0)], [Real()], prior, rng)[0][:, 0])
+        drawn = draw_table(Z, B, noise, [np.empty(0)], np.zeros((3, 1)), [Real()], prior, rng)
+        y.append(drawn[0][:, 0])
     white = np.array(y) @ whiten.T
     assert stats.kstest(white.ravel(), stats.norm.cdf).pvalue > LEAST_P
     products = np.array([white[:, 0] * white[:, 1], white[:, 0] * white[:, 2]])
