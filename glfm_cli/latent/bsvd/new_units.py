@@ -63,17 +63,11 @@ def draw_new_units(
     prior = design.precision(draw.tau)
     mean = np.zeros(k + design.n_weights[0])
     mean[k : k + int(config.bias)] = draw.mu
-    noise, f = float(draw.noise[0]), np.ones(n_rows)
-    if row_noise:
-        none = np.zeros(n_rows - n_fitted)
-        f[:n_fitted] = draw.row_precision
-        f[n_fitted:] = draw_row_precision(none, none, noise, draw.variation, rng)
+    noise, f = float(draw.noise[0]), _row_precision(draw, n_rows, rng)
     precision = f, np.full(n_columns, 1.0 / noise)
     n_own, n_of_row = design.n_weights
     of_row = np.r_[0:k, k + p : k + p + n_of_row, q - slopes : q]  # what a row has of its own
-    around_rows = means_of(design.features[0], draw.of_rows, of_row.size)
-    scaled = draw.of_columns * np.append(draw.s, 1.0)
-    around_columns = means_of(design.features[1], scaled, k + n_own)
+    around_rows, around_columns = _prior_means(draw, design, of_row.size, k + n_own)
     left[n_fitted:, of_row] = around_rows[n_fitted:]
     right[J:, : k + n_own] += around_columns[J:]
     for _ in range(sweeps):
@@ -115,6 +109,25 @@ def draw_new_units(
     return replace(
         draw, left=left, right=right, row_precision=f if row_noise else draw.row_precision
     )
+
+
+def _row_precision(draw: BsvdDraw, n_rows: int, rng: np.random.Generator) -> Array:
+    """Return f (n_rows,) of all rows, of new ones from its prior; 1 without noise of rows."""
+    f = np.ones(n_rows)
+    if draw.row_precision.size:
+        n = draw.row_precision.size
+        f[:n], none = draw.row_precision, np.zeros(n_rows - n)
+        f[n:] = draw_row_precision(none, none, float(draw.noise[0]), draw.variation, rng)
+    return f
+
+
+def _prior_means(
+    draw: BsvdDraw, design: Covariates, n_row: int, n_column: int
+) -> tuple[Array, Array]:
+    """Return what covariates say of the coefficients of rows (I, n_row) and columns, s in these."""
+    rows, columns = design.features
+    scaled = draw.of_columns * np.append(draw.s, 1.0)
+    return means_of(rows, draw.of_rows, n_row), means_of(columns, scaled, n_column)
 
 
 def _sides(draw: BsvdDraw, design: Covariates) -> tuple[Array, Array]:
