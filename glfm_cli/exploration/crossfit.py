@@ -19,7 +19,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation, memberships
-from glfm_cli.exploration.halves import Half
+from glfm_cli.exploration.halves import HalfSample
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import MATCH, correlations, some_rows
 from glfm_cli.inference.folding import log_densities
@@ -47,7 +47,9 @@ class Apart:
         return np.asarray(self.found.any(axis=0))
 
 
-def told_apart(half: Half, shown: Explanation, scales: Sequence[Scale], *, bias: bool) -> Apart:
+def told_apart(
+    half: HalfSample, shown: Explanation, scales: Sequence[Scale], *, bias: bool
+) -> Apart:
     """Return who has each feature of an explanation, told by the draws of a half.
 
     O(D n C) for each draw, with at most n = 1,000 rows and C = 128 candidates.

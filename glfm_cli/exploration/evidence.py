@@ -59,7 +59,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _ObservedCells:
     """A column in the rows of one half in which it is observed.
 
     p : (n, K) probabilities of the features, told without it
@@ -93,7 +93,7 @@ def weigh(apart: Sequence[Apart], scales: Sequence[Scale], seed: int) -> Evidenc
     return Evidence(level, z, tuple(order))
 
 
-def null_level(columns: Sequence[_Seen], rng: np.random.Generator) -> float:
+def null_level(columns: Sequence[_ObservedCells], rng: np.random.Generator) -> float:
     """Return what the largest |z| stays below where cells are permuted within each column."""
     largest = np.zeros(_PERMUTATIONS)
     for column in columns:
@@ -108,7 +108,7 @@ def null_level(columns: Sequence[_Seen], rng: np.random.Generator) -> float:
     return float(np.quantile(largest, LEVEL, method="higher"))
 
 
-def _seen(apart: Apart, i: int, scale: Scale) -> _Seen:
+def _seen(apart: Apart, i: int, scale: Scale) -> _ObservedCells:
     """Return what one half says of column number `i`."""
     x = scale.encoded.x[apart.rows]
     there = ~np.isnan(x) if scale.link.n_latent else np.zeros(x.size, dtype=bool)
@@ -121,11 +121,11 @@ def _seen(apart: Apart, i: int, scale: Scale) -> _Seen:
         share = views.sum(axis=0) / max(x.size, 1)
         least = np.minimum(share, 1 - share)
     rare = p.sum(axis=0) / max(x.size, 1)
-    return _Seen(p, views, x.size * np.outer(np.minimum(rare, 1 - rare), least) >= _FEWEST)
+    return _ObservedCells(p, views, x.size * np.outer(np.minimum(rare, 1 - rare), least) >= _FEWEST)
 
 
 def _averages(
-    halves: Sequence[Sequence[_Seen]], times: Array, given: Sequence[int]
+    halves: Sequence[Sequence[_ObservedCells]], times: Array, given: Sequence[int]
 ) -> tuple[Array, Array]:
     """Return z and r (K, D) of the view of each column that says most, averaged over halves.
 
@@ -142,7 +142,7 @@ def _averages(
     return z.T, r.T
 
 
-def _partial(column: _Seen, given: Sequence[int]) -> Array:
+def _partial(column: _ObservedCells, given: Sequence[int]) -> Array:
     """Return the correlations (K, V) of features and views, given some of the features."""
     q, _ = np.linalg.qr(np.column_stack([np.ones(len(column.p)), column.p[:, list(given)]]))
     p, views = (_standard(one - q @ (q.T @ one)) for one in (column.p, column.views))

@@ -23,7 +23,7 @@ from glfm_cli.exploration.factors import describe_factors
 from glfm_cli.exploration.features import Feature, effects, explained
 from glfm_cli.exploration.files import ExplorationFiles
 from glfm_cli.exploration.findings import Remainder
-from glfm_cli.exploration.halves import Half, sample_halves
+from glfm_cli.exploration.halves import HalfSample, sample_halves
 from glfm_cli.exploration.job import ExplorationJob, open_fit, place_rows, plan_exploration
 from glfm_cli.exploration.map import RowsOnMap, map_of
 from glfm_cli.exploration.map_result import MapExploration
@@ -222,12 +222,14 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     )
 
 
-def _halves(run: Run, job: ExplorationJob) -> tuple[tuple[Half, ...], str | None, tuple[str, ...]]:
+def _halves(
+    run: Run, job: ExplorationJob
+) -> tuple[tuple[HalfSample, ...], str | None, tuple[str, ...]]:
     """Return draws that judge features, why the whole run ended early, and what to know of it.
 
     Where there is no time for chains of halves, the chains of the table itself are judges.
     """
-    halves: tuple[Half, ...] = ()
+    halves: tuple[HalfSample, ...] = ()
     stopped, problem = run.stopped, job.problem
     if stopped is None:
         limit, threads = job.limits
@@ -238,7 +240,7 @@ def _halves(run: Run, job: ExplorationJob) -> tuple[tuple[Half, ...], str | None
     rows = np.arange(problem.n_rows)
     note = "the run ended early: features are judged by the rows that found them"
 
-    return (Half(run.posterior, rows, rows),), stopped, (note,)
+    return (HalfSample(run.posterior, rows, rows),), stopped, (note,)
 
 
 def describe_map(run: Run, job: ExplorationJob, request: Request) -> MapExploration:

@@ -17,7 +17,7 @@ FEWEST_ROWS = 4  # of a table that is halved
 
 
 @dataclass(frozen=True)
-class Half:
+class HalfSample:
     """Draws given some of the rows.
 
     own : numbers of the rows that the draws were given;  other : of those that judge
@@ -30,7 +30,7 @@ class Half:
 
 def sample_halves(
     problem: Problem, plan: Plan, *, threads: int = 1, time_limit: float | None = None
-) -> tuple[tuple[Half, ...], str | None]:
+) -> tuple[tuple[HalfSample, ...], str | None]:
     """Return the draws of chains given either random half of the rows, and what cut them short.
 
     None where there are too few rows or the chains were cut short. Each half has a quarter as many
@@ -50,5 +50,5 @@ def sample_halves(
         run = sample(part, shorter, threads=threads, time_limit=time_limit)
         if run.stopped is not None:
             return (), run.stopped
-        halves.append(Half(run.posterior, rows, others))
+        halves.append(HalfSample(run.posterior, rows, others))
     return tuple(halves), None

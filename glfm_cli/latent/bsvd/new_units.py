@@ -52,8 +52,7 @@ def draw_new_units(
     rng : numpy.random.Generator
     """
     assert isinstance(cells.layout, Sparse)
-    entries, matrix = cells.layout.entries, Matrix.of(cells)
-    row, column = entries.row, entries.column
+    matrix, row, column = Matrix.of(cells), cells.layout.entries.row, cells.layout.entries.column
     n_rows, n_columns = matrix.shape
     slopes, row_noise = draw.n_slopes, draw.row_precision.size > 0
     design = Covariates.of(cells, matrix.shape, config)
