@@ -162,8 +162,8 @@ def run(setting: Setting, n_sweeps: int, seed: int) -> Comparison:
 
 @pytest.mark.slow
 def test_scales_that_may_be_negative_are_caught(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "_positive_normal", lambda mean, sd, rng: rng.normal(mean, sd))
-    comparison = run(SETTINGS["real matrix"](), SHORT, seed)
+    monkeypatch.setattr(moves, "positive_normal", lambda mean, sd, rng: rng.normal(mean, sd))
+    comparison = run(SETTINGS["real matrix"](), 4 * SHORT, seed)
     assert not comparison.passes, str(comparison)
 
 
