@@ -48,6 +48,8 @@ class Sampling:
     precision : float, optional
         Run as many more chains as it takes until another seed would move half of the estimates by
         less than this part of their cell's standard deviation.
+    effort : {"quick", "normal", "thorough"}, optional
+        What chains, warmup, draws, thin and the model are where they are not said.
     """
 
     model: str | None = None
@@ -60,6 +62,7 @@ class Sampling:
     threads: int | None = None
     time_limit: float | None = None
     precision: float | None = None
+    effort: str | None = None
 
     def __post_init__(self) -> None:
         for name, least in {**LEAST, "threads": 1}.items():

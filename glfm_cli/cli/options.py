@@ -120,6 +120,13 @@ LENGTH = {
 }
 SAMPLING = {
     "model": shared(str, "glfm", metavar="NAME", help="The latent model."),
+    "effort": shared(
+        str,
+        "normal",
+        metavar="quick|normal|thorough",
+        help="How much work is put in where the options below do not say; --dry-run shows what "
+        "each costs. quick, for a look, takes --model mixture.",
+    ),
     **LENGTH,
     "seed": shared(int, SEED, min=0, metavar="N", help="The same seed gives the same result."),
     "threads": shared(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import glfm_cli.inference.chains as chains
+from glfm_cli.completion.efforts import EFFORTS
+from glfm_cli.completion.prepare import problem_of
 from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
+from glfm_cli.errors import UsageError
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.model import Problem
 
 
 def estimate_cost(session: Session) -> dict[str, Any]:
     """Return sizes and missing cells; of a table, seconds and megabytes that it would need, too.
 
+    Of a new run of a table also what each effort is, and its seconds.
     The time is that of a few sweeps of one chain, measured now; early sweeps have few features,
     so that it errs on the low side. The memory is counted from the sizes of state and draws.
     """
@@ -23,6 +30,41 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         length = {"chains": plan.chains, "sweeps": plan.sweeps}
         return data.sizes() | length | {"draws": plan.chains * plan.draws}
     threads = session.sampling.threads or available_threads()
+    pace = _pace(problem, plan)
+    n_rows, n_latent = problem.n_rows, spans_of(problem.links)[-1][1]
+    state = n_rows * (16 * n_latent + len(problem.links))
+    kept = plan.chains * plan.draws * pace.draw_bytes
+    at_once = min(threads, plan.chains)
+    efforts = {} if session.saving.resume else _efforts(session, data, pace, threads)
+    return {
+        "rows": n_rows,
+        "modelled_columns": len(problem.links),
+        "latent_columns": n_latent,
+        **missing_cells(data),
+        "model": problem.model.name,
+        "chains": plan.chains,
+        "sweeps": plan.sweeps,
+        "draws": plan.chains * plan.draws,
+        "threads": at_once,
+        "seconds": pace.seconds(plan, threads),
+        "megabytes": (at_once * state + kept + 8 * n_rows * len(problem.links)) / 2**20,
+        **({"efforts": efforts} if efforts else {}),
+    }
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How long a sweep of a chain takes, and how large a draw is."""
+
+    per_sweep: float
+    draw_bytes: int
+
+    def seconds(self, plan: Plan, threads: int) -> float:
+        """Return the time that all chains take, side by side."""
+        return self.per_sweep * plan.sweeps * -(-plan.chains // min(threads, plan.chains))
+
+
+def _pace(problem: Problem, plan: Plan) -> _Pace:
     chain = chains.start(problem, plan.seed, 0)
     began = time.monotonic()
     sweeps = 0
@@ -30,23 +72,28 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         chain.sweep(adapt=True)
         sweeps += 1
     per_sweep = (time.monotonic() - began) / sweeps
-    n_rows, n_latent = problem.n_rows, spans_of(problem.links)[-1][1]
-    state = n_rows * (16 * n_latent + len(problem.links))
     draw = problem.model.pack(problem.model.draw(chain.state))
-    kept = plan.chains * plan.draws * sum(array.nbytes for array in draw.values())
-    at_once = min(threads, plan.chains)
-    return {
-        "rows": n_rows,
-        "modelled_columns": len(problem.links),
-        "latent_columns": n_latent,
-        **missing_cells(data),
-        "chains": plan.chains,
-        "sweeps": plan.sweeps,
-        "draws": plan.chains * plan.draws,
-        "threads": at_once,
-        "seconds": per_sweep * plan.sweeps * -(-plan.chains // at_once),
-        "megabytes": (at_once * state + kept + 8 * n_rows * len(problem.links)) / 2**20,
-    }
+    return _Pace(per_sweep, sum(array.nbytes for array in draw.values()))
+
+
+def _efforts(session: Session, data: Data, pace: _Pace, threads: int) -> dict[str, dict[str, Any]]:
+    """Return model, length and seconds of each effort that the other options allow."""
+    paces, found = {session.problem.model.name: pace}, {}
+    for name in EFFORTS:
+        try:
+            problem, plan = problem_of(data, replace(session.sampling, effort=name))
+        except UsageError:  # a setting that its model does not have
+            continue
+        model = problem.model.name
+        if model not in paces:
+            paces[model] = _pace(problem, plan)
+        found[name] = {
+            "model": model,
+            "chains": plan.chains,
+            "sweeps": plan.sweeps,
+            "seconds": paces[model].seconds(plan, threads),
+        }
+    return found
 
 
 def missing_cells(data: Data) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from glfm_cli.completion.efforts import effort_of, paced
 from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import guess_schema
@@ -58,10 +59,17 @@ def prepare(
     when it has been encoded already.
     """
     (sampling,) = gather(options, sampling or Sampling())
-    latent = model_of(sampling, "dense")
+    model_of(sampling, "dense")
     if data is None:
         data = encode(table, as_schema(types), file=file)
     data = with_known(data, file)
+    problem, plan = problem_of(data, sampling, file)
+    return problem, data, plan
+
+
+def problem_of(data: Data, sampling: Sampling, file: str | None = None) -> tuple[Problem, Plan]:
+    """Return what is sampled of an encoded table, and how long."""
+    latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
     found = configure(sampling, "dense", data.columns, chains_for(data, latent))
     links_config = found.links
@@ -73,8 +81,7 @@ def prepare(
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
     xs = tuple(encoded.cells for encoded in data.columns)
-    problem = Problem(found.latent, found.config, links, xs, links_config)
-    return problem, data, found.plan
+    return Problem(found.latent, found.config, links, xs, links_config), found.plan
 
 
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:
@@ -106,6 +113,7 @@ def configure(
     takes for granted may depend on the kinds of columns; the settings of `sampling` come last.
     """
     latent = model_of(sampling, layout)
+    sampling = paced(sampling, latent.name)
     if isinstance(latent, Scheduled):
         chains = latent.n_restarts
     plan = Plan(**sampling.length(chains))
@@ -126,13 +134,15 @@ def configure(
 def model_of(sampling: Sampling, layout: str) -> LatentModel:
     """Return the latent model that is asked for, else the first that takes the layout.
 
+    An effort may prefer another.
+
     Raises
     ------
     UsageError
         There is no such model, or it does not take the layout.
     """
     able = [name for name, model in MODELS.items() if layout in model.layouts]
-    name = sampling.model or able[0]
+    name = sampling.model or effort_of(sampling).model(able)
     if name in ELSEWHERE:
         why, hint = ELSEWHERE[name]
         raise UsageError(f"--model {name} {why}", hint=hint)

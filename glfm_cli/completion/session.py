@@ -244,6 +244,11 @@ def _continued(
     folder: Path,
     file: str | None,
 ) -> Session:
+    if sampling.effort is not None:
+        raise UsageError(
+            "--effort and --resume cannot be used together: the run has its length",
+            hint="Leave --effort out; --draws and --chains may grow when a run goes on.",
+        )
     header, plan = header_to_continue(schema, sampling, folder)
     if header.matrix is None:
         if schema is not None and is_triplets(schema):

@@ -52,7 +52,7 @@ class GlfmImputer(WithParameters):
     ----------
     types : Schema, mapping or path, optional
         What the columns mean, as for `impute`; guessed from the table if left out.
-    model, chains, warmup, draws, thin, seed, threads, settings, estimate
+    model, effort, chains, warmup, draws, thin, seed, threads, settings, estimate
         As for `impute`, with its defaults.
     unseen : {"missing", "error"}
         What a level is, in new rows, that the fitted table did not have; as "missing" it tells
@@ -84,6 +84,7 @@ class GlfmImputer(WithParameters):
         types: Types | None = None,
         *,
         model: str | None = None,
+        effort: str | None = None,
         chains: int | None = None,
         warmup: int | None = None,
         draws: int | None = None,
@@ -98,6 +99,7 @@ class GlfmImputer(WithParameters):
     ) -> None:
         self.types = types
         self.model = model
+        self.effort = effort
         self.chains = chains
         self.warmup = warmup
         self.draws = draws

@@ -19,6 +19,7 @@ from glfm_cli.completion import (
     plan_session,
     prepare,
 )
+from glfm_cli.completion.efforts import paced
 from glfm_cli.completion.prepare import model_of
 from glfm_cli.completion.saved import encoded_of_fit
 from glfm_cli.encoding import Data, layout_of
@@ -201,7 +202,8 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
 
     A table's size does not matter to their number: they are there to find each other's features.
     """
-    model = model_of(sampling, layout)
+    model = model_of(dataclasses.replace(sampling, effort=None), layout)
+    sampling = dataclasses.replace(paced(sampling, model.name), model=model.name)
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
     if isinstance(model, Map):

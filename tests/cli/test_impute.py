@@ -291,6 +291,18 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be_done(run: Here, tmp_pat
     assert plan["megabytes"] > 0
 
 
+def test_a_dry_run_says_what_each_effort_costs(run: Here) -> None:
+    efforts = json.loads(run("messy", "--dry-run", "--json").stdout)["efforts"]
+    assert {name: one["model"] for name, one in efforts.items()} == {
+        "quick": "mixture", "normal": "glfm", "thorough": "glfm"
+    }  # fmt: skip
+    assert {one["chains"] for one in efforts.values()} == {2}, "as was said"
+    said = run("messy", "--dry-run", "--model", "bsvd").stdout
+    assert "  --effort quick: bsvd, 2 chains of " in said
+    few = json.loads(run("messy", "--dry-run", "--json", "--set", "alpha=2").stdout)["efforts"]
+    assert list(few) == ["normal", "thorough"], "the mixture of quick has another alpha"
+
+
 def test_strict_ends_with_3_and_still_writes(run: Here) -> None:
     said = run("airquality", "-o", "o.csv", "--strict")
     assert said.status == 3
@@ -435,6 +447,41 @@ def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> Non
     table = pa.table({"a": [*map(float, range(rows)), None]})
     assert prepare(table, {"columns": {"a": "real"}})[2].chains == chains
     assert prepare(table, {"columns": {"a": "real"}}, chains=3)[2].chains == 3
+
+
+def plan_of(**options: Any) -> tuple[Any, ...]:
+    table = pa.table({"a": [*map(float, range(50)), None]})
+    problem, _, plan = prepare(table, {"columns": {"a": "real"}}, **options)
+    return problem.model.name, plan, problem.link_config.recalibrate
+
+
+def test_normal_effort_is_what_is_done_when_nothing_is_said() -> None:
+    for model in ("glfm", "bsvd", "mixture"):
+        assert plan_of(effort="normal", model=model) == plan_of(model=model)
+    assert plan_of(effort="normal") == plan_of()
+
+
+def test_effort_fills_in_what_is_not_said() -> None:
+    model, plan, recalibrate = plan_of(effort="quick")
+    assert (model, recalibrate) == ("mixture", False)
+    assert plan.chains * plan.draws < 8 * 20
+    assert plan.sweeps < plan_of()[1].sweeps
+    said = {"chains": 5, "warmup": 7, "draws": 9, "thin": 3}
+    settings = {"recalibrate": True}
+    model, plan, recalibrate = plan_of(effort="quick", model="glfm", settings=settings, **said)
+    assert (model, recalibrate) == ("glfm", True)
+    assert {name: getattr(plan, name) for name in said} == said
+    assert plan_of(effort="thorough")[1].chains > plan_of()[1].chains
+
+
+def test_an_effort_is_one_of_three_and_of_new_runs_alone(run: Here, tmp_path: Path) -> None:
+    said = run("airquality", "--effort", "fast")
+    assert said.status == 2
+    assert "--effort, found fast, expected quick or normal or thorough" in said.stderr
+    assert run("airquality", "-o", "o.csv", "--save", "a.glfm").status == 0
+    said = run("airquality", "--resume", "a.glfm", "--effort", "quick")
+    assert (said.status, len(said.lines("Error"))) == (2, 1)
+    assert "--effort and --resume cannot be used together" in said.stderr
 
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:

@@ -54,6 +54,7 @@ class ModelMethod:
             **{n: length[n] for n in PLAN[1:]},
         }
         named |= {"time_limit": self.sampling.time_limit, "settings": {}}
+        named |= {} if self.sampling.effort is None else {"effort": self.sampling.effort}
         plan = f"Sampling({', '.join(f'{name}={value!r}' for name, value in named.items())})"
         settings = sorted((name, str(value)) for name, value in self.settings.items())
         known = sorted(self.matrix.written()), self.matrix.missingness_features
