@@ -9,8 +9,8 @@ h(t)          sum over j != T of log Phi((t - e_j) / s_j), concave in t
 Source: [GLFM] sections 3.1.2 and 4.2.
 """
 
-from libc.math cimport INFINITY, exp, fabs, floor, isfinite, isnan, log, log1p, sqrt
-from libc.stdint cimport uint64_t
+from libc.math cimport INFINITY, NAN, exp, fabs, floor, isfinite, isnan, log, log1p, sqrt
+from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memset
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_exponential, random_standard_normal
@@ -31,11 +31,15 @@ cdef extern from "_vector.h" nogil:
 
 cdef extern from "_normal.h" nogil:
     void glfm_normals(int n, const uint64_t* words, double* x) noexcept
+    void glfm_level_probabilities(int R, int n_nodes, const double* low, const double* step,
+                                  const double* e, const double* inv, double* cdf, double* pdf,
+                                  double* out) noexcept
 
 cdef enum:
     TOGETHER = 256  # cells that are drawn together
     FEW = 4         # levels up to which their free draws are made together
     HALF_FEW = 2    # a word of random bits makes two normals
+    CELLS = 16      # GLFM_CELLS
 
 import numpy as np
 
@@ -415,44 +419,6 @@ def fill_below_winner(
         bound_by_reference(bitgen, &c, upper)
 
 
-cdef inline void probabilities_of_row(
-    const double* e, const double* s, double* scratch, Py_ssize_t R, double* out
-) noexcept nogil:
-    """Fill out with P(x = r), r = 0..R-1: one grid for all levels; scratch holds 3 R doubles.
-
-    The product over j != r is the product before r times the product after r: no division.
-    """
-    cdef double low = -INFINITY, high = -INFINITY, t, step, product, total = 0.0
-    cdef double* inv_s = scratch
-    cdef double* cdf = scratch + R
-    cdef double* pdf = scratch + 2 * R
-    cdef Py_ssize_t i, j, n_nodes
-    step = 0.45 if R <= 4 else 0.35 if R <= 20 else 0.25
-    for j in range(R):
-        out[j] = 0.0
-        inv_s[j] = 1.0 / s[j]
-        low = max(low, e[j] - BELOW * s[j])
-        high = max(high, e[j] + ABOVE * s[j])
-    n_nodes = <Py_ssize_t>min(floor((high - low) / step) + 2.0, MOST_NODES)
-    step = (high - low) / (n_nodes - 1)
-    for i in range(n_nodes):
-        t = low + i * step
-        product = 1.0
-        for j in range(R):
-            cdf[j] = fast_ndtr((t - e[j]) * inv_s[j], &pdf[j])
-            pdf[j] *= product * inv_s[j]
-            product *= cdf[j]
-        if product > 1e-60:
-            product = 1.0
-            for j in range(R - 1, -1, -1):
-                out[j] += pdf[j] * product
-                product *= cdf[j]
-    for j in range(R):
-        total += out[j]
-    for j in range(R):
-        out[j] /= total
-
-
 cdef inline void load_row(
     const double[:, :] eta, const double[:, :] var, const Py_ssize_t[::1] slot, Py_ssize_t n,
     double[::1] e, double[::1] s
@@ -468,6 +434,53 @@ cdef inline void load_row(
             s[j] = 1.0
 
 
+cdef int load_cells(
+    const double[:, :] eta, const double[:, :] var, const Py_ssize_t[::1] slot, Py_ssize_t start,
+    int m, double* e, double* inv, double* low, double* step, uint8_t* bad
+) noexcept nogil:
+    """Load m cells side by side, and their grids; return the number of nodes.
+
+    Cells that are not finite, which `bad` marks, and those past the last get means of 0.
+    """
+    cdef Py_ssize_t j, R = slot.shape[0]
+    cdef int i, n_nodes
+    cdef double mean, sd, top, width = 0.0, most = 0.45 if R <= 4 else 0.35 if R <= 20 else 0.25
+    for i in range(CELLS):
+        bad[i] = False
+        for j in range(R):
+            mean, sd = 0.0, 1.0
+            if i < m and slot[j] >= 0:
+                mean, sd = eta[start + i, slot[j]], sqrt(var[start + i, slot[j]])
+            bad[i] |= not isfinite(mean + sd)
+            e[j * CELLS + i], inv[j * CELLS + i] = mean, 1.0 / sd
+        low[i] = top = -INFINITY
+        for j in range(R):
+            if bad[i]:
+                e[j * CELLS + i], inv[j * CELLS + i] = 0.0, 1.0
+            sd = 1.0 / inv[j * CELLS + i]
+            low[i] = max(low[i], e[j * CELLS + i] - BELOW * sd)
+            top = max(top, e[j * CELLS + i] + ABOVE * sd)
+        step[i] = top - low[i]
+        width = max(width, step[i])
+    n_nodes = <int> min(floor(width / most) + 2.0, MOST_NODES)
+    for i in range(CELLS):
+        step[i] /= n_nodes - 1
+    return n_nodes
+
+
+cdef const double* probabilities(
+    const double[:, :] eta, const double[:, :] var, const Py_ssize_t[::1] slot, Py_ssize_t start,
+    int m, double* work, uint8_t* bad
+) noexcept nogil:
+    """Return the probabilities (R, CELLS) of m cells; `work` is (5 R + 2, CELLS)."""
+    cdef int R = <int> slot.shape[0], size = R * CELLS
+    cdef double* low = work + 5 * size
+    cdef int n_nodes = load_cells(eta, var, slot, start, m, work, work + size, low, low + CELLS, bad)
+    glfm_level_probabilities(R, n_nodes, low, low + CELLS, work, work + size, work + 2 * size,
+                             work + 3 * size, work + 4 * size)
+    return work + 4 * size
+
+
 def fill_probabilities(
     const double[:, :] eta, const double[:, :] var, const Py_ssize_t[::1] slot,
     double[:, ::1] out
@@ -475,7 +488,8 @@ def fill_probabilities(
     """Fill out with P(x = r) = integral of N(t; e_r, s_r^2) prod_{j != r} Phi((t - e_j)/s_j) dt.
 
     The trapezoid rule on one grid for all levels, which for such integrands converges faster than
-    any power of the step: absolute error below 1e-10. O(n R G), G from 32 to 57 nodes for var = 1.
+    any power of the step: absolute error below 1e-10. Several cells at once share the number of
+    nodes. O(n R G), G from 32 to 57 nodes for var = 1.
 
     Parameters
     ----------
@@ -486,19 +500,19 @@ def fill_probabilities(
     out : (n, R) float64, out
         Rows sum to 1; NaN where eta is not finite.
     """
-    cdef Py_ssize_t n, j, R = slot.shape[0]
-    cdef double[::1] e = np.empty(R), s = np.empty(R), scratch = np.empty(3 * R)
-    cdef double check
+    cdef Py_ssize_t block, n, j, R = slot.shape[0]
+    cdef int i, m
+    cdef double[::1] work = np.empty((5 * R + 2) * CELLS)
+    cdef const double* p
+    cdef uint8_t[CELLS] bad
     with nogil:
-        for n in range(out.shape[0]):
-            load_row(eta, var, slot, n, e, s)
-            check = 0.0
-            for j in range(R):
-                check += e[j] * 0.0 + s[j] * 0.0
-            if check == 0.0:
-                probabilities_of_row(&e[0], &s[0], &scratch[0], R, &out[n, 0])
-            else:
-                out[n, :] = check
+        for block in range((out.shape[0] + CELLS - 1) // CELLS):
+            n = block * CELLS
+            m = <int> min(CELLS, out.shape[0] - n)
+            p = probabilities(eta, var, slot, n, m, &work[0], bad)
+            for i in range(m):
+                for j in range(R):
+                    out[n + i, j] = NAN if bad[i] else p[j * CELLS + i]
 
 
 cdef inline double log_density_at(
@@ -532,51 +546,28 @@ cdef inline double log_tail_probability(
     return peak + log(total * step)
 
 
-cdef inline double level_probability(
-    const double* e, const double* s, Py_ssize_t R, Py_ssize_t T
-) noexcept nogil:
-    """Return P(x = T) by the trapezoid rule where its integrand lives; 0 when that is nowhere."""
-    cdef double low = e[T] - BELOW * s[T], high = e[T] + ABOVE * s[T]
-    cdef double step = 0.45 if R <= 4 else 0.35 if R <= 20 else 0.25
-    cdef double t, u, product, total = 0.0, unused
-    cdef Py_ssize_t i, j, n_nodes
-    for j in range(R):
-        low = max(low, e[j] - BELOW * s[j])
-    if not low < high:
-        return 0.0
-    step *= min(s[T], 1.0)
-    n_nodes = <Py_ssize_t>(floor((high - low) / step) + 2.0)
-    if n_nodes > MOST_NODES:
-        return 0.0
-    step = (high - low) / (n_nodes - 1)
-    for i in range(n_nodes):
-        t = low + i * step
-        u = (t - e[T]) / s[T]
-        product = exp(-0.5 * u * u)
-        for j in range(R):
-            if j != T and product > 1e-18:
-                product *= fast_ndtr((t - e[j]) / s[j], &unused)
-        total += product
-    return total * step * INV_SQRT_2PI / s[T]
-
-
 def fill_log_probability(
     const double[:] x, const double[:, :] eta, const double[:, :] var,
     const Py_ssize_t[::1] slot, double[::1] out
 ):
     """Fill out with log P(x_n), accurate in the far tails. Arguments as `fill_probabilities`."""
-    cdef Py_ssize_t n, T, R = slot.shape[0]
-    cdef double[::1] e = np.empty(R), s = np.empty(R)
-    cdef double p
+    cdef Py_ssize_t block, n, T, R = slot.shape[0]
+    cdef int i, m
+    cdef double[::1] e = np.empty(R), s = np.empty(R), work = np.empty((5 * R + 2) * CELLS)
+    cdef const double* p
+    cdef uint8_t[CELLS] bad
     with nogil:
-        for n in range(x.shape[0]):
-            T = <Py_ssize_t>x[n]
-            load_row(eta, var, slot, n, e, s)
-            p = level_probability(&e[0], &s[0], R, T)
-            if p > SMALL:
-                out[n] = log(p)
-            else:
-                out[n] = log_tail_probability(&e[0], &s[0], R, T)
+        for block in range((x.shape[0] + CELLS - 1) // CELLS):
+            n = block * CELLS
+            m = <int> min(CELLS, x.shape[0] - n)
+            p = probabilities(eta, var, slot, n, m, &work[0], bad)
+            for i in range(m):
+                T = <Py_ssize_t>x[n + i]
+                if p[T * CELLS + i] > SMALL and not bad[i]:
+                    out[n + i] = log(p[T * CELLS + i])
+                else:
+                    load_row(eta, var, slot, n + i, e, s)
+                    out[n + i] = log_tail_probability(&e[0], &s[0], R, T)
 
 
 def standard_normals(rng, double[::1] out):

@@ -323,3 +323,49 @@ GLFM_WIDE void glfm_normals(int n, const uint64_t *words, double *x)
         rest[i] = radius * second.d;
     }
 }
+
+/* The product over the other levels is the product before times the product after: no division. */
+GLFM_WIDE void glfm_level_probabilities(int R, int n_nodes, const double *low, const double *step,
+                                        const double *e, const double *inv, double *cdf, double *pdf,
+                                        double *out)
+{
+    double product[GLFM_CELLS], t[GLFM_CELLS];
+    memset(out, 0, (size_t)R * GLFM_CELLS * sizeof *out);
+    for (int node = 0; node < n_nodes; node++) {
+        for (int i = 0; i < GLFM_CELLS; i++) {
+            t[i] = low[i] + node * step[i];
+            product[i] = 1.0;
+        }
+        for (int r = 0; r < R; r++) {
+            const double *mean = e + (size_t)r * GLFM_CELLS, *scale = inv + (size_t)r * GLFM_CELLS;
+            double *p = cdf + (size_t)r * GLFM_CELLS, *d = pdf + (size_t)r * GLFM_CELLS;
+#pragma omp simd
+            for (int i = 0; i < GLFM_CELLS; i++) {
+                double x = (t[i] - mean[i]) * scale[i], z = distance(x), phi = density(z);
+                double tail = phi * mills(z);
+                p[i] = x < 0.0 ? tail : 1.0 - tail;
+                d[i] = phi * scale[i] * product[i];
+                product[i] *= p[i];
+            }
+        }
+        for (int i = 0; i < GLFM_CELLS; i++)
+            product[i] = 1.0;
+        for (int r = R - 1; r >= 0; r--) {
+            const double *p = cdf + (size_t)r * GLFM_CELLS, *d = pdf + (size_t)r * GLFM_CELLS;
+            double *to = out + (size_t)r * GLFM_CELLS;
+#pragma omp simd
+            for (int i = 0; i < GLFM_CELLS; i++) {
+                to[i] += d[i] * product[i];
+                product[i] *= p[i];
+            }
+        }
+    }
+    for (int i = 0; i < GLFM_CELLS; i++)
+        product[i] = 0.0;
+    for (int r = 0; r < R; r++)
+        for (int i = 0; i < GLFM_CELLS; i++)
+            product[i] += out[(size_t)r * GLFM_CELLS + i];
+    for (int r = 0; r < R; r++)
+        for (int i = 0; i < GLFM_CELLS; i++)
+            out[(size_t)r * GLFM_CELLS + i] /= product[i];
+}

@@ -53,4 +53,13 @@ void glfm_between(int n, const double *a, const double *b, const double *u, doub
    multiple of GLFM_LANES. [Box and Muller 1958] */
 void glfm_normals(int n, const uint64_t *words, double *x);
 
+/* Cells whose level probabilities are computed together. */
+#define GLFM_CELLS 16
+
+/* out[r][i] = P(utility r is the largest) of GLFM_CELLS cells of R levels, by the trapezoid rule with n_nodes
+   nodes from low[i], step[i] apart; e and inv are means and one over standard deviations. All but low and step
+   are (R, GLFM_CELLS); cdf and pdf are scratch. Out adds up to 1 over the levels. */
+void glfm_level_probabilities(int R, int n_nodes, const double *low, const double *step, const double *e,
+                              const double *inv, double *cdf, double *pdf, double *out);
+
 #endif

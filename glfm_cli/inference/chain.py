@@ -23,6 +23,7 @@ from glfm_cli.streams import Streams, column_step
 
 BLOCK = 4096  # rows whose bits and y are drawn together
 PART = 1 << 18  # rows whose log densities are held at once
+TRACED_ROWS = 500  # at most, from which the log likelihood of a kept draw is traced
 
 
 @dataclass
@@ -112,9 +113,10 @@ class Chain:
         return self.eta[:, start] if end - start == 1 else self.eta[:, start:end]
 
     def keep(self) -> Draw:
-        """Return the current state as a draw, with its log likelihood traced."""
+        """Return the current state as a draw, its log likelihood traced by some of the rows."""
         model, state = self.model, self.state
-        trace = {"log_likelihood": self.log_likelihood(), **model.trace(state)}
+        step = -(-self.problem.n_rows // TRACED_ROWS)
+        trace = {"log_likelihood": self.log_likelihood(max(step, 1)), **model.trace(state)}
         noise = model.noise(state)
         for d, link in enumerate(self.problem.links):
             if not link.unit_noise:
@@ -122,21 +124,24 @@ class Chain:
         params = tuple({name: value.copy() for name, value in p.items()} for p in self.params)
         return Draw(model.draw(state), params, trace)
 
-    def log_likelihood(self) -> float:
-        """Return the sum over observed cells of log p(x | Z, B, noise, thresholds)."""
-        total = 0.0
+    def log_likelihood(self, step: int = 1) -> float:
+        """Return the sum over observed cells of log p(x | Z, B, noise, thresholds).
+
+        By every `step`-th row alone, times as many as there are for each of these.
+        """
+        total, n_rows = 0.0, self.problem.n_rows
         model = self.model
         model.fill_eta(self.state, self.eta)
         for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
             eta = self.eta_of(d)
-            for start in range(0, len(x), PART):
-                part = slice(start, start + PART)
+            for start in range(0, n_rows, PART * step):
+                part = slice(start, min(start + PART * step, n_rows), step)
                 seen = self.cells.observed[part, d].astype(bool)
                 noise = model.noise_of(self.state, d, part)
                 var = noise if isinstance(noise, float) else noise[seen]
                 law = normal(eta[part][seen], var)
                 total += float(np.sum(link.log_density(x[part][seen], law, self.params[d])))
-        return total
+        return total * n_rows / max(len(range(0, n_rows, step)), 1)
 
 
 def spans_of(links: Sequence[Link]) -> tuple[tuple[int, int], ...]:

@@ -7,7 +7,7 @@ links (pseudo-observations of the observed cells), as the driver of sampling doe
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,11 +17,12 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.latent.model import Cells, Problem, Values, gaussian, sees_values
+from glfm_cli.latent.model import Cells, Problem, Refill, Values, gaussian, sees_values
 from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
+from glfm_cli.links.law import is_one_normal
 from glfm_cli.streams import FOLD, Streams
 
-SWEEPS = 10  # inner ones, for each draw
+SWEEPS = 5  # inner ones, for each draw
 LEAST = 1e-300  # probability of a level; its logarithm stays finite
 
 
@@ -114,7 +115,7 @@ def _fold_chain(
         for (start, end), y in zip(posterior.spans, starts, strict=True):
             cells.y[:, start:end] = y
         refill = _refill_under(posterior, problem, draw, cells, rng)
-        score = partial(_score, posterior, problem, draw)
+        score = partial(_score, posterior, problem, draw, starts)
         latent = model.fold_in(draw.latent, problem.config, cells, refill, score, sweeps, rng)
         drawn.append(Draw(latent, draw.params, draw.trace))
     return tuple(drawn)
@@ -122,44 +123,73 @@ def _fold_chain(
 
 def _refill_under(
     posterior: Posterior, problem: Problem, draw: Draw, cells: Cells, rng: np.random.Generator
-) -> Callable[[Array], None]:
-    """Return what draws the observed y of `cells` under one draw given eta, and bounds them."""
+) -> Refill:
+    """Return what draws the observed y of `cells` under one draw given eta, and bounds them.
+
+    A model that draws its latent structure with y integrated out may ask for the bounds alone:
+    then only the columns are visited whose bounds move.
+    """
     model = gaussian(posterior.model)
     noise, refines = model.noise(draw.latent), model.refines
     params = [dict(p) for p in draw.params]  # augmenting leaves notes of a sweep in them
 
-    def refill(eta: Array) -> None:
+    bounded = False
+
+    def refill(eta: Array, *, bounds_alone: bool = False) -> None:
+        nonlocal bounded
         for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
             if link.n_latent == 0:
                 continue
             start, end = posterior.spans[d]
             y = cells.y[:, start:end]
-            if cells.known[d]:
+            if cells.known[d] or (bounds_alone and bounded and link.fixed_bounds):
                 continue
             mean = eta[:, start] if link.n_latent == 1 else eta[:, start:end]
             link.augment(x, mean, float(noise[d]), params[d], rng, y)
             if refines:
                 lower, upper = cells.lower[:, start:end], cells.upper[:, start:end]
                 link.bound(x, params[d], y, rng, lower, upper)
+        bounded = refines
 
     return refill
 
 
-def _score(posterior: Posterior, problem: Problem, draw: Draw, law: RowsLaw, rows: slice) -> Array:
-    """Return log p(observed cells of row | law) of m rows under each of C laws, as (m, C)."""
+def _score(
+    posterior: Posterior,
+    problem: Problem,
+    draw: Draw,
+    starts: Sequence[Array],
+    law: RowsLaw,
+    rows: slice,
+) -> Array:
+    """Return log p(observed cells of row | law) of m rows under each of C laws, as (m, C).
+
+    But for a constant of each row. Numbers whose y is known are all taken together: their squares
+    are products of matrices.
+    """
     total = np.zeros((rows.stop - rows.start, law.column(0).size))
+    together: list[tuple[Array, Array, Array, float]] = []
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
-        total += log_densities(link, column[rows], law.column(d), draw.params[d])
+        own = law.column(d)
+        if problem.known[d] and link.n_latent == 1 and is_one_normal(own):
+            seen = ~np.isnan(column[rows])
+            together.append((starts[d][rows, 0], seen, own.means[:, 0, 0], own.variances.item()))
+        else:
+            total += log_densities(link, column[rows], own, draw.params[d])
+    if together:
+        parts = zip(*together, strict=True)
+        y, seen, mean, var = (np.array(part, dtype=np.float64) for part in parts)
+        scaled = mean / var[:, None]
+        total += y.T @ scaled - 0.5 * (seen.T @ (mean * scaled))
     return total
 
 
 def log_densities(link: Link, x: Array, law: CellLaw, params: Params) -> Array:
     """Return log p(x_n | law c) of m cells under each of C laws, as (m, C); 0 of missing cells."""
     n_laws = law.size
-    found = np.zeros((len(x), n_laws))
     seen = np.flatnonzero(~np.isnan(x if x.ndim == 1 else x[:, 0]))
     if link.n_latent == 0 or seen.size == 0:
-        return found
+        return np.zeros((len(x), n_laws))
     values, which = np.unique(x[seen], return_inverse=True, axis=None if x.ndim == 1 else 0)
     if link.discrete:
         p = of_levels(link).probabilities(law, params)
@@ -168,5 +198,6 @@ def log_densities(link: Link, x: Array, law: CellLaw, params: Params) -> Array:
         each = law.take(np.tile(np.arange(n_laws), len(values)))
         log_p = link.log_density(np.repeat(values, n_laws, axis=0), each, params)
         log_p = log_p.reshape(len(values), n_laws)
-    found[seen] = log_p[which]
-    return found
+    row = np.full(len(x), len(values))
+    row[seen] = which
+    return np.vstack([log_p, np.zeros((1, n_laws))]).take(row, axis=0)

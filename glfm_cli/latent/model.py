@@ -143,6 +143,13 @@ class Cells:
         return tuple((int(start), int(end)) for start, end in zip(*ends, strict=True))
 
 
+class Refill(Protocol):
+    """Draws the observed pseudo-observations of new rows, and bounds them."""
+
+    def __call__(self, eta: Array, *, bounds_alone: bool = False) -> None:
+        """Draw y given eta (n, S); with `bounds_alone` no more of them than the bounds need."""
+
+
 @dataclass
 class Values:
     """Everything that a latent model which sees values is given of a table.
@@ -309,7 +316,7 @@ class GaussianModel(LatentModel, Protocol):
         draw: Any,
         config: Any,
         cells: Cells,
-        refill: Callable[[Array], None],
+        refill: Refill,
         score: Callable[[RowsLaw, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
@@ -317,8 +324,9 @@ class GaussianModel(LatentModel, Protocol):
         """Return a snapshot of new rows, given everything that a draw's rows share.
 
         `refill(eta)` draws the observed pseudo-observations of `cells` given eta (n, S), and fills
-        `lower` and `upper` if the model `refines`; the alternation must leave the rows' exact
-        conditional invariant.
+        `lower` and `upper` if the model `refines`; one that does may ask for the bounds alone, and
+        then y is not to be read where these are intervals. The alternation must leave the rows'
+        exact conditional invariant.
         `score(law, rows)` returns log p(observed cells of row | law), of a run of m rows under
         each of the C rows of a law, as (m, C): for a good start.
         """

@@ -131,6 +131,11 @@ class CategoricalLink(LevelLink):
         return expect_largest(x.astype(np.intp), eta, self.reference)
 
     @property
+    def fixed_bounds(self) -> bool:
+        """True of two levels: more are bounded by the largest utility, which is drawn."""
+        return self.n_latent <= 1
+
+    @property
     def spread(self) -> float:
         """Return the sd of what `bound` bounds: of two levels, the difference of the utilities."""
         return SQRT_2 if self.n_latent == 1 else 1.0

@@ -39,6 +39,10 @@ class Link(Observation, Protocol):
     def spread(self) -> float:
         """Return the sd of what `bound` bounds, in units of the noise's."""
 
+    @property
+    def fixed_bounds(self) -> bool:
+        """True when what `bound` says follows from x and the parameters, whatever y is."""
+
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
         """Return the link of a column, its constants calibrated on the observed cells.

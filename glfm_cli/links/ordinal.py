@@ -134,6 +134,11 @@ class OrdinalLink(LevelLink):
                 gain = params["tries"][0] ** -0.6
                 params["log_step"][0] += gain * (np.exp(log_ratio) - TARGET_ACCEPTANCE)
 
+    @property
+    def fixed_bounds(self) -> bool:
+        """True: the thresholds say all."""
+        return True
+
     def bound(
         self,
         x: Array,

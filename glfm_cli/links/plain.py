@@ -25,6 +25,11 @@ class PlainLink:
         """Return 1: what `bound` bounds has the noise's sd."""
         return 1.0
 
+    @property
+    def fixed_bounds(self) -> bool:
+        """Return False: `bound` may read y, or draw."""
+        return False
+
     def check_params(self, params: Params) -> None:
         """Raise ValueError unless there are none."""
         if params:

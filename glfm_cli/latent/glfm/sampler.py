@@ -44,12 +44,12 @@ from glfm_cli.latent.glfm.state import (
     GlfmState,
     with_work_space,
 )
-from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, take
+from glfm_cli.latent.model import Cells, Pairs, Refill, Rows, Sizes, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import GivenLatent, RowsLaw
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
-CANDIDATES = 256  # fitted rows whose bits a new row may start with
+CANDIDATES = 128  # fitted rows whose bits a new row may start with
 _COUNTED_ROWS = 1 << 14  # whose bits are unpacked at once to be counted
 _SCORED_ROWS = 1 << 10  # compared with all candidates at once
 
@@ -273,7 +273,7 @@ class Glfm(PlainModel):
         draw: GlfmDraw,
         config: GlfmConfig,
         cells: Cells,
-        refill: Callable[[Array], None],
+        refill: Refill,
         score: Callable[[RowsLaw, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
@@ -307,7 +307,7 @@ class Glfm(PlainModel):
         n_work, n_iwork = _glfm_bits.work_sizes(cells.column.size)
         work, iwork = np.empty(n_work), np.empty(n_iwork, dtype=np.int32)
         for _ in range(sweeps if draw.B.size + linear.V.size else 0):
-            refill(eta)
+            refill(eta, bounds_alone=linear.size == 0)
             _glfm_bits.update_bits(
                 cells.y,
                 cells.observed,
