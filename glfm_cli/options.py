@@ -140,6 +140,35 @@ class Saving:
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """How much of a large table a model is learnt from.
+
+    Attributes
+    ----------
+    learn_rows : int, "auto" or "all", optional
+        Learn what all rows share from so many rows, drawn so that rare levels and rare patterns of
+        missing cells are among them; all rows are then completed given that. "auto" takes all rows
+        of a table that is not large. All if left out.
+    """
+
+    learn_rows: int | str | None = None
+
+    def __post_init__(self) -> None:
+        n = self.learn_rows
+        if isinstance(n, str) and n.isdecimal():
+            object.__setattr__(self, "learn_rows", n := int(n))
+        whole = isinstance(n, Integral) and not isinstance(n, bool) and n >= 1
+        if not (n is None or whole or n in ("auto", "all")):
+            raise UsageError(
+                "--learn-rows", value=n, expected="a whole number from 1, auto or all"
+            )
+
+    def written(self) -> dict[str, object]:
+        """Return what was said, by the names of the command's options."""
+        return _written(self, {name.name: name.name.replace("_", "-") for name in fields(self)})
+
+
+@dataclass(frozen=True)
 class MatrixOptions:
     """What is asked of a matrix that is given as triplets, and what is known of its two sides.
 

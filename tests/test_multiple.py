@@ -19,7 +19,7 @@ from glfm_cli.completion.impute import plan_imputation
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import UsageError
 from glfm_cli.io import write_parts
-from glfm_cli.options import MatrixOptions, Sampling, Saving
+from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling
 
 TYPES = {"columns": {"id": "id", "a": "real", "n": "count", "city": "categorical", "k": "ordinal"}}
 SHORT = {"chains": 2, "warmup": 5, "draws": 6, "threads": 1}
@@ -60,14 +60,14 @@ def completion(table: pa.Table) -> Any:
 def test_several_versions_have_a_linear_part_unless_settings_say_otherwise(
     table: pa.Table, multiple: int | None, options: Any, expected: tuple[object, ...]
 ) -> None:
-    groups = (Sampling(**SHORT, **options), Saving(), MatrixOptions())
+    groups = (Sampling(**SHORT, **options), Saving(), MatrixOptions(), Scaling())
     planned = plan_imputation(table, TYPES, groups, Files(None, multiple=multiple))
     config = planned.task.problem.config
     assert (config.components, config.alpha_rate, config.initial_features) == expected
 
 
 def test_models_without_such_a_part_are_as_they_are(table: pa.Table) -> None:
-    groups = (Sampling(**SHORT, model="mixture"), Saving(), MatrixOptions())
+    groups = (Sampling(**SHORT, model="mixture"), Saving(), MatrixOptions(), Scaling())
     planned = plan_imputation(table, TYPES, groups, Files(None, multiple=4))
     assert planned.task.problem.config == type(planned.task.problem.config)()
 

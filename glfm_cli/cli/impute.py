@@ -54,6 +54,7 @@ OPTIONS = {
     options.BY_SIZE,
     options.PRECISION,
     options.SAVING,
+    options.SCALING,
     options.PAIRS,
     options.RECOMMEND,
     options.FEATURES,
@@ -102,13 +103,14 @@ def run(
 
         check_figure(plot)
     sampling, saving = options.sampling_of(ctx), options.saving_of(ctx, output)
-    matrix, source = options.matrix_of(ctx), None if types is None else str(types)
+    matrix, scaling = options.matrix_of(ctx), options.scaling_of(ctx)
+    source = None if types is None else str(types)
     asked: dict[str, Any] = {"estimate": estimate, "interval": interval}
     asked |= {"fit": fit, "unseen": unseen}
     if dry_run:
         show_plan(
             console,
-            plan_imputation(data, source, (sampling, saving, matrix), files, **asked),
+            plan_imputation(data, source, (sampling, saving, matrix, scaling), files, **asked),
             as_json,
         )
         return ExitStatus.OK
@@ -129,6 +131,7 @@ def run(
             observer=watch,
             finish=None if plot is None else draw,
             **asked,
+            **vars(scaling),
         )
         if as_json:
             console.result(json.dumps(completion.to_dict(), allow_nan=False) + "\n")

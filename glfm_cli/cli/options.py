@@ -25,6 +25,7 @@ from glfm_cli.options import (
     MatrixOptions,
     Sampling,
     Saving,
+    Scaling,
 )
 
 if TYPE_CHECKING:
@@ -190,6 +191,15 @@ SAVING = {
         help="Time between two saved states of a chain; more where saving takes long.",
     ),
 }
+SCALING = {
+    "learn_rows": shared(
+        str | None,
+        None,
+        metavar="N|auto|all",
+        help="Of a large table: learn what its rows share from N of them, and complete all given "
+        "that; auto takes all of one that is not large.",
+    )
+}
 FEATURES = {
     "row_features": shared(
         Path | None, None, metavar="FILE", help="Of triplets: a table of what is known of the rows."
@@ -319,6 +329,11 @@ def saving_of(ctx: typer.Context, output: Path | None) -> Saving:
     save, resume, every = (ctx.params[name] for name in ("save", "resume", "checkpoint"))
     partial = partial_of(output, save, resume)
     return Saving(save, resume, partial, not ctx.params["no_data"], every)
+
+
+def scaling_of(ctx: typer.Context) -> Scaling:
+    """Return what the user wrote of large tables."""
+    return Scaling(**{name: ctx.params[name] for name in SCALING})
 
 
 def matrix_of(ctx: typer.Context) -> MatrixOptions:

@@ -39,7 +39,7 @@ from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import LatentModel
-from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
+from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling, gather
 from glfm_cli.schema import Schema
 from glfm_cli.store import Fit, check_folder, load_fit, read_header
 
@@ -75,6 +75,7 @@ def impute(
         column and value make a matrix. Not needed with `resume` or `fit`.
     sampling, saving, matrix : Sampling, Saving, MatrixOptions
         The options; their fields are keywords of this function, too: `chains=4`, `save="a.glfm"`.
+        So are those of `Scaling`: `learn_rows=10_000`.
     files : Files, optional
         What is written; nothing if left out.
     estimate : {"auto", "mean", "median", "mode", "draw"}
@@ -99,10 +100,11 @@ def impute(
     Completion
         Of a matrix a `MatrixCompletion`, whose table has a row for each pair.
     """
+    groups = sampling or Sampling(), saving or Saving(), matrix or MatrixOptions(), Scaling()
     planned = plan_imputation(
         table,
         types,
-        gather(options, sampling or Sampling(), saving or Saving(), matrix or MatrixOptions()),
+        gather(options, *groups),
         files or Files(None),
         estimate=estimate,
         interval=interval,
@@ -159,7 +161,24 @@ class Imputation:
                 self.task.run(self.data, seed=self.seed, threads=self.threads), finish
             )
         with Kept(self.task, observer) as kept:
-            return self._answer(kept.sample(), finish)
+            return self._answer(self._for_all_rows(kept.sample(), self.task), finish)
+
+    def _for_all_rows(self, run: Run, session: Session) -> Run:
+        """Return the draws for the table, of which a run may have seen some rows alone.
+
+        Those are folded in as the others are, so that all are completed by one law.
+        """
+        learnt = session.data
+        if learnt is session.whole:
+            return run
+        assert isinstance(learnt, Data)
+        schema, problem = session.header.schema, session.problem
+        fitted = Fitted.of_run(schema, learnt, problem, run.posterior, self.seed)
+        if self.files.draws is None:
+            fitted = fitted.thinned(self.files.multiple or 0)
+        folded = fitted.run(self.data, seed=self.seed, threads=self.threads)
+        seconds = run.seconds + folded.seconds
+        return dataclasses.replace(run, posterior=folded.posterior, seconds=seconds)
 
     def _answer(self, run: Run, finish: Callable[[Any], None] | None) -> Completion:
         found: Any
@@ -193,7 +212,7 @@ class Imputation:
 def plan_imputation(
     table: TableLike,
     types: Types | None,
-    groups: tuple[Sampling, Saving, MatrixOptions],
+    groups: tuple[Sampling, Saving, MatrixOptions, Scaling],
     files: Files,
     *,
     estimate: str = "auto",
@@ -202,10 +221,11 @@ def plan_imputation(
     unseen: Unseen = "error",
 ) -> Imputation:
     """Check everything and encode what is given; nothing is sampled or written yet."""
-    sampling, saving, matrix = groups
+    sampling, saving, matrix, scaling = groups
     chosen = check_estimate(estimate, interval)
     shaping: dict[str, object] = {} if types is None else {"types": types}
     shaping |= dataclasses.replace(sampling, seed=None, threads=None).written() | saving.written()
+    shaping |= scaling.written()
     missingness = matrix.written().get("missingness-features")
     shaping |= {} if missingness is None else {"missingness-features": missingness}
     shaping |= {} if files.record is None else {"record": files.record}
@@ -234,8 +254,8 @@ def plan_imputation(
     else:
         if files.multiple is not None and saving.resume is None and not sparse:
             sampling = with_linear_part(sampling, model_of(sampling, "dense"))
-        task = plan_session(source, schema, sampling, saving, matrix, file=file)
-        data, seed = task.data, task.plan.seed
+        task = plan_session(source, schema, sampling, saving, matrix, scaling, file=file)
+        data, seed = task.whole, task.plan.seed
         sampled = task.problem.model.kind == "gibbs"
         n_draws = task.plan.chains * task.plan.draws if sampled else None
     check_recommend(matrix, (task.problem if isinstance(task, Session) else task.posterior).model)

@@ -8,7 +8,7 @@ the draws as they are.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +27,8 @@ from glfm_cli.links import LinkConfig
 from glfm_cli.options import MatrixOptions
 from glfm_cli.schema import Schema
 from glfm_cli.store import Fit, hash_of_data
+
+DRAWS = 40  # of all chains, that the rows of a large table are folded in under
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class Fitted:
             data_hash=hash_of_data(data),
             seed=seed,
         )
+
+    def thinned(self, at_least: int = 0) -> Fitted:
+        """Return it with the draws that many rows are completed with, evenly thinned."""
+        posterior = self.posterior.thinned(max(DRAWS, at_least))
+        return replace(self, posterior=posterior)
 
     def encode(
         self,

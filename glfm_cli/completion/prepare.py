@@ -11,7 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+<<<<<<< HEAD
 from glfm_cli.completion.efforts import effort_of, paced
+=======
+from glfm_cli.arrays import Array
+>>>>>>> 09aa8d6 (Learn what the rows of a large table share from a sample of them)
 from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import guess_schema
@@ -51,12 +55,14 @@ def prepare(
     *,
     file: str | None = None,
     data: Data | None = None,
+    rows: Array | None = None,
     **options: Any,
 ) -> tuple[Problem, Data, Plan]:
     """Check everything, encode the table and calibrate the links; nothing is sampled yet.
 
     `options` are fields of `sampling`; `file` names the table in messages; `data` is the table
-    when it has been encoded already.
+    when it has been encoded already. Of `rows` alone is the problem, where they are given; levels
+    and constants of links are those of all.
     """
     (sampling,) = gather(options, sampling or Sampling())
     model_of(sampling, "dense")
@@ -71,7 +77,8 @@ def problem_of(data: Data, sampling: Sampling, file: str | None = None) -> tuple
     """Return what is sampled of an encoded table, and how long."""
     latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
-    found = configure(sampling, "dense", data.columns, chains_for(data, latent))
+    learnt = data if rows is None else data.take(rows)
+    found = configure(sampling, "dense", learnt.columns, chains_for(learnt, latent))
     links_config = found.links
     if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free
         bias = getattr(found.config, "bias", False)
@@ -80,8 +87,14 @@ def problem_of(data: Data, sampling: Sampling, file: str | None = None) -> tuple
         links_config = dataclasses.replace(links_config, atoms=False)
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
+<<<<<<< HEAD
     xs = tuple(encoded.cells for encoded in data.columns)
     return Problem(found.latent, found.config, links, xs, links_config), found.plan
+=======
+    xs = tuple(encoded.cells for encoded in learnt.columns)
+    problem = Problem(found.latent, found.config, links, xs, links_config)
+    return problem, data, found.plan
+>>>>>>> 09aa8d6 (Learn what the rows of a large table share from a sample of them)
 
 
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:

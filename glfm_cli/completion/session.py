@@ -7,6 +7,7 @@ import shlex
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,24 +20,26 @@ from glfm_cli.completion.header import (
     same_run,
     version_notes,
 )
+from glfm_cli.completion.learning_rows import choose_rows, rows_to_learn
 from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.prepare import prepare
 from glfm_cli.completion.verdict import judge
-from glfm_cli.encoding import Data, encode_triplets, is_triplets
+from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.latent.model import Problem
-from glfm_cli.options import MatrixOptions, Sampling, Saving
+from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
 from glfm_cli.schema import Schema
 from glfm_cli.store import Header, Store, check_free, discard
 
 PARTIAL = ".glfm.partial"  # put after the output's name
 NOTHING = MatrixOptions()
+ALL = Scaling()
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Session:
     data : the encoded table, or the matrix that is given as triplets
     sampling, saving : the options
     header : what is fitted, and how; the folder says the same
+    whole : the table, of which `data` has the rows that are learnt from
     more : further files of the folder, as named arrays, which a matrix has
     store : the open folder, once `begun`; None when nothing is kept
     partial : the folder is removed once the result is written
@@ -59,6 +63,7 @@ class Session:
     sampling: Sampling
     saving: Saving
     header: Header
+    whole: Encoded
     more: Files = field(default_factory=dict)
     store: Store | None = None
     partial: bool = False
@@ -175,6 +180,7 @@ def plan_session(
     sampling: Sampling,
     saving: Saving,
     matrix: MatrixOptions = NOTHING,
+    scaling: Scaling = ALL,
     *,
     file: str | None = None,
 ) -> Session:
@@ -188,16 +194,31 @@ def plan_session(
     if saving.save is not None:
         check_free(Path(saving.save))
     if saving.resume is not None:
-        return _continued(table, schema, sampling, saving, matrix, Path(saving.resume), file)
+        return _continued(
+            table, schema, sampling, saving, matrix, scaling, folder=Path(saving.resume), file=file
+        )
     if schema is None:
         name = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
         raise UsageError(
             "--types FILE is missing", hint=f"`glfm types {name} -o types.yaml` writes a first one."
         )
-    problem, data, plan = plan_fit(table, schema, sampling, matrix, file=file)
+    problem, data, plan, whole = plan_fit(table, schema, sampling, matrix, scaling, file=file)
     names = table.column_names
     header, more = describe(data, problem, plan, schema, names, saving.with_data, file)
-    return Session(problem, data, plan, sampling, saving, header, more)
+    header = replace(header, learn_rows=None if data is whole else data.n_rows)
+    return Session(problem, data, plan, sampling, saving, header, whole, more)
+
+
+class Planned(NamedTuple):
+    """What is sampled of a table, or of triplets, these encoded, and how long.
+
+    data : of `whole` the rows that are learnt from, itself where they are all
+    """
+
+    problem: Problem
+    data: Encoded
+    plan: Plan
+    whole: Encoded
 
 
 def plan_fit(
@@ -205,19 +226,28 @@ def plan_fit(
     schema: Schema,
     sampling: Sampling,
     matrix: MatrixOptions = NOTHING,
+    scaling: Scaling = ALL,
     *,
     file: str | None = None,
-) -> tuple[Problem, Encoded, Plan]:
-    """Return what is sampled of a table, or of triplets, these encoded, and how long."""
+) -> Planned:
+    """Return what is to be fitted, everything checked and encoded."""
     if not is_triplets(schema):
         check_layout(False, matrix)
-        return prepare(table, schema, sampling, file=file)
-    return prepare_matrix(
+        data = encode(table, schema, file=file)
+        n, rows = rows_to_learn(scaling.learn_rows, data.n_rows), None
+        if n is not None:
+            rows = choose_rows(data, n, SEED if sampling.seed is None else sampling.seed)
+        problem, whole, plan = prepare(table, schema, sampling, file=file, data=data, rows=rows)
+        return Planned(problem, whole if rows is None else whole.take(rows), plan, whole)
+    for name in scaling.written():
+        raise UsageError(f"--{name} is about tables, and the types file describes triplets")
+    found = prepare_matrix(
         encode_triplets(table, schema, file=file),
         sampling,
         features=(features_of(matrix.row_features), features_of(matrix.column_features)),
         missingness_features=matrix.missingness_features,
     )
+    return Planned(*found, found[1])
 
 
 def check_layout(triplets: bool, matrix: MatrixOptions, *, of_fit: bool = False) -> None:
@@ -241,6 +271,8 @@ def _continued(
     sampling: Sampling,
     saving: Saving,
     matrix: MatrixOptions,
+    scaling: Scaling,
+    *,
     folder: Path,
     file: str | None,
 ) -> Session:
@@ -250,6 +282,14 @@ def _continued(
             hint="Leave --effort out; --draws and --chains may grow when a run goes on.",
         )
     header, plan = header_to_continue(schema, sampling, folder)
+    learnt = Scaling(header.learn_rows or "all")
+    if scaling.learn_rows not in (None, "auto", learnt.learn_rows):
+        raise UsageError(
+            "--learn-rows",
+            value=scaling.learn_rows,
+            expected=f"{learnt.learn_rows}, with which {folder} was begun",
+            hint="Leave --learn-rows out; only --draws and --chains may grow when a run goes on.",
+        )
     if header.matrix is None:
         if schema is not None and is_triplets(schema):
             raise StoreError("is a fit of a table, and triplets are given", file=str(folder))
@@ -262,7 +302,10 @@ def _continued(
         settings={**asdict(header.model_config), **asdict(header.link_config)},
         **asdict(plan),
     )
-    problem, data, _ = plan_fit(table, header.schema, same, matrix, file=file)
+    if header.matrix is not None:
+        learnt = scaling
+    found = plan_fit(table, header.schema, same, matrix, learnt, file=file)
+    problem, data = found.problem, found.data
     if hash_of(data) != header.data_hash:
         dense = isinstance(data, Data)
         what = "another table than the one" if dense else "other cells or features than those"
@@ -280,6 +323,7 @@ def _continued(
         sampling,
         saving,
         replace(header, plan=plan, file=file),
+        found.whole,
         more,
         partial=folder.name.endswith(PARTIAL),
         notes=version_notes(header, folder),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,14 @@ class EncodedColumn:
             middle = np.floor(middle)
         return np.where(self.observed, self.x, middle)
 
+    def take(self, rows: Array) -> EncodedColumn:
+        """Return some rows."""
+        ends = None if self.ends is None else self.ends[rows]
+        x, observed, requested = self.x[rows], self.observed[rows], self.requested[rows]
+        for array in (x, observed, requested):
+            array.setflags(write=False)
+        return replace(self, x=x, observed=observed, requested=requested, ends=ends)
+
     @property
     def typical(self) -> Array:
         """Values of the column as it was when the model learnt it; of intervals one inside."""
@@ -126,6 +134,11 @@ class Data:
     def n_columns(self) -> int:
         """Modelled columns."""
         return len(self.columns)
+
+    def take(self, rows: Array) -> Data:
+        """Return some rows, their columns with the levels of all."""
+        columns = tuple(column.take(rows) for column in self.columns)
+        return replace(self, n_rows=rows.size, columns=columns)
 
     @property
     def missing(self) -> dict[int, Array]:

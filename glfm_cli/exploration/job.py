@@ -149,6 +149,11 @@ def plan_exploration(
         layout = "dense" if schema is None else layout_of(schema)
         sampling = _from_few(sampling, layout)
     session = plan_session(table, schema, sampling, saving, matrix, file=file)
+    if session.data is not session.whole:
+        raise UsageError(
+            f"{saving.resume} was made from {session.data.n_rows} rows of its table (--learn-rows)",
+            hint=f"Explore these: glfm explore {saving.resume}",
+        )
     model, data = session.problem.model, session.data
     _check(request, model, session.problem.config, data)
     hidden = None

@@ -79,6 +79,7 @@ class Header:
     recalibration : how forecasts are corrected; None before the run has ended
     matrix : of a fit of triplets, whose `n_rows` are those of the matrix; None of a table
     classifier : of a fit that predicts a label; None of others
+    learn_rows : rows of a larger table that the fit was made from; None where it had no others
     """
 
     model: str
@@ -101,6 +102,7 @@ class Header:
     recalibration: Recalibration | None = None
     matrix: MatrixHeader | None = None
     classifier: ClassifierHeader | None = None
+    learn_rows: int | None = None
 
     @property
     def latent(self) -> LatentModel:
@@ -135,6 +137,8 @@ class Header:
             "has_data": self.has_data,
             "seconds": round(self.seconds, 3),
         }
+        if self.learn_rows is not None:
+            content["learn_rows"] = self.learn_rows
         if self.matrix is not None:
             content["matrix"] = self.matrix.to_dict()
         if self.classifier is not None:
@@ -227,6 +231,7 @@ def read_header(folder: Path) -> Header:
         recalibration=said.recalibration(),
         matrix=said.matrix(),
         classifier=classifier,
+        learn_rows=said.whole(content, "learn_rows", 1, 2**40) if "learn_rows" in content else None,
     )
     if header.types_hash != hash_of_types(schema):
         raise StoreError(
