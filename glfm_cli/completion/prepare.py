@@ -11,11 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-<<<<<<< HEAD
-from glfm_cli.completion.efforts import effort_of, paced
-=======
 from glfm_cli.arrays import Array
->>>>>>> 09aa8d6 (Learn what the rows of a large table share from a sample of them)
+from glfm_cli.completion.efforts import effort_of, paced
 from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import guess_schema
@@ -55,14 +52,12 @@ def prepare(
     *,
     file: str | None = None,
     data: Data | None = None,
-    rows: Array | None = None,
     **options: Any,
 ) -> tuple[Problem, Data, Plan]:
     """Check everything, encode the table and calibrate the links; nothing is sampled yet.
 
     `options` are fields of `sampling`; `file` names the table in messages; `data` is the table
-    when it has been encoded already. Of `rows` alone is the problem, where they are given; levels
-    and constants of links are those of all.
+    when it has been encoded already.
     """
     (sampling,) = gather(options, sampling or Sampling())
     model_of(sampling, "dense")
@@ -73,8 +68,13 @@ def prepare(
     return problem, data, plan
 
 
-def problem_of(data: Data, sampling: Sampling, file: str | None = None) -> tuple[Problem, Plan]:
-    """Return what is sampled of an encoded table, and how long."""
+def problem_of(
+    data: Data, sampling: Sampling, file: str | None = None, rows: Array | None = None
+) -> tuple[Problem, Plan]:
+    """Return what is sampled of an encoded table, and how long.
+
+    Of `rows` alone is the problem, where they are given; constants of links are those of all.
+    """
     latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
     learnt = data if rows is None else data.take(rows)
@@ -87,14 +87,8 @@ def problem_of(data: Data, sampling: Sampling, file: str | None = None) -> tuple
         links_config = dataclasses.replace(links_config, atoms=False)
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
-<<<<<<< HEAD
-    xs = tuple(encoded.cells for encoded in data.columns)
-    return Problem(found.latent, found.config, links, xs, links_config), found.plan
-=======
     xs = tuple(encoded.cells for encoded in learnt.columns)
-    problem = Problem(found.latent, found.config, links, xs, links_config)
-    return problem, data, found.plan
->>>>>>> 09aa8d6 (Learn what the rows of a large table share from a sample of them)
+    return Problem(found.latent, found.config, links, xs, links_config), found.plan
 
 
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:

@@ -24,9 +24,9 @@ from glfm_cli.completion.learning_rows import choose_rows, rows_to_learn
 from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
-from glfm_cli.completion.prepare import prepare
+from glfm_cli.completion.prepare import model_of, prepare, problem_of
 from glfm_cli.completion.verdict import judge
-from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets
+from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import recalibrate
@@ -233,21 +233,24 @@ def plan_fit(
     """Return what is to be fitted, everything checked and encoded."""
     if not is_triplets(schema):
         check_layout(False, matrix)
-        data = encode(table, schema, file=file)
-        n, rows = rows_to_learn(scaling.learn_rows, data.n_rows), None
-        if n is not None:
-            rows = choose_rows(data, n, SEED if sampling.seed is None else sampling.seed)
-        problem, whole, plan = prepare(table, schema, sampling, file=file, data=data, rows=rows)
-        return Planned(problem, whole if rows is None else whole.take(rows), plan, whole)
+        n = rows_to_learn(scaling.learn_rows, table.num_rows)
+        if n is None:
+            found = prepare(table, schema, sampling, file=file)
+            return Planned(*found, found[1])
+        model_of(sampling, "dense")
+        whole = with_known(encode(table, schema, file=file), file)
+        rows = choose_rows(whole, n, SEED if sampling.seed is None else sampling.seed)
+        problem, plan = problem_of(whole, sampling, file, rows)
+        return Planned(problem, whole.take(rows), plan, whole)
     for name in scaling.written():
         raise UsageError(f"--{name} is about tables, and the types file describes triplets")
-    found = prepare_matrix(
+    of_matrix = prepare_matrix(
         encode_triplets(table, schema, file=file),
         sampling,
         features=(features_of(matrix.row_features), features_of(matrix.column_features)),
         missingness_features=matrix.missingness_features,
     )
-    return Planned(*found, found[1])
+    return Planned(*of_matrix, of_matrix[1])
 
 
 def check_layout(triplets: bool, matrix: MatrixOptions, *, of_fit: bool = False) -> None:
