@@ -87,20 +87,24 @@ class Workplace:
     extra : mapping of pattern to options
         Of the shell; the options of the first that a command's arguments match are added, last, so
         that they win over those of the example; but not beside a saved fit, which has been sampled.
+    program : str, optional
+        The shell's words that run `glfm`.
     """
 
-    def __init__(self, folder: Path, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, extra: Mapping[str, str] | None = None, program: str = ""
+    ) -> None:
         self.folder = folder / "examples"
         shutil.copytree(REPOSITORY / "sample_data", self.folder / "sample_data")
         commands = folder / "bin"
         commands.mkdir()
-        script = commands / "glfm"
+        script, program = commands / "glfm", program or f'"{sys.executable}" -m glfm_cli'
         cases = "".join(
             f'{pattern}) set -- "$@" {options} ;;\n' for pattern, options in (extra or {}).items()
         )
         lengthen = f'case "$2" in *.glfm) ;; *) case "$*" in\n{cases}esac ;; esac\n'
         script.write_text(
-            f'#!/bin/sh\n{lengthen}exec "{sys.executable}" -m glfm_cli "$@"\n', encoding="utf-8"
+            f'#!/bin/sh\n{lengthen}exec {program} "$@"\n', encoding="utf-8"
         )
         script.chmod(0o755)
         self.environment: Mapping[str, str] = {

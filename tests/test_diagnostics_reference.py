@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from test_diagnostics import TRACES
 
 from glfm_cli import diagnose_fit, impute
 from glfm_cli.inference.diagnostics import Flag, ess_bulk, ess_tail, mcse_mean, rhat
+from tests.test_diagnostics import TRACES
 
 Traces = dict[str, np.ndarray]
 

@@ -8,18 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import (
-    Array,
-    above,
-    choices,
-    climbed,
-    plain_bound,
-    probabilities,
-    problem,
-    signs,
-    steps,
-    three_gaussians,
-)
 from scipy.integrate import trapezoid
 from scipy.stats import norm, truncnorm, wishart
 
@@ -36,6 +24,18 @@ from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import Full, local_step
 from glfm_cli.latent.iqgme.gates import GatedRows
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block
+from tests.iqgme_problems import (
+    Array,
+    above,
+    choices,
+    climbed,
+    plain_bound,
+    probabilities,
+    problem,
+    signs,
+    steps,
+    three_gaussians,
+)
 
 EVERY_RISE = IqgmeConfig(experts=5, iterations=25, short=25, tolerance=1e-14)
 MOVING = IqgmeConfig(experts=8, iterations=80, short=80, tolerance=1e-4)  # to fewer experts, too

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, climbed, gamma_terms, problem, signs
 from scipy.special import digamma, log_ndtr
 from scipy.stats import multivariate_normal
 
@@ -22,6 +21,7 @@ from glfm_cli.latent.iqgme.forms import Factored, forms_of, local_step
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import factors_for
 from glfm_cli.latent.iqgme.tasks import begin_tasks
+from tests.iqgme_problems import Array, climbed, gamma_terms, problem, signs
 
 pytestmark = pytest.mark.kernels
 

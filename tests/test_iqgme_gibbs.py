@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, Patience, above, choices, signs, steps
 from scipy.special import log_ndtr, ndtr
 
 from glfm_cli.classification.fit import fit_experts
@@ -17,6 +16,7 @@ from glfm_cli.latent.iqgme import (
     label_law,
 )
 from glfm_cli.latent.iqgme.prior import Prior
+from tests.iqgme_problems import Array, Patience, above, choices, signs, steps
 
 CONFIG = IqgmeConfig(experts=6, sweeps=240, draws=20)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, above, climbed, problem, signs, three_gaussians
 
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, label_law
@@ -15,6 +14,7 @@ from glfm_cli.latent.iqgme.fit import Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.prior import forms_for, what_forms
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks
+from tests.iqgme_problems import Array, above, climbed, problem, signs, three_gaussians
 
 pytestmark = pytest.mark.kernels
 

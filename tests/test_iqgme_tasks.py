@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array, Patience, above, climbed, gamma_terms, problem, signs
 from scipy.special import digamma
 
 from glfm_cli.classification.fit import fit_experts
@@ -27,6 +26,7 @@ from glfm_cli.latent.iqgme.local import Terms, complete_block
 from glfm_cli.latent.iqgme.merges import candidates, evidence
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, task_step, told_by_labels
+from tests.iqgme_problems import Array, Patience, above, climbed, gamma_terms, problem, signs
 
 CONFIG = IqgmeConfig(experts=4, shared_experts=7, iterations=30, short=30, tolerance=1e-6)
 MOVING = replace(CONFIG, iterations=80, short=80, tolerance=1e-4)  # to fewer experts, too

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iqgme_problems import Array
 from scipy.stats import beta, kstest, multivariate_normal
 
 from glfm_cli._kernels._mixture import place_rows
@@ -20,6 +19,7 @@ from glfm_cli.latent.mixture.sampler import (
 )
 from glfm_cli.latent.model import Problem, Sizes
 from glfm_cli.streams import Streams
+from tests.iqgme_problems import Array
 
 
 def components(rng: np.random.Generator, H: int, S: int) -> tuple[Array, Array]:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iqgme_problems import Patience
 
 from glfm_cli.classification.classifier import Classifier, fit_classifier
 from glfm_cli.classification.features import take
@@ -21,6 +20,7 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Column, ColumnType, Role
+from tests.iqgme_problems import Patience
 
 Array = np.ndarray[Any, Any]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iqgme_problems import Array
 
 from glfm_cli.classification import FitUsage, TaskUsage
 from glfm_cli.classification.tasks import blurred
+from tests.iqgme_problems import Array
 
 SHARES = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
 OTHERS = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])

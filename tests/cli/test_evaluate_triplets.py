@@ -24,7 +24,7 @@ RATED = {"columns": {"u": "row", "i": "column", "r": VALUE}}
 HITS = {"type": "binomial", "role": "value", "trials": "n"}
 COUNTED = {"columns": {"u": "row", "i": "column", "r": HITS, "n": "ignore"}}
 TYPES = "columns:\n  u: row\n  i: column\n  r: {type: ordinal, role: value}\n"
-SHORT = ("--chains", "1", "--warmup", "5", "--draws", "5")
+SHORT = ("--chains", "1", "--warmup", "5", "--draws", "5", "--jobs", "1")
 
 
 def ratings(n_rows: int = 12, n_columns: int = 9) -> pa.Table:
@@ -150,6 +150,7 @@ def test_methods_are_scored_on_the_same_cells(desk: Any, here: Any) -> None:
 def test_an_evaluation_of_triplets_goes_on(desk: Any, here: Any) -> None:
     rated(desk, ratings())
     given = ("evaluate", "table.csv", "--types", "types.yaml", "--methods", "row-mean,mean")
+    given += ("--jobs", "1")
     first = here(*given, "--repeats", "1", "-o", "some.csv")
     assert first.status == 0, first.stderr
     here(*given, "--repeats", "3", "-o", "some.csv", "--resume")

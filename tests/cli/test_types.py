@@ -24,6 +24,7 @@ from glfm_cli.encoding import encode
 from glfm_cli.errors import GlfmError, NumericalError, UsageError
 from glfm_cli.io import read_table
 from glfm_cli.schema import read_schema
+from tests.cli.conftest import run_here
 
 Run = Callable[..., Any]
 
@@ -336,12 +337,13 @@ def test_the_process_ends_with_the_status(monkeypatch: pytest.MonkeyPatch) -> No
 def test_types_may_be_guessed_or_come_from_standard_input(table: Path, tmp_path: Path) -> None:
     types, path = here("types", table).stdout, tmp_path / "types.yaml"
     path.write_text(types)
-    command = [sys.executable, "-m", "glfm_cli", "impute", str(table), "-q", "--chains", "1"]
-    command += ["--warmup", "2", "--draws", "3", "--types"]
-    named = subprocess.run([*command, str(path)], capture_output=True, check=True)
-    for word in ("auto", "-"):
-        other = subprocess.run([*command, word], input=types.encode(), capture_output=True)
-        assert other.stdout == named.stdout
+    command = ("impute", str(table), "-q", "--chains", "1", "--warmup", "2", "--draws", "3")
+    named = run_here(*command, "--types", path)
+    assert named.status == 0
+    assert run_here(*command, "--types", "auto").output == named.output
+    other = [sys.executable, "-m", "glfm_cli", *command, "--types", "-"]
+    piped = subprocess.run(other, input=types.encode(), capture_output=True, check=True)
+    assert piped.stdout == named.output
     both = here("impute", "-", "--types", "-")
     assert both.status == 2
     assert "Error: the table and the types file are both standard input\n" in both.stderr

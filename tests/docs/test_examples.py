@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from documents import REPOSITORY, command, examples, text_of
+from forks import forking
 
 from glfm_cli import classify, evaluate, explore, impute, read_schema
 from glfm_cli.latent.cnpf import config
@@ -25,10 +26,10 @@ SHORT = {"chains": 2, "warmup": 4, "draws": 10}  # enough draws for 20 tables
 _OPTIONS = " ".join(f"--{name} {value}" for name, value in SHORT.items())
 SHORT_OPTIONS = {
     "*--fit*": "",
-    "*'--model clgp'*": "--chains 2 --set iterations=10",
-    "*'--model cnpf'*|*'--methods cnpf'*": "--set passes=15",
+    "*'--model clgp'*": "--chains 2 --set iterations=5",
+    "*'--model cnpf'*|*'--methods cnpf'*": "--chains 1 --set passes=8",
     "impute*|explore*|suggest*": _OPTIONS,
-    "evaluate*": f"{_OPTIONS} --repeats 2",
+    "evaluate*": f"{_OPTIONS} --repeats 2 --jobs 1",
     "classify*": "--chains 1 --set iterations=3",
 }
 # Commands whose output has as many lines as were found or came to be worth saying.
@@ -74,22 +75,31 @@ def rows_of(pasted: str) -> list[dict[str, str]]:
 class Ran:
     """A document whose examples were run once, with short chains."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, program: str) -> None:
         self.name = name
         self.before = text_of(name)
-        self.place = examples.Workplace(folder, SHORT_OPTIONS)
+        self.place = examples.Workplace(folder, SHORT_OPTIONS, program)
         self.after = examples.refreshed(self.before, self.place)
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The shell's words that run `glfm`."""
+    with forking(tmp_path_factory.mktemp("server"), REPOSITORY) as words:
+        yield words
+
+
 @pytest.fixture(scope="module", params=PAGES)
-def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, program: str
+) -> Iterator[Ran]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SHORT.items():
             for function in (impute, evaluate, explore):
                 patch.setitem(function.__kwdefaults__, name, value)
         patch.setitem(classify.__kwdefaults__, "settings", {"iterations": 3})
         patch.setattr(config, "PASSES", 15)
-        yield Ran(request.param, tmp_path_factory.mktemp("examples"))
+        yield Ran(request.param, tmp_path_factory.mktemp("examples"), program)
 
 
 def test_every_example_runs_and_prints_as_many_lines_as_are_shown(ran: Ran) -> None:

@@ -146,7 +146,8 @@ def statistics(chain: Chain) -> tuple[list[str], Array]:
     return list(found), np.array(list(found.values()), dtype=np.float64)
 
 
-ONLY_LONG = ("matrix of many trials", "real matrix", "real matrix with slopes")
+# Each is part of another, or like it but for one number.
+ONLY_LONG = ("matrix of many trials", "real matrix", "real matrix with slopes", "binomial matrix")
 
 
 def law_of(setting: Setting) -> JointLaw:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from iqgme_problems import signs, steps
 from scipy.stats import wishart
 
 from glfm_cli.arrays import Array
@@ -19,6 +18,7 @@ from glfm_cli.latent.iqgme import Half, IqgmeConfig, KnownRows, gibbs
 from glfm_cli.latent.iqgme.gibbs import GibbsState, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_sticks
 from glfm_cli.latent.iqgme.prior import Prior
+from tests.iqgme_problems import signs, steps
 from tests.statistical.geweke import Comparison, compare, even, odd
 
 SHORT, LONG = 600, 40_000
