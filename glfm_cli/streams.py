@@ -31,10 +31,11 @@ class Streams:
     seed : int
         The run's seed, >= 0.
     chain : int
-        Which chain; two chains share no draws.
+        Which chain; two chains share no draws. Streams that were loaded do not know it.
     """
 
     def __init__(self, seed: int, chain: int) -> None:
+        self.chain = chain
         sequence = np.random.SeedSequence(seed, spawn_key=(chain,))
         self._key = sequence.generate_state(2, np.uint64)
         self._generators: dict[tuple[int, int], np.random.Generator] = {}

@@ -126,7 +126,8 @@ def choose_multiple(
     if posterior.weights is not None:  # what is drawn from each restart of an ascent is its law
         chosen = _by_weight(posterior.weights, versions)
         return Multiple(table, data, posterior, seed, chosen, ())
-    places = spread([len(chain) for chain in posterior.chains], versions)
+    weights = posterior.chain_weights() if posterior.stacked else None
+    places = spread([len(chain) for chain in posterior.chains], versions, weights)
     warnings = _too_short(posterior, precision, versions)
     return Multiple(table, data, posterior, seed, tuple(places), warnings)
 
@@ -149,16 +150,20 @@ def check_names(table: pa.Table) -> None:
             )
 
 
-def spread(lengths: Sequence[int], n: int) -> list[tuple[int, int]]:
+def spread(
+    lengths: Sequence[int], n: int, weights: Sequence[float] | Array | None = None
+) -> list[tuple[int, int]]:
     """Return n places (chain, draw) as far from each other as chains of these lengths allow.
 
-    Chains share them in proportion to their lengths; within a chain they are evenly spaced, the
-    last at its end. First comes one place of each chain, then the next of each.
+    Chains share them in proportion to their weights, else to their lengths; within a chain they
+    are evenly spaced, the last at its end. First comes one place of each chain, then the next of
+    each.
     """
     share = [0] * len(lengths)
     for _ in range(n):
         # The chain whose places would still be furthest apart with one more.
-        apart = [length / (count + 1) for length, count in zip(lengths, share, strict=True)]
+        parts = lengths if weights is None else weights
+        apart = [part / (count + 1) for part, count in zip(parts, share, strict=True)]
         share[int(np.argmax(apart))] += 1
     places = [
         (j, chain, -(-(j + 1) * length // count) - 1)

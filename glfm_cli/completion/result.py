@@ -20,6 +20,7 @@ from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io.frames import table_like
+from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.streams import CELLS, Streams
 
 PROBABILITIES = pa.schema(
@@ -77,11 +78,20 @@ class CompletionResult:
         """What a user should know, one line each."""
         return (*self.data.notes, *self.run.warnings)
 
+    def candidates(self, d: int | None = None) -> dict[str, float]:
+        """Return how much each model counts in column d, or on average; of one model nothing."""
+        posterior = self.posterior
+        if not isinstance(posterior.model, Candidates):
+            return {}
+        names = posterior.model.candidates
+        return {names[k]: posterior.weight_of(k, d) for k in sorted(set(posterior.groups))}
+
     def summary(self, first: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
         """Return what `glfm impute --json` prints of any layout, between what is of one alone."""
         return {
             **first,
             "model": self.posterior.model.name,
+            **({"candidates": self.candidates()} if self.candidates() else {}),
             "chains": len(self.posterior.chains),
             "draws": self.posterior.n_draws,
             "seed": self.seed,
@@ -117,9 +127,9 @@ class Completion(CompletionResult):
 
     def in_words(self) -> str:
         """Return what was done."""
-        return (
-            f"{counted(self.n_completed, 'cell')} completed in {counted(self.data.n_rows, 'row')}"
-        )
+        cells, rows = counted(self.n_completed, "cell"), counted(self.data.n_rows, "row")
+        weights = [f"{name} {weight:.2f}" for name, weight in self.candidates().items()]
+        return f"{cells} completed in {rows}" + (f" by {' and '.join(weights)}" if weights else "")
 
     def to_table(self) -> pa.Table:
         """Return the completed table."""
@@ -211,7 +221,13 @@ class Completion(CompletionResult):
             "not_completed": [asdict(one) for one in self.data.not_completed],
         }
         more = {} if self.versions is None else {"multiple": self.versions.to_dict()}
-        per_column = {"per_column": [_column_summary(part) for part in self.columns]}
+        number = {encoded.column.name: d for d, encoded in enumerate(self.data.columns)}
+        per_column = {
+            "per_column": [
+                _column_summary(part, self.candidates(number[part.encoded.column.name]))
+                for part in self.columns
+            ]
+        }
         return self.summary(first, per_column) | more
 
 
@@ -238,7 +254,7 @@ def cells_schema(ids: pa.Schema) -> pa.Schema:
     return pa.schema([first, *(pa.field(f.name, f.type) for f in ids), *others])
 
 
-def _column_summary(part: ColumnCompletion) -> dict[str, Any]:
+def _column_summary(part: ColumnCompletion, candidates: dict[str, float]) -> dict[str, Any]:
     column, spread = part.encoded.column, part.marginal
     summary: dict[str, Any] = {
         "column": column.name,
@@ -248,6 +264,8 @@ def _column_summary(part: ColumnCompletion) -> dict[str, Any]:
     }
     if part.estimate.size == 0:
         return summary
+    if candidates:
+        summary["candidates"] = candidates
     if spread.probabilities is not None:
         summary["mean_probability"] = float(part.probability.mean())
         counts = np.bincount(part.estimate.astype(int), minlength=len(part.encoded.levels))

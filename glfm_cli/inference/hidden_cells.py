@@ -20,6 +20,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.recalibration import (
     LEAST,
     Recalibration,
@@ -28,6 +29,8 @@ from glfm_cli.inference.recalibration import (
     tilt_covariance,
     tilt_moments,
 )
+from glfm_cli.inference.stacking import stacked
+from glfm_cli.latent.capabilities import Candidates
 
 ROWS = 1000  # taken once more, drawn at random
 HIDDEN = 0.25  # of their observed cells
@@ -66,7 +69,11 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     if few or not problem.link_config.recalibrate:
         return posterior
     folded, hidden = without_cells(posterior, problem, threads=threads)
+    weights = None
+    if isinstance(posterior.model, Candidates):
+        weights = _stacked(folded, hidden, len(posterior.model.candidates))
     exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), 2))
+    folded = replace(folded, recalibration=Recalibration(exponents, tilts, weights))
     for d, forecast in forecasts(folded, hidden).items():
         true = hidden[d][1]
         if problem.links[d].discrete:
@@ -74,7 +81,19 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
             exponents[d] = fit_exponent(p, true.astype(np.intp))
         else:
             tilts[d] = fit_tilt(forecast[:, 0] / np.maximum(forecast[:, 1], LEAST))
-    return replace(posterior, recalibration=Recalibration(exponents, tilts))
+    return replace(posterior, recalibration=Recalibration(exponents, tilts, weights))
+
+
+def _stacked(folded: Posterior, hidden: Hidden, n_candidates: int) -> Array:
+    """Return the weights (D, M) of candidates, by what each says of the hidden cells."""
+    cells = {d: at for d, (at, _) in hidden.items()}
+    truth = {d: x for d, (_, x) in hidden.items()}
+    scores = {d: np.full((at.size, n_candidates), -np.inf) for d, at in cells.items()}
+    there = np.isin(np.arange(n_candidates), folded.groups)
+    for which in np.flatnonzero(there).tolist():
+        for d, log_p in log_scores(folded.of_candidate(which), cells, truth).items():
+            scores[d][:, which] = log_p
+    return stacked(scores, len(folded.links), there)
 
 
 def without_cells(
@@ -105,12 +124,14 @@ def without_cells(
 
 
 def forecasts(folded: Posterior, hidden: Hidden) -> dict[int, Array]:
-    """Return the sums over draws of `forecast` (n, P) of the hidden cells, by column."""
+    """Return the weighted sums over draws of `forecast` (n, P) of the hidden cells, by column."""
     sums: dict[int, Array] = {}
-    for draw in folded.draws():
+    shares = {d: folded.shares(d) for d in hidden}
+    for t, draw in enumerate(folded.draws()):
         for d, (at, x) in hidden.items():
             law = folded.cells_law(draw, at).column(d)
-            sums[d] = folded.links[d].forecast(x, law, draw.params[d]) + sums.get(d, 0.0)
+            part = folded.links[d].forecast(x, law, draw.params[d])
+            sums[d] = shares[d][t] * part + sums.get(d, 0.0)
     return sums
 
 

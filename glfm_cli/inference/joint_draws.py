@@ -20,6 +20,7 @@ from scipy.special import ndtr, ndtri
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import NO_ENDS, Ends, draw_jointly, predict
+from glfm_cli.latent.capabilities import Candidates
 
 Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
 FEW = 48  # draws that F of numbers averages over
@@ -42,24 +43,57 @@ class JointDraws:
         self.posterior, self.cells, self.ends, self.less = posterior, cells, ends, less
         self.levels: dict[int, Array] = {}  # probabilities before the correction
         self.quantiles: dict[int, Array] = {}  # at Z, before the correction
+        self.candidates: dict[int, JointDraws] = {}  # what is to be moved, of several models' draws
         by = posterior.recalibration
         if by is None:
             return
-        plain = replace(posterior, recalibration=None)
         of_levels = {d: rows for d, rows in cells.items() if by.exponents[d] != 1.0}
         bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
         free = {d: rows for d, rows in cells.items() if d not in bounded}
         of_numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
-        for d, part in predict(plain, of_levels).items():
+        if by.weights is not None:
+            self._stack(free)
+            return
+        self._before(replace(posterior, recalibration=None), of_levels, of_numbers)
+
+    def _before(
+        self,
+        posterior: Posterior,
+        of_levels: Mapping[int, Array],
+        of_numbers: Mapping[int, Array],
+    ) -> None:
+        """Note probabilities and quantiles of the cells."""
+        for d, part in predict(posterior, of_levels).items():
             assert part.probabilities is not None
             self.levels[d] = part.probabilities
-        for d, part in predict(plain.thinned(FEW), of_numbers, ndtr(Z).tolist()).items():
+        for d, part in predict(posterior.thinned(FEW), of_numbers, ndtr(Z).tolist()).items():
             self.quantiles[d] = part.quantiles
+
+    def _stack(self, free: Mapping[int, Array]) -> None:
+        """Note each candidate's own forecasts, and those of all together, which draws move to."""
+        links = self.posterior.links
+        of_levels = {d: rows for d, rows in free.items() if links[d].discrete}
+        of_numbers = {d: rows for d, rows in free.items() if d not in of_levels}
+        self._before(self.posterior, of_levels, of_numbers)
+        for which in sorted(set(self.posterior.groups)):
+            own = self.candidates[which] = JointDraws(self.posterior.of_candidate(which), {})
+            own._before(own.posterior, of_levels, of_numbers)
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
         """Return one value or level code for each cell, all from one posterior draw."""
+        if draw is None:
+            draw = self.posterior.choose(rng)
         drawn = draw_jointly(self.posterior, self.cells, rng, draw, self.ends, self.less)
         by = self.posterior.recalibration
+        if self.candidates:
+            model = self.posterior.model
+            assert isinstance(model, Candidates)
+            own = self.candidates[model.candidate(draw.latent)]
+            for d, p in self.levels.items():
+                drawn[d] = _move_levels(drawn[d], own.levels[d], p, rng)
+            for d, quantiles in self.quantiles.items():
+                drawn[d] = _move_numbers(drawn[d], own.quantiles[d], Z, quantiles)
+            return drawn
         for d, p in self.levels.items():
             assert by is not None
             drawn[d] = _move_levels(drawn[d], p, by.of_levels(d, p), rng)
@@ -79,11 +113,15 @@ def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Genera
     return np.minimum(moved, p.shape[1] - 1).astype(np.float64)
 
 
-def _move_numbers(x: Array, quantiles: Array, corrected: Array) -> Array:
-    """Return x (n,) moved from normal scores Z to scores `corrected`, of quantiles (n, Q) at Z."""
+def _move_numbers(x: Array, quantiles: Array, corrected: Array, to: Array | None = None) -> Array:
+    """Return x (n,) moved from normal scores Z to scores `corrected`, of quantiles (n, Q) at Z.
+
+    The scores there are those of other quantiles `to` (n, Q) at Z, where these are given.
+    """
+    to = quantiles if to is None else to
     z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, Z)
     moved = np.interp(z, Z, corrected)
-    return np.array([np.interp(at, Z, own) for at, own in zip(moved, quantiles, strict=True)])
+    return np.array([np.interp(at, Z, own) for at, own in zip(moved, to, strict=True)])
 
 
 def _interpolate(x: Array, knots: Array, values: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.diagnostics import Diagnostics, diagnose
 from glfm_cli.inference.recalibration import Recalibration
-from glfm_cli.latent.capabilities import SharedLaw
+from glfm_cli.latent.capabilities import Candidates, SharedLaw
 from glfm_cli.latent.model import LatentModel, Pairs
 from glfm_cli.links import Link, Params, RowsLaw
 from glfm_cli.streams import DRAWS, Streams
@@ -127,27 +128,82 @@ class Posterior:
             draw = self.choose(rng)
             yield replace(draw, latent=self.model.sample_all(draw.latent, rng))
 
-    def shares(self) -> Array:
-        """Return the weight of every draw, chain by chain, where 1 is that of an average one."""
-        if self.weights is None:
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        """The candidate of each chain, by its place; 0 where the model has none."""
+        model = self.model
+        if not isinstance(model, Candidates):
+            return (0,) * len(self.chains)
+        return tuple(model.candidate(chain[0].latent) for chain in self.chains)
+
+    def of_candidate(self, which: int) -> Posterior:
+        """Return the draws of one candidate, as they are: uncorrected."""
+        own = [c for c, group in zip(self.chains, self.groups, strict=True) if group == which]
+        return replace(self, chains=tuple(own), recalibration=None)
+
+    @property
+    def stacked(self) -> bool:
+        """Whether candidates count by weights of their own in each column."""
+        return self.recalibration is not None and self.recalibration.weights is not None
+
+    def weight_of(self, which: int, d: int | None = None) -> float:
+        """Return how much a candidate counts in forecasts of column d, or on average of columns."""
+        pairs = zip(self.groups, self.chain_weights(d), strict=True)
+        return float(sum(weight for group, weight in pairs if group == which))
+
+    def chain_weights(self, d: int | None = None) -> Array:
+        """Return how much each chain counts in forecasts of column d, or of all; they add up to 1.
+        """
+        if self.weights is not None:
+            return np.array(self.weights)
+        lengths = np.array([len(chain) for chain in self.chains], dtype=np.float64)
+        by = None if self.recalibration is None else self.recalibration.weights
+        if by is None:
+            return lengths / lengths.sum()
+        of = np.array(self.groups)
+        whole = np.bincount(of, lengths, minlength=by.shape[1])
+        weights = np.where(whole > 0, by.mean(axis=0) if d is None else by[d], 0.0)
+        out: Array = (weights / weights.sum())[of] * lengths / whole[of]
+        return out
+
+    def shares(self, d: int | None = None) -> Array:
+        """Return the weight of every draw, chain by chain, where 1 is that of an average one.
+
+        In forecasts of column d, or of all columns.
+        """
+        if self.weights is None and not self.stacked:
             return np.ones(self.n_draws)
-        each = [np.full(len(c), w / len(c)) for c, w in zip(self.chains, self.weights, strict=True)]
-        return self.n_draws * np.concatenate(each)
+        pairs = zip(self.chains, self.chain_weights(d), strict=True)
+        return self.n_draws * np.concatenate([np.full(len(c), w / len(c)) for c, w in pairs])
 
     def choose(self, rng: np.random.Generator) -> Draw:
         """Return one draw at random, by the weights."""
         every = list(self.draws())
-        if self.weights is None:
+        if self.weights is None and not self.stacked:
             return every[int(rng.integers(len(every)))]
         return every[int(rng.choice(len(every), p=self.shares() / len(every)))]
 
     def diagnose(self, traces: Mapping[str, Array]) -> Diagnostics:
         """Return whether the run has converged: by traces (chain, draw), or an ascent's bound."""
         if self.weights is None:
-            return diagnose(traces, [name for name in traces if gates(name)])
+            own = {name: self._within(trace) for name, trace in traces.items()}
+            return diagnose(own, [name for name in own if gates(name)])
         found = replace(diagnose(traces, []), n_chains=len(self.chains))
         best = self.chains[0][0].trace
         return replace(found, bound_converged=bool(best.get("converged", 0.0)))
+
+    def _within(self, trace: Array) -> Array:
+        """Return a trace (chain, draw) with each candidate's mean moved to that of all.
+
+        Chains are to agree with those of the same model.
+        """
+        of = np.array(self.groups)
+        if np.ptp(of) == 0:
+            return trace
+        out = np.array(trace, dtype=np.float64)
+        for group in np.unique(of):
+            out[of == group] += trace.mean() - trace[of == group].mean()
+        return out
 
     def traces(self) -> dict[str, Array]:
         """Return every traced scalar as (chain, draw), cut to the shortest chain from its end."""

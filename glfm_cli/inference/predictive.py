@@ -150,7 +150,7 @@ def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, C
     rows = np.unique(np.concatenate([np.empty(0, np.intp), *cells.values()]))
     index = {d: np.searchsorted(rows, at) for d, at in cells.items()}
     found = _average(posterior, rows, index, quantiles=False)
-    return {d: _chain_means(posterior, *one) for d, one in found.items()}
+    return {d: _chain_means(posterior, d, *one) for d, one in found.items()}
 
 
 def log_scores(
@@ -171,15 +171,15 @@ def log_scores(
     """
     scores = {d: np.full(rows.size, -np.inf) for d, rows in cells.items()}
     forecasts: dict[int, Array] = {}  # of columns whose scores are corrected
-    shares = posterior.shares()
+    shares = {d: posterior.shares(d) for d in cells}
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     for start in range(0, n_rows, BLOCK_ROWS):
         block = slice(start, min(start + BLOCK_ROWS, n_rows))
         here = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
-        for draw, share in zip(posterior.draws(), shares, strict=True):
+        for t, draw in enumerate(posterior.draws()):
             of_rows = posterior.cells_law(draw, block)
             for d, inside in here.items():
-                index = cells[d][inside] - start
+                index, share = cells[d][inside] - start, shares[d][t]
                 if not index.size:
                     continue
                 link, params, x = posterior.links[d], draw.params[d], truth[d][inside]
@@ -298,7 +298,7 @@ def _with_ends(
     """
     inside, known = _known(ends)
     link, rng = of_numbers(posterior.links[d]), np.random.default_rng(0)
-    below = np.cumsum(list(posterior.shares()))
+    below = np.cumsum(list(posterior.shares(d)))
     picked = np.searchsorted(below / below[-1], (np.arange(SAMPLES) + 0.5) / SAMPLES)
     times = dict(zip(*np.unique(picked, return_counts=True), strict=True))
     mean, sd, quantiles = whole.mean.copy(), whole.sd.copy(), whole.quantiles.copy()
@@ -359,11 +359,11 @@ def _average(
     n_kept = min(n_draws, QUANTILE_DRAWS) if quantiles else 0
     keep = set(np.linspace(0, n_draws - 1, n_kept).round().astype(int).tolist())
     ends = sorted({end for bounds in _halves(posterior) for end in bounds if end > 0})
-    shares = posterior.shares()
+    shares = {d: posterior.shares(d) for d in index}
     for t, draw in enumerate(posterior.draws()):
         law = posterior.cells_law(draw, rows)
         for d, at in index.items():
-            averages[d].add(law.column(d, at), draw.params[d], shares[t], quantiles=t in keep)
+            averages[d].add(law.column(d, at), draw.params[d], shares[d][t], quantiles=t in keep)
             if t + 1 in ends:
                 averages[d].mark()
     return {d: (one, dict(zip(ends, one.marked(), strict=True))) for d, one in averages.items()}
@@ -377,8 +377,8 @@ def _halves(posterior: Posterior) -> list[tuple[int, int, int]]:
     return [(a, (a + b) // 2, b) for a, b in pairwise(ends)]
 
 
-def _chain_means(posterior: Posterior, average: Average, sums: Sums) -> ChainMeans:
-    """Return what each chain says of the cells of an average."""
+def _chain_means(posterior: Posterior, d: int, average: Average, sums: Sums) -> ChainMeans:
+    """Return what each chain says of the cells of an average, of column d."""
     upto = {0: np.zeros_like(next(iter(sums.values()))), **sums}
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # half of one draw is none
         parts = [
@@ -386,7 +386,28 @@ def _chain_means(posterior: Posterior, average: Average, sums: Sums) -> ChainMea
             for a, b, c in _halves(posterior)
         ]
     whole, first, second = np.array(parts).swapaxes(0, 1)
-    return ChainMeans(whole, first, second, average.sd())
+    return _within_candidates(posterior, d, ChainMeans(whole, first, second, average.sd()))
+
+
+def _within_candidates(posterior: Posterior, d: int, means: ChainMeans) -> ChainMeans:
+    """Return means whose spread over chains is that of a stacked estimate.
+
+    Chains of one candidate differ by chance, those of two because the models do. With weights v_c
+    of chains, those of the C_g chains of candidate g the same, an estimate sum_c v_c m_c has the
+    variance sum_c v_c^2 (m_c - mean of g)^2 C_g / (C_g - 1). Nothing tells of a candidate with a
+    single chain.
+    """
+    of = np.array(posterior.groups)
+    if np.ptp(of) == 0:
+        return means
+    n, v = of.size, posterior.chain_weights(d)[:, None]
+    whole = np.empty_like(means.whole)
+    for group in np.unique(of):
+        own = of == group
+        size = int(own.sum())
+        away = means.whole[own] - means.whole[own].mean(axis=0)
+        whole[own] = n * v[own] * away * np.sqrt(size / max(size - 1, 1) * (n - 1) / n)
+    return ChainMeans(whole, n * v * means.first, n * v * means.second, means.sd)
 
 
 def _marginal(
@@ -401,7 +422,7 @@ def _marginal(
     by = posterior.recalibration
     error = np.full(rows.size, np.nan)
     if sums:
-        error = _chain_means(posterior, average, sums).relative_error()
+        error = _chain_means(posterior, d, average, sums).relative_error()
     if by is None:
         return Marginal(rows, *average.result(tuple(at), lambda p: p), error)
     uncorrected = tuple(by.uncorrected(d, at))

@@ -41,10 +41,13 @@ class Recalibration:
 
     exponents : (D,) a > 0 of the columns of levels
     tilts : (D, 2) b of the columns of numbers
+    weights : (D, M) how much each of M candidates counts in a forecast, rows adding up to 1; None
+        where chains are all of one model
     """
 
     exponents: Array
     tilts: Array
+    weights: Array | None = None
 
     def of_levels(self, d: int, p: Array) -> Array:
         """Return corrected probabilities (n, R) of the levels of column d."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glfm_cli.latent.auto import Auto
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.clgp import Clgp
 from glfm_cli.latent.cnpf import Cnpf
@@ -16,10 +17,12 @@ ELSEWHERE = {
         "Take --model mixture, or `glfm classify ... --target COLUMN --complete FILE`.",
     )
 }
+_GLFM, _BSVD, _MIXTURE = Glfm(), Bsvd(), Mixture()
 MODELS: dict[str, LatentModel] = {
-    "glfm": Glfm(),
-    "bsvd": Bsvd(),
-    "mixture": Mixture(),
+    "glfm": _GLFM,
+    "bsvd": _BSVD,
+    "mixture": _MIXTURE,
     "clgp": Clgp(),
     "cnpf": Cnpf(),
+    "auto": Auto({"glfm": _GLFM, "mixture": _MIXTURE, "bsvd": _BSVD}),
 }

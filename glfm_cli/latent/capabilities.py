@@ -191,6 +191,18 @@ def has_size(model: object) -> TypeGuard[Sized]:
 
 
 @runtime_checkable
+class Candidates(Protocol):
+    """A model each of whose chains is one of several models'."""
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Return the names of the models."""
+
+    def candidate(self, draw: Any) -> int:
+        """Return the place, among the names, of the model that made a draw."""
+
+
+@runtime_checkable
 class SuitsColumns(Protocol):
     """A model whose defaults depend on the kinds of columns and on the layout."""
 

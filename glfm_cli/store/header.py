@@ -19,6 +19,7 @@ from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
+from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.iqgme import ExpertAscent, IqgmeConfig, experts_model
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
@@ -144,9 +145,9 @@ class Header:
         if self.classifier is not None:
             content["classifier"] = asdict(self.classifier)
         if self.recalibration is not None:
+            found = asdict(self.recalibration)
             content["recalibration"] = {
-                "exponents": self.recalibration.exponents.tolist(),
-                "tilts": self.recalibration.tilts.tolist(),
+                name: array.tolist() for name, array in found.items() if array is not None
             }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -325,16 +326,24 @@ class _Reader:
         if value is None:
             return None
         shape = (len(self.content["modelled"]),)
+        model = MODELS.get(self.text("model"))
+        n = len(model.candidates) if isinstance(model, Candidates) else 0
         try:
             exponents = np.array(value["exponents"], dtype=np.float64)
             tilts = np.array(value["tilts"], dtype=np.float64)
+            weights = np.array(value["weights"], dtype=np.float64) if n else np.ones((*shape, n))
         except (TypeError, ValueError, KeyError):
-            exponents = tilts = np.empty(0)
+            exponents = tilts = weights = np.empty(0)
         finite = np.isfinite(exponents).all() and np.isfinite(tilts).all()
         shapes = exponents.shape == shape and tilts.shape == (*shape, 2)
         if not (shapes and finite and np.all(exponents > 0)):
             raise self.wrong("recalibration", value, "one exponent and two tilts a column")
-        return Recalibration(exponents, tilts)
+        if not n:
+            return Recalibration(exponents, tilts)
+        whole = weights.shape == (*shape, n) and np.all(weights >= 0)
+        if not (whole and np.allclose(weights.sum(axis=1), 1.0)):
+            raise self.wrong("recalibration", value, "weights of each column that add up to 1")
+        return Recalibration(exponents, tilts, weights)
 
     def matrix(self) -> MatrixHeader | None:
         """Return what is said of a matrix, None of a table."""

@@ -164,6 +164,7 @@ CASES = {
         for case, make in test_bsvd_geweke.SETTINGS.items()
     },
     "mixture": Case("mixture", test_mixture_geweke.run, 1_000, 40_000),
+    "auto": Case("auto", test_mixture_geweke.run_inside, 400, 40_000),
     "additive": Case("additive", lambda n, seed: additive().compare(n, seed), 1_000, 40_000),
     "two-way, levels": Case(
         "two-way", lambda n, seed: two_way(grades(4)).compare(n, seed), 1_000, 40_000

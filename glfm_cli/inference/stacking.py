@@ -1,0 +1,63 @@
+"""How much each of several candidate models counts in a forecast, column by column.
+
+A stacked forecast of a cell is  sum_m w_dm p_m(x),  and the weights of column d maximise
+
+    sum_n log sum_m w_dm p_m(x_nd) + SHRINK sum_m w_m log w_dm
+
+over hidden cells n that no candidate was given (hidden_cells.py), w_m the weights that all columns
+together call for, these drawn to equal ones in the same way: a column with few hidden cells keeps
+to the others'. Stacking by log scores: [Yao and others 2018].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import logsumexp
+
+from glfm_cli.arrays import Array
+
+SHRINK = 20.0  # hidden cells that the prior weights of a column are worth
+STEPS = 200  # of expectation maximisation, at most
+CLOSE = 1e-7
+
+
+def stacked(scores: Mapping[int, Array], n_columns: int, there: Array) -> Array:
+    """Return the weights (D, M) of M candidates in the forecasts of D columns.
+
+    Parameters
+    ----------
+    scores : mapping of int to (n, M) float64
+        By column, the log densities or probabilities that each candidate gave to the true values
+        of hidden cells. Columns that are left out get the weights of all together.
+    n_columns : int
+    there : (M,) bool, which candidates have draws; the others get no weight
+    """
+    equal = there / there.sum()
+    every = [log_p for log_p in scores.values() if log_p.size]
+    whole = best_weights(np.concatenate(every), SHRINK * equal) if every else equal
+    found = np.tile(whole, (n_columns, 1))
+    for d, log_p in scores.items():
+        found[d] = best_weights(log_p, SHRINK * whole)
+    return found
+
+
+def best_weights(log_p: Array, prior: Array) -> Array:
+    """Return the weights (M,) of most log score of n cells (n, M), with so many prior cells each.
+
+    By expectation maximisation, which climbs and has one summit.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        usable = np.isfinite(logsumexp(log_p, axis=1))
+        w: Array = prior / prior.sum()
+        for _ in range(STEPS):
+            joint = log_p[usable] + np.log(w)
+            share = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+            new = share.sum(axis=0) + prior
+            new /= new.sum()
+            moved = float(np.abs(new - w).max())
+            w = new
+            if moved < CLOSE:
+                break
+    return w

@@ -1,0 +1,276 @@
+"""Candidates weighed by column: weights, forecasts, draws, precision, and what is kept and said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.optimize import minimize_scalar
+
+from glfm_cli import impute, load_fit
+from glfm_cli.completion import prepare
+from glfm_cli.completion.multiple import spread
+from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.inference import chains
+from glfm_cli.inference.hidden_cells import recalibrate
+from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.precision import measure_precision
+from glfm_cli.inference.predictive import chain_means, log_scores, predict
+from glfm_cli.inference.recalibration import Recalibration
+from glfm_cli.inference.sampling import sample
+from glfm_cli.inference.stacking import SHRINK, best_weights, stacked
+from glfm_cli.latent import MODELS
+from glfm_cli.latent.model import Problem
+
+TYPES = {"columns": {"x": "real", "y": "real", "c": "categorical", "o": "ordinal"}}
+
+
+def table_of(n: int = 240, seed: int = 0) -> pa.Table:
+    """A table of two groups, whose columns hang together in each by another sign."""
+    rng = np.random.default_rng(seed)
+    group = rng.random(n) < 0.5
+    t = rng.standard_normal(n)
+    columns = {
+        "x": t + 0.2 * rng.standard_normal(n),
+        "y": np.where(group, t, -t) + 3.0 * group + 0.2 * rng.standard_normal(n),
+        "c": np.array(["a", "b", "c"])[np.digitize(t + 0.3 * rng.standard_normal(n), [-0.5, 0.5])],
+        "o": np.digitize(t + 2.0 * group, [-1.0, 1.0, 2.0]),
+    }
+    return pa.table({name: pa.array(x, mask=rng.random(n) < 0.2) for name, x in columns.items()})
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return prepare(table_of(), TYPES, model="auto", seed=2)[0]
+
+
+@pytest.fixture(scope="module")
+def posterior(problem: Problem) -> Posterior:
+    """Four chains, of two candidates in turn."""
+    options = {"model": "auto", "chains": 4, "warmup": 15, "draws": 8, "thin": 1, "seed": 2}
+    plan = prepare(table_of(), TYPES, **options)[2]
+    return sample(problem, plan).posterior
+
+
+def weighted(posterior: Posterior, weights: np.ndarray) -> Posterior:
+    n = len(posterior.links)
+    return replace(posterior, recalibration=Recalibration(np.ones(n), np.zeros((n, 2)), weights))
+
+
+WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.3, 0.7, 0.0], [0.6, 0.4, 0.0]])
+CELLS = {d: np.arange(d, 12 + d) for d in range(4)}
+
+
+# Weights ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [(10.0, 10.0), (3.0, 1.0)])
+def test_weights_have_the_most_log_score(prior: tuple[float, float]) -> None:
+    log_p = np.random.default_rng(0).normal(0.0, [1.0, 0.6], (60, 2))
+    log_p[:5, 0] = -np.inf
+
+    def loss(w: float) -> float:
+        fits = np.log(w * np.exp(log_p[:, 0]) + (1 - w) * np.exp(log_p[:, 1])).sum()
+        return -float(fits + prior[0] * np.log(w) + prior[1] * np.log(1 - w))
+
+    best = minimize_scalar(loss, bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-9})
+    found = best_weights(log_p, np.array(prior))
+    assert found == pytest.approx([best.x, 1 - best.x], abs=1e-4)
+
+
+def test_a_column_of_many_cells_goes_its_own_way_and_one_of_few_keeps_to_the_others() -> None:
+    rng = np.random.default_rng(1)
+    good, bad = rng.normal(0.0, 0.1, 2000), rng.normal(-2.0, 0.1, 2000)
+    scores = {
+        0: np.column_stack([good, bad, np.full(2000, -np.inf)]),
+        1: np.column_stack([bad[:1500], good[:1500], np.full(1500, -np.inf)]),
+        2: np.column_stack([bad[:2], good[:2], np.full(2, -np.inf)]),
+    }
+    found = stacked(scores, 4, np.array([True, True, False]))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert not found[:, 2].any(), "the third made no chain"
+    assert found[0, 0] > 0.98
+    assert found[1, 1] > 0.97
+    assert found[2, 1] - found[3, 1] == pytest.approx(2 / (2 + SHRINK), abs=0.06)
+    assert 0.5 < found[3, 0] < 0.65, "of all columns together"
+    assert stacked({}, 2, np.ones(2, bool)).tolist() == [[0.5, 0.5]] * 2
+
+
+# Chains ----------------------------------------------------------------------------------------
+
+
+def test_a_chain_is_the_one_that_its_model_would_make(problem: Problem) -> None:
+    for index, name in enumerate(["glfm", "mixture", "glfm"]):
+        alone = replace(problem, model=MODELS[name], config=MODELS[name].Config())
+        ours, theirs = (chains.start(one, 5, index) for one in (problem, alone))
+        for _ in range(3):
+            ours.sweep(adapt=True)
+            theirs.sweep(adapt=True)
+        own = problem.model.pack(problem.model.draw(ours.state))
+        for key, value in alone.model.pack(alone.model.draw(theirs.state)).items():
+            if name == "glfm":
+                np.testing.assert_array_equal(own[f"own.{key}"], value)
+            else:  # bounds are drawn beside it, of which it makes no use
+                assert own[f"own.{key}"].shape == value.shape
+        assert int(own["candidate"]) == index % 2
+
+
+def test_candidates_are_as_many_as_set() -> None:
+    config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2)
+    assert config.turns == (0, 1, 2, 0, 2, 0)
+    with pytest.raises(UsageError, match="one candidate at least"):
+        MODELS["auto"].Config(glfm=0, mixture=0)
+    with pytest.raises(UsageError, match="a whole number from 0 to 8"):
+        MODELS["auto"].Config(glfm=-1)
+
+
+# Forecasts -------------------------------------------------------------------------------------
+
+
+def test_a_forecast_is_the_weighted_sum_of_the_candidates(posterior: Posterior) -> None:
+    both = predict(weighted(posterior, WEIGHTS), CELLS)
+    parts = [predict(posterior.of_candidate(which), CELLS) for which in (0, 1)]
+    for d, w in enumerate(WEIGHTS):
+        means = [part[d].mean for part in parts]
+        if posterior.links[d].discrete:
+            expected = w[0] * parts[0][d].probabilities + w[1] * parts[1][d].probabilities
+            np.testing.assert_allclose(both[d].probabilities, expected, rtol=1e-9)
+        else:
+            np.testing.assert_allclose(both[d].mean, w[0] * means[0] + w[1] * means[1], rtol=1e-9)
+            square = sum(
+                w[k] * (parts[k][d].sd ** 2 + parts[k][d].mean ** 2) for k in (0, 1)
+            )
+            np.testing.assert_allclose(both[d].sd ** 2, square - both[d].mean ** 2, rtol=1e-7)
+
+
+def test_scores_are_of_the_weighted_sum(posterior: Posterior) -> None:
+    truth = {0: np.full(12, 0.3), 1: np.full(12, 1.0), 2: np.ones(12), 3: np.full(12, 2.0)}
+    both = log_scores(weighted(posterior, WEIGHTS), CELLS, truth)
+    parts = [log_scores(posterior.of_candidate(which), CELLS, truth) for which in (0, 1)]
+    for d, w in enumerate(WEIGHTS):
+        expected = np.log(w[0] * np.exp(parts[0][d]) + w[1] * np.exp(parts[1][d]))
+        np.testing.assert_allclose(both[d], expected, rtol=1e-9)
+
+
+def test_joint_draws_of_each_candidate_follow_the_stacked_forecast(posterior: Posterior) -> None:
+    """Cells of one row 400 times over: each draw is mapped, whichever candidate made it."""
+    stack = weighted(posterior, WEIGHTS)
+    rows = {0: np.array([7]), 2: np.array([7])}
+    marginal = predict(stack, rows, (0.1, 0.5, 0.9))
+    joint, rng = JointDraws(stack, rows), np.random.default_rng(3)
+    for which in (0, 1):
+        of = [c for c, group in zip(stack.chains, stack.groups, strict=True) if group == which]
+        draws = [draw for chain in of for draw in chain]
+        found = [joint.draw(rng, draws[i % len(draws)]) for i in range(800)]
+        x, codes = (np.array([one[d][0] for one in found]) for d in (0, 2))
+        below = np.mean(x[:, None] <= marginal[0].quantiles[0], axis=0)
+        np.testing.assert_allclose(below, [0.1, 0.5, 0.9], atol=0.1)
+        shares = np.bincount(codes.astype(int), minlength=3) / codes.size
+        np.testing.assert_allclose(shares, marginal[2].probabilities[0], atol=0.06)
+
+
+def test_versions_come_from_candidates_by_weight() -> None:
+    places = spread([8, 8, 8, 8], 8, [0.45, 0.05, 0.45, 0.05])
+    chains_of = [chain for chain, _ in places]
+    assert [chains_of.count(c) for c in range(4)] == [4, 0, 4, 0]
+    assert spread([8, 8], 4) == spread([8, 8], 4, [0.5, 0.5])
+
+
+# Precision -------------------------------------------------------------------------------------
+
+
+def test_the_error_is_that_of_a_weighted_sum_of_means(posterior: Posterior) -> None:
+    stack = weighted(posterior, WEIGHTS)
+    plain = chain_means(posterior.of_candidate(0), CELLS), chain_means(
+        posterior.of_candidate(1), CELLS
+    )
+    for d, means in chain_means(stack, CELLS).items():
+        w = WEIGHTS[d]
+        variance = sum(
+            w[k] ** 2 * np.var(raw(stack, k, d), axis=0, ddof=1) / 2 for k in range(len(plain))
+        )
+        expected = np.sqrt(variance) / means.sd
+        np.testing.assert_allclose(means.relative_error(), expected, rtol=1e-7)
+        drawn = np.mean(means.first, axis=0)
+        assert drawn == pytest.approx(
+            sum(w[k] * raw(stack, k, d, half=True).mean(axis=0) for k in (0, 1)), rel=1e-7
+        )
+
+
+def raw(posterior: Posterior, which: int, d: int, half: bool = False) -> np.ndarray:
+    """Return what each chain of a candidate says, one chain at a time."""
+    own = posterior.of_candidate(which)
+    found = []
+    for chain in own.chains:
+        part = chain[: len(chain) // 2] if half else chain
+        marginal = predict(replace(own, chains=(part,)), CELLS)[d]
+        if posterior.links[d].discrete and not posterior.links[d].ordered:
+            found.append(marginal.probabilities)
+        else:
+            found.append(marginal.mean)
+    if np.ndim(found[0]) == 2:  # of the level that all together hold likeliest
+        best = predict(posterior, CELLS)[d].probabilities.argmax(axis=1)
+        found = [p[np.arange(best.size), best] for p in found]
+    return np.array(found)
+
+
+def test_candidates_that_differ_are_no_reason_for_more_chains(posterior: Posterior) -> None:
+    """Chains of each candidate twice over agree to the last digit, however far the models are."""
+    one, two = posterior.chains[:2]
+    twins = weighted(replace(posterior, chains=(one, two, one, two)), WEIGHTS)
+    found = measure_precision(twins, CELLS, np.random.default_rng(0))
+    assert found.typical < 1e-9
+    apart = twins.diagnose({"log_likelihood": np.array([[1.0, 2.0] * 4, [9.0, 8.0] * 4] * 2)})
+    assert apart.quantities[0].rhat < 1.01
+
+
+# What is learnt, kept and said -------------------------------------------------------------------
+
+
+def test_weights_are_learnt_and_do_not_depend_on_threads(
+    problem: Problem, posterior: Posterior
+) -> None:
+    one, two = (recalibrate(posterior, problem, threads=n).recalibration for n in (1, 2))
+    assert one is not None
+    assert two is not None
+    assert one.weights is not None
+    np.testing.assert_array_equal(one.weights, two.weights)
+    assert one.weights.shape == (4, 3)
+    assert (one.weights[:, :2] > 0).all()
+    assert not one.weights[:, 2].any()
+    assert one.weights[1, 1] > 0.55, "two groups that lie crosswise are a mixture's"
+
+
+def test_weights_are_told_and_kept(tmp_path: Path) -> None:
+    options = {"model": "auto", "chains": 4, "warmup": 10, "draws": 8, "thin": 1, "threads": 1}
+    folder = tmp_path / "a.glfm"
+    done = impute(table_of(), TYPES, save=folder, **options)
+    said = done.to_dict()
+    assert said["candidates"].keys() == {"glfm", "mixture"}
+    assert sum(said["candidates"].values()) == pytest.approx(1.0)
+    column = said["per_column"][1]["candidates"]
+    by = done.posterior.recalibration
+    assert column == pytest.approx({"glfm": by.weights[1, 0], "mixture": by.weights[1, 1]})
+    assert f"by glfm {said['candidates']['glfm']:.2f} and mixture" in done.in_words()
+    kept = load_fit(folder).posterior
+    np.testing.assert_array_equal(kept.recalibration.weights, by.weights)
+    header = json.loads((folder / "run.json").read_text())
+    for wrong in ([[0.5, 0.5]] * 4, [[0.7, 0.7, 0.0]] * 4, [[-0.5, 1.5, 0.0]] * 4, None):
+        header["recalibration"]["weights"] = wrong
+        (folder / "run.json").write_text(json.dumps(header))
+        with pytest.raises(StoreError, match="recalibration"):
+            load_fit(folder)
+
+
+def test_without_hidden_cells_every_draw_counts_the_same() -> None:
+    options = {"model": "auto", "chains": 3, "warmup": 3, "draws": 2, "threads": 1}
+    done = impute(table_of(), TYPES, settings={"recalibrate": False}, **options)
+    assert done.to_dict()["candidates"] == pytest.approx({"glfm": 2 / 3, "mixture": 1 / 3})
+    assert "glfm" not in impute(
+        table_of(), TYPES, **{**options, "model": "mixture"}
+    ).to_dict().get("candidates", {})
