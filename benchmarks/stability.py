@@ -38,7 +38,7 @@ def errors_by_seed(name: str, options: argparse.Namespace) -> tuple[list[float],
     mask = draw_mask(data, "mcar", options.rate, rng)
     settings = dict(item.split("=", 1) for item in options.settings)
     sampling = Sampling(
-        options.chains, options.warmup, options.draws, options.thin, settings=settings
+        None, options.chains, options.warmup, options.draws, options.thin, settings=settings
     )  # fmt: skip
     (method,) = choose_methods(["glfm"], {}, sampling, timeout=1.0)
     errors, began = [], time.monotonic()
