@@ -1,9 +1,46 @@
-"""The type of arrays."""
+"""The type of arrays, and which rows of a table belong together."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which rows belong together, and in which order.
+
+    code : (N,) int64, the group of each row;  labels : of the groups, none without a group column
+    time : (N,) float64 by which rows of a group are ordered, None where they are not
+    clock : the column that is the time, whose rows share nothing
+    """
+
+    code: Array
+    labels: tuple[str, ...] = ()
+    time: Array | None = None
+    clock: int | None = None
+
+    @property
+    def n(self) -> int:
+        """Return the number of groups whose rows share intercepts, 0 without a group column."""
+        return len(self.labels)
+
+    def take(self, rows: Array) -> Groups:
+        """Return those of some rows, the groups numbered as before."""
+        time = None if self.time is None else self.time[rows]
+        return replace(self, code=self.code[rows], time=time)
+
+    def as_new(self) -> Groups:
+        """Return the same rows, in groups that a fit of these does not know."""
+        return replace(self, code=self.code + max(self.n, 1), labels=2 * self.labels)
+
+    def some_rows(self, at_most: int, rng: np.random.Generator) -> Array:
+        """Return about so many rows, ascending: whole groups, the last one's first rows in time."""
+        time = np.zeros(self.code.size) if self.time is None else self.time
+        place = rng.permutation(int(self.code.max(initial=0)) + 1)
+        return np.sort(np.lexsort((time, place[self.code]))[:at_most])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 START, ROWS, WEIGHTS, HYPER, CELLS, CHECKS, TABLES, DRAWS, FOLD, BITS, PARTS, LEARN = range(12)
+EFFECTS = 12
 _COLUMN = 16
 _WORDS = 8  # of one stream's state, as `save` writes it
 

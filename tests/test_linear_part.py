@@ -13,7 +13,8 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.inference.chain import start_chain
 from glfm_cli.latent.glfm import sampler
-from glfm_cli.latent.glfm.linear import LinearPart, draw_normals
+from glfm_cli.latent.glfm.linear import LinearPart
+from glfm_cli.latent.row_effects import draw_normals
 from glfm_cli.streams import Streams
 
 REPEATS = 20_000

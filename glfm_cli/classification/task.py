@@ -71,6 +71,14 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     name = _target_name(table, schema, target)
     role = {c.name: c.role for c in schema.resolve(table.column_names)}
     data = without_intervals(encode(table, with_readable_task(schema), file=file), file)
+    if data.groups is not None:
+        together = next(n for n, one in role.items() if one in (Role.GROUP, Role.TIME))
+        raise SchemaError(
+            f"role {role[together]} is not used by a classifier",
+            file=schema.file,
+            column=together,
+            hint="Give the column role predictor or ignore; `glfm impute` takes such roles.",
+        )
     data = _read_tasks(data, role, file)
     encoded = next((e for e in data.columns if e.column.name == name), None)
     if encoded is None or role[name] is Role.TASK:

@@ -74,6 +74,7 @@ def describe(
         file=file,
         versions=versions(),
         matrix=matrix,
+        groups=None if problem.groups is None else problem.groups.labels,
     )
     return header, files
 

@@ -36,6 +36,7 @@ class Fitted:
     """What completing rows needs of a fit, whether it is kept in a folder or in memory.
 
     schema : the types it was made with
+    groups : that it knows
     fit : that of triplets, whose units are known to it alone; None of a table
     columns : its modelled columns, in the order of the posterior's links
     config, link_config : those of the model and the links
@@ -52,6 +53,7 @@ class Fitted:
     seed: int
     notes: tuple[str, ...] = ()
     fit: Fit | None = None
+    groups: tuple[str, ...] = ()
 
     @classmethod
     def of_fit(cls, fit: Fit) -> Fitted:
@@ -66,6 +68,7 @@ class Fitted:
             seed=fit.seed,
             notes=fit.notes,
             fit=None if fit.matrix is None else fit,
+            groups=fit.header.groups or (),
         )
 
     @classmethod
@@ -83,6 +86,7 @@ class Fitted:
             link_config=problem.link_config,
             data_hash=hash_of_data(data),
             seed=seed,
+            groups=() if data.groups is None else data.groups.labels,
         )
 
     def thinned(self, at_least: int = 0) -> Fitted:
@@ -121,7 +125,14 @@ class Fitted:
             given = matrix or MatrixOptions()
             features = features_of(given.row_features), features_of(given.column_features)
             return encode_units(self.fit, table, features, unseen=unseen, file=file)
-        data = encode_rows(table, self.schema, self.columns, unseen_is_missing=missing, file=file)
+        data = encode_rows(
+            table,
+            self.schema,
+            self.columns,
+            unseen_is_missing=missing,
+            groups=self.groups,
+            file=file,
+        )
         data = with_known(data, file)
         check_intervals(self.posterior.links, data, file)
         check_reach(self.posterior.links, [encoded.x for encoded in data.columns], file)
@@ -139,7 +150,8 @@ class Fitted:
             xs = tuple(encoded.cells for encoded in new.columns)
             layout = DENSE if isinstance(new, Data) else new.layout
             problem = Problem(
-                posterior.model, self.config, posterior.links, xs, self.link_config, layout
+                *(posterior.model, self.config, posterior.links, xs, self.link_config, layout),
+                groups=new.groups if isinstance(new, Data) else None,
             )
             posterior = fold_in(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)
         return Run(posterior, None, time.monotonic() - began, self.notes)

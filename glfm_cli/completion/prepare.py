@@ -22,6 +22,7 @@ from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent import ELSEWHERE, MODELS
 from glfm_cli.latent.capabilities import HasFactors, LimitedTypes, Scheduled, SuitsColumns
+from glfm_cli.latent.grouped import with_groups
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
@@ -88,7 +89,9 @@ def problem_of(
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
     xs = tuple(encoded.cells for encoded in learnt.columns)
-    return Problem(found.latent, found.config, links, xs, links_config), found.plan
+    model = found.latent if learnt.groups is None else with_groups(found.latent)
+    problem = Problem(model, found.config, links, xs, links_config, groups=learnt.groups)
+    return problem, found.plan
 
 
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:

@@ -239,6 +239,14 @@ def plan_fit(
             return Planned(*found, found[1])
         model_of(sampling, "dense")
         whole = with_known(encode(table, schema, file=file), file)
+        if whole.groups is not None:
+            if scaling.learn_rows != "auto":
+                raise UsageError(
+                    "--learn-rows takes rows one by one, and role group or time keeps them together",
+                    hint="Leave it out, or give these columns role predictor.",
+                )
+            problem, plan = problem_of(whole, sampling, file)
+            return Planned(problem, whole, plan, whole)
         rows = choose_rows(whole, n, SEED if sampling.seed is None else sampling.seed)
         problem, plan = problem_of(whole, sampling, file, rows)
         return Planned(problem, whole.take(rows), plan, whole)

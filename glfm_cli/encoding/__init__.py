@@ -11,6 +11,7 @@ from glfm_cli.encoding.data import Data, EncodedColumn, NotCompleted
 from glfm_cli.encoding.decode import blank, cell_texts, decode
 from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
+from glfm_cli.encoding.groups import time_of
 from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
 from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.encoding.numeric import encode_numbers
@@ -56,6 +57,7 @@ __all__ = [
     "settle",
     "successes_of",
     "text_of",
+    "time_of",
     "trials_of",
     "with_known",
 ]

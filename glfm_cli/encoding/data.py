@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, Groups
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.schema import Column
 from glfm_cli.schema.moments import MomentStyle
@@ -122,6 +122,8 @@ class Data:
         Names of the columns of role id.
     not_completed : tuple of NotCompleted
         Cells without a value that stay as they are.
+    groups : Groups, optional
+        Which rows belong together, and in which order.
     """
 
     n_rows: int
@@ -129,6 +131,7 @@ class Data:
     notes: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     not_completed: tuple[NotCompleted, ...] = ()
+    groups: Groups | None = None
 
     @property
     def n_columns(self) -> int:
@@ -138,7 +141,8 @@ class Data:
     def take(self, rows: Array) -> Data:
         """Return some rows, their columns with the levels of all."""
         columns = tuple(column.take(rows) for column in self.columns)
-        return replace(self, n_rows=rows.size, columns=columns)
+        groups = None if self.groups is None else self.groups.take(rows)
+        return replace(self, n_rows=rows.size, columns=columns, groups=groups)
 
     @property
     def missing(self) -> dict[int, Array]:

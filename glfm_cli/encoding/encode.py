@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
+from glfm_cli.encoding.groups import group_notes, groups_of
 from glfm_cli.encoding.levels import encode_levels
 from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
@@ -59,7 +60,9 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
     notes += notes_of(table)
     ids = tuple(column.name for column in columns if column.role is Role.ID)
     rest = not_completed(table, columns, encoded)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest)
+    groups = groups_of(table, columns, encoded, file)
+    notes += group_notes(groups)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, groups)
 
 
 def _encode_column(source: Source, index: int) -> EncodedColumn:

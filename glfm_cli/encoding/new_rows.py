@@ -12,6 +12,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.encode import encoded_column
+from glfm_cli.encoding.groups import groups_of
 from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import table_notes
@@ -42,6 +43,7 @@ def encode_rows(
     learnt: Sequence[LearntColumn],
     *,
     unseen_is_missing: bool = False,
+    groups: Sequence[str] = (),
     file: str | None = None,
 ) -> Data:
     """Return the columns of a fit as another table has them, every observed cell checked.
@@ -56,6 +58,8 @@ def encode_rows(
         The fit's modelled columns; those of the result are in the same order.
     unseen_is_missing : bool
         Take a level that the fit does not know for a missing value, and leave the cell as it is.
+    groups : sequence of str
+        The groups that the fit knows.
     file : str, optional
         The table's name in errors.
 
@@ -84,7 +88,8 @@ def encode_rows(
     notes += notes_of(table)
     ids = tuple(column.name for column in columns if column.role is Role.ID)
     rest = not_completed(table, columns, encoded, unknown_cells)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest)
+    found = groups_of(table, columns, encoded, file, groups)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, found)
 
 
 def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:

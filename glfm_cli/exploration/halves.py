@@ -46,7 +46,7 @@ def sample_halves(
     for rows, others in (own, own[::-1]):
         seed, draws = int(rng.integers(1 << 31)), min(DRAWS, plan.draws)
         shorter = replace(plan, chains=n_chains, draws=draws, seed=seed)
-        part = replace(problem, xs=tuple(x[rows] for x in problem.xs))
+        part = problem.take(rows)
         run = sample(part, shorter, threads=threads, time_limit=time_limit)
         if run.stopped is not None:
             return (), run.stopped

@@ -83,7 +83,8 @@ class ExplorationJob:
         if self.session is not None:
             return self.session.problem
         assert isinstance(self.data, Data)
-        return Problem(self.model, self.config, self.links, tuple(e.x for e in self.data.columns))
+        xs = tuple(e.x for e in self.data.columns)
+        return Problem(self.model, self.config, self.links, xs, groups=self.data.groups)
 
     @property
     def limits(self) -> tuple[float | None, int]:

@@ -205,6 +205,7 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
         weight=_weights(problem),
         layout=problem.layout,
         threads=threads,
+        groups=problem.groups,
     )
 
 

@@ -105,7 +105,11 @@ def without_cells(
     """
     rng = np.random.default_rng(0)
     rows: Array = np.arange(problem.n_rows)
-    if rows.size > ROWS:
+    groups = problem.groups
+    if groups is not None:
+        rows = groups.some_rows(ROWS, rng)
+        groups = groups.take(rows).as_new()  # what they share has seen the hidden cells
+    elif rows.size > ROWS:
         rows = np.sort(rng.choice(rows.size, ROWS, replace=False))
     xs, hidden = [], {}
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
@@ -119,7 +123,7 @@ def without_cells(
         x[at] = np.nan
         xs.append(x)
     thinned = posterior.thinned(DRAWS * len(posterior.chains))
-    again = replace(problem, xs=tuple(xs))
+    again = replace(problem, xs=tuple(xs), groups=groups)
     return fold_in(thinned, again, seed=0, threads=threads), hidden
 
 

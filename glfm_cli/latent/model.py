@@ -9,12 +9,12 @@ which raises a bound. It answers with the law of cells (links/law.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, Groups
 from glfm_cli.links import Link, LinkConfig
 from glfm_cli.links.law import RowsLaw
 from glfm_cli.links.observation import Params
@@ -69,6 +69,7 @@ class Problem:
         that a cell can be, of columns with cells that are known only to lie between these
     link_config : the choices that the links were made with
     layout : of the cells; a sparse one has a single link
+    groups : of rows that belong together, for a model that takes them (grouped.py)
     """
 
     model: LatentModel
@@ -77,6 +78,12 @@ class Problem:
     xs: tuple[Array, ...]
     link_config: LinkConfig = field(default_factory=LinkConfig)
     layout: Layout = DENSE
+    groups: Groups | None = None
+
+    def take(self, rows: Array) -> Problem:
+        """Return that of some rows of a table."""
+        groups = None if self.groups is None else self.groups.take(rows)
+        return replace(self, xs=tuple(x[rows] for x in self.xs), groups=groups)
 
     @property
     def n_rows(self) -> int:
@@ -119,6 +126,7 @@ class Cells:
     weight : (N, S) float64, precision of y in units of one over the noise variance; None = 1
     layout : of a sparse one the N rows are the listed cells, S = 1
     threads : that one chain may use; nothing drawn depends on it
+    groups : of rows that belong together
     """
 
     y: Array
@@ -134,6 +142,7 @@ class Cells:
     weight: Array | None = None
     layout: Layout = DENSE
     threads: int = 1
+    groups: Groups | None = None
 
     @property
     def spans(self) -> Spans:

@@ -15,6 +15,8 @@ class Role(StrEnum):
 
     FEATURE = "feature"  # modelled and completed
     PREDICTOR = "predictor"  # modelled, never completed
+    TIME = "time"  # a predictor that orders the rows of a group
+    GROUP = "group"  # names what rows belong to
     TARGET = "target"  # an ordinary feature, but for `classify`
     ID = "id"
     IGNORE = "ignore"
@@ -27,7 +29,7 @@ class Role(StrEnum):
     @property
     def modelled(self) -> bool:
         """True when a column of this role enters the model of a table."""
-        return self in (Role.FEATURE, Role.PREDICTOR, Role.TARGET)
+        return self in (Role.FEATURE, Role.PREDICTOR, Role.TIME, Role.TARGET)
 
 
 class Transform(StrEnum):

@@ -24,7 +24,10 @@ VERSION = "1"
 REST = "*"  # what the entry `rest:` is a pattern for
 _KEYS = ("glfm", "missing", "rest", "columns")
 _LONGEST_FILE = 64 * 2**20  # bytes; a longer file is a table given by mistake
-_ONCE = (Role.TARGET, Role.TASK, Role.SPLIT, Role.ROW, Role.COLUMN, Role.VALUE)
+_ONCE = (
+    *(Role.TARGET, Role.GROUP, Role.TIME, Role.TASK, Role.SPLIT),
+    *(Role.ROW, Role.COLUMN, Role.VALUE),
+)
 _TRIPLET = (Role.ROW, Role.COLUMN, Role.VALUE)
 
 # Keys whose value is that of the column's field.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.arrays import Array, Groups
+from glfm_cli.encoding import Data, EncodedColumn, time_of
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import inner
 from glfm_cli.latent.capabilities import HasFactors
@@ -66,6 +66,8 @@ def data_out(data: Data) -> bytes:
         if encoded.ends is not None:
             arrays[f"{d}.ends"] = np.nan_to_num(encoded.ends).ravel()  # infinite ones: the largest
             arrays[f"{d}.between"] = np.packbits(encoded.between)
+    if data.groups is not None:
+        arrays["groups"] = data.groups.code
     return to_stream(arrays)
 
 
@@ -90,15 +92,28 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
                 array.setflags(write=False)
             part = EncodedColumn(column, modelled.index, x, observed, requested, modelled.levels)
             encoded.append(replace(part, ends=ends))
+        groups = _read_groups(arrays, header, encoded)
     except ValueError as error:
         raise broken(folder, DATA, error) from None
-    data = Data(n_rows, tuple(encoded), header.notes, header.ids)
+    data = Data(n_rows, tuple(encoded), header.notes, header.ids, groups=groups)
     if hash_of_data(data) != header.data_hash:
         raise StoreError(
             "is not the table that the fit was made with: its hash is another",
             file=str(folder / DATA),
         )
     return data
+
+
+def _read_groups(
+    arrays: Mapping[str, Array], header: Header, columns: Sequence[EncodedColumn]
+) -> Groups | None:
+    """Return which rows belong together."""
+    if header.groups is None:
+        return None
+    code = take(arrays, "groups", np.int64, (header.n_rows,))
+    if np.any((code < 0) | (code >= max(len(header.groups), 1))):
+        raise ValueError("'groups' has a number that is no group's")
+    return Groups(code, header.groups, *time_of(columns))
 
 
 def _read_ends(arrays: Mapping[str, Array], d: int, n_rows: int) -> Array:

@@ -20,6 +20,7 @@ from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.grouped import with_groups
 from glfm_cli.latent.iqgme import ExpertAscent, IqgmeConfig, experts_model
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
@@ -81,6 +82,7 @@ class Header:
     matrix : of a fit of triplets, whose `n_rows` are those of the matrix; None of a table
     classifier : of a fit that predicts a label; None of others
     learn_rows : rows of a larger table that the fit was made from; None where it had no others
+    groups : that the fit knows, by number; None where rows do not belong together
     """
 
     model: str
@@ -104,13 +106,15 @@ class Header:
     matrix: MatrixHeader | None = None
     classifier: ClassifierHeader | None = None
     learn_rows: int | None = None
+    groups: tuple[str, ...] | None = None
 
     @property
     def latent(self) -> LatentModel:
         """Return the latent model."""
         if self.classifier is not None:
             return experts_model(self.model_config)
-        return MODELS[self.model]
+        model = MODELS[self.model]
+        return model if self.groups is None else with_groups(model)
 
     def columns(self) -> tuple[Column, ...]:
         """Return what the modelled columns mean, patterns resolved and types filled in."""
@@ -144,6 +148,8 @@ class Header:
             content["matrix"] = self.matrix.to_dict()
         if self.classifier is not None:
             content["classifier"] = asdict(self.classifier)
+        if self.groups is not None:
+            content["groups"] = list(self.groups)
         if self.recalibration is not None:
             found = asdict(self.recalibration)
             content["recalibration"] = {
@@ -186,6 +192,9 @@ def hash_of_data(data: Data) -> str:
         if encoded.ends is not None:
             digest.update(np.nan_to_num(encoded.ends).tobytes())
             digest.update(np.packbits(encoded.between).tobytes())
+    if data.groups is not None:
+        digest.update(json.dumps(data.groups.labels).encode())
+        digest.update(data.groups.code.astype("<i8").tobytes())
     return digest.hexdigest()
 
 
@@ -233,6 +242,7 @@ def read_header(folder: Path) -> Header:
         matrix=said.matrix(),
         classifier=classifier,
         learn_rows=said.whole(content, "learn_rows", 1, 2**40) if "learn_rows" in content else None,
+        groups=said.texts("groups") if "groups" in content else None,
     )
     if header.types_hash != hash_of_types(schema):
         raise StoreError(

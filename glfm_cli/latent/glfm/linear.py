@@ -22,6 +22,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.model import take
+from glfm_cli.latent.row_effects import draw_normals
 
 _ROWS = 1 << 14  # whose precisions are held at once
 _FIRST, _NOISE = 20, 0.3  # steps of a start, and the variance of noise that they assume
@@ -117,11 +118,3 @@ class LinearPart:
         c = (1.0 + 1.0 / self.omega) / rng.standard_exponential(L)
         rate = 1.0 / c + (self.V**2).sum(axis=1) / 2
         self.omega[:] = rate / rng.standard_gamma((1 + S) / 2, L)
-
-
-def draw_normals(Q: Array, b: Array, rng: np.random.Generator) -> Array:
-    """Return draws (n, L) of N(Q^-1 b, Q^-1), for precisions Q (n, L, L) and b (n, L)."""
-    root = np.linalg.cholesky(Q)
-    half = np.linalg.solve(root, b[..., None]) + rng.standard_normal((*b.shape, 1))
-    drawn: Array = np.linalg.solve(root.swapaxes(1, 2), half)[..., 0]
-    return drawn

@@ -1,0 +1,152 @@
+"""Error and cover with and without groups and time, on simulated and on real longitudinal tables.
+
+    python benchmarks/groups.py simulated [SEEDS]
+    python benchmarks/groups.py TABLE.csv GROUP TIME [SEEDS]
+
+Of the simulated tables four columns depend on one another between and within groups (correlation
+0.5): two real ones, a positive and an ordinal one; a quarter of their cells is hidden. Of a real
+table so are cells of its numeric columns. Cover is that of 50 % and 95 % intervals of hidden
+numbers; the error is a root mean square in units of the column's sd.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from glfm_cli import impute
+from glfm_cli.inference.predictive import predict
+
+HIDDEN = 0.25
+AT = [0.025, 0.25, 0.75, 0.975]
+SETTINGS = {
+    "100 groups of 5": {"groups": 100, "rows": 5, "share": 0.5, "ar": 0.0},
+    "30 groups of 20, autoregression 0.8": {"groups": 30, "rows": 20, "share": 0.3, "ar": 0.8},
+    "3 groups of 400": {"groups": 3, "rows": 400, "share": 0.5, "ar": 0.0},
+    "200 groups, two thirds of one row": {"groups": 200, "rows": 4, "share": 0.5, "ar": 0.0},
+}
+
+
+class Task(NamedTuple):
+    """A table with hidden cells, the whole one, and the entries of its columns without roles."""
+
+    table: pd.DataFrame
+    whole: pd.DataFrame
+    types: dict[str, object]
+    group: str
+    time: str
+
+
+def simulated(seed: int, groups: int, rows: int, share: float, ar: float) -> Task:
+    """Return levels of groups, a part `share` of the variance, and autoregressions beside them."""
+    rng, S = np.random.default_rng(seed), 4
+    root = np.linalg.cholesky(0.5 * np.ones((S, S)) + 0.5 * np.eye(S))
+    level = rng.standard_normal((groups, S)) @ root.T
+    rest = rng.standard_normal((groups, rows, S)) @ root.T
+    for t in range(1, rows):
+        rest[:, t] = ar * rest[:, t - 1] + np.sqrt(1.0 - ar**2) * rest[:, t]
+    x = (np.sqrt(share) * level[:, None] + np.sqrt(1.0 - share) * rest).reshape(-1, S)
+    whole = pd.DataFrame({"x0": x[:, 0], "x1": np.exp(x[:, 1]), "x2": x[:, 2]})
+    whole["x3"] = pd.cut(x[:, 3], [-np.inf, -0.5, 0.5, np.inf], labels=["low", "mid", "high"])
+    whole["x3"] = whole["x3"].astype(str)
+    whole.insert(0, "who", np.repeat([f"g{g}" for g in range(groups)], rows))
+    whole.insert(1, "day", np.tile(np.arange(rows, dtype=float), groups))
+    if rows == 4:  # most groups have a single row
+        first = np.flatnonzero(whole["day"] == 0.0)
+        more = np.flatnonzero(whole["who"].isin([f"g{g}" for g in range(0, groups, 3)]))
+        whole = whole.iloc[np.union1d(first, more)].reset_index(drop=True)
+    types: dict[str, object] = {
+        "x0": "real",
+        "x1": {"type": "positive", "transform": "log"},
+        "x2": "real",
+        "x3": {"type": "ordinal", "levels": ["low", "mid", "high"]},
+    }
+    return hide(whole, types, "who", "day", rng)
+
+
+def real(path: str, group: str, time: str, seed: int) -> Task:
+    """Return a table whose columns of numbers are real, its others as they are named."""
+    whole = pd.read_csv(path)
+    types: dict[str, object] = {}
+    for name in whole.columns:
+        if name not in (group, time):
+            number = pd.api.types.is_numeric_dtype(whole[name])
+            if number:
+                whole[name] = whole[name].astype(float)
+            types[name] = "real" if number else {"type": "categorical", "role": "predictor"}
+    whole[time] = whole[time].astype(float)
+    return hide(whole, types, group, time, np.random.default_rng(seed))
+
+
+def hide(
+    whole: pd.DataFrame, types: dict[str, object], group: str, time: str, rng: np.random.Generator
+) -> Task:
+    """Hide a quarter of the cells of all columns that are completed."""
+    table = whole.copy()
+    for name, said in types.items():
+        if not (isinstance(said, dict) and said.get("role") == "predictor"):
+            table.loc[rng.random(len(table)) < HIDDEN, name] = None
+    return Task(table, whole, types, group, time)
+
+
+def measure(task: Task, model: str, seed: int) -> Iterator[tuple[str, list[float]]]:
+    """Yield the roles, and 95 % and 50 % cover, the error, and the share of levels that are right.
+    """
+    for name, group, time in (
+        ("without", "ignore", {"type": "real", "role": "predictor"}),
+        ("group", "group", {"type": "real", "role": "predictor"}),
+        ("group and time", "group", {"type": "real", "role": "time"}),
+    ):
+        types = {"columns": {task.group: group, task.time: time, **task.types}}
+        length = {"chains": 4, "warmup": 200, "draws": 100}
+        done = impute(task.table, types, model=model, seed=seed, **length)  # type: ignore[arg-type]
+        links = [link.name for link in done.posterior.links]
+        hidden = {c: np.flatnonzero(task.table[c].isna()) for c in task.types}
+        cells = {links.index(c): rows for c, rows in hidden.items() if rows.size}
+        inside, half, error, right = [], [], [], []
+        for d, found in predict(done.posterior, cells, AT).items():
+            truth = task.whole[links[d]].to_numpy()
+            true = truth[cells[d]]
+            if found.probabilities is not None:
+                made = done.table.column(links[d]).to_numpy()
+                right.append(float(np.mean(made[cells[d]] == true)))
+                continue
+            q = found.quantiles
+            inside.append((true >= q[:, 0]) & (true <= q[:, 3]))
+            half.append((true >= q[:, 1]) & (true <= q[:, 2]))
+            logged = isinstance(task.types[links[d]], dict)
+            middle = np.log(q[:, 1:3]).mean(axis=1) if logged else q[:, 1:3].mean(axis=1)
+            true, truth = (np.log(true), np.log(truth)) if logged else (true, truth)
+            error.append(np.mean((middle - true) ** 2) / np.var(truth.astype(float)))
+        found_all = [np.mean(np.concatenate(part)) for part in (inside, half)]
+        yield name, [*found_all, np.sqrt(np.mean(error)), np.mean(right) if right else np.nan]
+
+
+def main() -> None:
+    """Print a line for each table and choice of roles."""
+    given = sys.argv[1:]
+    if given[0] == "simulated":
+        tasks = {name: lambda seed, s=s: simulated(seed, **s) for name, s in SETTINGS.items()}
+        seeds = int(given[1]) if len(given) > 1 else 4
+    else:
+        tasks = {given[0]: lambda seed: real(given[0], given[1], given[2], seed)}
+        seeds = int(given[3]) if len(given) > 3 else 4
+    print("| table | roles | 95 % | 50 % | error | levels right |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, make in tasks.items():
+        found: dict[str, list[list[float]]] = {}
+        for seed in range(seeds):
+            for roles, values in measure(make(100 + seed), "glfm", seed):
+                found.setdefault(roles, []).append(values)
+        for roles, values in found.items():
+            inside, half, error, right = np.mean(values, axis=0)
+            share = f"{inside:.1%} | {half:.1%} | {error:.3f} | {right:.1%}"
+            print(f"| {name} | {roles} | {share} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Which rows of a table belong together, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from glfm_cli.arrays import Array, Groups
+from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.encoding.levels import distinct_texts
+from glfm_cli.encoding.not_completed import missing_cells
+from glfm_cli.encoding.source import open_column
+from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.schema import Column, Role
+
+
+def groups_of(
+    table: pa.Table,
+    columns: Sequence[Column],
+    encoded: Sequence[EncodedColumn],
+    file: str | None,
+    known: Sequence[str] = (),
+) -> Groups | None:
+    """Return which rows belong together, None where no column has role group or time.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    columns : sequence of Column
+        What each of its columns is.
+    encoded : sequence of EncodedColumn
+        Those that are modelled, that of role time among them.
+    known : sequence of str
+        Groups of a fit, which come first; others follow in the order of their first rows.
+
+    Raises
+    ------
+    TableError
+        A cell of role group or time is missing; names row and column.
+    """
+    time, clock = time_of(encoded, file)
+    index = next((i for i, c in enumerate(columns) if c.role is Role.GROUP), None)
+    if index is None:
+        code = np.zeros(table.num_rows, np.int64)
+        return None if time is None else Groups(code, (), time, clock)
+    source = open_column(table, index, columns[index], file)
+    gone = missing_cells(source)
+    if gone.any():
+        raise source.cell_error(
+            gone,
+            "a value in every row",
+            "Write down what the row belongs to; a row of its own needs a group of its own.",
+            "the cell of role group is empty",
+        )
+    texts, of_row = distinct_texts(source)
+    place = {name: number for number, name in enumerate(known)}
+    numbers = np.array([place.setdefault(str(text), len(place)) for text in texts], dtype=np.int64)
+    return Groups(numbers[of_row], tuple(place), time, clock)
+
+
+def time_of(
+    encoded: Sequence[EncodedColumn], file: str | None = None
+) -> tuple[Array | None, int | None]:
+    """Return the values of the column of role time, and its number among those modelled."""
+    clock = next((d for d, e in enumerate(encoded) if e.column.role is Role.TIME), None)
+    if clock is None:
+        return None, None
+    column = encoded[clock]
+    if not column.column.numeric:
+        raise SchemaError(
+            "has role time, and its values are no numbers, dates or durations",
+            file=file,
+            column=column.column.name,
+            value=f"type {column.column.type}",
+            hint="Give it type real, date or duration.",
+        )
+    if not column.observed.all():
+        raise TableError(
+            "the cell of role time is empty",
+            file=file,
+            column=column.column.name,
+            row=int(np.argmin(column.observed)) + 1,
+            expected="a value in every row",
+            hint="Write down when it was, or give the column role predictor.",
+        )
+    return column.x, clock
+
+
+def group_notes(groups: Groups | None) -> list[str]:
+    """Return what a user should know of the groups of a table."""
+    if groups is None or not groups.n:
+        return []
+    if groups.n == groups.code.size:
+        return ["every row is a group of its own, so that role group tells nothing"]
+    if groups.n == 1:
+        return ["all rows are of one group, so that role group tells nothing"]
+    return []

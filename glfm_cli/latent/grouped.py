@@ -1,0 +1,239 @@
+"""Any sampler of Gaussian cells, with a part that rows of a group share and follow in time.
+
+    y = eta of the model + w + noise,    w as in row_effects.py
+
+The model sees y - w, so that all of its own updates hold as they are; w is drawn given what it
+leaves over, before each of its sweeps. Missing y - w are the model's to draw, whatever w is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.errors import UsageError
+from glfm_cli.latent.model import Cells, LatentModel, Rows, Sizes, Spans, gaussian
+from glfm_cli.latent.plain import PlainModel
+from glfm_cli.latent.row_effects import FoldedEffects, RowEffects
+from glfm_cli.links.law import ALL, CellLaw, GivenLatent, NormalMixture, RowsLaw
+from glfm_cli.streams import EFFECTS, Streams
+
+
+@dataclass(eq=False)
+class GroupedState:
+    """A model's own state or snapshot, whose attributes it has, too, and the part beside it."""
+
+    own: Any
+    effects: RowEffects | FoldedEffects
+    spans: Spans
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["own"], name)
+
+
+class WithGroups(PlainModel):
+    """What the class of a model inherits before all else.
+
+    inner : the model itself, which sees its own states and snapshots
+    """
+
+    inner: Any
+    name: str
+    Config: Any
+
+    def start(self, cells: Cells, config: Any, streams: Streams) -> GroupedState:
+        """Return the model's start, without effects."""
+        assert cells.groups is not None
+        own = self.inner.start(cells, config, streams)
+        return GroupedState(own, RowEffects.start(cells.groups, cells.spans), cells.spans)
+
+    def update(self, state: GroupedState, cells: Cells, streams: Streams) -> None:
+        """Draw the effects given what the model leaves over, then let it draw the rest."""
+        effects, observed = state.effects, cells.observed[:, cells.column] != 0
+        assert isinstance(effects, RowEffects)
+        eta, y, before = np.empty_like(cells.y), cells.y.copy(), effects.shift()
+        self.inner.fill_eta(state.own, eta)
+        noise = self.noise(state.own)[cells.column]
+        effects.update(y - eta, observed, noise, streams.get(EFFECTS))
+        cells.y -= np.where(observed, effects.shift(), before)
+        cells.scale_group += effects.scale_group(cells.spans)
+        self.inner.update(state.own, cells, streams)
+        effects.rescale(cells.factor[cells.column])
+        cells.y += effects.shift()
+        keep_known(cells, y)
+
+    def fill_eta(self, state: GroupedState, out: Array) -> None:
+        """Fill `out` (N, S) with eta and w."""
+        self.inner.fill_eta(state.own, out)
+        out += state.effects.shift()
+
+    def refine(
+        self, state: GroupedState, cells: Cells, eta: Array, streams: Streams, rows: slice
+    ) -> None:
+        """Let the model draw what it does, of cells without w."""
+        y, w = cells.y[rows].copy(), state.effects.shift(rows)
+        shifted = cells.y[rows], cells.lower[: len(w)], cells.upper[: len(w)], eta[rows]
+        for part in shifted:
+            part -= w
+        self.inner.refine(state.own, cells, eta, streams, rows)
+        for part in shifted:
+            part += w
+        keep_known(cells, y, rows)
+
+    def finish(self, state: GroupedState, streams: Streams) -> None:
+        """Let the model draw its hyperparameters."""
+        self.inner.finish(state.own, streams)
+
+    def noise_of(self, state: GroupedState, d: int, rows: slice) -> float | Array:
+        """Return the model's noise variance."""
+        return self.inner.noise_of(state.own, d, rows)
+
+    def trace(self, state: GroupedState) -> dict[str, float]:
+        """Return the model's scalars, and the average sd of each part over latent columns."""
+        effects, found = state.effects, self.inner.trace(state.own)
+        assert isinstance(effects, RowEffects)
+        if len(effects.a):
+            found["group_sd"] = float(np.sqrt(np.diagonal(effects.omega)).mean())
+        if len(effects.u):
+            found["time_sd"] = float(np.sqrt(effects.v).mean())
+        return dict(found)
+
+    def draw(self, state: GroupedState) -> GroupedState:
+        """Return a snapshot."""
+        assert isinstance(state.effects, RowEffects)
+        own = self.inner.draw(state.own)
+        return GroupedState(own, state.effects.copy(), state.spans)
+
+    def cells_law(self, draw: GroupedState, rows: Rows) -> RowsLaw:
+        """Return the model's law, moved by w."""
+        return self._shifted(self.inner.cells_law(draw.own, rows), draw, rows)
+
+    def joint(self, draw: GroupedState, rows: Rows, rng: np.random.Generator) -> RowsLaw:
+        """Return the model's law, moved by w."""
+        return self._shifted(self.inner.joint(draw.own, rows, rng), draw, rows)
+
+    def _shifted(self, law: RowsLaw, draw: GroupedState, rows: Rows) -> RowsLaw:
+        assert isinstance(rows, slice | np.ndarray)
+        w = draw.effects.shift(rows)
+        if isinstance(law, GivenLatent):
+            return GivenLatent(law.eta + w, law.noise, law.spans)
+        return Shifted(law, w, draw.spans)
+
+    def fold_in(
+        self,
+        draw: GroupedState,
+        config: Any,
+        cells: Cells,
+        refill: Callable[[Array], None],
+        score: Callable[[RowsLaw, slice], Array],
+        sweeps: int,
+        rng: np.random.Generator,
+    ) -> GroupedState:
+        """Return the model's snapshot of new rows, and w, drawn anew in each of its sweeps.
+
+        Groups that the fit has are those of the draw, which the new rows do not change.
+        """
+        assert cells.groups is not None
+        assert isinstance(draw.effects, RowEffects)
+        new = draw.effects.of_new_rows(cells.groups)
+        noise, observed = self.noise(draw.own)[cells.column], cells.observed[:, cells.column] != 0
+        start, begun = cells.y.copy(), False
+        bounded = self.refines
+
+        def refill_shifted(eta: Array) -> None:
+            nonlocal begun
+            before = new.w
+            cells.y += before if begun else 0.0
+            keep_known(cells, start)
+            begun = True
+            refill(eta + before)
+            new.update(cells.y - eta, observed, noise, rng)
+            w = new.w
+            cells.y -= np.where(observed, w, before)
+            if bounded:
+                cells.lower -= w
+                cells.upper -= w
+
+        folded = self.inner.fold_in(draw.own, config, cells, refill_shifted, score, sweeps, rng)
+        return GroupedState(folded, FoldedEffects(new.w), draw.spans)
+
+    def warnings(self, state: GroupedState) -> list[str]:
+        """Return what a user should know of a finished chain."""
+        return self.inner.warnings(state.own)
+
+    def save(self, state: GroupedState) -> dict[str, Array]:
+        """Return the model's state and the effects."""
+        assert isinstance(state.effects, RowEffects)
+        return self.inner.save(state.own) | state.effects.pack()
+
+    def load(self, arrays: Mapping[str, Array], cells: Cells, config: Any) -> GroupedState:
+        """Return the state that `save` was given."""
+        n_rows, width = cells.y.shape
+        sizes = Sizes(n_rows, width, cells.spans)
+        effects = RowEffects.unpack(arrays, sizes).copy()
+        own = self.inner.load(without_effects(arrays), cells, config)
+        return GroupedState(own, effects, cells.spans)
+
+    def pack(self, draw: GroupedState) -> dict[str, Array]:
+        """Return a snapshot as named arrays."""
+        assert isinstance(draw.effects, RowEffects)
+        return self.inner.pack(draw.own) | draw.effects.pack()
+
+    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> GroupedState:
+        """Return the snapshot that `pack` was given."""
+        own = self.inner.unpack(without_effects(arrays), sizes)
+        return GroupedState(own, RowEffects.unpack(arrays, sizes), sizes.spans)
+
+
+class Shifted:
+    """The law of rows, each latent number moved by w (n, S)."""
+
+    def __init__(self, law: RowsLaw, w: Array, spans: Spans) -> None:
+        self.law, self.w, self.spans = law, w, spans
+
+    def column(self, d: int, at: Array | slice = ALL) -> CellLaw:
+        """Return the law of the cells of column `d`."""
+        law, w = self.law.column(d, at), self.w[:, slice(*self.spans[d])]
+        assert isinstance(law, NormalMixture)
+        return law._replace(means=law.means + w[at, None, :])
+
+
+def keep_known(cells: Cells, y: Array, rows: slice = ALL) -> None:
+    """Put back the y of observed cells that are never drawn, without what rounding does."""
+    for d, (start, end) in enumerate(cells.spans):
+        if cells.known[d]:
+            seen = cells.observed[rows, d] != 0
+            cells.y[rows][seen, start:end] = y[seen, start:end]
+
+
+def without_effects(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays that are the model's own."""
+    return {name: part for name, part in arrays.items() if not name.startswith("effects.")}
+
+
+@cache
+def _class_of(kind: type) -> type:
+    return type(f"Grouped{kind.__name__}", (WithGroups, kind), {})
+
+
+def with_groups(model: LatentModel) -> LatentModel:
+    """Return a model of tables whose rows belong together; it sees Gaussian cells.
+
+    Raises
+    ------
+    UsageError
+        It sees values.
+    """
+    if model.sees != "gaussian":
+        raise UsageError(
+            f"--model {model.name} takes no columns of role group or time",
+            hint="Take --model glfm, bsvd or mixture, or give these columns role predictor.",
+        )
+    grouped: WithGroups = object.__new__(_class_of(type(gaussian(model))))
+    grouped.__dict__.update(vars(model), inner=model)
+    return grouped

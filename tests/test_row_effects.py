@@ -1,0 +1,302 @@
+"""What rows of a group share: against dense normal laws, and the joint law of whole sweeps."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute
+from glfm_cli.arrays import Array, Groups
+from glfm_cli.completion import prepare
+from glfm_cli.errors import GlfmError
+from glfm_cli.inference.chain import Chain, start_chain
+from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.sampling import sample
+from glfm_cli.latent.glfm import Glfm
+from glfm_cli.latent.glfm.state import GlfmConfig
+from glfm_cli.latent.grouped import GroupedState, with_groups
+from glfm_cli.latent.model import Problem
+from glfm_cli.latent.row_effects import (
+    RowEffects,
+    Series,
+    draw_chain,
+    draw_intercepts,
+    factorise,
+)
+from glfm_cli.schema import ColumnType
+from glfm_cli.streams import Streams
+from tests.statistical import bsvd_prior
+from tests.statistical.geweke import JointLaw, even, odd
+
+CODE = np.array([0, 1, 0, 2, 1, 0, 2, 2, 0, 1])
+TIME = np.array([3.0, 0.0, 1.0, 5.0, 0.5, 1.5, 2.0, 2.5, 9.0, 4.0])
+
+
+def test_a_series_is_an_autoregression_within_groups(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    series, length, v, noise = Series.of(CODE, TIME), 1.7, 0.6, 0.3
+    assert series.step == np.median([0.5, 1.5, 6.0, 0.5, 3.5, 0.5, 2.5])
+    away = np.abs(TIME[:, None] - TIME) / series.step / length
+    K = v * np.where(CODE[:, None] == CODE, np.exp(-away), 0.0)
+    seen = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise
+    e = rng.normal(size=CODE.size)
+    cov = np.linalg.inv(np.linalg.inv(K) + np.diag(seen))
+    order, (r, d) = series.order, series.links(length, v)
+    D, L = factorise(r, d, seen[order])
+    drawn = np.empty((20_000, CODE.size))
+    for one in drawn:
+        one[order] = draw_chain(D, L, (seen * e)[order], rng)
+    assert np.log(D).sum() + np.log(d).sum() == pytest.approx(
+        np.linalg.slogdet(np.eye(len(K)) + K * seen)[1]
+    )
+    assert drawn.mean(axis=0) == pytest.approx(cov @ (seen * e), abs=0.03)
+    assert np.cov(drawn.T) == pytest.approx(cov, abs=0.03)
+
+
+def test_intercepts_are_drawn_given_the_rows_of_their_group(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    omega, m = np.array([[1.0, 0.7], [0.7, 0.8]]), np.array([0.5, -1.0])
+    noise = np.array([0.5, 2.0])
+    sums, counts = np.array([[2.0, 0.0], [0.0, 0.0]]), np.array([[3.0, 0.0], [0.0, 0.0]])
+    a = np.array([draw_intercepts(sums, counts, noise, m, omega, rng) for _ in range(20_000)])
+    # Three values of the first column with sum 2; the second column knows of it by omega alone.
+    gain = omega[:, 0] / (omega[0, 0] + noise[0] / 3.0)
+    assert a[:, 0].mean(axis=0) == pytest.approx(m + gain * (2.0 / 3.0 - m[0]), abs=0.03)
+    assert np.cov(a[:, 0].T) == pytest.approx(omega - np.outer(gain, omega[0]), abs=0.04)
+    assert a[:, 1].mean(axis=0) == pytest.approx(m, abs=0.03)
+    assert np.cov(a[:, 1].T) == pytest.approx(omega, abs=0.05)
+
+
+def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    spans = ((0, 1), (1, 2))  # the second is the time
+    time = np.array([0.0, 1.0, 3.0, 0.0])
+    fitted = RowEffects.start(Groups(np.array([0, 0, 0, 1]), ("a", "b"), time, 1), spans)
+    fitted.a[:], fitted.m[:], fitted.omega[:] = [[0.5], [-0.5]], 0.2, 0.9
+    fitted.v[:], fitted.length[:], fitted.u[:, 0] = 0.7, 2.0, [1.0, 0.3, -0.4, 0.0]
+    assert fitted.step == 1.5
+    # Two rows of the first group, the second of them unseen, and two of a new one.
+    later = np.array([2.0, 4.5, 0.0, 1.5])
+    rows = fitted.of_new_rows(Groups(np.array([0, 0, 2, 2]), ("a", "b", "c"), later, 1))
+    e, seen = np.array([[1.2], [9.0], [1.0], [0.4]]), np.array([[1], [0], [1], [1]])
+    noise, both = np.array([0.4, 1.0]), np.zeros((4, 1))
+    drawn = np.empty((8_000, 4))
+    for one in drawn:
+        rows.update(np.hstack([e, both]), np.hstack([seen, both]), noise, rng)
+        assert np.all(rows.w[:, 1] == 0.0)
+        one[:] = rows.w[:, 0]
+    every = np.concatenate([time[:3], later])
+    code = np.array([0, 0, 0, 0, 0, 1, 1])
+    cov = 0.7 * np.exp(-np.abs(every[:, None] - every) / 1.5 / 2.0) * (code[:, None] == code)
+    cov[5:, 5:] += 0.9
+    mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2])
+    at = [0, 1, 2, 3, 5, 6]
+    known = np.concatenate([[1.0, 0.3, -0.4], e[[0, 2, 3], 0]])
+    noises = np.diag([0.0, 0.0, 0.0, 0.4, 0.4, 0.4])
+    gain = cov[3:, at] @ np.linalg.inv(cov[np.ix_(at, at)] + noises)
+    assert drawn.mean(axis=0) == pytest.approx(mean[3:] + gain @ (known - mean[at]), abs=0.06)
+    assert np.cov(drawn.T) == pytest.approx(cov[3:, 3:] - gain @ cov[at, 3:], abs=0.06)
+
+
+# The joint law of a sweep ----------------------------------------------------------------------
+
+
+def grouped(timed: bool) -> JointLaw:
+    """Return the joint law of a bias, groups and series; numbers, categories and an order."""
+    config = GlfmConfig(max_features=0, noise_shape=3.0, noise_rate=2.0, bias_variance=0.5)
+    links = bsvd_prior.make_links(ColumnType.REAL, ColumnType.ORDINAL, ColumnType.CATEGORICAL)
+    groups = Groups(CODE, ("a", "b", "c"), TIME if timed else None)
+    seen = np.random.default_rng(5).random((CODE.size, 3)) < 0.8
+    model = with_groups(Glfm())
+
+    def new_chain(seed: int, index: int) -> Chain:
+        xs = tuple(np.where(column, 1.0, np.nan) for column in seen.T)
+        problem = Problem(model, config, links, xs, groups=groups)
+        return start_chain(problem, Streams(seed, index))
+
+    def draw_prior(chain: Chain, rng: np.random.Generator) -> None:
+        state, effects = chain.state, chain.state.effects
+        state.noise[0] = config.noise_rate / rng.gamma(config.noise_shape)
+        sd = np.sqrt(config.bias_variance * state.noise[chain.cells.column])
+        state.B[0] = sd * rng.standard_normal(sd.size)
+        draw_effects(effects, rng)
+        thresholds = bsvd_prior._thresholds(links[1], rng)  # type: ignore[arg-type]
+        chain.params[1]["thresholds"][:] = thresholds
+
+    def draw_table(chain: Chain, rng: np.random.Generator) -> None:
+        bsvd_prior.draw_table(OfLinks(links), chain, rng)  # type: ignore[arg-type]
+        chain.problem.model.fill_eta(chain.state, chain.eta)  # type: ignore[attr-defined]
+        sd = np.sqrt(chain.state.noise[chain.cells.column])
+        gone = ~seen[:, chain.cells.column]
+        y = chain.eta + sd * rng.standard_normal(chain.eta.shape)
+        chain.cells.y[gone] = y[gone]
+
+    return JointLaw(new_chain, draw_prior, draw_table, partial(statistics, seen))
+
+
+class OfLinks:
+    """What `bsvd_prior.draw_table` needs to know."""
+
+    def __init__(self, links: object) -> None:
+        self.links = links
+
+
+def draw_effects(effects: RowEffects, rng: np.random.Generator) -> None:
+    """Put a draw of the prior into the effects, by dense matrices."""
+    (G, S), N = effects.a.shape, CODE.size
+    effects.m[:] = rng.standard_normal(S)
+    effects.c[:] = 1.0 / rng.gamma(0.5, size=S)
+    # An inverse-Wishart law of S + 1 degrees as the inverse of a sum of outer products.
+    X = rng.standard_normal((S + 1, S)) / np.sqrt(4.0 / effects.c)
+    effects.omega[:] = np.linalg.inv(X.T @ X)
+    effects.a[:] = rng.multivariate_normal(effects.m, effects.omega, G, "ignore")
+    if len(effects.u):
+        effects.v[:] = np.abs(rng.standard_cauchy(S)) ** 2
+        effects.length[:] = 5.0 * np.exp(1.5 * rng.standard_normal(S))
+        away = np.abs(TIME[:, None] - TIME) / effects.step
+        for s in range(S):
+            K = np.where(CODE[:, None] == CODE, np.exp(-away / effects.length[s]), 0.0)
+            root = np.linalg.cholesky(K + 1e-12 * np.eye(N))
+            effects.u[:, s] = np.sqrt(effects.v[s]) * root @ rng.standard_normal(N)
+
+
+def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
+    state, effects, y = chain.state, chain.state.effects, chain.cells.y
+    chain.problem.model.fill_eta(state, chain.eta)  # type: ignore[attr-defined]
+    sd = np.sqrt(np.diagonal(effects.omega))
+    away, w = (y - chain.eta) / np.sqrt(state.noise[chain.cells.column]), effects.shift()
+    at = seen[:, chain.cells.column]
+    a = (effects.a - effects.m) / sd
+    pairs = np.triu_indices(sd.size, 1)
+    found = {
+        "log noise": [np.log(state.noise[0])],
+        "bias": odd(state.B[0]),
+        "m": odd(effects.m),
+        "m square": even(effects.m),
+        "c": odd(np.log(effects.c)),
+        "omega": odd(np.log(sd)),
+        "correlations": [(effects.omega / np.outer(sd, sd))[pairs].sum()],
+        "a": odd(a).sum(axis=0),
+        "a square": even(a).sum(axis=0),
+        "y along w": (odd(y) * odd(w) * at).sum(axis=0),
+        "residual square": (even(away) * at).sum(axis=0),
+        "residual along w": (odd(away) * odd(w) * at).sum(axis=0),
+        "theta gap": [np.log(np.diff(chain.params[1]["thresholds"])[0])],
+        "levels": [np.sum(x == 0.0) for x in chain.problem.xs[1:]],
+    }
+    if len(effects.u):
+        found["v"] = odd(np.log(effects.v))
+        found["length"] = odd(np.log(effects.length))
+        u = effects.u / np.sqrt(effects.v)
+        found["u square"] = even(u).sum(axis=0)
+        found["u next"] = (odd(u[[2, 1, 6]]) * odd(u[[5, 4, 7]])).sum(axis=0)
+    names = [f"{name} {i}" for name, part in found.items() for i in range(len(part))]
+    return names, np.concatenate([np.asarray(part, dtype=float) for part in found.values()])
+
+
+def test_a_sweep_with_groups_has_the_joint_law_in_short(seed: int) -> None:
+    comparison = grouped(timed=True).compare(600, seed)
+    assert comparison.passes, str(comparison)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_sweep_with_groups_has_the_joint_law(timed: bool, seed: int) -> None:
+    comparison = grouped(timed).compare(40_000, seed)
+    print(comparison)
+    assert comparison.passes, str(comparison)
+
+
+# Tables ----------------------------------------------------------------------------------------
+
+
+def visits(seed: int) -> tuple[pa.Table, Array, Array]:
+    """Return 25 persons with 6 visits and levels of their own, what is hidden, and the truth."""
+    rng, (G, n) = np.random.default_rng(seed), (25, 6)
+    level = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]], G)
+    x = 10.0 + 2.0 * (np.repeat(level, n, axis=0) + 0.5 * rng.standard_normal((G * n, 2)))
+    hidden = rng.random(x.shape) < 0.2
+    hidden[: 2 * n, 0] = True  # two of whom the first is never known
+    columns = {"who": np.repeat([f"p{g}" for g in range(G)], n), "day": np.tile(range(n), G) / 2}
+    cells = {f"x{d}": pa.array(x[:, d], mask=hidden[:, d]) for d in range(2)}
+    return pa.table(columns | cells), hidden, x
+
+
+def error_of(types: dict[str, object], seed: int, model: str = "glfm") -> tuple[float, float]:
+    """Return the error of hidden cells, those of persons with and without values of the column."""
+    table, hidden, x = visits(seed)
+    columns = {**types, "x0": "real", "x1": "real"}
+    length = {"chains": 2, "warmup": 60, "draws": 40, "seed": 1}
+    found = impute(table, {"columns": columns}, model=model, **length)  # type: ignore[arg-type]
+    away = np.column_stack([found.table[f"x{d}"].to_numpy() for d in range(2)]) - x
+    never = np.zeros_like(hidden)
+    never[:12, 0] = True
+    parts = (away[hidden & ~never], away[never])
+    return float(np.sqrt(np.mean(parts[0] ** 2))), float(np.sqrt(np.mean(parts[1] ** 2)))
+
+
+@pytest.mark.parametrize("model", ["glfm", "bsvd", "mixture"])
+def test_groups_are_told_by_what_their_rows_share(model: str) -> None:
+    together = {"who": "group", "day": {"type": "real", "role": "time"}}
+    own, never = error_of(together, 3, model)
+    assert own < 1.2  # 1.0 is the noise; 2.2 the spread of all rows
+    assert never < 1.75  # the level of the other column tells that of this
+
+
+def test_hidden_cells_are_forecast_by_groups_that_have_not_seen_them() -> None:
+    table, _, _ = visits(4)
+    types = {"columns": {"who": "group", "day": "ignore", "x0": "real", "x1": "real"}}
+    problem, _, plan = prepare(table, types, chains=1, warmup=30, draws=20, seed=1)
+    posterior = sample(problem, plan).posterior
+    groups = problem.groups
+    assert groups is not None
+    empty = tuple(np.full_like(x, np.nan) for x in problem.xs)
+    again = Problem(
+        problem.model, problem.config, problem.links, empty, groups=groups.as_new()
+    )
+    own = [draw.latent.effects.a for draw in posterior.draws()]
+    new = [draw.latent.effects.w for draw in fold_in(posterior, again, seed=0).draws()]
+    assert all(isinstance(draw.latent, GroupedState) for draw in posterior.draws())
+    apart = [np.corrcoef(a[groups.code, 0], w[:, 0])[0, 1] for a, w in zip(own, new, strict=True)]
+    assert abs(np.mean(apart)) < 0.25
+    assert np.all(np.diff(new[0].reshape(25, 6, 2), axis=1) == 0.0)  # shared within groups
+
+
+@pytest.mark.parametrize(
+    ("types", "change", "line"),
+    [
+        ({"who": "group"}, ("who", 3), "column 'who', row 4: the cell of role group is empty"),
+        (
+            {"who": "ignore", "day": {"type": "real", "role": "time"}},
+            ("day", 5),
+            "column 'day', row 6: the cell of role time is empty, expected a value in every row",
+        ),
+        (
+            {"who": {"type": "categorical", "role": "time"}},
+            None,
+            "column 'who': has role time, and its values are no numbers, dates or durations, "
+            "found type categorical",
+        ),
+        ({"who": "group", "day": "group"}, None, "two columns have role group"),
+    ],
+)
+def test_groups_and_times_are_in_every_row(
+    types: dict[str, object], change: tuple[str, int] | None, line: str
+) -> None:
+    table = visits(0)[0]
+    if change is not None:
+        name, row = change
+        values = table[name].to_pylist()
+        values[row] = None
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    with pytest.raises(GlfmError, match=line):
+        impute(table, {"rest": "ignore", "columns": {**types, "x0": "real"}})
+
+
+def test_a_model_that_sees_values_takes_no_groups() -> None:
+    types = {"rest": "ignore", "columns": {"who": "group", "x0": "real"}}
+    with pytest.raises(GlfmError, match="--model clgp takes no columns of role group or time"):
+        impute(visits(0)[0], types, model="clgp")
