@@ -242,7 +242,7 @@ def plan_fit(
         if whole.groups is not None:
             if scaling.learn_rows != "auto":
                 raise UsageError(
-                    "--learn-rows takes rows one by one, and role group or time keeps them together",
+                    "--learn-rows takes rows one by one; role group or time keeps them together",
                     hint="Leave it out, or give these columns role predictor.",
                 )
             problem, plan = problem_of(whole, sampling, file)

@@ -17,11 +17,13 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
-from glfm_cli.latent.model import Cells, LatentModel, Rows, Sizes, Spans, gaussian
+from glfm_cli.latent.model import Cells, LatentModel, Refill, Rows, Sizes, Spans, gaussian
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.latent.row_effects import FoldedEffects, RowEffects
 from glfm_cli.links.law import ALL, CellLaw, GivenLatent, NormalMixture, RowsLaw
 from glfm_cli.streams import EFFECTS, Streams
+
+GROUP_SWEEPS = 2  # times as many inner sweeps for new rows as without groups
 
 
 @dataclass(eq=False)
@@ -129,7 +131,7 @@ class WithGroups(PlainModel):
         draw: GroupedState,
         config: Any,
         cells: Cells,
-        refill: Callable[[Array], None],
+        refill: Refill,
         score: Callable[[RowsLaw, slice], Array],
         sweeps: int,
         rng: np.random.Generator,
@@ -145,8 +147,8 @@ class WithGroups(PlainModel):
         start, begun = cells.y.copy(), False
         bounded = self.refines
 
-        def refill_shifted(eta: Array) -> None:
-            nonlocal begun
+        def refill_shifted(eta: Array, *, bounds_alone: bool = False) -> None:
+            nonlocal begun  # and w needs y, not its bounds alone
             before = new.w
             cells.y += before if begun else 0.0
             keep_known(cells, start)
@@ -159,6 +161,8 @@ class WithGroups(PlainModel):
                 cells.lower -= w
                 cells.upper -= w
 
+        # Rows of a group wait for one another.
+        sweeps = GROUP_SWEEPS * sweeps
         folded = self.inner.fold_in(draw.own, config, cells, refill_shifted, score, sweeps, rng)
         return GroupedState(folded, FoldedEffects(new.w), draw.spans)
 
