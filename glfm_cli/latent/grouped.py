@@ -60,7 +60,7 @@ class WithGroups(PlainModel):
         assert isinstance(effects, RowEffects)
         eta, y, before = np.empty_like(cells.y), cells.y.copy(), effects.shift()
         self.inner.fill_eta(state.own, eta)
-        noise = self.noise(state.own)[cells.column]
+        noise = self.inner.noise(state.own)[cells.column]
         effects.update(y - eta, observed, noise, streams.get(EFFECTS))
         cells.y -= np.where(observed, effects.shift(), before)
         cells.scale_group += effects.scale_group(cells.spans)
@@ -91,9 +91,15 @@ class WithGroups(PlainModel):
         """Let the model draw its hyperparameters."""
         self.inner.finish(state.own, streams)
 
+    def noise(self, state: GroupedState) -> Array:
+        """Return the model's noise variances."""
+        found: Array = self.inner.noise(state.own)
+        return found
+
     def noise_of(self, state: GroupedState, d: int, rows: slice) -> float | Array:
         """Return the model's noise variance."""
-        return self.inner.noise_of(state.own, d, rows)
+        found: float | Array = self.inner.noise_of(state.own, d, rows)
+        return found
 
     def trace(self, state: GroupedState) -> dict[str, float]:
         """Return the model's scalars, and the average sd of each part over latent columns."""
@@ -143,7 +149,8 @@ class WithGroups(PlainModel):
         assert cells.groups is not None
         assert isinstance(draw.effects, RowEffects)
         new = draw.effects.of_new_rows(cells.groups)
-        noise, observed = self.noise(draw.own)[cells.column], cells.observed[:, cells.column] != 0
+        noise = self.inner.noise(draw.own)[cells.column]
+        observed = cells.observed[:, cells.column] != 0
         start, begun = cells.y.copy(), False
         bounded = self.refines
 
@@ -236,7 +243,7 @@ def with_groups(model: LatentModel) -> LatentModel:
     if model.sees != "gaussian":
         raise UsageError(
             f"--model {model.name} takes no columns of role group or time",
-            hint="Take --model glfm, bsvd or mixture, or give these columns role predictor.",
+            hint="Take --model auto, glfm, bsvd or mixture, or give these columns role predictor.",
         )
     grouped: WithGroups = object.__new__(_class_of(type(gaussian(model))))
     grouped.__dict__.update(vars(model), inner=model)
