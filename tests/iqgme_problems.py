@@ -10,7 +10,6 @@ from scipy.special import betaln, digamma, gammaln, log_ndtr, multigammaln
 from glfm_cli.inference.run import Stop
 from glfm_cli.latent.iqgme import Experts, KnownRows, LabelLaw, LevelData
 from glfm_cli.latent.iqgme.prior import Prior
-from glfm_cli.latent.iqgme.rows import Half
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.links.categorical import CategoricalLink
 from glfm_cli.links.ordinal import OrdinalLink
@@ -90,14 +89,12 @@ def problem(
     score = x @ rng.standard_normal((P, levels - 1)) + rng.standard_normal((n, levels - 1))
     code = np.column_stack([score, np.zeros(n)]).argmax(axis=1)
     label = signs(code == 0) if levels == 2 else choices(code, levels, levels - 1)
-    halves = ()
-    if discrete:  # the first feature, in three steps
-        cuts = np.array([-0.5, 0.7])
-        step = steps(np.searchsorted(cuts, x[:, 0]), *cuts)
-        halves = (Half(np.array([0]), known[:, 0].copy(), step),)
-        known[:, 0] = False
+    noise = np.zeros(P)
+    if discrete:  # the first feature, in three steps, seen with noise
+        x[:, 0] = np.searchsorted([-0.5, 0.7], x[:, 0]) - 1.0
+        noise[0] = 0.2
     labelled = rng.random(n) >= unlabelled
-    return KnownRows(np.where(known, x, 0.0), known, label, labelled, halves)
+    return KnownRows(np.where(known, x, 0.0), known, label, labelled, noise)
 
 
 def three_gaussians(n: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -205,7 +205,7 @@ def test_rows_without_gaps_are_seen_alike_whatever_stands_beside_them(seed: int)
     mixed = KnownRows(x, known, label, np.append(whole.labelled, [True, True]))
     found = []
     for rows in (whole, mixed):
-        local = Local(np.empty(0), np.zeros((q.H, len(rows.x), 1)), np.empty((q.H, 0, 3)))
+        local = Local(np.empty(0), np.zeros((q.H, len(rows.x), 1)))
         x, log_rho = np.empty((q.H, len(rows.x), 3)), np.empty((q.H, len(rows.x)))
         for block in rows.blocks:
             done = complete_block(rows, block, q, Terms.of(q), local)

@@ -208,7 +208,7 @@ def test_each_update_is_stationary(frozen: Frozen, name: str) -> None:
 def test_q_of_the_rows_is_stationary(frozen: Frozen) -> None:
     """The core's updates are those of the full form; here factors and their covariances."""
     rows, q = frozen.rows, frozen.q
-    local = Local(frozen.rho.copy(), np.zeros((*frozen.rho.shape, 1)), np.empty((q.H, 25, 0)))
+    local = Local(frozen.rho.copy(), np.zeros((*frozen.rho.shape, 1)))
     (run,) = rows.runs
     for _ in range(300):
         placed = place_run(rows, run, q, FactorTerms.of(q), local)

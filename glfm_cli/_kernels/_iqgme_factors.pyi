@@ -8,7 +8,6 @@ def place_factors(
     psi: _Floats,
     G: _Floats,
     unit: _Floats,
-    half: _Floats,
     W: _Floats,
     labelled: NDArray[np.uint8],
     own: _Floats,

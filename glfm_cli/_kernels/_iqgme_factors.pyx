@@ -2,7 +2,7 @@
 
 For row i under law h, with o standing for the entrywise product of symmetric matrices,
 
-    Q = base_h + (psi_h unit_i + half_i) o G_h;  cov = (Q + W_h where labelled)^-1
+    Q = base_h + psi_h unit_i o G_h;  cov = (Q + W_h where labelled)^-1
     mean = cov linear;  ss = cov + mean mean'
     value = own' mean - (1/2) (tr(Q ss) - L - log|cov|)
 
@@ -19,7 +19,6 @@ def place_factors(
     const double[::1] psi,            # in (H,)
     const double[:, ::1] G,           # in (H, L (L + 1) / 2)
     const double[:, ::1] unit,        # in (b, L (L + 1) / 2)
-    const double[:, ::1] half,        # in (b, L (L + 1) / 2), or without rows
     const double[:, :, ::1] W,        # in (H, L, L)
     const unsigned char[::1] labelled, # in (b,)
     const double[:, :, ::1] own,      # in (H, b, L)
@@ -33,7 +32,6 @@ def place_factors(
 ):
     """Fill everything. O(H b L^3). Return 0, or 1 when a matrix is not positive definite."""
     cdef Py_ssize_t h, i, k, l, at, H = mean.shape[0], n = mean.shape[1], L = mean.shape[2]
-    cdef bint any_half = half.shape[0] > 0
     cdef double t, w, log_det, quadratic, total
     with nogil:
         for h in range(H):
@@ -41,10 +39,7 @@ def place_factors(
                 at = 0
                 for k in range(L):
                     for l in range(k, L):
-                        t = psi[h] * unit[i, at]
-                        if any_half:
-                            t += half[i, at]
-                        t = base[h, at] + t * G[h, at]
+                        t = base[h, at] + psi[h] * unit[i, at] * G[h, at]
                         ss[h, i, at] = t  # kept there until cov is known
                         if labelled[i]:
                             t += W[h, k, l]

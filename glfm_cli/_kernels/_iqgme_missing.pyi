@@ -32,5 +32,6 @@ def add_covariances(
     missing: _Places,
     cov: _Floats,
     weight: _Floats,
+    counted: _Floats,
     total: _Floats,
 ) -> None: ...

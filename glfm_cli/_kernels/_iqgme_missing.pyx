@@ -6,7 +6,8 @@ Rows stand in blocks; in a block those of one pattern (the same missing) follow 
     missing_start (G + 1,)  its missing are missing[missing_start[g] .. missing_start[g + 1] - 1], c of them
     cov_start (G + 1,)  its covariance (c, c) begins at cov_start[g] of a law's row in `cov`
 
-For every law h: Q = A_h at the missing (plus B_h, plus a diagonal), cov = Q^-1.
+For every law h: Q = A_h at the missing (plus B_h where the diagonal is 0, plus a diagonal),
+cov = Q^-1.
 """
 
 from libc.math cimport INFINITY, log, sqrt
@@ -45,7 +46,7 @@ def factor_missing(
                 for i in range(c):
                     for j in range(i + 1):
                         Q[i * c + j] = A[h, m[i], m[j]]
-                        if second[g]:
+                        if second[g] and diagonal[at + i] == 0.0 and diagonal[at + j] == 0.0:
                             Q[i * c + j] += B[h, m[i], m[j]]
                     Q[i * c + i] += diagonal[at + i]
                 log_det[h, g] = invert(c, Q, &scratch[0])
@@ -91,22 +92,28 @@ def add_covariances(
     const Py_ssize_t[::1] missing,         # in (sum of c,)
     const double[:, ::1] cov,           # in (H, sum of c^2)
     const double[:, ::1] weight,        # in (H, G)
+    const unsigned char[::1] counted,   # in (sum of c,) whether the missing is one to add
     double[:, :, ::1] total,            # in-out (H, P, P)
 ):
-    """Add weighted covariances of the missing to their places. O(H sum of c^2)."""
+    """Add weighted covariances of some of the missing to their places. O(H sum of c^2)."""
     cdef Py_ssize_t h, g, i, j, c, G = missing_start.shape[0] - 1, H = cov.shape[0]
+    cdef Py_ssize_t at
     cdef double w
     cdef const double* Q
     cdef const Py_ssize_t* m
     with nogil:
         for h in range(H):
             for g in range(G):
-                c = missing_start[g + 1] - missing_start[g]
+                at = missing_start[g]
+                c = missing_start[g + 1] - at
                 w = weight[h, g]
                 if c == 0 or w == 0.0:
                     continue
-                m = &missing[missing_start[g]]
+                m = &missing[at]
                 Q = &cov[h, cov_start[g]]
                 for i in range(c):
+                    if not counted[at + i]:
+                        continue
                     for j in range(c):
-                        total[h, m[i], m[j]] += w * Q[i * c + j]
+                        if counted[at + j]:
+                            total[h, m[i], m[j]] += w * Q[i * c + j]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,11 @@ from glfm_cli.classification.features import LatentColumn
 from glfm_cli.classification.trained import Trained
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data, EncodedColumn, decode
-from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.latent.iqgme import LabelLaw
 from glfm_cli.latent.model import Spans
-from glfm_cli.links import NormalMixture
+from glfm_cli.links import CellLaw
 from glfm_cli.links.law import ALL
 
 QUANTILES = (0.025, 0.5, 0.975)
@@ -72,15 +72,9 @@ def complete_features(
 
 @dataclass(frozen=True)
 class _Features:
-    """The law of the features as the one draw of a posterior.
+    """The law of the features as the one draw of a posterior."""
 
-    scale, shift : (P,) from the classifier's units to those of the links
-    noise : (D,) variances
-    """
-
-    scale: Array
-    shift: Array
-    noise: Array
+    features: tuple[LatentColumn, ...]
     spans: Spans
     name: str = "iqgme"
 
@@ -93,30 +87,22 @@ class _FeaturesOfRows:
     def __init__(self, model: _Features, law: LabelLaw, rows: slice | Array) -> None:
         self.model, self.law, self.rows = model, law, rows
 
-    def column(self, d: int, at: Array | slice = ALL) -> NormalMixture:
+    def column(self, d: int, at: Array | slice = ALL) -> CellLaw:
         """Return the law of the cells of column `d`."""
-        model, own = self.model, slice(*self.model.spans[d])
+        own = slice(*self.model.spans[d])
         mean, var = (
             np.swapaxes(of_all[:, self.rows, own], 0, 1)[at]
             for of_all in (self.law.x, self.law.x_var)
         )
-        return NormalMixture(
-            self.law.gate[:, self.rows].T[at],
-            mean * model.scale[own] + model.shift[own],
-            var * model.scale[own] ** 2 + model.noise[d],
-        )
+        return self.model.features[d].cells_law(self.law.gate[:, self.rows].T[at], mean, var)
 
 
 def as_posterior(features: tuple[LatentColumn, ...], law: LabelLaw) -> Posterior:
     """Return the law as a posterior of one draw, with the links that see it."""
     links = tuple(feature.link for feature in features)
-    scale, shift = (
-        np.concatenate([np.empty(0), *(np.full(f.n_latent, value(f)) for f in features)])
-        for value in (lambda f: f.scale, lambda f: f.shift)
-    )
-    noise = np.array([float(link.discrete) for link in links])
-    spans = spans_of(links)
-    model: Any = _Features(scale, shift, noise, spans)
+    ends = np.cumsum([0, *(feature.n_latent for feature in features)]).tolist()
+    spans = tuple(pairwise(ends))
+    model: Any = _Features(features, spans)
     draw = Draw(law, tuple(feature.params for feature in features), {})
     return Posterior(model, links, spans, ((draw,),))
 

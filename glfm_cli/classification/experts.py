@@ -163,7 +163,7 @@ class _Seen:
 def _see(q: Experts | FactorExperts) -> _Seen:
     if isinstance(q, FactorExperts):
         low = LowRank.of(q)
-        coefficients = low.coefficients(q.unit)
+        coefficients = low.coefficients
         law = _own_law(q.core, low.cov, low.center, low.spread)
         effect = np.einsum("hpl,hkl->hkp", coefficients, q.core.mw[:, :, :-1])
         own = q.core.Sw[:, :-1, :-1]

@@ -1,35 +1,38 @@
-"""Columns of a table as the mixture of experts sees them: their links, in units of its own.
+"""Columns of a table as the mixture of experts sees them, in units of mean 0 and variance 1.
 
-Of a link (`glfm_cli.links.LINKS`) the classifier asks
-
-    start     where y lies: numbers stay there, counts in the middle of their intervals, in units
-              of the training rows' mean 0 and variance 1
-    rescale   thresholds for columns of variance 2: an expert's features have variance 1, or
-              nearly, and a level is of such a feature plus unit noise
-    bound     of levels with one latent column, the interval of y
-    expect    of levels with several, the means of y and the probability of the level; `augment`
-              to draw them
-
-Two levels have an order, whichever it is: they go by the ordinal link, the label's as well.
+Numbers lie where their links (`glfm_cli.links.LINKS`) say, counts in the middle of their intervals.
+Levels are numbers, too: of ordered ones normal scores, of others an indicator of each but the most
+frequent. Experts see them with noise of `BLUR` of the distance of levels next to each other, or a
+normal density of an expert whose rows all have one level would be without end; rules act on the
+levels themselves. Two levels have an order, whichever it is; the label's as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.errors import SchemaError
-from glfm_cli.latent.iqgme import Half, KnownRows, LevelData
-from glfm_cli.links import Link, LinkConfig, Params, make_link
-from glfm_cli.links.link import Expecting
+from glfm_cli.latent.iqgme import KnownRows, LevelData
+from glfm_cli.links import (
+    CellLaw,
+    Link,
+    LinkConfig,
+    NormalMixture,
+    Params,
+    Probabilities,
+    make_link,
+    of_levels,
+)
 from glfm_cli.schema import Column
 
 FARTHEST = 20.0  # standard deviations; values beyond, and outside a transform's domain, are there
-SQRT_2 = 2.0**0.5
+BLUR = 0.25  # of the distance of levels
+LEAST = 1e-6  # probability of a level that a cell may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +41,15 @@ class LatentColumn:
 
     params : of the link, which are not sampled
     shift, scale : numbers are y = shift + scale f for features f; 0 and 1 of levels
+    codes : (R, A) the features of each level;  noise : (A,) their variance; none of numbers
     """
 
     link: Link
     params: Params
     shift: float = 0.0
     scale: float = 1.0
+    codes: Array = field(default_factory=lambda: np.empty((0, 1)))
+    noise: Array = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> LatentColumn:
@@ -54,12 +60,10 @@ class LatentColumn:
         if not link.discrete:
             y = np.clip(y, -FARTHEST, FARTHEST)
             return cls(link, params, float(y.mean()), float(y.std()) or 1.0)
-        if link.n_latent > 1 and not isinstance(link, Expecting):
-            raise SchemaError(
-                f"type {column.type} is not available in this model", column=column.name
-            )
-        link.rescale(params, SQRT_2)
-        return cls(link, params)
+        n_levels = of_levels(link).n_levels
+        count = np.bincount(encoded.x[encoded.observed].astype(np.intp), minlength=n_levels)
+        codes, noise = level_codes(count, link.latent_levels(), ordered=column.ordinal)
+        return cls(link, params, codes=codes, noise=noise)
 
     @classmethod
     def of_label(cls, code: Array, n_levels: int) -> LatentColumn:
@@ -71,22 +75,64 @@ class LatentColumn:
 
     @property
     def n_latent(self) -> int:
-        """Return the number of latent columns."""
-        return self.link.n_latent
+        """Return the number of features."""
+        return self.noise.size
 
     def data(self, x: Array) -> LevelData:
         """Return what levels say, where they are observed."""
         return LevelData(self.link, self.params, np.nan_to_num(x, nan=0.0))
 
     def latent(self, x: Array) -> Array:
-        """Return (n, n_latent): what observed cells fix, or else a good start; 0 where missing."""
-        if self.link.discrete and self.n_latent == 1:  # the mean of f before anything is fitted
-            every, spread = np.arange(x.size), np.array([SQRT_2])
-            y = self.data(x).moments(every, np.zeros((x.size, 1)), spread)[0] / SQRT_2
+        """Return the features (n, n_latent) of cells; 0 where missing."""
+        if self.link.discrete:
+            y = self.codes[np.nan_to_num(x, nan=0.0).astype(np.intp)]
         else:
             y = (self.link.start(x, np.random.default_rng(0))[1] - self.shift) / self.scale
             y = np.clip(y, -FARTHEST, FARTHEST)
         return np.where(np.isnan(x)[:, None], 0.0, y)
+
+    def cells_law(self, weights: Array, mean: Array, var: Array) -> CellLaw:
+        """Return the law of cells, of features by a mixture of C normals (n, C, A).
+
+        Levels without an order are as probable as the means of their indicators say.
+        """
+        if self.n_latent == 1:
+            mean, var = mean * self.scale + self.shift, var * self.scale**2
+            return NormalMixture(weights, mean, var + self.noise)
+        off, on = self.codes.min(axis=0), self.codes.max(axis=0)
+        p = np.clip((mean - off) / (on - off), LEAST, 1.0)
+        total = np.maximum(p.sum(axis=2, keepdims=True), 1.0 - LEAST)
+        p = np.einsum("nc,ncr->nr", weights, p / np.maximum(total, 1.0))
+        code = np.flatnonzero((self.codes == on).any(axis=1))
+        out = np.zeros((len(p), len(self.codes)))
+        out[:, code] = p
+        out[:, np.setdiff1d(np.arange(len(self.codes)), code)] = 1.0 - p.sum(axis=1)[:, None]
+        return Probabilities(out)
+
+
+def level_codes(
+    count: Array, indicated: Sequence[int | str | None], *, ordered: bool
+) -> tuple[Array, Array]:
+    """Return the features (R, A) of levels, and the variances (A,) with which they are seen.
+
+    Features have mean 0 and variance 1 over the cells.
+
+    Parameters
+    ----------
+    count : (R,) observed cells of each level;  indicated : levels that have an indicator
+    """
+    share = (count + 0.5) / (count + 0.5).sum()  # levels without observed cells have some room
+    if ordered:
+        ends = ndtri(np.clip(np.append(0.0, np.cumsum(share)), 0.0, 1.0))
+        density = np.exp(-0.5 * ends**2) / np.sqrt(2.0 * np.pi)
+        codes = (-np.diff(density) / share)[:, None]
+    else:
+        codes = np.eye(count.size)[:, [r for r in indicated if isinstance(r, int)]]
+    codes = codes - share @ codes
+    codes = codes / np.sqrt(share @ codes**2)
+    there = codes[count > 0]
+    steps = max(len(there) - 1, 1) if ordered else 1
+    return codes, (BLUR * (there.max(axis=0) - there.min(axis=0)) / steps) ** 2
 
 
 def label_column(n_levels: int) -> Column:
@@ -141,19 +187,16 @@ class Calibrated:
         code : (n,) float64, optional
             Levels of the label, NaN where missing.
         """
-        parts, known, halves = [np.empty((n, 0))], [np.empty((n, 0), dtype=bool)], []
-        start = 0
+        parts, known, noise = [np.empty((n, 0))], [np.empty((n, 0), dtype=bool)], [np.empty(0)]
         for feature, x in zip(self.features, xs, strict=True):
-            seen, size, levels = ~np.isnan(x), feature.n_latent, feature.link.discrete
             parts.append(feature.latent(x))
-            known.append(np.repeat((seen & (not levels))[:, None], size, axis=1))
-            if levels:
-                halves.append(Half(np.arange(start, start + size), seen, feature.data(x)))
-            start += size
+            known.append(np.repeat(~np.isnan(x)[:, None], feature.n_latent, axis=1))
+            noise.append(feature.noise)
         values, mask = np.ascontiguousarray(np.hstack(parts)), np.hstack(known)
+        blur = np.concatenate(noise)
         if code is None:
-            return KnownRows(values, mask, halves=tuple(halves))
-        return KnownRows(values, mask, self.label.data(code), ~np.isnan(code), tuple(halves))
+            return KnownRows(values, mask, noise=blur)
+        return KnownRows(values, mask, self.label.data(code), ~np.isnan(code), blur)
 
 
 def take(columns: Sequence[EncodedColumn], rows: Array) -> tuple[EncodedColumn, ...]:

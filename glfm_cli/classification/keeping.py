@@ -201,4 +201,5 @@ def _pooling_out(pooling: StackedPooling, header: Header) -> dict[str, Array]:
 
 def _column_out(seen: LatentColumn) -> dict[str, Array]:
     units = {"shift": np.array(seen.shift), "scale": np.array(seen.scale)}
+    units |= {"codes": seen.codes, "noise": seen.noise}
     return units | prefixed("link.", seen.link.constants()) | prefixed("params.", seen.params)

@@ -260,8 +260,12 @@ def _seen_in(
         shift, scale = (float(take(part, name, np.float64, ())) for name in ("shift", "scale"))
         if not (0 < scale < FARTHEST and abs(shift) < FARTHEST):
             raise ValueError(f"'scale' is {scale:g}, 'shift' is {shift:g}")
-        if any(np.any(np.abs(value) > FARTHEST) for value in params.values()):
+        codes = take(part, "codes", np.float64, (None, None))
+        noise = take(part, "noise", np.float64, (codes.shape[1],))
+        if len(codes) not in (0, n_levels) or np.any(noise < 0.0):
+            raise ValueError("'codes' or 'noise' does not fit")
+        if any(np.any(np.abs(value) > FARTHEST) for value in (*params.values(), codes, noise)):
             raise ValueError("a number is too far from 0")
     except ValueError as error:
         raise ValueError(f"column '{column.name}': {error}") from None
-    return LatentColumn(link, params, shift, scale)
+    return LatentColumn(link, params, shift, scale, codes, noise)

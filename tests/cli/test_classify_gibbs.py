@@ -48,7 +48,7 @@ def test_labels_and_features_are_predicted_by_sampling(desk: Any, here: Callable
     summary = json.loads(said.stdout)
     assert summary["scores"]["auc"] > 0.7
     assert (summary["fit"]["draws"], summary["fit"]["sweeps"]) == (8, 40)
-    assert summary["fit"]["rhat"] > 0.9
+    assert 0.5 < summary["fit"]["rhat"] < 2.0
     text = (desk.folder / "p.csv").read_text()
     for row in csv.DictReader(io.StringIO(text)):
         p = [float(row[f"p_{level}"]) for level in ("never", "some", "ever")]

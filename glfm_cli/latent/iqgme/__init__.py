@@ -52,7 +52,7 @@ from glfm_cli.latent.iqgme.laws import label_law
 from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.model import ExpertAscent, ExpertSampler, TaskTables, experts_model
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig, factors_for, what_forms
-from glfm_cli.latent.iqgme.rows import Half, KnownRows
+from glfm_cli.latent.iqgme.rows import KnownRows
 from glfm_cli.latent.iqgme.usage import Usage
 
 __all__ = [
@@ -63,7 +63,6 @@ __all__ = [
     "ExpertSampler",
     "Experts",
     "FactorExperts",
-    "Half",
     "IqgmeConfig",
     "KnownRows",
     "LabelLaw",

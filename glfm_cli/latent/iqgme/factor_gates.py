@@ -7,7 +7,7 @@ that is uncertain on the diagonal D. By Woodbury's identity
     J = I + F_o' D_o^-1 F_o,   log|D_o + F_o F_o'| = log|D_o| + log|J|
     f = J^-1 F_o' D_o^-1 (x - center)_o : mean of the factors in F's scale, J^-1 their covariance
 
-O(|o| L^2 + L^3) a row and expert. What discrete features say comes in as in `gates`, by rounds.
+O(|o| L^2 + L^3) a row and expert.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.factors import FactorExperts, pack, packed_product, twice, unpack
-from glfm_cli.latent.iqgme.gates import ROUNDS, SETTLED, LabelLaw, log_shares
+from glfm_cli.latent.iqgme.gates import LabelLaw, log_shares
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI
 from glfm_cli.latent.iqgme.local import over, weight_spread
 from glfm_cli.latent.iqgme.rows import KnownRows, RowRun
@@ -32,8 +32,7 @@ SMALL = 1e-12  # added to the variances of factors that are hardly used
 class LowRank:
     """The experts' laws of the features x and of the factors s.
 
-    center (H, P), F (H, P, L), D (H, P) : x = center + F f + e, f ~ N(0, I), e of variances D,
-        without the noise of discrete features
+    center (H, P), F (H, P, L), D (H, P) : x = center + F f + e, f ~ N(0, I), e of variances D
     m (H, L), S (H, L, L), rest (H, L, L) : s = m + S f + what f does not say, of covariance `rest`
     """
 
@@ -58,7 +57,7 @@ class LowRank:
         R = np.linalg.cholesky(moved + SMALL * np.eye(q.L))
         F = q.A @ R
         D = q.v + pack(q.G * second) * twice(q.L) @ pack(q.C).T
-        D += np.where(q.unit > 0, 0.0, 1.0 / q.e)
+        D += 1.0 / q.e
         S = np.swapaxes(np.linalg.solve(R, gain[:, :, None] * V), 1, 2)
         rest = V - S @ np.swapaxes(S, 1, 2)
         return cls(q.centers, F, D, core.m, S, rest)
@@ -73,12 +72,10 @@ class LowRank:
         """Return the covariance (H, L, L) of the factors."""
         return self.rest + self.S @ np.swapaxes(self.S, 1, 2)
 
-    def coefficients(self, unit: Array) -> Array:
-        """Return (H, P, L) what the features' values, all of them known, say of the factors.
-
-        unit : (P,) variance that discrete features have besides
-        """
-        scaled = self.F / (self.D + unit)[:, :, None]
+    @property
+    def coefficients(self) -> Array:
+        """Return (H, P, L) what the features' values, all of them known, say of the factors."""
+        scaled = self.F / self.D[:, :, None]
         J = np.eye(self.F.shape[2]) + np.swapaxes(self.F, 1, 2) @ scaled
         return np.asarray(scaled @ np.linalg.solve(J, np.swapaxes(self.S, 1, 2)))
 
@@ -96,7 +93,7 @@ def factor_law(
     log_pi, law = log_shares(q, pi, n), LabelLaw.blank(q, n, features)
 
     def work(run: RowRun) -> None:
-        found = _see(rows, run, q, low)
+        found = _see(run, q, low)
         log_gate = log_pi[:, run.rows] + found.log_p
         law.gate[:, run.rows] = np.exp(log_gate - logsumexp(log_gate, axis=0))
         law.mean[:, run.rows], law.var[:, run.rows] = _label(q, low, found)
@@ -123,10 +120,10 @@ class FactorLaw:
     cov: Array
 
 
-def _see(rows: KnownRows, run: RowRun, q: FactorExperts, low: LowRank) -> FactorLaw:
+def _see(run: RowRun, q: FactorExperts, low: LowRank) -> FactorLaw:
     """Return what is known of a run's rows, and of their factors by it."""
     L, known = q.L, run.known
-    weight = np.where(q.unit > 0, 0.0, 1.0 / np.maximum(low.D, 1e-300))
+    weight = 1.0 / low.D
     loaded = low.F * weight[:, :, None]
     J = unpack(known @ packed_product(loaded, low.F), L) + np.eye(L)
     linear = run.x @ loaded - known @ (loaded * low.center[:, :, None])
@@ -134,45 +131,13 @@ def _see(rows: KnownRows, run: RowRun, q: FactorExperts, low: LowRank) -> Factor
     f = np.einsum("hbkl,hbl->hbk", cov, linear)
     log_det = np.linalg.slogdet(J)[1]
     count = known.sum(axis=1)
-    log_D = np.where(q.unit > 0, 0.0, np.log(np.maximum(low.D, 1e-300)))
     square = (
         weight @ (run.x**2).T
         - 2.0 * (weight * low.center) @ run.x.T
         + (weight * low.center**2) @ known.T
     )
     square -= np.einsum("hbl,hbl->hb", linear, f)
-    log_p = -0.5 * (square + log_D @ known.T + log_det + count * LOG_2PI)
-    if run.half.any():
-        return _see_halves(rows, run, q, low, FactorLaw(log_p, f, cov), J)
-    return FactorLaw(log_p, f, cov)
-
-
-def _see_halves(
-    rows: KnownRows, run: RowRun, q: FactorExperts, low: LowRank, seen: FactorLaw, J: Array
-) -> FactorLaw:
-    """Condition the factors on what is half known, besides."""
-    half = np.flatnonzero(q.unit)
-    F, m = low.F[:, half], low.center[:, None, half]
-    more = J + unpack(run.half @ packed_product(F, F), q.L)
-    cov = np.linalg.inv(more)
-    linear = np.einsum("hbkl,hbl->hbk", J, seen.f)
-    f, log_p = seen.f, seen.log_p.copy()
-    y = np.zeros((q.H, run.rows.size, half.size))
-    for _ in range(ROUNDS):
-        at = f @ np.swapaxes(F, 1, 2) + m
-        for one, (places, columns) in zip(rows.halves, run.halves, strict=True):
-            y[:, places, columns], _ = one.what.expect(run.rows[places], at[:, places, columns])
-        before = f
-        away = run.half * (y - m)
-        f = np.einsum("hbkl,hbl->hbk", cov, linear + away @ F)
-        if np.abs(f - before).max() < SETTLED:
-            break
-    at = f @ np.swapaxes(F, 1, 2) + m
-    for one, (places, columns) in zip(rows.halves, run.halves, strict=True):
-        log_p[:, places] += one.what.expect(run.rows[places], at[:, places, columns])[1]
-    moved = f - seen.f
-    log_p -= 0.5 * np.einsum("hbk,hbkl,hbl->hb", moved, J, moved)
-    log_p += 0.5 * (np.linalg.slogdet(J)[1] - np.linalg.slogdet(more)[1])
+    log_p = -0.5 * (square + np.log(low.D) @ known.T + log_det + count * LOG_2PI)
     return FactorLaw(log_p, f, cov)
 
 

@@ -5,7 +5,7 @@
                    + sum_k (t_k w_ks - E[w w']_s1) (if labelled))
 
 with e_p the precision of the noise, g = E[d o b], G = E[(d o b)(d o b)']. Missing features are not
-there. Then t, and y of discrete features, are renewed given s, then the responsibilities.
+there. Then t is renewed given s, then the responsibilities.
 O(b P L^2) for b rows, and O(H b L^3). Arrays have the experts in front: (H, b, ...).
 """
 
@@ -32,15 +32,13 @@ class FactorTerms:
     """What the experts say of the rows, in the form that the updates use; P features, L factors.
 
     core : of the experts of the factors
-    half : (Q,) columns of discrete features
-    rel : (P,);  psi : (H,) their products are the precisions of the noise of the other columns
-    log_rel, log_psi : their expected logs, the former 0 at columns of discrete features
+    rel : (P,);  psi : (H,) their products are the precisions of the noise
+    log_rel, log_psi : their expected logs
     gain : (H, L);  G : (H, L (L + 1) / 2), AA : (P, L (L + 1) / 2) packed
     constant : (H,) terms of log rho that are the same for all rows
     """
 
     core: Terms
-    half: Array
     rel: Array
     psi: Array
     log_rel: Array
@@ -53,14 +51,14 @@ class FactorTerms:
     @classmethod
     def of(cls, q: FactorExperts) -> FactorTerms:
         """Return them; O(P L^2 + H L^2 K)."""
-        core, half = Terms.of(q.core), np.flatnonzero(q.unit)
-        log_rel = np.where(q.unit > 0, 0.0, digamma(q.rel_a) - np.log(q.rel_b))
+        core = Terms.of(q.core)
+        log_rel = digamma(q.rel_a) - np.log(q.rel_b)
         log_psi = digamma(q.psi_a) - np.log(q.psi_b)
         # What a place says at s = 0, and what the entropy of s has for each factor.
         constant = core.constant - 0.5 * np.einsum("hl,hl->h", q.core.m, core.Qm)
         constant += 0.5 * q.L * LOG_2PI
         G = pack(q.G)
-        return cls(core, half, q.rel, q.psi, log_rel, log_psi, q.gain, G, q.AA, constant)
+        return cls(core, q.rel, q.psi, log_rel, log_psi, q.gain, G, q.AA, constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,26 +66,21 @@ class FactorRows:
     """Rows of a run under every expert.
 
     s : (H, b, L) means;  ss : (H, b, L (L + 1) / 2) second moments, packed
-    y : (H, b, Q) means of the half known columns;  log_rho : (H, b) unnormalised
+    log_rho : (H, b) unnormalised
     """
 
     s: Array
     ss: Array
-    y: Array
     log_rho: Array
 
 
 def place_run(
     rows: KnownRows, run: RowRun, q: FactorExperts, terms: FactorTerms, local: Local
 ) -> FactorRows:
-    """Return q(s, z) of a run's rows and renew their t and y in place."""
-    L, half, at = q.L, terms.half, run.with_label
+    """Return q(s, z) of a run's rows and renew their t in place."""
+    L, at = q.L, run.with_label
     own = terms.core.Qm[:, None] + _numbers(run, q, terms)
     linear = own
-    y = local.y[:, run.rows]
-    if half.size:
-        away = run.half * (y - q.mu[half])
-        linear = linear + (away @ q.A[half]) * terms.gain[:, None]
     labelled = np.zeros(run.rows.size, dtype=np.uint8)
     if q.K and at.size:
         labelled[at] = 1
@@ -96,10 +89,6 @@ def place_run(
         linear[:, at] -= terms.core.WW[:, None, :L, L]
     s, ss, log_rho, trace = _factors(run, q, terms, labelled, own, linear)
     log_rho += terms.constant[:, None] + _log_numbers(run, q, terms)
-    if half.size:
-        y, value = _renew_halves(rows, run, q, terms, s)
-        local.y[:, run.rows] = y
-        log_rho += value
     if q.K and at.size:
         which = run.rows[at]
         assert rows.label is not None
@@ -107,7 +96,7 @@ def place_run(
         location = s[:, at] @ np.swapaxes(mw[:, :, :L], 1, 2) + mw[:, None, :, L]
         local.t[:, which], log_z = rows.label.expect(which, location)
         log_rho[:, at] += log_z - 0.5 * (q.K * weight_spread(q.core, s[:, at]) + trace[:, at])
-    return FactorRows(s, ss, y, log_rho)
+    return FactorRows(s, ss, log_rho)
 
 
 def _factors(
@@ -116,12 +105,11 @@ def _factors(
     """Return means, second moments, log rho's part and traces of the labels' precisions."""
     H, b, L = linear.shape
     unit = (run.known * terms.rel) @ terms.AA
-    half = run.half @ terms.AA[terms.half] if terms.half.size else np.empty((0, unit.shape[1]))
     W = np.ascontiguousarray(terms.core.WW[:, :L, :L])
     s, ss = np.empty((H, b, L)), np.empty((H, b, unit.shape[1]))
     value, trace = np.empty((H, b)), np.empty((H, b))
     bad = place_factors(
-        pack(q.core.nB), terms.psi, terms.G, unit, half, W, labelled, own, linear,
+        pack(q.core.nB), terms.psi, terms.G, unit, W, labelled, own, linear,
         s, ss, value, trace, np.empty(L * L), np.empty(L * L),
     )  # fmt: skip
     if bad:
@@ -145,24 +133,8 @@ def _log_numbers(run: RowRun, q: FactorExperts, terms: FactorTerms) -> Array:
     return np.asarray(0.5 * (log_e - count * LOG_2PI - np.outer(terms.psi, square)))
 
 
-def _renew_halves(
-    rows: KnownRows, run: RowRun, q: FactorExperts, terms: FactorTerms, s: Array
-) -> tuple[Array, Array]:
-    """Return y at its new location (H, b, Q), and what it adds to log rho besides E[f^2]."""
-    half = terms.half
-    linear = (s * terms.gain[:, None]) @ q.A[half].T
-    location = linear + q.mu[half]
-    value = 0.5 * np.einsum("bq,hbq->hb", run.half, linear**2 - q.v[half])
-    y = location.copy()
-    for one, (places, columns) in zip(rows.halves, run.halves, strict=True):
-        at = location[:, places, columns]
-        y[:, places, columns], log_z = one.what.expect(run.rows[places], at)
-        value[:, places] += log_z
-    return y, value
-
-
 def sum_run(
-    s: FactorSums, run: RowRun, half: Array, placed: FactorRows, rho: Array, t: Array
+    s: FactorSums, run: RowRun, placed: FactorRows, rho: Array, t: Array
 ) -> None:
     """Add a run's rows to the sums; rho (H, b), t (H, b, K).
 
@@ -180,7 +152,10 @@ def sum_run(
         # Many features leave little doubt: most rows are of one expert.
         of = np.flatnonzero(share > NEGLIGIBLE)
         if of.size:
-            _sum_expert(s, h, run, half, placed, of, mean[h, of], second[h, of], share[of])
+            known, x = run.known[of], run.x[of]
+            s.s[h] += known.T @ mean[h, of]
+            s.ys[h] += x.T @ mean[h, of]
+            s.ss[h] += known.T @ second[h, of]
     if at.size and s.tx.shape[1]:
         rt = rho[:, at, None] * t[:, at]
         s.l_n += rho[:, at].sum(axis=1)
@@ -188,22 +163,3 @@ def sum_run(
         s.l_xx += unpack(second[:, at].sum(axis=1), L)
         s.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ placed.s[:, at]
         s.tx[:, :, -1] += rt.sum(axis=1)
-
-
-def _sum_expert(
-    s: FactorSums, h: int, run: RowRun, half: Array, placed: FactorRows, of: Array,
-    mean: Array, second: Array, share: Array,
-) -> None:  # fmt: skip
-    """Add the rows `of` a run, weighted by their share, to the sums of cells of expert h."""
-    known, x = run.known[of], run.x[of]
-    s.s[h] += known.T @ mean
-    s.ys[h] += x.T @ mean
-    s.ss[h] += known.T @ second
-    if half.size:
-        seen = run.half[of]
-        y = seen * placed.y[h, of]
-        s.cells[h, half] += share @ seen
-        s.y[h, half] += share @ y
-        s.s[h, half] += seen.T @ mean
-        s.ys[h, half] += y.T @ mean
-        s.ss[h, half] += seen.T @ second

@@ -3,7 +3,7 @@
     z ~ sticks;  s | z = h ~ N(m_h, Lam_h^-1);  t | z = h ~ N(w_h [s, 1], I)     experts of s
     x_p | z = h ~ N(mu_p + A_p (d o b_h o s), 1 / (psi_h r_p))                   s of L factors
     A_pl ~ N(0, 1 / P), d_l ~ N(0, 1 / beta_l), b_hl ~ Bernoulli, mu_p ~ N(0, 1 / u)
-    beta, u, psi, r gamma; columns of discrete features have noise of variance 1 instead
+    beta, u, psi, r gamma
 
 Under an expert the features are normal with a covariance of low rank plus a diagonal, in those of
 the L directions A that it uses (b_h): nothing takes more than O(P L^2) a row. Missing features drop
@@ -109,7 +109,6 @@ class FactorExperts:
     """q of the globals."""
 
     core: Experts
-    unit: Array
     A: Array
     C: Array
     d: Array
@@ -132,7 +131,6 @@ class FactorExperts:
         P, L = prior.P, prior.L
         return cls(
             core=Experts.from_prior(prior.core, H, K),
-            unit=prior.unit.astype(np.float64),
             A=np.zeros((P, L)),
             C=np.tile(np.eye(L) / P, (P, 1, 1)),
             d=np.zeros(L),
@@ -192,13 +190,13 @@ class FactorExperts:
 
     @property
     def rel(self) -> Array:
-        """Return E[r] (P,), 0 for columns with noise of variance 1."""
-        return np.where(self.unit > 0, 0.0, self.rel_a / self.rel_b)
+        """Return E[r] (P,)."""
+        return self.rel_a / self.rel_b
 
     @property
     def e(self) -> Array:
         """Return E[precision of the noise] (H, P)."""
-        return np.where(self.unit > 0, 1.0, np.outer(self.psi, self.rel))
+        return np.outer(self.psi, self.rel)
 
     @property
     def gain(self) -> Array:
@@ -325,11 +323,11 @@ class FactorExperts:
 
     def update_noise(self, prior: FactorPrior, s: FactorSums) -> None:
         """Update psi, then r."""
-        misfit, known = self.misfit(s), self.unit == 0
-        self.psi_a = prior.psi0 + 0.5 * s.cells[:, known].sum(axis=1)
+        misfit = self.misfit(s)
+        self.psi_a = prior.psi0 + 0.5 * s.cells.sum(axis=1)
         self.psi_b = prior.psi1 + 0.5 * misfit @ self.rel
-        self.rel_a = np.where(known, prior.rel0 + 0.5 * s.cells.sum(axis=0), prior.rel0)
-        self.rel_b = np.where(known, prior.rel0 + 0.5 * self.psi @ misfit, prior.rel0)
+        self.rel_a = prior.rel0 + 0.5 * s.cells.sum(axis=0)
+        self.rel_b = prior.rel0 + 0.5 * self.psi @ misfit
 
     # ---------------------------------------------------------------------------- bound
 

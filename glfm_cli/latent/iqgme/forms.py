@@ -94,9 +94,6 @@ class Form(Protocol):
     def candidates(self, q: Any, s: Any, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one, the best first."""
 
-    def noisy(self, rows: KnownRows) -> tuple[int, int]:
-        """Return the shape of what is kept of noisy columns under an expert."""
-
 
 class Full:
     """Experts with covariances of all features."""
@@ -150,8 +147,8 @@ class Full:
         return complete_block(rows, block, q, terms, local)
 
     def inputs(self, placed: Completed) -> Array:
-        """Return the completed features (H, b, P)."""
-        return placed.x
+        """Return what rules act on (H, b, P)."""
+        return placed.inputs
 
     def add(
         self, s: Statistics, q: Experts, block: Block, placed: Completed, rho: Array, local: Local
@@ -168,10 +165,6 @@ class Full:
         """Return pairs of experts that could be one."""
         return candidates(q, self.prior, s, least)
 
-    def noisy(self, rows: KnownRows) -> tuple[int, int]:
-        """Return all features of rows, or of none where all are known."""
-        return (len(rows.x) if rows.halves else 0), rows.n_features
-
 
 class Factored:
     """Experts whose features depend on `factors` factors at most.
@@ -181,9 +174,8 @@ class Factored:
     """
 
     def __init__(self, config: IqgmeConfig, tables: Sequence[KnownRows], factors: int) -> None:
-        unit = np.zeros(tables[0].n_features, dtype=bool)
-        unit[tables[0].half_at] = True
-        self.prior = FactorPrior.of(config, unit, factors)
+        P = tables[0].n_features
+        self.prior = FactorPrior.of(config, P, factors)
         q = one_expert(self.prior, np.vstack([rows.x for rows in tables]), tables[0].n_label)
         every = [np.ones((1, len(rows.x))) for rows in tables]
         kept = [self._local(rows, rho) for rows, rho in zip(tables, every, strict=True)]
@@ -194,7 +186,7 @@ class Factored:
             q.update(self.prior, total)
             if i % TRIM == TRIM - 1 and used(q).size < q.L:
                 q = q.of_factors(used(q))
-                self.prior = FactorPrior.of(config, unit, q.L)
+                self.prior = FactorPrior.of(config, P, q.L)
         self._one, terms = q, self.terms(q)
         self._s = np.vstack([
             self.place(rows, run, q, terms, local).s[0]
@@ -225,9 +217,7 @@ class Factored:
         return q, [self._local(rows, share) for rows, share in every]
 
     def _local(self, rows: KnownRows, rho: Array) -> Local:
-        shape = (len(rho), len(rows.x), rows.half_at.size)
-        y = np.broadcast_to(rows.x[:, rows.half_at], shape).copy()
-        return Local(rho, np.tile(rows.first_scores, (len(rho), 1, 1)), y)
+        return Local(rho, np.tile(rows.first_scores, (len(rho), 1, 1)))
 
     def blocks(self, rows: KnownRows) -> Sequence[RowRun]:
         """Return rows in their own order."""
@@ -268,7 +258,7 @@ class Factored:
         local: Local,
     ) -> None:
         """Add a run's rows to sums."""
-        sum_run(s, block, np.flatnonzero(q.unit), placed, rho, local.t[:, block.rows])
+        sum_run(s, block, placed, rho, local.t[:, block.rows])
 
     def numbers(self, n_label: int) -> int:
         """Return how many describe a centre, a covariance of rank L plus a diagonal, and a rule."""
@@ -278,10 +268,6 @@ class Factored:
     def candidates(self, q: FactorExperts, s: FactorSums, least: float) -> list[tuple[int, int]]:
         """Return pairs of experts that could be one."""
         return candidates(q.core, self.prior.core, s.core, least)
-
-    def noisy(self, rows: KnownRows) -> tuple[int, int]:
-        """Return the half-known features of rows."""
-        return len(rows.x), rows.half_at.size
 
 
 def forms_of(config: IqgmeConfig, tables: Sequence[KnownRows]) -> list[Form]:
@@ -319,18 +305,14 @@ def local_step(
 
 def first_q(rows: KnownRows, H: int, rho: Array) -> tuple[Local, Statistics]:
     """Return q of rows given their responsibilities (H, n), gaps at the mean, and its sums."""
-    (n, P), K, any_half = rows.x.shape, rows.n_label, bool(rows.halves)
-    local = Local(
-        rho, np.tile(rows.first_scores, (H, 1, 1)), np.zeros((H, n if any_half else 0, P))
-    )
+    P, K = rows.n_features, rows.n_label
+    local = Local(rho, np.tile(rows.first_scores, (H, 1, 1)))
     total = Statistics.zero(H, P, K)
     unit, nothing = np.tile(np.eye(P), (H, 1, 1)), np.zeros((H, P, P))
     for block in rows.blocks:
         x = np.broadcast_to(rows.x[block.rows], (H, block.rows.size, P))
-        if any_half:
-            local.y[:, block.rows] = rows.x[block.rows]
         none = np.zeros_like(block.labelled)
-        missing = Gaps.of(block, unit, nothing, none, np.zeros(block.missing.size))
-        done = Completed(x, missing, np.empty(0))
+        missing = Gaps.of(block, unit, nothing, none, block.noisy)
+        done = Completed(x, x, missing, np.empty(0))
         sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
     return local, total

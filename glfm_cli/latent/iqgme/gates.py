@@ -1,10 +1,10 @@
 """New rows: which expert they belong to, what their label is, what their gaps hold.
 
 The gate of expert h is the posterior predictive of the row's features under it: a Student t
-density of the known ones (exact under q, whichever are missing), times the probability of the
-discrete ones given those (its variational bound). Given an expert the missing features are normal,
-and the label's variables have exact first two moments: the uncertainty of missing features and of
-the expert's weights widens the probit.  [iQGME section 3.4.3, with both uncertainties]
+density of what is seen, exact under q whichever features are missing, if they are seen without
+noise. Given an expert the missing features are normal, and the label's variables have exact first
+two moments: the uncertainty of missing features and of the expert's weights widens the probit.
+[iQGME section 3.4.3, with both uncertainties]
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.links import NormalMixture
-
-ROUNDS = 30  # of q(y) and q(x) of the discrete features
-SETTLED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,64 +122,40 @@ class GatedRows:
     missing: Gaps | None
 
     def patterns(self, block: Block) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield rows (their places in the block), gaps (c,) and covariances (H, c, c)."""
+        """Yield rows (their places in the block), gaps (c,) and their covariances (H, c, c)."""
         if self.missing is None:
             return
         for g in range(block.labelled.size):
-            m = block.missing[block.missing_start[g] : block.missing_start[g + 1]]
+            every = slice(block.missing_start[g], block.missing_start[g + 1])
+            m, gap = block.missing[every], np.flatnonzero(block.gap[every])
             cov = self.missing.cov[:, block.cov_start[g] : block.cov_start[g + 1]]
-            places = np.arange(block.start[g], block.start[g + 1])
-            yield places, m, cov.reshape(len(cov), m.size, m.size)
+            cov = cov.reshape(len(cov), m.size, m.size)
+            if gap.size:
+                places = np.arange(block.start[g], block.start[g + 1])
+                yield places, m[gap], cov[:, gap[:, None], gap]
 
 
 def _place(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
     """Return the gates of a block's rows, and the rows completed."""
-    known = rows.seen(block)
-    x = np.broadcast_to(known, (q.H, *known.shape))
-    size, count = np.diff(block.start), np.diff(block.missing_start)
+    x = np.broadcast_to(block.seen, (q.H, *block.seen.shape))
     missing, log_det = None, np.zeros((q.H, block.rows.size))
     if block.missing.size:
         x = x.copy()
-        linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - known @ q.nB
+        linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - block.exact @ q.nB
+        if block.noise is not None:
+            linear += block.seen * block.noise
         nothing = np.zeros_like(block.labelled)
-        missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, np.zeros(block.missing.size))
+        missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, block.noisy)
         missing.fill(block, linear, x)
-        log_det = np.repeat(missing.log_det, size, axis=1)
-    log_gate = log_pi + q.log_density(x, log_det, q.P - np.repeat(count, size))
-    if missing is not None and any(at.size for at in block.halves):
-        x, missing, log_p = _see_halves(rows, block, q, x, missing, linear)
-        log_gate = log_gate + log_p
+        log_det = np.repeat(missing.log_det, np.diff(block.start), axis=1) - block.log_noise
+    n_seen = rows.known[block.rows].sum(axis=1)
+    log_gate = log_pi + q.log_density(x, log_det, n_seen, block.misfit(x))
     return GatedRows(log_gate, x, missing)
-
-
-def _see_halves(
-    rows: KnownRows, block: Block, q: Experts | Drawn, x: Array, missing: Gaps, linear: Array
-) -> tuple[Array, Gaps, Array]:
-    """Condition gaps on what is half known; return rows, covariances and the bound on log p."""
-    assert block.noise is not None
-    nothing = np.zeros_like(block.labelled)
-    seen = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, block.noisy)
-    mean, y = x.copy(), np.zeros_like(x)
-    log_p = np.zeros(x.shape[:2])
-    for _ in range(ROUNDS):
-        for half, at in zip(rows.halves, block.halves, strict=True):
-            places = at[:, None]
-            y[:, places, half.at], _ = half.what.expect(block.rows[at], mean[:, places, half.at])
-        before = mean.copy()
-        seen.fill(block, linear + y * block.noise, mean)
-        if np.abs(mean - before).max() < SETTLED:
-            break
-    for half, at in zip(rows.halves, block.halves, strict=True):
-        log_p[:, at] += half.what.expect(block.rows[at], mean[:, at[:, None], half.at])[1]
-    away = np.matmul(mean - x, q.root)
-    log_p -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
-    log_p += 0.5 * np.repeat(missing.log_det - seen.log_det, np.diff(block.start), axis=1)
-    return mean, seen, log_p
 
 
 def _label(block: Block, q: Experts | Drawn, placed: GatedRows) -> tuple[Array, Array]:
     """Return mean and variance (H, b, K) of the label's variables, noise included."""
-    P, x = q.P, placed.x
+    P, x = q.P, block.inputs(placed.x)
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]
     var = np.repeat(1.0 + weight_spread(q, x)[:, :, None], q.K, axis=2)
     for places, m, cov in placed.patterns(block):

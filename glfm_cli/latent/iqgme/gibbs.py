@@ -4,19 +4,18 @@ A sweep, with everything that rows share in one draw of the experts (`Drawn`):
 
     z | y, x_known, label         missing features and the label's variable integrated out
     t | z, y, x_known, label      missing features integrated out
-    x missing | z, t, y           jointly in a row
-    y | x                         of discrete features, within what is known of them
+    x missing | z, t, y           jointly in a row, f of what is seen with noise too
     V, alpha, r, (mu, Lam), w, (zeta, lam)    each from its conditional law
 
-With Q = Lam + w w' + 1 at half-known columns, all at the gaps, and x* the completed row where the
-exponent is least for t = 0,
+With y what is seen with noise, of precision N, Q = Lam + w w' (at gaps) + N, and x* the completed
+row where the exponent is least for t = 0,
 
-    log p(y, x_known, label | h) = (1/2) (log|Lam| - log|Q|) - (1/2) (|x* - mu|_Lam^2 + |y - x*|^2)
+    log p(y, x_known, label | h) = (1/2) (log|Lam| - log|Q| - |x* - mu|_Lam^2 - |y - x*|_N^2)
         + log of the integral over t (`see_label`) + constant
 
 and x missing is x* + Q^-1 w t plus noise of covariance Q^-1: the solution of the same linear system
 with noise of covariance Q on its right-hand side. A label of more than two levels has several
-variables t; they stand as given while z and x are drawn, as y does, and are drawn given x.
+variables t; they stand as given while z and x are drawn, and are drawn given x.
 [iQGME section 3.3, in blocks]
 """
 
@@ -38,15 +37,14 @@ from glfm_cli.latent.iqgme.rows import Block, KnownRows
 class GibbsState:
     """Where a chain stands.
 
-    q : the experts;  z : (n,) of the rows;  x : (n, P) completed
-    t : (n, K) of labelled rows;  y : (n, P) noisy half-known columns
+    q : the experts;  z : (n,) of the rows;  x : (n, P) f, known, or drawn
+    t : (n, K) of labelled rows
     """
 
     q: Drawn
     z: Array
     x: Array
     t: Array
-    y: Array
 
 
 def start_gibbs(
@@ -61,7 +59,7 @@ def start_gibbs(
         t[labelled] = rows.label.expect(labelled, np.zeros((1, labelled.size, rows.n_label)))[0][0]
     q.lam, q.zeta = np.ones(P + 1), np.zeros((rows.n_label, P + 1))
     z = rng.integers(0, config.experts, size=(n,))
-    state = GibbsState(q, z, rows.x.copy(), t, rows.x.copy())
+    state = GibbsState(q, z, rows.x.copy(), t)
     draw_experts(state, rows, prior, rng)
     return state
 
@@ -77,7 +75,7 @@ def sweep(state: GibbsState, rows: KnownRows, prior: Prior, rng: np.random.Gener
 
 
 def draw_rows(state: GibbsState, rows: KnownRows, rng: np.random.Generator) -> float:
-    """Draw z, the gaps, t and y of every row; return the log likelihood that `sweep` returns."""
+    """Draw z, the gaps and t of every row; return the log likelihood that `sweep` returns."""
     with np.errstate(divide="ignore"):
         log_pi = np.log(state.q.pi)
     WW = np.einsum("hkp,hkq->hpq", state.q.mw, state.q.mw)
@@ -94,27 +92,25 @@ def _draw_block(
     rng: np.random.Generator,
 ) -> float:
     q, at, lab = state.q, block.rows, block.with_label
-    P, known = q.P, rows.seen(block)
-    x = np.tile(known, (q.H, 1, 1))
+    P = q.P
+    x = np.tile(block.seen, (q.H, 1, 1))
     log_p = np.repeat(constant[:, None], at.size, axis=1)
     together = rows.n_label == 1 and bool(lab.size)
-    linear = _linear(state, block, known, WW, with_t=not together)
+    linear = _linear(state, block, WW, with_t=not together)
     missing, along = None, np.zeros((q.H, block.labelled.size, P))
     if block.missing.size:
         missing = Gaps.of(block, q.nB, WW, block.labelled, block.noisy)
         missing.fill(block, linear, x)
         log_p -= 0.5 * np.repeat(missing.log_det, np.diff(block.start), axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
-    log_p -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
-    if block.noise is not None:
-        off = (state.y[at] - x) * block.noise
-        log_p -= 0.5 * np.einsum("hbp,hbp->hb", off, off)
+    log_p -= 0.5 * (np.einsum("hbp,hbp->hb", away, away) + block.misfit(x))
+    inputs = block.inputs(x)
     if together:
         along = along if missing is None else missing.along(block, q.mw[:, 0, :P])
-        seen = see_label(rows, block, q, x, along)
+        seen = see_label(rows, block, q, inputs, along)
         log_p[:, lab] += seen.log_z
     elif lab.size:
-        off = state.t[at[lab]] - _scores(q.mw, x[:, lab])
+        off = state.t[at[lab]] - _scores(q.mw, inputs[:, lab])
         log_p[:, lab] -= 0.5 * np.einsum("hbk,hbk->hb", off, off)
     norm = logsumexp(log_p, axis=0)
     share = np.exp(log_p - norm)
@@ -129,11 +125,8 @@ def _draw_block(
     elif lab.size and rows.label is not None:
         which = at[lab]
         w = q.mw[state.z[which]]
-        eta = np.einsum("bkp,bp->bk", w[:, :, :P], state.x[which]) + w[:, :, P]
+        eta = np.einsum("bkp,bp->bk", w[:, :, :P], _inputs(state, rows)[which]) + w[:, :, P]
         state.t[which] = rows.label.draw(which, eta, rng)
-    for half, places in zip(rows.halves, block.halves, strict=True):
-        which = at[places, None]
-        state.y[which, half.at] = half.what.draw(at[places], state.x[which, half.at], rng)
     return float(norm.sum())
 
 
@@ -142,9 +135,10 @@ def _scatter(state: GibbsState, block: Block, linear: Array, rng: np.random.Gene
     q, b, lab = state.q, block.rows.size, block.with_label
     linear += rng.standard_normal((b, q.P)) @ np.swapaxes(q.root, 1, 2)
     if lab.size:
-        linear[:, lab] += rng.standard_normal((lab.size, q.K)) @ q.mw[:, :, : q.P]
+        rule = rng.standard_normal((lab.size, q.K)) @ q.mw[:, :, : q.P]
+        linear[:, lab] += rule if block.noise is None else rule * (block.noise[lab] == 0.0)
     if block.noise is not None:
-        linear += rng.standard_normal((b, q.P)) * block.noise
+        linear += rng.standard_normal((b, q.P)) * np.sqrt(block.noise)
 
 
 def _draw_scores(
@@ -167,17 +161,23 @@ def _draw_scores(
     state.x[which] += t * along[z, pattern]
 
 
-def _linear(state: GibbsState, block: Block, known: Array, WW: Array, *, with_t: bool) -> Array:
+def _linear(state: GibbsState, block: Block, WW: Array, *, with_t: bool) -> Array:
     """Return the right-hand side (H, b, P) of the system that completes rows; else for t = 0."""
     q, at, lab, P = state.q, block.rows, block.with_label, state.q.P
-    linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - known @ q.nB
+    linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - block.exact @ q.nB
     if q.K and lab.size:
-        linear[:, lab] -= WW[:, None, :P, P] + known[lab] @ WW[:, :P, :P]
+        rule = -WW[:, None, :P, P] - block.seen[lab] @ WW[:, :P, :P]
         if with_t:
-            linear[:, lab] += state.t[at[lab]] @ q.mw[:, :, :P]
+            rule += state.t[at[lab]] @ q.mw[:, :, :P]
+        linear[:, lab] += rule if block.noise is None else rule * (block.noise[lab] == 0.0)
     if block.noise is not None:
-        linear += state.y[at] * block.noise
+        linear += block.seen * block.noise
     return linear
+
+
+def _inputs(state: GibbsState, rows: KnownRows) -> Array:
+    """Return what rules act on (n, P)."""
+    return np.where(rows.known & (rows.noise > 0.0), rows.x, state.x)
 
 
 def _scores(mw: Array, x: Array) -> Array:
@@ -220,10 +220,10 @@ def _draw_weights(
 
     Given theirs, lam would only creep along: they say nothing that it did not tell them.
     """
-    q, x, z = state.q, state.x, state.z
+    q, z = state.q, state.z
     (H, P), K = q.m.shape, q.K
     full = np.bincount(z[rows.labelled], minlength=H) > 0
-    xb = np.column_stack([x, np.ones(len(x))])
+    xb = np.column_stack([_inputs(state, rows), np.ones(z.size)])
     for h in np.flatnonzero(full):
         own = rows.labelled & (z == h)
         precision = np.diag(q.lam) + xb[own].T @ xb[own]

@@ -49,7 +49,7 @@ def left_out_score(
             mine, said = form.with_rules(q, terms, *own.seen(q.rules, j))
         log_share = np.log(shares[j] + NONE) - q.log_pi
         bare = replace(rows, labelled=np.zeros(len(rows.x), dtype=bool))
-        scratch = replace(local, t=local.t.copy(), y=local.y.copy())
+        scratch = replace(local, t=local.t.copy())
         for block in form.blocks(bare):
             placed = form.place(bare, block, mine, said, scratch)
             at = np.flatnonzero(rows.labelled[block.rows])

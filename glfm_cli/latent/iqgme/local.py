@@ -2,7 +2,10 @@
 
 For a row with pattern (known o, gaps m) under expert h:
 
-    Q = E[Lam] + E[w w']_xx (if labelled) + 1 at half-known columns,   Cov(x_m | t) = (Q_mm)^-1
+    Q = E[Lam] + E[w w']_xx (if labelled, at gaps) + 1 / noise,   Cov(x_m | t) = (Q_mm)^-1
+
+m are the gaps and the features seen with noise, whose experts are of f, while rules act on what is
+seen of them.
 
 The variable t of a label of two levels is kept together with the gaps: with k = (Q_mm)^-1 w_m and
 v = 1 / (1 - w_m' k)
@@ -11,8 +14,8 @@ v = 1 / (1 - w_m' k)
 
 where x* = (Q_mm)^-1 (c_m - Q_mo x_o) and s is its score. Apart from one another they would not see
 that the gaps are uncertain, and rows with gaps would pull w_m to 0. The variables of a label of
-more levels have no such law in closed form, and are kept apart from the gaps, as those of
-half-known columns are: they are renewed given x, x given them.
+more levels have no such law in closed form, and are kept apart from the gaps: they are renewed
+given x, x given them.
 
 One inverse for each pattern and expert; O(b H (P^2 + c^2)) for b rows with c gaps. Arrays have the
 experts in front: (H, b, ...).
@@ -42,25 +45,22 @@ class Local:
     """What is kept of q of the rows from one iteration to the next.
 
     rho : (H, n) responsibilities
-    t : (H, n, K) means of the label's variables;  y : (H, n, P) of noisy half-known columns, or
-        (H, 0, P) where no feature is discrete
+    t : (H, n, K) means of the label's variables
     """
 
     rho: Array
     t: Array
-    y: Array
 
     def ordered(self, order: Array) -> Local:
         """Return the same of some experts, in another order."""
-        return Local(self.rho[order], self.t[order], self.y[order])
+        return Local(self.rho[order], self.t[order])
 
     def joined(self, a: int, b: int, n: Array) -> Local:
         """Return a copy in which expert a stands for b, too; n (H,) are the rows of each."""
         share = n[[a, b]] / n[[a, b]].sum()
-        t, y = self.t.copy(), self.y.copy()
+        t = self.t.copy()
         t[a] = share[0] * t[a] + share[1] * t[b]
-        y[a] = share[0] * y[a] + share[1] * y[b]
-        return Local(self.rho, t, y)
+        return Local(self.rho, t)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +96,9 @@ class Gaps:
         )
 
     def along(self, block: Block, w: Array) -> Array:
-        """Return cov w_m (H, G, P), 0 but at the gaps of patterns with a label, for w (H, P)."""
+        """Return how f goes with t (H, G, P), by w (H, P) at the gaps of labelled patterns."""
         H, G = self.log_det.shape
-        linear = w[:, None, :] * block.labelled[:, None]
+        linear = w[:, None, :] * (block.labelled[:, None] * block.gaps)
         out = np.zeros((H, G, w.shape[1]))
         each = np.arange(G + 1)
         fill_missing(
@@ -106,10 +106,11 @@ class Gaps:
         )
         return out
 
-    def add(self, block: Block, weight: Array, total: Array) -> None:
-        """Add covariances to total (H, P, P), weighted by the patterns (H, G)."""
+    def add(self, block: Block, weight: Array, total: Array, *, gaps: bool = False) -> None:
+        """Add covariances, of `gaps` alone or all, weighted (H, G), to total (H, P, P)."""
+        counted = block.gap if gaps else np.ones_like(block.gap)
         add_covariances(
-            block.missing_start, block.cov_start, block.missing, self.cov, weight, total
+            block.missing_start, block.cov_start, block.missing, self.cov, weight, counted, total
         )
 
 
@@ -117,13 +118,15 @@ class Gaps:
 class Completed:
     """Rows of one block under every expert.
 
-    x : (H, b, P) means;  gaps : second moments given t, None where there are no gaps
+    x : (H, b, P) means of f;  inputs : (H, b, P) what rules act on, x itself without noise
+    missing : second moments given t, None where nothing is missing
     log_rho : (H, b) unnormalised
-    along : (H, G, P) how the gaps of each pattern go with t, None where they do not
+    along : (H, G, P) how f of each pattern goes with t, None where it does not
     t_var : (H, b) the variances of t, 0 without a label; where gaps go with it
     """
 
     x: Array
+    inputs: Array
     missing: Gaps | None
     log_rho: Array
     along: Array | None = None
@@ -153,9 +156,9 @@ class Terms:
 def complete_block(
     rows: KnownRows, block: Block, q: Experts, terms: Terms, local: Local
 ) -> Completed:
-    """Return q(x, z) of a block's rows and renew their t and y in place."""
+    """Return q(x, z) of a block's rows and renew their t in place."""
     log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
-    x = np.broadcast_to(rows.x[block.rows], (q.H, block.rows.size, q.P))
+    x = np.broadcast_to(block.seen, (q.H, block.rows.size, q.P))
     missing = along = t_var = None
     sizes = np.diff(block.start)
     together = rows.n_label == 1 and bool(block.with_label.size)
@@ -166,23 +169,20 @@ def complete_block(
         spread = np.diff(block.missing_start) * LOG_2PI - missing.log_det
         log_rho += 0.5 * np.repeat(spread, sizes, axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
-    log_rho -= 0.5 * np.einsum("hbp,hbp->hb", away, away)
+    log_rho -= 0.5 * (np.einsum("hbp,hbp->hb", away, away) + block.misfit(x))
+    if block.noise is not None:
+        log_rho += 0.5 * (block.log_noise - LOG_2PI * (block.noise > 0.0).sum(axis=1))
+    inputs = block.inputs(x)
     if together and missing is not None:
         along = missing.along(block, q.mw[:, 0, :-1])
-        gain, t_var = _see_label(rows, block, q, local, x, along)
+        gain, t_var = _see_label(rows, block, q, local, inputs, along)
         log_rho += gain
-        best, x = x, x + local.t[:, block.rows] * np.repeat(along, sizes, axis=1)
-        if block.noise is not None:  # y is best for the gaps wherever t takes them
-            move = (x - best) * (0.5 * (x + best) - local.y[:, block.rows])
-            log_rho += np.einsum("hbp,bp->hb", move, block.noise)
+        x = x + local.t[:, block.rows] * np.repeat(along, sizes, axis=1)
+        inputs = block.inputs(x)
     elif block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
-        log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, x[:, at])
-    for half, at in zip(rows.halves, block.halves, strict=True):
-        mean, log_z = half.what.expect(block.rows[at], x[:, at[:, None], half.at])
-        local.y[:, block.rows[at, None], half.at] = mean
-        log_rho[:, at] += log_z
-    return Completed(x, missing, log_rho, along, t_var)
+        log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, inputs[:, at])
+    return Completed(x, inputs, missing, log_rho, along, t_var)
 
 
 def _positions(at: Array, n: int) -> Array | slice:
@@ -197,15 +197,16 @@ def _linear(
 
     with_t : whether t is at its mean; else 0
     """
-    P, known = q.P, rows.seen(block)
-    linear = terms.Qm[:, None, :] - known @ q.nB
+    P = q.P
+    linear = terms.Qm[:, None, :] - block.exact @ q.nB
     if q.K and block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
-        linear[:, at] -= terms.WW[:, None, :P, P] + known[at] @ terms.WW[:, :P, :P]
+        rule = -terms.WW[:, None, :P, P] - block.seen[at] @ terms.WW[:, :P, :P]
         if with_t:
-            linear[:, at] += local.t[:, block.rows[at]] @ q.mw[:, :, :P]
+            rule += local.t[:, block.rows[at]] @ q.mw[:, :, :P]
+        linear[:, at] += rule if block.noise is None else rule * (block.noise[at] == 0.0)
     if block.noise is not None:
-        linear += local.y[:, block.rows] * block.noise
+        linear += block.seen * block.noise
     return linear
 
 
@@ -253,11 +254,11 @@ class ScoreLaw:
 def see_label(
     rows: KnownRows, block: Block, q: Experts | Drawn, x: Array, along: Array
 ) -> ScoreLaw:
-    """Return that law; x (H, b, P) has the gaps where they are for t = 0, along (H, G, P)."""
+    """Return that law; x (H, b, P) are inputs, gaps as for t = 0, along (H, G, P) as of `Gaps`."""
     assert rows.label is not None
     at = _positions(block.with_label, block.rows.size)
     score = (x[:, at] @ q.mw[:, 0, :-1, None])[:, :, 0] + q.mw[:, :1, -1]
-    explained = np.einsum("hgp,hp->hg", along, q.mw[:, 0, :-1])
+    explained = np.einsum("hgp,gp,hp->hg", along, block.gaps, q.mw[:, 0, :-1])
     v = np.repeat(1.0 / (1.0 - explained), np.diff(block.start), axis=1)[:, at]
     location, scale = v * score, np.sqrt(v)
     mean, var, log_z = (
@@ -288,33 +289,34 @@ def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array
     weight = np.add.reduceat(rho, block.start[:-1], axis=1)
     if done.missing is not None:
         done.missing.add(block, weight, part.xx)
-    if block.with_label.size == block.rows.size:
+    if block.with_label.size == block.rows.size and block.noise is None:
         part.l_n, part.l_x, part.l_xx = part.n, part.x, part.xx
     elif block.with_label.size:
-        at = block.with_label
+        at = _positions(block.with_label, block.rows.size)
+        own = rho[:, at, None] * done.inputs[:, at]
         part.l_n += rho[:, at].sum(axis=1)
-        part.l_x += weighted[:, at].sum(axis=1)
-        part.l_xx += np.swapaxes(weighted[:, at], 1, 2) @ done.x[:, at]
+        part.l_x += own.sum(axis=1)
+        part.l_xx += np.swapaxes(own, 1, 2) @ done.inputs[:, at]
         if done.missing is not None:
-            done.missing.add(block, weight * block.labelled, part.l_xx)
+            done.missing.add(block, weight * block.labelled, part.l_xx, gaps=True)
     if block.with_label.size:
-        at = block.with_label
+        at = _positions(block.with_label, block.rows.size)
         rt = rho[:, at, None] * t[:, at]
-        part.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ done.x[:, at]
+        part.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ done.inputs[:, at]
         part.tx[:, :, -1] += rt.sum(axis=1)
     _add_spread_along(part, block, done, rho)
     s.add(part)
 
 
 def _add_spread_along(part: Statistics, block: Block, done: Completed, rho: Array) -> None:
-    """Add what the spread of t makes of the second moments of the gaps that go with it."""
+    """Add what the spread of t makes of the second moments of what goes with it."""
     if done.along is None or done.t_var is None:
         return
     spread = np.add.reduceat(rho * done.t_var, block.start[:-1], axis=1)[:, :, None] * done.along
-    square = np.swapaxes(spread, 1, 2) @ done.along
-    part.xx += square
+    part.xx += np.swapaxes(spread, 1, 2) @ done.along
+    spread = spread * block.gaps
     if part.l_xx is not part.xx:
-        part.l_xx += square
+        part.l_xx += np.swapaxes(spread, 1, 2) @ (done.along * block.gaps)
     part.tx[:, 0, :-1] += spread.sum(axis=1)
 
 

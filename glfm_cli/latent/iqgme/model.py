@@ -257,12 +257,12 @@ class ExpertAscent(ExpertsModel):
             "free": free,
         }
         if not tables.many:
-            local = local_in(under(arrays, "local."), form, tables.rows[0], q, q.H)
+            local = local_in(under(arrays, "local."), tables.rows[0], q, q.H)
             return State(Start(q, local, **common), form, place)
         usage = usage_in(under(arrays, "usage."), J, q.H)
         n_atoms = usage.sigma.shape[1]
         locals_ = [
-            local_in(under(arrays, f"local.{j}."), form, rows, q, n_atoms)
+            local_in(under(arrays, f"local.{j}."), rows, q, n_atoms)
             for j, rows in enumerate(tables.rows)
         ]
         own, rules = under(arrays, "own."), q.rules
@@ -330,21 +330,21 @@ class ExpertSampler(ExpertsModel):
     def save(self, state: GibbsChain) -> dict[str, Array]:
         """Return the chain as named arrays."""
         g = state.gibbs
-        arrays = {"x": g.x, "t": g.t, "y": g.y, "z": g.z.astype(np.int64)}
+        arrays = {"x": g.x, "t": g.t, "z": g.z.astype(np.int64)}
         return arrays | prefixed("q.", out(g.q)) | {"log_p": np.array(state.log_p)}
 
     def load(self, arrays: Mapping[str, Array], values: Values, config: IqgmeConfig) -> GibbsChain:
         """Return the chain that `save` was given."""
         rows, _ = self._rows(values, config)
         (n, P), K, H = rows.x.shape, rows.n_label, config.experts
-        shapes = {"x": (n, P), "t": (n, K), "y": (n, P)}
-        x, t, y = (take(arrays, name, np.float64, shape).copy() for name, shape in shapes.items())
+        shapes = {"x": (n, P), "t": (n, K)}
+        x, t = (take(arrays, name, np.float64, shape).copy() for name, shape in shapes.items())
         z = take(arrays, "z", np.int64, (n,)).copy()
         if n and not (z.min() >= 0 and z.max() < H):
             raise ValueError("'z' is out of range")
         q = drawn_in(under(arrays, "q."), H, P, K)
         log_p = float(take(arrays, "log_p", np.float64, ()))
-        return GibbsChain(GibbsState(q, z, x, t, y), log_p)
+        return GibbsChain(GibbsState(q, z, x, t), log_p)
 
     def pack(self, draw: Drawn) -> dict[str, Array]:
         """Return a draw as named arrays."""

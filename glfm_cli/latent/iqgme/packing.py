@@ -13,7 +13,6 @@ from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
 from glfm_cli.latent.iqgme.fit import Member
-from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_prior
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior
@@ -88,7 +87,7 @@ def experts_in(part: Mapping[str, Array], P: int, n_levels: int) -> Experts | Fa
     L = int(take(part, "d", np.float64, (None,)).size)
     take(part, "C", np.float64, (P, L, L))  # before anything is made of that size
     core = _full_in(under(part, "core."), L, n_levels - 1)
-    prior = FactorPrior.of(IqgmeConfig(), np.zeros(P, dtype=bool), L)
+    prior = FactorPrior.of(IqgmeConfig(), P, L)
     blank = FactorExperts.from_prior(prior, core.H, 0)
     return like(part, replace(blank, core=core), OF_FACTORS)
 
@@ -124,10 +123,10 @@ def member_in(arrays: Mapping[str, Array], P: int, n_levels: int, n_tasks: int |
     return Member(experts, float(take(arrays, "weight", np.float64, ())), shares, own)
 
 
-def local_in(part: Mapping[str, Array], form: Form, rows: KnownRows, q: Any, n_atoms: int) -> Local:
+def local_in(part: Mapping[str, Array], rows: KnownRows, q: Any, n_atoms: int) -> Local:
     """Return q of a table's rows under experts q."""
     n, H = len(rows.x), q.H
-    shapes = ((n_atoms, n), (H, n, rows.n_label), (H, *form.noisy(rows)))
+    shapes = ((n_atoms, n), (H, n, rows.n_label))
     return like(part, Local(*(np.empty(shape) for shape in shapes)))
 
 

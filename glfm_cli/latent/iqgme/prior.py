@@ -194,7 +194,7 @@ class FactorPrior:
     """The prior of experts whose features depend on factors; features have variance 1.
 
     core : of the experts in the space of L factors
-    unit : (P,) bool, columns with noise of variance 1
+    P : features
     log_odds : of an expert to use a factor
     c0, d0 : gamma prior of the precisions of the factors' scales
     psi0, psi1 : of the experts' noise precisions;  rel0 : of the features' relative ones, mean 1
@@ -202,7 +202,7 @@ class FactorPrior:
     """
 
     core: Prior
-    unit: Array
+    P: int
     log_odds: float = 0.0
     c0: float = 0.1
     d0: float = 0.1
@@ -218,16 +218,11 @@ class FactorPrior:
         return int(self.core.m0.size)
 
     @property
-    def P(self) -> int:
-        """Return the number of features."""
-        return int(self.unit.size)
-
-    @property
     def rules(self) -> Prior:
         """Return the prior of the rules."""
         return self.core
 
     @classmethod
-    def of(cls, config: IqgmeConfig, unit: Array, factors: int) -> FactorPrior:
+    def of(cls, config: IqgmeConfig, n_features: int, factors: int) -> FactorPrior:
         """Return the prior of a table of standardised features."""
-        return cls(Prior.of(config, factors), unit)
+        return cls(Prior.of(config, factors), n_features)

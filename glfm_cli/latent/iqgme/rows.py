@@ -16,29 +16,18 @@ COVARIANCES = 2**16  # numbers in the covariances of a block's gaps, under one e
 
 
 @dataclass(frozen=True, eq=False)
-class Half:
-    """A feature of levels: they are of the columns `at`, plus unit noise.
-
-    at : (A,) latent columns;  seen : (n,) bool, rows where it is observed
-    """
-
-    at: Array
-    seen: Array
-    what: LevelData
-
-
-@dataclass(frozen=True, eq=False)
 class Block:
     """Rows that are worked on together; those of one pattern follow one another.
 
     rows : (b,) which
     start, gap_start, cov_start : (G + 1,) where each pattern's rows, gaps and covariances begin
-    gaps : (sum of c,) columns without a value
-    noisy : (sum of c,) 1 at those whose noisy version is half known
+    missing : (sum of c,) columns whose f is not known: gaps, and those seen with noise
+    noisy : (sum of c,) precision of what is seen of them, 0 at gaps
+    gap : (sum of c,) uint8, 1 at gaps;  gaps : (G, P) the same of every pattern
     labelled : (G,) uint8, whether a pattern has a label
     with_label : (l,) places in the block of the rows with one
+    seen : (b, P) what is seen, 0 at gaps
     noise : (b, P) `noisy` of every row, None where it is 0
-    halves : for each discrete feature, the places of the rows where it is observed
     """
 
     rows: Array
@@ -47,15 +36,40 @@ class Block:
     missing: Array
     cov_start: Array
     noisy: Array
+    gap: Array
+    gaps: Array
     labelled: Array
     with_label: Array
+    seen: Array
     noise: Array | None
-    halves: tuple[Array, ...]
 
     @property
     def largest(self) -> int:
         """Return the most gaps that a row has."""
         return int(np.max(np.diff(self.missing_start), initial=0))
+
+    @property
+    def exact(self) -> Array:
+        """Return what is seen without noise (b, P), else 0."""
+        return self.seen if self.noise is None else np.where(self.noise > 0.0, 0.0, self.seen)
+
+    @property
+    def log_noise(self) -> Array:
+        """Return the sum of the log precisions of what each row shows with noise (b,)."""
+        if self.noise is None:
+            return np.zeros(self.rows.size)
+        return np.log(np.where(self.noise > 0.0, self.noise, 1.0)).sum(axis=1)
+
+    def inputs(self, f: Array) -> Array:
+        """Return what rules act on (H, b, P): what is seen, and f (H, b, P) at gaps."""
+        return f if self.noise is None else np.where(self.noise > 0.0, self.seen, f)
+
+    def misfit(self, f: Array) -> Array | float:
+        """Return the squares (H, b) of what is seen with noise, less f, over its variance."""
+        if self.noise is None:
+            return 0.0
+        away = f - self.seen
+        return np.einsum("hbp,bp->hb", away * away, self.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +78,12 @@ class RowRun:
 
     rows : (b,) which
     known : (b, P) float64, 1 where known;  x : (b, P), 0 where not
-    half : (b, Q) 1 where one of the Q columns of discrete features is half known
-    halves : for each discrete feature, the places of its rows, and its columns among the Q
     with_label : (l,) places of the rows with a label
     """
 
     rows: Array
     known: Array
     x: Array
-    half: Array
-    halves: tuple[tuple[Array, slice], ...]
     with_label: Array
 
 
@@ -83,7 +93,8 @@ class KnownRows:
 
     x : (n, P) float64, standardised; where not known, what the fit starts from
     known : (n, P) bool
-    halves : discrete features
+    noise : (P,) variance with which a feature is seen: of levels, which experts would otherwise
+        settle on with a density without end; 0 of numbers
     label : what is known of the label's K variables, None where there is no label at all
     labelled : (n,) bool
     """
@@ -92,9 +103,11 @@ class KnownRows:
     known: Array
     label: LevelData | None = None
     labelled: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    halves: tuple[Half, ...] = ()
+    noise: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        if self.noise.size != self.x.shape[1]:
+            object.__setattr__(self, "noise", np.zeros(self.x.shape[1]))
         if self.label is None:
             object.__setattr__(self, "labelled", np.zeros(len(self.x), dtype=bool))
 
@@ -107,11 +120,6 @@ class KnownRows:
     def runs(self) -> tuple[RowRun, ...]:
         """Return rows that are worked on together, in their own order, whatever their gaps."""
         return tuple(_run(self, at) for at in range(0, len(self.x), RUN))
-
-    @cached_property
-    def half_at(self) -> Array:
-        """Return the latent columns of discrete features."""
-        return np.concatenate([np.empty(0, dtype=np.intp), *(half.at for half in self.halves)])
 
     @cached_property
     def first_scores(self) -> Array:
@@ -132,23 +140,19 @@ class KnownRows:
         """Return K."""
         return 0 if self.label is None else self.label.n_latent
 
-    def seen(self, block: Block) -> Array:
-        """Return the known features (b, P) of a block, 0 where not known."""
-        return np.where(self.known[block.rows], self.x[block.rows], 0.0)
-
     def without_label(self) -> KnownRows:
         """Return the same rows as if nothing were known of their labels."""
-        return KnownRows(self.x, self.known, halves=self.halves)
+        return KnownRows(self.x, self.known, noise=self.noise)
 
 
 def _blocks(rows: KnownRows) -> tuple[Block, ...]:
     """Return the blocks, rows with a label after those without one."""
-    flags = np.column_stack([rows.labelled, rows.known, *(half.seen for half in rows.halves)])
+    flags = np.column_stack([rows.labelled, rows.known])
     packed = np.packbits(flags, axis=1)
     _, first, of_row = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(of_row.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(of_row.ravel(), minlength=first.size))
-    square = (~rows.known[first]).sum(axis=1) ** 2
+    square = (~rows.known[first] | (rows.noise > 0.0)).sum(axis=1) ** 2
     blocks: list[Block] = []
     members: list[Array] = []
     size = held = 0
@@ -170,26 +174,19 @@ def _blocks(rows: KnownRows) -> tuple[Block, ...]:
 def _run(rows: KnownRows, start: int) -> RowRun:
     """Return the rows from `start` on."""
     at = np.arange(start, min(start + RUN, len(rows.x)))
-    half = np.zeros((at.size, rows.half_at.size))
-    halves, first = [], 0
-    for one in rows.halves:
-        columns = slice(first, first + one.at.size)
-        half[:, columns] = one.seen[at, None]
-        halves.append((np.flatnonzero(one.seen[at]), columns))
-        first += one.at.size
     known = rows.known[at].astype(np.float64)
     with_label = np.flatnonzero(rows.labelled[at])
-    return RowRun(at, known, rows.x[at] * known, half, tuple(halves), with_label)
+    return RowRun(at, known, rows.x[at] * known, with_label)
 
 
 def _block(rows: KnownRows, members: list[Array]) -> Block:
     """Return a block of patterns, given the rows of each."""
     every = np.concatenate(members)
-    missing = [np.flatnonzero(~rows.known[one[0]]) for one in members]
-    noise = np.zeros((every.size, rows.n_features))
-    seen = tuple(np.flatnonzero(half.seen[every]) for half in rows.halves)
-    for half, places in zip(rows.halves, seen, strict=True):
-        noise[places[:, None], half.at] = 1.0
+    gaps, blurred = ~rows.known[[one[0] for one in members]], rows.noise > 0.0
+    missing = [np.flatnonzero(gap | blurred) for gap in gaps]
+    gap = np.concatenate([gap[at] for gap, at in zip(gaps, missing, strict=True)])
+    precision = np.where(blurred, 1.0 / np.where(blurred, rows.noise, 1.0), 0.0)
+    known = rows.known[every]
     start = np.cumsum([0, *(one.size for one in members)])
     count = np.array([one.size for one in missing])
     return Block(
@@ -198,9 +195,11 @@ def _block(rows: KnownRows, members: list[Array]) -> Block:
         missing_start=np.append(0, np.cumsum(count)),
         missing=np.concatenate(missing),
         cov_start=np.append(0, np.cumsum(count**2)),
-        noisy=np.concatenate([noise[i, at] for i, at in zip(start[:-1], missing, strict=True)]),
+        noisy=np.where(gap, 0.0, precision[np.concatenate(missing)]),
+        gap=gap.astype(np.uint8),
+        gaps=gaps.astype(np.float64),
         labelled=rows.labelled[[one[0] for one in members]].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
-        noise=noise if rows.halves else None,
-        halves=seen,
+        seen=np.where(known, rows.x[every], 0.0),
+        noise=known * precision if blurred.any() else None,
     )

@@ -113,7 +113,7 @@ class TaskStart(CoordinateAscent):
         if self.own_sums is not None:
             self.own_sums = self.own_sums.ordered(order)
         for local in self.locals:
-            local.t, local.y = local.t[order], local.y[order]
+            local.t = local.t[order]
         return s.ordered(order)
 
     def _shares(self) -> Array:
