@@ -16,7 +16,7 @@ from glfm_cli.completion import prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference import chains
-from glfm_cli.inference.hidden_cells import recalibrate
+from glfm_cli.inference.hidden_cells import forecasts, recalibrate
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import measure_precision
@@ -84,20 +84,20 @@ def test_weights_have_the_most_log_score(prior: tuple[float, float]) -> None:
 
 
 def test_a_column_of_many_cells_goes_its_own_way_and_one_of_few_keeps_to_the_others() -> None:
-    rng = np.random.default_rng(1)
-    good, bad = rng.normal(0.0, 0.1, 2000), rng.normal(-2.0, 0.1, 2000)
+    """Cells that one candidate alone can have made count as whole ones."""
+    good, bad = np.zeros(2000), np.full(2000, -60.0)
     scores = {
         0: np.column_stack([good, bad, np.full(2000, -np.inf)]),
         1: np.column_stack([bad[:1500], good[:1500], np.full(1500, -np.inf)]),
         2: np.column_stack([bad[:2], good[:2], np.full(2, -np.inf)]),
     }
     found = stacked(scores, 4, np.array([True, True, False]))
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    whole = (2000 + SHRINK / 2) / (3502 + SHRINK)
+    expected = [2000 + SHRINK * whole, SHRINK * whole, SHRINK * whole, SHRINK * whole]
+    expected = np.array(expected) / (np.array([2000, 1500, 2, 0]) + SHRINK)
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(found[:, 1], 1 - expected, atol=1e-6)
     assert not found[:, 2].any(), "the third made no chain"
-    assert found[0, 0] > 0.98
-    assert found[1, 1] > 0.97
-    assert found[2, 1] - found[3, 1] == pytest.approx(2 / (2 + SHRINK), abs=0.06)
-    assert 0.5 < found[3, 0] < 0.65, "of all columns together"
     assert stacked({}, 2, np.ones(2, bool)).tolist() == [[0.5, 0.5]] * 2
 
 
@@ -157,21 +157,33 @@ def test_scores_are_of_the_weighted_sum(posterior: Posterior) -> None:
         np.testing.assert_allclose(both[d], expected, rtol=1e-9)
 
 
-def test_joint_draws_of_each_candidate_follow_the_stacked_forecast(posterior: Posterior) -> None:
-    """Cells of one row 400 times over: each draw is mapped, whichever candidate made it."""
-    stack = weighted(posterior, WEIGHTS)
-    rows = {0: np.array([7]), 2: np.array([7])}
-    marginal = predict(stack, rows, (0.1, 0.5, 0.9))
-    joint, rng = JointDraws(stack, rows), np.random.default_rng(3)
+def test_what_is_recalibrated_is_the_weighted_sum(posterior: Posterior) -> None:
+    hidden = {0: (CELLS[0], np.full(12, 0.3)), 2: (CELLS[2], np.ones(12))}
+    found = forecasts(weighted(posterior, WEIGHTS), hidden)
+    parts = [forecasts(posterior.of_candidate(which), hidden) for which in (0, 1)]
+    for d in hidden:
+        expected = 2.0 * (WEIGHTS[d, 0] * parts[0][d] + WEIGHTS[d, 1] * parts[1][d])
+        np.testing.assert_allclose(found[d], expected, rtol=1e-9)
+
+
+def test_joint_draws_of_each_candidate_follow_the_stacked_forecast(
+    problem: Problem, posterior: Posterior
+) -> None:
+    """Over the missing cells of a column, whichever candidate made the draws."""
+    rows = {d: np.flatnonzero(np.isnan(problem.xs[d])) for d in (0, 2)}
+    stack, rng = weighted(posterior, WEIGHTS[:, [1, 0, 2]]), np.random.default_rng(3)
+    marginal, joint = predict(stack, rows, (0.1, 0.25, 0.5, 0.75, 0.9)), JointDraws(stack, rows)
+    np.testing.assert_array_equal(joint.levels[2], marginal[2].probabilities)
+    np.testing.assert_allclose(joint.quantiles[0][:, 14], marginal[0].quantiles[:, 2], rtol=1e-9)
     for which in (0, 1):
         of = [c for c, group in zip(stack.chains, stack.groups, strict=True) if group == which]
-        draws = [draw for chain in of for draw in chain]
-        found = [joint.draw(rng, draws[i % len(draws)]) for i in range(800)]
-        x, codes = (np.array([one[d][0] for one in found]) for d in (0, 2))
-        below = np.mean(x[:, None] <= marginal[0].quantiles[0], axis=0)
-        np.testing.assert_allclose(below, [0.1, 0.5, 0.9], atol=0.1)
-        shares = np.bincount(codes.astype(int), minlength=3) / codes.size
-        np.testing.assert_allclose(shares, marginal[2].probabilities[0], atol=0.06)
+        found = [joint.draw(rng, draw) for chain in of for draw in chain for _ in range(5)]
+        below = np.mean([one[0][:, None] <= marginal[0].quantiles for one in found], axis=(0, 1))
+        np.testing.assert_allclose(below, [0.1, 0.25, 0.5, 0.75, 0.9], atol=0.04)
+        shares = [np.mean([one[2] == level for one in found], axis=0) for level in range(3)]
+        away = np.array(shares).T - marginal[2].probabilities
+        np.testing.assert_allclose(away.mean(axis=0), 0.0, atol=0.02)
+        assert np.sqrt(np.mean(away**2)) < 0.12
 
 
 def test_versions_come_from_candidates_by_weight() -> None:
