@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glfm_cli import GlfmError, Schema, impute, suggest
-from glfm_cli.acquisition import greedy
+from glfm_cli.acquisition import greedy, variance
 from glfm_cli.acquisition.cells import TableCells, gains_alone
-from glfm_cli.acquisition.greedy import Group, choose, gains, in_order
+from glfm_cli.acquisition.greedy import Group, Selection, choose, gains, in_order
+from glfm_cli.acquisition.variance import choose_by_variance, lowering
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.inference.sampling import sample
@@ -121,6 +123,131 @@ def test_a_copy_of_a_chosen_cell_comes_later_than_under_plain_uncertainty(seed: 
     alone = gains(features(np.arange(3)), most)
     assert np.argsort(-alone).tolist() == [0, 1, 2]
     assert choose(features, alone, most, np.ones(3), 3).index.tolist() == [0, 2, 1]
+
+
+# What a value lowers -------------------------------------------------------------------------
+
+
+def conditioned(cov: Array, seen: Array) -> Array:
+    """Return the covariance of all latent columns given some seen with noise 1."""
+    cross = cov[:, seen]
+    return cov - cross @ np.linalg.inv(np.eye(seen.size) + cov[np.ix_(seen, seen)]) @ cross.T
+
+
+class Open(Cells):
+    """Random cells in a few rows, and brute force for what the value of one lowers."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, n=9, n_draws=40)
+        self.rows = np.random.default_rng(seed).integers(0, 3, size=self.n)
+        self.owner = np.repeat(np.arange(self.n), self.width)
+        self.draws = np.concatenate(self.F)
+        self.times = 1.0 + np.arange(self.n) % 2
+
+    def lowered(self, cov: Array, first: Array, c: int) -> float:
+        own = np.flatnonzero(self.owner == c)
+        fall = np.diag(cov) - np.diag(conditioned(cov, own))
+        known = np.linalg.inv(np.eye(own.size) + cov[np.ix_(own, own)]) @ cov[np.ix_(own, own)]
+        chance = np.diag(cov) * np.trace(known) / self.draws.shape[1]
+        fall = np.where(self.owner == c, fall, fall - chance)
+        fall = np.where(self.rows[self.owner] == self.rows[c], fall, 0.0)
+        return float(np.sum(fall * self.times[self.owner] / (1.0 + np.diag(first))))
+
+    def choice(self, count: int, cost: Array | None = None) -> tuple[Selection, Array]:
+        every = self.features(np.arange(self.n))
+        cost = np.ones(self.n) if cost is None else cost
+        return lowering(every, (self.rows,), self.most, cost, count, self.times)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_what_a_value_lowers_is_what_conditioning_says(seed: int) -> None:
+    cells = Open(seed)
+    cov = first = cells.draws @ cells.draws.T
+    found, alone = cells.choice(3)
+    np.testing.assert_allclose(alone, [cells.lowered(cov, first, c) for c in range(cells.n)])
+    for c, gain in zip(found.index, found.gain, strict=True):
+        assert gain == pytest.approx(cells.lowered(cov, first, c))
+        own = np.flatnonzero(cells.owner == c)
+        near = cells.rows[cells.owner] == cells.rows[c]
+        after = conditioned(cov, own)
+        # Draws of cells of other rows stay, so covariances with these are not asked about.
+        cov = np.where(np.outer(near, near), after, np.where(np.outer(~near, ~near), cov, 0.0))
+    assert found.index[0] == np.argmax(alone)
+    assert len(set(found.index.tolist())) == 3
+
+
+def test_levels_settle_no_more_than_they_can_tell(seed: int) -> None:
+    cells = Open(seed)
+    c = int(np.argmax(cells.width == 1))
+    variance = float(cells.F[c][0] @ cells.F[c][0])
+    _, free = cells.choice(1)
+    cells.most[c] = 0.25 * np.log1p(variance)  # half of what a number tells
+    _, bounded = cells.choice(1)
+    share = (1.0 - (1.0 + variance) ** -0.5) / (1.0 - 1.0 / (1.0 + variance))
+    assert bounded[c] == pytest.approx(share * free[c])
+    others = np.arange(cells.n) != c
+    np.testing.assert_allclose(bounded[others], free[others])
+
+
+def test_a_row_with_many_open_cells_is_asked_first_and_not_twice_for_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = np.linalg.qr(rng.normal(size=(200, 2)))[0].T
+    F = np.array([a, b, b, b])[:, None, :]
+    rows, ones = np.array([0, 1, 1, 1]), np.ones(4)
+    most = np.full(4, np.inf)
+    found, _ = lowering([Group(np.arange(4), F)], (rows,), most, ones, 2, ones)
+    assert found.index[0] in (1, 2, 3)
+    assert found.gain[1] < 0.5 * found.gain[0]
+    dear = np.where(rows == 1, 10.0, 1.0)
+    found, _ = lowering([Group(np.arange(4), F)], (rows,), most, dear, 1, ones)
+    assert found.index.tolist() == [0]
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_cells_that_share_no_row_come_by_what_they_lower_for_their_cost(seed: int) -> None:
+    cells = Open(seed)
+    cells.rows = np.arange(cells.n)
+    cost = np.random.default_rng(seed).gamma(2.0, size=cells.n)
+    found, alone = cells.choice(5, cost)
+    assert found.index.tolist() == np.argsort(-alone / cost)[:5].tolist()
+    np.testing.assert_allclose(found.gain, alone[found.index])
+
+
+def test_a_level_that_tells_little_leaves_more_to_its_copies(seed: int) -> None:
+    f = np.random.default_rng(seed).normal(size=200) / 10
+    copies, ones = Group(np.arange(2), np.array([f, f])[:, None, :]), np.ones(2)
+    left = []
+    for nats in (0.05, np.inf):
+        found, _ = lowering([copies], (np.zeros(2),), np.full(2, nats), ones, 2, ones)
+        left.append(found.gain[1] / found.gain[0])
+    assert left[0] > 0.7
+    assert left[1] < 0.4
+
+
+def test_a_part_of_many_neighbours_stands_for_all(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(60, 1, 400)) / 20 + rng.normal(size=400) / 20
+    one_row, most, ones = (np.zeros(60, dtype=np.int64),), np.full(60, np.inf), np.ones(60)
+    _, whole = lowering([Group(np.arange(60), F)], one_row, most, ones, 1, ones)
+    monkeypatch.setattr(variance, "MOST_NEIGHBOURS", 20)
+    _, part = lowering([Group(np.arange(60), F)], one_row, most, ones, 1, ones)
+    assert part.mean() == pytest.approx(whole.mean(), rel=0.1)
+    monkeypatch.setattr(variance, "MOST_NEIGHBOURS", 256)
+    monkeypatch.setattr(variance, "MOST_CELLS", 20)
+    _, some = choose_by_variance(
+        lambda index: [Group(index, F[index])], one_row, ones, most, ones, 1
+    )
+    assert some[some > 0].size == 40
+    assert some[some > 0].mean() == pytest.approx(whole.mean(), rel=0.1)
+
+
+def test_pairs_to_choose_from_may_come_with_a_saved_fit(seed: int, tmp_path: Path) -> None:
+    table, folder = ratings(seed), tmp_path / "fit.glfm"
+    impute(table, RATINGS, save=folder, **FEW)
+    first = suggest(folder, count=3).cells.select(["u", "i"])
+    assert suggest(folder, pairs=first.slice(1), count=3).n_candidates == 2
 
 
 # Tables --------------------------------------------------------------------------------------

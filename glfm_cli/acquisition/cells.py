@@ -29,6 +29,10 @@ class Candidates(Protocol):
     def size(self) -> int:
         """Return how many there are."""
 
+    @property
+    def units(self) -> tuple[Array, ...]:
+        """Return the rows of the cells (n,), and of a matrix their columns."""
+
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of the means of some cells, centred and in units of their noise."""
 
@@ -66,6 +70,11 @@ class TableCells:
     def size(self) -> int:
         """The number of cells."""
         return int(self.row.size)
+
+    @property
+    def units(self) -> tuple[Array, ...]:
+        """The rows: columns have so many cells that one tells little of them."""
+        return (self.row,)
 
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of eta of some cells, one group for each number of latent columns."""
@@ -130,6 +139,11 @@ class PairCells:
     def size(self) -> int:
         """The number of cells."""
         return int(self.pairs.row.size)
+
+    @property
+    def units(self) -> tuple[Array, ...]:
+        """Rows and columns."""
+        return self.pairs.row, self.pairs.column
 
     def features(self, posterior: Posterior, index: Array) -> list[Group]:
         """Return the draws of x of some pairs."""

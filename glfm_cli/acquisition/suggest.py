@@ -13,6 +13,7 @@ import pyarrow as pa
 from glfm_cli.acquisition.cells import MOST_DRAWS, PairCells, TableCells, gains_alone, n_samples
 from glfm_cli.acquisition.costs import costs_of
 from glfm_cli.acquisition.greedy import choose, in_order
+from glfm_cli.acquisition.variance import choose_by_variance
 from glfm_cli.arrays import Array
 from glfm_cli.completion import Kept, TableLike, Types, as_table, plan_session, with_types
 from glfm_cli.completion.impute import requested_pairs
@@ -29,7 +30,7 @@ from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
 from glfm_cli.store import load_fit
 
-Rule = Literal["joint", "uncertainty"]
+Rule = Literal["variance", "joint", "uncertainty"]
 COUNT = 10
 
 
@@ -38,14 +39,15 @@ class Choice:
     """Which cells to choose, and how many.
 
     count : how many cells; fewer when there are no more
-    rule : "joint", each the one that tells most given those before it, or "uncertainty", those
-        that tell most each by itself; per unit of cost
+    rule : "variance", each the one that lowers the variance of the open cells of its row and column
+        most, given those before it; "joint", that tells most of the draws, given those before it;
+        or "uncertainty", those that tell most each by itself; per unit of cost
     columns : of a table, names of the columns to choose from; None for all
     cost : a table, or its path, of what cells cost, see `glfm_cli.acquisition.costs.costs_of`
     """
 
     count: int = COUNT
-    rule: Rule = "joint"
+    rule: Rule = "variance"
     columns: Sequence[str] | None = None
     cost: Any = None
 
@@ -151,7 +153,7 @@ def suggest(
     if is_saved_fit(table):
         threads = {} if sampling.threads is None else {"threads": sampling.threads}
         more = {} if types is None else {"types": types}
-        sampling.check_none(more | threads | matrix.written())
+        sampling.check_none(more | threads | replace(matrix, pairs=None).written())
         fit = load_fit(str(table))
         _check_model(fit.model)
         data = encoded_of_fit(fit, "so its missing cells are not known")
@@ -248,7 +250,9 @@ def finish(run: Run, search: Search) -> Suggestion:
         return cells.features(posterior, index)
 
     alone, most = gains_alone(cells, posterior)
-    if search.choice.rule == "joint":
+    if search.choice.rule == "variance":
+        chosen, alone = choose_by_variance(features, cells.units, alone, most, cost, count)
+    elif search.choice.rule == "joint":
         chosen = choose(features, alone, most, cost, count)
     else:
         best = np.argsort(-alone / cost, kind="stable")[:count]
@@ -281,7 +285,7 @@ def _cautions(search: Search, count: int, n_draws: int) -> list[str]:
         return [
             f"there is no more than {there} to choose from; {search.choice.count} were asked for"
         ]
-    if search.choice.rule == "uncertainty" or count < n_draws:
+    if search.choice.rule != "joint" or count < n_draws:
         return []
     # Centred draws span one direction less.
     more = " or run more chains or draws" if n_draws < MOST_DRAWS else ""

@@ -24,9 +24,10 @@ COUNT = 10
 OPTIONS = {
     "count": typer.Option(min=1, metavar="N", help="How many cells."),
     "rule": typer.Option(
-        metavar="joint|uncertainty",
-        help="joint: one by one the cell that tells most, given those before it. uncertainty: "
-        "those that tell most each by itself.",
+        metavar="variance|joint|uncertainty",
+        help="variance: one by one the cell whose value lowers the variance of the open cells of "
+        "its row and column most, given those before it. joint: the cell that tells most, given "
+        "those before it. uncertainty: those that tell most each by itself.",
     ),
     "cost": typer.Option(
         metavar="FILE",
@@ -51,7 +52,7 @@ def run(
     types: options.Types = None,
     output: options.Output = None,
     count: int = COUNT,
-    rule: str = "joint",
+    rule: str = "variance",
     cost: Path | None = None,
     columns: list[str] | None = None,
     as_json: bool = False,
@@ -59,8 +60,8 @@ def run(
     """Find out which unobserved cells to ask for next.
 
     Of a table, of triplets, or of a saved fit (DATA is then its folder): the missing cells whose
-    values would tell most of all the others, in the order in which to ask for them, with what
-    each adds to those before it.
+    values would tell most of the others, in the order in which to ask for them, with what each
+    adds to those before it.
     """
     from glfm_cli.acquisition import Choice, suggest
     from glfm_cli.io import check_writable
