@@ -142,7 +142,7 @@ class Open(Cells):
         self.rows = np.random.default_rng(seed).integers(0, 3, size=self.n)
         self.owner = np.repeat(np.arange(self.n), self.width)
         self.draws = np.concatenate(self.F)
-        self.times = 1.0 + np.arange(self.n) % 2
+        self.times = 1.0 + np.arange(self.n) % 2  # cells that each stands for
 
     def lowered(self, cov: Array, first: Array, c: int) -> float:
         own = np.flatnonzero(self.owner == c)
@@ -151,7 +151,8 @@ class Open(Cells):
         chance = np.diag(cov) * np.trace(known) / self.draws.shape[1]
         fall = np.where(self.owner == c, fall, fall - chance)
         fall = np.where(self.rows[self.owner] == self.rows[c], fall, 0.0)
-        return float(np.sum(fall * self.times[self.owner] / (1.0 + np.diag(first))))
+        share = (self.times / self.width)[self.owner]
+        return float(np.sum(fall * share / (1.0 + np.diag(first))))
 
     def choice(self, count: int, cost: Array | None = None) -> tuple[Selection, Array]:
         every = self.features(np.arange(self.n))

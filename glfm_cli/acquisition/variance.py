@@ -100,7 +100,7 @@ class _OpenCells:
     """Latent columns of all candidates, one after the other: F (m, T), and who is whose neighbour.
 
     start : (n + 1,) where a cell's latent columns begin
-    weight : (m,) how many each stands for, over the variance
+    weight : (m,) how many cells each stands for, over its variance; a cell's columns share it
     """
 
     def __init__(
@@ -116,7 +116,8 @@ class _OpenCells:
             for s in range(group.F.shape[1]):
                 self.F[self.start[group.index] + s] = group.F[:, s]
         owner = np.repeat(np.arange(most.size), width)
-        self.weight = times[owner] / (1.0 + np.einsum("mt,mt->m", self.F, self.F))
+        predictive = 1.0 + np.einsum("mt,mt->m", self.F, self.F)
+        self.weight = (times / width)[owner] / predictive
         self.members = [_members(unit[owner]) for unit in units]
         self.looked = [{u: _thinned(at) for u, at in of.items()} for of in self.members]
 
