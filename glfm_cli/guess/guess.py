@@ -13,7 +13,7 @@ from glfm_cli.guess.codes import GAP_WORDS
 from glfm_cli.guess.dependence import evidence_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
-from glfm_cli.guess.profile import profile
+from glfm_cli.guess.profile import profile, runs_of
 from glfm_cli.guess.triplets import as_counts
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.declared import declared
@@ -103,6 +103,7 @@ def guess_schema(table: pa.Table) -> Guess:
             profile(field.name, table.column(i)),
             declared=declared(field),
             unit=unit_in(units.get(field.name, "")),
+            runs=runs_of(table.column(i)),
         )
         for i, field in enumerate(table.schema)
     ]

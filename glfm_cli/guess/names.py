@@ -17,7 +17,7 @@ _ROW = words(
 _COUNT = words(
     """n nr num number numbers no count counts visits children kids siblings persons people members
     rooms cars times age days weeks months years hours hrs minutes weekswrk parity pregnancies
-    credits points goals"""
+    credits points goals week day hour period visit wave occasion session round"""
 )
 _CODE = words(
     """code codes type kind class category cat group region district zone state country zip zipcode

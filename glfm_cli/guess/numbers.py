@@ -16,6 +16,7 @@ LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further
 YEARS = (1500, 2100)
 RECENT_YEARS = (1850, 2040)  # that are taken for years whatever the name
 MOST_BANDS = 30  # of incomes and their like
+LEAST_GROUPS = 5  # that numbers tell apart by how they stand in the rows
 LEAST_ROWS = 30  # that a number with gaps between them may number
 MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
@@ -70,7 +71,8 @@ def _id(column: Profile) -> Verdict | None:
     x = column.numbers
     if names.is_year(column.name) or column.written.mark:  # nobody numbers rows in percent
         return None
-    if column.all_different and column.n_rows >= 3 and np.all(np.diff(x) == 1):
+    many = column.n_rows >= (3 if x[0] in (0, 1) else LEAST_ROWS)
+    if column.all_different and many and np.all(np.diff(x) == 1):
         return Verdict(Column(column.name, role=Role.ID), "numbers the rows")
     rising = bool(np.all(np.diff(x) > 0)) and x[0] in (0, 1) and np.ptp(x) <= 1.1 * x.size
     if column.all_different and column.n_rows >= LEAST_ROWS and rising:
@@ -106,6 +108,8 @@ def _whole(column: Profile) -> Verdict:
     named_code = names.is_code(name) or (names.is_id(name) and not in_order)
     if names.is_numbered_code(name) or (named_code and column.n_distinct <= MAX_CODES):
         return _code(column, span)
+    if _names_groups(column, named=named_code) and not in_order:
+        return _group(column, span)
     few = column.n_distinct <= MAX_SCALE and _enough(column)
     long = column.n_distinct <= 2 * MAX_SCALE and _enough(column) and _consecutive(column)
     bands = names.is_banded(name) and low in (0, 1) and high <= MOST_BANDS and _enough(column)
@@ -130,6 +134,33 @@ def _whole(column: Profile) -> Verdict:
             "categorical if they are mere codes",
         )
     return Verdict(count.column, f"{span}; ordinal if they are the steps of a scale")
+
+
+def _names_groups(column: Profile, *, named: bool) -> bool:
+    """Return whether whole numbers tell groups of rows apart, such as persons with several visits.
+
+    The rows of a group stand together, or all of many groups have as many; numbers are 1, 2, ... unless the
+    name says that they are codes.
+    """
+    name, counts = column.name, column.counts
+    few = column.n_distinct < LEAST_GROUPS or counts.min() < 2 or counts.sum() < column.n_rows
+    if few or names.is_count(name) or names.is_banded(name) or _is_scale(column):
+        return False
+    together = column.runs == column.n_distinct
+    alike = column.n_distinct > MAX_CODES and bool(np.ptp(counts) <= 1)
+    if _consecutive(column) and column.numbers.min() == 1:
+        return together or alike
+    return named and together
+
+
+def _group(column: Profile, span: str) -> Verdict:
+    """Return the guess for numbers that tell groups apart: few are categories."""
+    why = f"{span}, each for some rows that stand together or for as many as the others"
+    if column.n_distinct <= MAX_CODES:
+        return _categorical(column, f"{why}: codes of groups")
+    return Verdict(
+        Column(column.name, role=Role.ID), f"{why}; `group` if what they are is shared by such rows"
+    )
 
 
 def _are_years(column: Profile) -> bool:

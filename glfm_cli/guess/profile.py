@@ -68,6 +68,8 @@ class Profile:
         Why the numbers cannot be read, though they are some.
     declared : Declared
         What the file says of the column.
+    runs : int
+        How often the value changes from one row to the next, and one.
     evidence : {"items", "order", "codes"}, optional
         What the other columns tell of few whole numbers.
     unit : str, optional
@@ -89,6 +91,7 @@ class Profile:
     declared: Declared = NOTHING_DECLARED
     unit: str | None = None
     evidence: str | None = None
+    runs: int = 0
 
     @property
     def n_distinct(self) -> int:
@@ -137,6 +140,15 @@ class Profile:
         words = self.words()
         keys = [(math.isnan(x), 0.0 if math.isnan(x) else x) for x in self.numbers.tolist()]
         return tuple(words[i] for i in sorted(range(len(words)), key=lambda i: (keys[i], words[i])))
+
+
+def runs_of(column: pa.ChunkedArray) -> int:
+    """Return how many runs of equal values a column has."""
+    whole = pa.types.is_integer(column.type) or _kind(column.type) is Kind.TEXT
+    if not whole or not len(column):
+        return 0
+    of_row = column.combine_chunks().dictionary_encode().indices.fill_null(-1)
+    return 1 + int(np.count_nonzero(np.diff(of_row.to_numpy(zero_copy_only=False))))
 
 
 def profile(name: str, column: pa.ChunkedArray) -> Profile:

@@ -11,6 +11,7 @@ ENGLISH = (
         "high|higher",
         "very high|highest",
     ),
+    ("l", "m", "h"),
     (
         "xxs|extra extra small",
         "xs|extra small|very small|tiny",

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from glfm_cli.guess.scale_words import SCALES
 
 _AMOUNT = r"[$€£]?\s*(\d+(?:[,.]\d+)*)\s*(?:k|%)?"
-_RANGE = re.compile(rf"{_AMOUNT}\s*(?:-|–|—|to|\.\.)\s*{_AMOUNT}(?:\s*[a-z]+)?")
-_BELOW = re.compile(rf"(?:<|<=|≤|under|below|less than|up to)\s*{_AMOUNT}(?:\s*[a-z]+)?")
+_UNIT = r"(?:\s*[a-z]+(?:/[a-z]+)?)?"
+_RANGE = re.compile(rf"{_AMOUNT}\s*(?:-|–|—|to|\.\.)\s*{_AMOUNT}{_UNIT}")
+_BELOW = re.compile(rf"(?:<|<=|≤|under|below|less than|up to)\s*{_AMOUNT}{_UNIT}")
 _ABOVE = re.compile(
-    rf"(?:(?:>|>=|≥|over|above|more than)\s*{_AMOUNT}(?:\s*[a-z]+)?"
-    rf"|{_AMOUNT}\s*(?:\+|and over|and above|or more|and more|plus)(?:\s*[a-z]+)?)"
+    rf"(?:(?:>|>=|≥|over|above|more than)\s*{_AMOUNT}{_UNIT}"
+    rf"|{_AMOUNT}\s*(?:\+|and over|and above|or more|and more|plus){_UNIT})"
 )
 _NUMBERED = re.compile(r"(\d{1,2})\s*(?:[.):=-]|st\b|nd\b|rd\b|th\b)\s*(?:[^\d\s].*)?")
 
