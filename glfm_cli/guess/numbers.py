@@ -139,8 +139,8 @@ def _whole(column: Profile) -> Verdict:
 def _names_groups(column: Profile, *, named: bool) -> bool:
     """Return whether whole numbers tell groups of rows apart, such as persons with several visits.
 
-    The rows of a group stand together, or all of many groups have as many; numbers are 1, 2, ... unless the
-    name says that they are codes.
+    The rows of a group stand together, or all of many groups have as many; numbers are 1, 2, ...
+    unless the name says that they are codes.
     """
     name, counts = column.name, column.counts
     few = column.n_distinct < LEAST_GROUPS or counts.min() < 2 or counts.sum() < column.n_rows
