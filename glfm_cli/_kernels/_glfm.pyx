@@ -18,7 +18,7 @@ runs of pseudo-columns of one group, (start, end, group).
 Cost of `sweep`: O(N (K^2 G + K S)) time; no memory beyond the work array.
 """
 
-from libc.math cimport exp, lgamma, log, sqrt
+from libc.math cimport INFINITY, exp, lgamma, log, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -55,18 +55,17 @@ cdef extern from "_vector.h" nogil:
     void glfm_subtract(int n, const double* x, const double* y, double* out) noexcept
     void glfm_scale(int n, double a, double* x) noexcept
     double glfm_dot(int n, const double* x, const double* y) noexcept
-    int glfm_exponent(double x) noexcept
+    void glfm_log_odds_below(int n, const double* u, double* limit) noexcept
     int GLFM_LANES
     void glfm_rank_one(int n_rows, int n, double a, const double* v, const double* x,
                        int ld, double* y) noexcept
 
 cdef enum:
     MAX_NEW = 30  # largest number of new features of one row
-    AHEAD = 4  # flips whose bounds are computed together after another bit was flipped
+    AHEAD = 16  # flips whose bounds are computed together after another bit was flipped
     REBUILD_EVERY = 1000  # rows between exact recomputations of A and M
 
-cdef double NEVER = -40.0  # log odds that no double is small enough to accept
-cdef double LOG_2 = 0.6931471805599453
+cdef double MARGIN = 1e-9  # of a bound: more than all rounding errors together
 cdef double SINGULAR = 1e-6  # below this 1 - z A z' the downdate would lose its digits
 
 include "_glfm_model.pxi"
@@ -204,6 +203,11 @@ def permutation(int n, rng):
         shuffle(<bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator"), n,
                 &view[0])
     return order
+
+
+def log_odds_below(const double[::1] u, double[::1] limit):
+    """Fill limit with what log(u / (1 - u)) is not below; of whole vectors. For tests."""
+    glfm_log_odds_below(<int> u.shape[0], &u[0], &limit[0])
 
 
 def fill_eta(

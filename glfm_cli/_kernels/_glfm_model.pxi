@@ -14,7 +14,6 @@ cdef struct Script:
 cdef struct Model:
     int N, D, S, G, C, K, bias, max_features, n_segments, n_active, n_before, n_flipped, n_missing
     bint taken_out  # whether L and ZZ are without the loaded row
-    int ahead       # up to which place of `order` dots and gain are those of the present bits
     int width_S, width_C  # rows of M and L, of A and ZZ, padded with zeros
     double alpha
     double* y
@@ -46,6 +45,8 @@ cdef struct Model:
     double* diagonal  # (G, width_C) of A
     double* odds      # (width_C,) prior log odds of flips
     double* gain      # (width_C,) bounds of their log odds
+    double* uniform   # (width_C,) a bit flips when it is below the probability
+    double* limit     # (width_C,) log odds below which it is not
     double* q
     double* R2
     double* scaled  # R2 / v of the row's current bits
@@ -61,6 +62,7 @@ cdef struct Model:
     int* flipped
     int* missing  # pseudo-columns that are not seen
     int* order
+    int* open     # places in `order` of bits that may flip
     int* count  # of each feature, in the rows but the one that is being updated
     bitgen_t* bitgen
     Script* script
@@ -78,9 +80,9 @@ cdef inline int padded(int n) noexcept nogil:
 def work_sizes(int N, int C, int S, int G):
     """Return the lengths of the float and integer work arrays."""
     cdef int width_C = padded(C), width_S = padded(S)
-    floats = (GLFM_LANES + (G + 1) * C * width_C + 2 * C * width_S + (4 * G + 4) * width_C
+    floats = (GLFM_LANES + (G + 1) * C * width_C + 2 * C * width_S + (4 * G + 6) * width_C
               + 7 * width_S + C * C + 6 * G + 2 * (MAX_NEW + 1) + 1 + N)
-    return floats, 5 * C + S
+    return floats, 6 * C + S
 
 
 cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
@@ -97,6 +99,8 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.diagonal = work; work += m.G * m.width_C
     m.odds = work; work += m.width_C
     m.gain = work; work += m.width_C
+    m.uniform = work; work += m.width_C
+    m.limit = work; work += m.width_C
     m.z = work; work += m.width_C
     m.z_before = work; work += m.width_C
     m.inv_sd = work; work += m.width_S
@@ -122,7 +126,8 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.count = iwork + 2 * m.C
     m.before = iwork + 3 * m.C
     m.flipped = iwork + 4 * m.C
-    m.missing = iwork + 5 * m.C
+    m.open = iwork + 5 * m.C
+    m.missing = iwork + 6 * m.C
 
 
 cdef inline int segment_end(const Model* m, int segment) noexcept nogil:

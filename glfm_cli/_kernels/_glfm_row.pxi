@@ -233,24 +233,10 @@ cdef void bound_flips(Model* m, int n_single) noexcept nogil:
                          1.0 + n_single * m.tau[group], m.gain)
 
 
-cdef void update_bit(Model* m, int i, int n_single) noexcept nogil:
-    """Draw the i-th bit of `order` from its conditional, the row's singletons kept in v.
-
-    Flip when log odds > log(u / (1 - u)), u uniform, which is at least log(u); a bound of the
-    log odds is enough for most.
-    """
-    cdef double d, log_odds, after = 0.0, u = 1.0
-    cdef int group, at, k = m.order[i]
-    if i >= m.ahead:
-        m.ahead = min(i + AHEAD, m.K - m.bias)
-        fill_dots(m, m.ahead - i, m.order + i)
-        bound_flips(m, n_single)
-    if m.script == NULL:
-        if m.gain[k] < NEVER:
-            return
-        u = m.bitgen.next_double(m.bitgen.state)
-        if m.gain[k] < LOG_2 * glfm_exponent(u):
-            return
+cdef bint update_bit(Model* m, int k, int n_single) noexcept nogil:
+    """Draw bit k from its conditional, the row's singletons kept in v; return whether it flipped."""
+    cdef double d, log_odds, after = 0.0
+    cdef int group, at
     d = 1.0 - 2.0 * m.z[k]  # +1 switches on, -1 off
     log_odds = m.odds[k]
     for group in range(m.G):
@@ -259,8 +245,9 @@ cdef void update_bit(Model* m, int i, int n_single) noexcept nogil:
         m.g[group] = max(m.R2[group] + (m.squares[at] - 2.0 * d * m.dots[at]), 0.0)
         after += log_evidence(m, group, m.c[group], m.g[group], n_single)
     log_odds += after - m.evidence[0]
-    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0, u):
-        return
+    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0,
+                       m.uniform[k]):
+        return False
     m.z[k] += d
     m.evidence[0] = after
     for group in range(m.G):
@@ -273,12 +260,40 @@ cdef void update_bit(Model* m, int i, int n_single) noexcept nogil:
     glfm_masked_axpy(m.width_S, -d, m.seen, m.M + <size_t> k * m.width_S, m.weighted)
     m.flipped[m.n_flipped] = k
     m.n_flipped += 1
-    m.ahead = 0
+    return True
+
+
+cdef void draw_limits(Model* m) noexcept nogil:
+    """Draw the uniforms of all bits, and the log odds that a flip needs at least."""
+    cdef int k
+    for k in range(padded(m.K)):
+        m.uniform[k] = 0.5
+        m.limit[k] = -INFINITY
+    if m.script != NULL:
+        return
+    for k in range(m.bias, m.K):
+        m.uniform[k] = m.bitgen.next_double(m.bitgen.state)
+    glfm_log_odds_below(padded(m.K), m.uniform, m.limit)
+    for k in range(m.K):
+        m.limit[k] -= MARGIN
+
+
+cdef int list_open(Model* m, int start, int end) noexcept nogil:
+    """List the places from `start` to `end` whose bound allows a flip; return their number."""
+    cdef int i, n = 0
+    for i in range(start, end):  # no branch that the processor would have to guess
+        m.open[n] = i
+        n += not m.gain[m.order[i]] < m.limit[m.order[i]]
+    return n
 
 
 cdef void update_bits(Model* m, int n_single) noexcept nogil:
-    """Visit the row's features in a fresh uniformly random order (a fixed one is biased)."""
-    cdef int i, k, group, n = m.K - m.bias
+    """Visit the row's features in a fresh uniformly random order (a fixed one is biased).
+
+    A bit flips when its log odds are above log(u / (1 - u)), u uniform; for most a bound of the
+    log odds tells that they are not.
+    """
+    cdef int i, j, k, group, ahead, n_open, n = m.K - m.bias
     for i in range(n):
         m.order[i] = m.bias + i
     for group in range(m.G):
@@ -288,13 +303,23 @@ cdef void update_bits(Model* m, int n_single) noexcept nogil:
         shuffle(m.bitgen, n, m.order)
     else:
         scripted_shuffle(m, n)
+    draw_limits(m)
     start_evidence(m, n_single)
     for k in range(m.bias, m.K):
         m.odds[k] = (1.0 - 2.0 * m.z[k]) * m.prior[m.count[k]]
     bound_flips(m, n_single)
-    m.ahead = n
-    for i in range(n):
-        update_bit(m, i, n_single)
+    i, ahead = 0, n
+    while i < n:
+        if i == ahead:
+            ahead = min(i + AHEAD, n)
+            fill_dots(m, ahead - i, m.order + i)
+            bound_flips(m, n_single)
+        n_open = list_open(m, i, ahead)
+        i = ahead
+        for j in range(n_open):
+            if update_bit(m, m.order[m.open[j]], n_single):
+                i = ahead = m.open[j] + 1
+                break
 
 
 cdef int choose_new_features(Model* m) noexcept nogil:

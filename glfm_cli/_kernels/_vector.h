@@ -22,14 +22,6 @@
 #endif
 #define GLFM_AHEAD 12 /* rows */
 
-/* The e with 2^e <= x < 2^(e + 1) of a normal x > 0; -1023 of smaller ones. */
-static inline int glfm_exponent(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (int)(bits >> 52) - 1023;
-}
-
 /* e + m - 1 for a normal x = m 2^e, 1 <= m < 2: the chord of the logarithm, which lies below it; less than
    -1022 for smaller ones. */
 static inline double glfm_log2_below(double x)
@@ -75,6 +67,9 @@ void glfm_rank_one_dots(int n_rows, int n, double a, const double *v, const doub
 void glfm_bound_flips(int n, const double *z, const double *v, const double *diagonal,
                       const double *dots, const double *squares, double q, double R2,
                       double n_seen, double scaled, double variance, double *gain);
+
+/* limit = what log(u / (1 - u)) is not below, for 0 <= u < 1; n is a multiple of GLFM_LANES */
+void glfm_log_odds_below(int n, const double *u, double *limit);
 
 /* out = x y,  out = x - y,  x *= a,  elementwise */
 void glfm_multiply(int n, const double *x, const double *y, double *out);

@@ -34,7 +34,7 @@ from glfm_cli.latent.capabilities import Candidates
 
 ROWS = 1000  # taken once more, drawn at random
 HIDDEN = 0.25  # of their observed cells
-DRAWS = 4  # of each chain
+DRAWS = 32  # of all chains together, at least two of each
 FEWEST_CELLS = 30  # of a column, from which anything is learnt
 FEWEST_DRAWS = 20
 EXPONENT_SD, TILT_SD = 0.3, 0.1  # of normal priors around no correction; the first of log a
@@ -122,7 +122,7 @@ def without_cells(
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)
-    thinned = posterior.thinned(DRAWS * len(posterior.chains))
+    thinned = posterior.thinned(max(DRAWS, 2 * len(posterior.chains)))
     again = replace(problem, xs=tuple(xs), groups=groups)
     return fold_in(thinned, again, seed=0, threads=threads), hidden
 

@@ -41,6 +41,12 @@ BITS_MUTANTS = {
         "points_gain(r, d, weights) + r.moved.log_p",
     ),
 }
+# The same law without what saves time, and with more than it may save.
+EVERY_BIT, FEWER_BITS = "every bit evaluated", "bits passed over that flip"
+BOUNDS = {
+    EVERY_BIT: ("m.limit[k] -= MARGIN", "m.limit[k] = -INFINITY"),
+    FEWER_BITS: ("m.limit[k] -= MARGIN", "m.limit[k] += 0.5"),
+}
 _SOURCES = {"_glfm": ("_vector",), "_glfm_bits": ("_vector", "_normal")}
 
 _SETUP = """
@@ -61,7 +67,7 @@ setup(
 def mutated(name: str) -> tuple[str, dict[str, str]]:
     """Return the name of a mutant's kernel, and its sources by file, with one line replaced."""
     kernel = "_glfm_bits" if name in BITS_MUTANTS else "_glfm"
-    right, wrong = (BITS_MUTANTS | MUTANTS)[name]
+    right, wrong = (BITS_MUTANTS | MUTANTS | BOUNDS)[name]
     sources = {
         path.name: path.read_text(encoding="utf-8")
         for suffix in (".pyx", ".pxi")

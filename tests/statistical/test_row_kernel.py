@@ -29,6 +29,9 @@ from tests.statistical.enumeration import (
 )
 from tests.statistical.mutants import (
     BITS_MUTANTS,
+    BOUNDS,
+    EVERY_BIT,
+    FEWER_BITS,
     KERNELS,
     MUTANTS,
     compile_mutant,
@@ -149,7 +152,7 @@ def test_a_row_with_gaps_leaves_invariant_the_posterior_that_integrates_them(
         assert total_variation(after, posterior) < 1e-12
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, *BITS_MUTANTS])
+@pytest.mark.parametrize("mutant", [*MUTANTS, *BITS_MUTANTS, *BOUNDS])
 def test_mutants_replace_a_line_of_the_kernels_that_ship(mutant: str) -> None:
     _, sources = mutated(mutant)
     ours = {file: (KERNELS / file).read_text(encoding="utf-8") for file in sources}
@@ -161,3 +164,44 @@ def test_mutants_replace_a_line_of_the_kernels_that_ship(mutant: str) -> None:
 def test_mutants_of_the_row_update_are_caught(mutant: str, tmp_path) -> None:
     model = tiny()
     assert sweep_error(model, row_matrices(model, compile_mutant(mutant, tmp_path))) > 0.02
+
+
+def test_what_a_flip_needs_at_least_is_no_more_than_it_needs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    u = np.concatenate([rng.random(4000), 2.0 ** -rng.uniform(0.0, 53.0, 4000)])
+    limit = np.empty(u.size)
+    _glfm.log_odds_below(u, limit)
+    slack = np.log(u) - np.log1p(-u) - limit
+    assert slack.min() > -1e-12
+    assert np.median(slack[u < 0.5]) < 0.1
+
+
+def rows_swept(module: ModuleType, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return bits and pseudo-observations after some sweeps of rows with many features."""
+    rng = np.random.default_rng(seed)
+    n_rows, n_columns, n_features, capacity = 200, 12, 24, 31
+    Z = np.zeros((n_rows, capacity), dtype=np.uint8)
+    Z[:, 0] = 1
+    Z[:, 1:n_features] = rng.random((n_rows, n_features - 1)) < 0.3
+    y = Z @ rng.normal(size=(capacity, n_columns)) + rng.normal(size=(n_rows, n_columns))
+    observed = (rng.random(y.shape) < 0.7).astype(np.uint8)
+    column, segments = np.arange(n_columns, dtype=np.int32), np.array([[0, n_columns, 0]])
+    floats, ints = module.work_sizes(n_rows, capacity, n_columns, 1)
+    ones, used = np.ones(n_columns), n_features
+    for _ in range(5):
+        used, status = module.sweep(
+            *(y, observed, column, segments.astype(np.int32), ones, np.ones(1), np.ones(1), Z),
+            *(used, 1, 2.0, np.zeros(floats), np.zeros(ints, dtype=np.int32), rng),
+        )
+        assert status == 0
+    return Z, y
+
+
+@pytest.mark.slow
+def test_bounds_pass_over_no_bit_that_flips(seed: int, tmp_path) -> None:
+    ours = rows_swept(_glfm, seed)
+    for name in (EVERY_BIT, FEWER_BITS):
+        (tmp_path / name).mkdir()
+        found = rows_swept(compile_mutant(name, tmp_path / name), seed)
+        same = all(np.array_equal(one, other) for one, other in zip(ours, found, strict=True))
+        assert same == (name == EVERY_BIT)
