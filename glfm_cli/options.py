@@ -149,11 +149,16 @@ class Scaling:
         Learn what all rows share from so many rows, drawn so that rare levels and rare patterns of
         missing cells are among them; all rows are then completed given that. "auto" takes all rows
         of a table that is not large. All if left out.
+    memory : int or str, optional
+        Bytes, or `500M`, `2G`: a file that takes more is completed with a fit in batches of rows.
+        Half of what is free if left out.
     """
 
     learn_rows: int | str | None = None
+    memory: int | str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", _bytes(self.memory))
         n = self.learn_rows
         if isinstance(n, str) and n.isdecimal():
             object.__setattr__(self, "learn_rows", n := int(n))
@@ -163,9 +168,30 @@ class Scaling:
                 "--learn-rows", value=n, expected="a whole number from 1, auto or all"
             )
 
+    @property
+    def most_bytes(self) -> int | None:
+        """Return the memory in bytes, None where nothing was said."""
+        return self.memory if isinstance(self.memory, int) else None
+
     def written(self) -> dict[str, object]:
-        """Return what was said, by the names of the command's options."""
-        return _written(self, {name.name: name.name.replace("_", "-") for name in fields(self)})
+        """Return what was said, by the names of the command's options, of what shapes a fit."""
+        return _written(replace(self, memory=None), {"learn_rows": "learn-rows"})
+
+
+def _bytes(size: int | str | None) -> int | None:
+    """Return a size of memory in bytes."""
+    if size is None:
+        return None
+    text = str(size).strip().upper().removesuffix("B")
+    power = "KMGT".find(text[-1:]) + 1 if text[-1:] else 0
+    number = text[:-1] if power else text
+    try:
+        found = int(float(number) * 1024**power)
+    except (ValueError, OverflowError):
+        found = 0
+    if found < 1:
+        raise UsageError("--memory", value=size, expected="bytes above 0, as 500M or 2G")
+    return found
 
 
 @dataclass(frozen=True)

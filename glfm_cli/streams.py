@@ -16,12 +16,21 @@ import numpy as np
 START, ROWS, WEIGHTS, HYPER, CELLS, CHECKS, TABLES, DRAWS, FOLD, BITS, PARTS, LEARN = range(12)
 EFFECTS = 12
 _COLUMN = 16
+_BATCHES = 2**32 - 1  # beyond all chains
 _WORDS = 8  # of one stream's state, as `save` writes it
 
 
 def column_step(d: int) -> int:
     """Return the step that owns the draws of column `d`."""
     return _COLUMN + d
+
+
+def seed_of_batch(seed: int, number: int) -> int:
+    """Return the seed of a batch of rows, the run's own of the first."""
+    if number == 0:
+        return seed
+    words = np.random.SeedSequence(seed, spawn_key=(_BATCHES, number)).generate_state(2, np.uint64)
+    return int(words[0]) + (int(words[1]) << 64)
 
 
 class Streams:

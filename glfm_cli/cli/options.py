@@ -198,7 +198,14 @@ SCALING = {
         metavar="N|auto|all",
         help="Of a large table: learn what its rows share from N of them, and complete all given "
         "that; auto takes all of one that is not large.",
-    )
+    ),
+    "memory": shared(
+        str | None,
+        None,
+        metavar="SIZE",
+        help="With --fit: complete a file that takes more than SIZE (500M, 2G) in batches of rows; "
+        "half of what is free if left out.",
+    ),
 }
 FEATURES = {
     "row_features": shared(

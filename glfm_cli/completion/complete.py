@@ -13,6 +13,7 @@ from glfm_cli.completion.requests import INTERVAL
 from glfm_cli.completion.result import ColumnCompletion, Completion
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, bounds_of, decode, placed, settle
+from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.predictive import nothing, predict
 from glfm_cli.inference.sampling import Run
 from glfm_cli.streams import CELLS, Streams
@@ -29,12 +30,13 @@ def complete(
     intervals: bool = True,
     threads: int = 1,
     goal: float | None = None,
+    precision: Precision | None = None,
 ) -> Completion:
     """Fill the missing cells of `table` from the draws of a run.
 
     Without `intervals` the quantiles of numeric columns are left out (NaN) where the estimate
     does not need them, which saves time. Rows are predicted by `threads` threads.
-    `goal` is how precise estimates should be.
+    `goal` is how precise estimates should be, `precision` how precise they are where that is known.
     """
     posterior = run.posterior
     missing = data.missing
@@ -74,7 +76,7 @@ def complete(
     return Completion(
         data,
         run,
-        judge(posterior, data, seed, goal),
+        precision or judge(posterior, data, seed, goal),
         interval,
         seed,
         decode(table, whole, fills),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from glfm_cli.completion.batches import BatchedImputation, check_memory, plan_batches
 from glfm_cli.completion.complete import complete
 from glfm_cli.completion.cost import estimate_cost, missing_cells
 from glfm_cli.completion.estimates import Estimate
@@ -61,7 +62,7 @@ def impute(
     observer: Observer | None = None,
     finish: Callable[[Any], None] | None = None,
     **options: Any,
-) -> Completion:
+) -> Any:
     """Complete a table with missing values, or predict the cells of a matrix given as triplets.
 
     Parameters
@@ -98,7 +99,8 @@ def impute(
     Returns
     -------
     Completion
-        Of a matrix a `MatrixCompletion`, whose table has a row for each pair.
+        Of a matrix a `MatrixCompletion`, whose table has a row for each pair; of a file that was
+        read in batches a `BatchedCompletion`, whose table is in the file that was written alone.
     """
     groups = sampling or Sampling(), saving or Saving(), matrix or MatrixOptions(), Scaling()
     planned = plan_imputation(
@@ -219,7 +221,7 @@ def plan_imputation(
     interval: float = INTERVAL,
     fit: FitLike | None = None,
     unseen: Unseen = "error",
-) -> Imputation:
+) -> Imputation | BatchedImputation:
     """Check everything and encode what is given; nothing is sampled or written yet."""
     sampling, saving, matrix, scaling = groups
     chosen = check_estimate(estimate, interval)
@@ -244,8 +246,19 @@ def plan_imputation(
                 "--estimate draw is about tables, and the types file describes triplets",
                 hint="Take auto, mean, median or mode.",
             )
-    source, file = as_table(table)
+    threads = sampling.threads or available_threads()
     task: Session | Fitted
+    if loaded is not None and not sparse:
+        task = Fitted.of_fit(loaded)
+        seed = task.seed if sampling.seed is None else sampling.seed
+        how: dict[str, Any] = {"seed": seed, "threads": threads, "unseen": unseen}
+        how |= {"goal": sampling.precision}
+        batched = plan_batches(table, task, files, chosen, interval, scaling.most_bytes, **how)
+        if batched is not None:
+            return batched
+    elif loaded is None:
+        check_memory(table, scaling.most_bytes)
+    source, file = as_table(table)
     if loaded is not None:
         task = Fitted.of_fit(loaded)
         data = task.encode(source, matrix, unseen=unseen, file=file)
@@ -262,7 +275,6 @@ def plan_imputation(
     check_multiple(files.multiple, chosen, n_draws)
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
-    threads = sampling.threads or available_threads()
     return Imputation(
         given,
         source,

@@ -224,7 +224,7 @@ class Completion(CompletionResult):
         number = {encoded.column.name: d for d, encoded in enumerate(self.data.columns)}
         per_column = {
             "per_column": [
-                _column_summary(part, self.candidates(number[part.encoded.column.name]))
+                column_summary(part, self.candidates(number[part.encoded.column.name]))
                 for part in self.columns
             ]
         }
@@ -254,7 +254,8 @@ def cells_schema(ids: pa.Schema) -> pa.Schema:
     return pa.schema([first, *(pa.field(f.name, f.type) for f in ids), *others])
 
 
-def _column_summary(part: ColumnCompletion, candidates: dict[str, float]) -> dict[str, Any]:
+def column_summary(part: ColumnCompletion, candidates: dict[str, float]) -> dict[str, Any]:
+    """Return what `--json` says of a column."""
     column, spread = part.encoded.column, part.marginal
     summary: dict[str, Any] = {
         "column": column.name,

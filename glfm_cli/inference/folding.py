@@ -17,12 +17,14 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.latent.model import Cells, Problem, Refill, Values, gaussian, sees_values
+from glfm_cli.latent.capabilities import JoinsRows
+from glfm_cli.latent.model import DENSE, Cells, Problem, Refill, Values, gaussian, sees_values
 from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
 from glfm_cli.links.law import is_one_normal
-from glfm_cli.streams import FOLD, Streams
+from glfm_cli.streams import FOLD, Streams, seed_of_batch
 
 SWEEPS = 5  # inner ones, for each draw
+BATCH = 8192  # rows that are folded in together, from random numbers of their own
 LEAST = 1e-300  # probability of a level; its logarithm stays finite
 
 
@@ -54,6 +56,30 @@ def fold_in(
     KeyboardInterrupt
         At Ctrl-C.
     """
+    model, together = problem.model, problem.layout != DENSE or problem.groups is not None
+    if problem.n_rows <= BATCH or together or not isinstance(model, JoinsRows):
+        return _fold_batch(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)
+    parts = []
+    for number, start in enumerate(range(0, problem.n_rows, BATCH)):
+        own = problem.take(np.arange(start, min(start + BATCH, problem.n_rows)))
+        parts.append(
+            _fold_batch(
+                posterior, own, seed=seed_of_batch(seed, number), threads=threads, sweeps=sweeps
+            )
+        )
+    chains = tuple(
+        tuple(
+            replace(same[0], latent=model.join_rows([draw.latent for draw in same]))
+            for same in zip(*chain, strict=True)
+        )
+        for chain in zip(*(part.chains for part in parts), strict=True)
+    )
+    return replace(posterior, chains=chains)
+
+
+def _fold_batch(
+    posterior: Posterior, problem: Problem, *, seed: int, threads: int, sweeps: int
+) -> Posterior:
     stop = threading.Event()
     values = sees_values(problem.model)
     starts = [] if values else _starting_points(problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,20 @@ from glfm_cli.io.units import SAMPLE, is_units_row, with_units
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
 
 
-def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
+class Top(NamedTuple):
+    """What is known of a text whose rows come in parts, each under the same header.
+
+    skipped : bytes above the header;  units : whether a row of units is below it
+    """
+
+    skipped: int
+    delimiter: str
+    units: bool
+
+
+def read(
+    raw: bytes, layout: str, file: str, options: Mapping[str, str], known: Top | None = None
+) -> pa.Table:
     """Return a CSV file as a table of text columns that carries its dialect.
 
     Parameters
@@ -39,11 +53,13 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
         How messages call it.
     options : mapping
         None.
+    known : Top, optional
+        What is not to be told from the rows, which are a part.
     """
     data, encoding, bom = _decode(raw, file)
     if not data.strip():
         raise TableError("is empty", file=file, expected="a header line and at least one row")
-    skipped, delimiter = find_header(data)
+    skipped, delimiter = known[:2] if known else find_header(data)
     preamble, data = data[:skipped].decode(), data[skipped:]
     if layout == "tsv":
         delimiter = "\t"
@@ -55,7 +71,9 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
     n_cells, tail = _without_blank_lines(data, cells, n_columns)
     _check_rows(cells, n_cells, n_columns, file)
 
-    units = _units_row(data, cells, n_columns, n_cells)
+    units = []
+    if known is None or known.units:
+        units = _units_row(data, cells, n_columns, n_cells, known is not None)
     first = n_columns * (2 if units else 1)
     buffer = np.frombuffer(data, dtype=np.uint8)
     arrays, quotings = [], []
@@ -86,9 +104,13 @@ def read(raw: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.T
     return with_units(table, dict(zip(names, units, strict=True))) if units else table
 
 
-def _units_row(data: bytes, cells: CellSpans, n_columns: int, n_cells: int) -> list[str]:
+def _units_row(
+    data: bytes, cells: CellSpans, n_columns: int, n_cells: int, known: bool
+) -> list[str]:
     """Return the cells of the row below the header when they are units, else nothing."""
     units = [_text(data, cells, i) for i in range(n_columns, 2 * n_columns)]
+    if known:
+        return units
     last = min(n_cells, n_columns * (2 + SAMPLE))
     below = [
         [_text(data, cells, i) for i in range(2 * n_columns + j, last, n_columns)]

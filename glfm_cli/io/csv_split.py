@@ -64,6 +64,12 @@ def split_cells(data: bytes, delimiter: str, file: str) -> CellSpans:
     return CellSpans(starts + quoted, ends - quoted, quoted, is_newline)
 
 
+def row_ends(data: bytes, newline: int) -> Array:
+    """Return where rows end: at line ends that are not between quotes."""
+    at, is_quote, is_newline = _special_bytes(data, newline, newline)
+    return at[is_newline & (np.cumsum(is_quote) % 2 == 0)]
+
+
 def fields_per_row(data: bytes, delimiter: str) -> Array:
     """Return the number of cells of each whole row, by counting delimiters outside quotes."""
     _, is_quote, is_newline = _special_bytes(data, ord(delimiter), line_end(data))

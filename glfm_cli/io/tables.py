@@ -162,8 +162,17 @@ def _part_blocks(
     dialect = _dialect_for(kind.layout, dialect, os.fspath(target) == STANDARD)
     while part is not None:
         following = next(parts, None)
-        yield from csv_blocks(part, dialect, first=first, last=following is None)
+        own = dialect if like is not None else _quoted_as(dialect, part)
+        yield from csv_blocks(part, own, first=first, last=following is None)
         part, first = following, False
+
+
+def _quoted_as(dialect: Dialect, part: pa.Table) -> Dialect:
+    """Return a dialect with the quotes and the end of one part of a table."""
+    own = dialect_of(part)
+    if own is None:
+        return dialect
+    return replace(dialect, columns=own.columns, new_columns=own.new_columns, tail=own.tail)
 
 
 def check_target(target: PathLike, table: pa.Table, *, format: str | None = None) -> None:

@@ -53,6 +53,14 @@ class SharedLaw(Protocol):
 
 
 @runtime_checkable
+class JoinsRows(Protocol):
+    """A model whose draws of the rows of several tables make one of them all."""
+
+    def join_rows(self, draws: Sequence[Any]) -> Any:
+        """Return the draw of all rows, below each other; what rows share is that of the first."""
+
+
+@runtime_checkable
 class Weighted(Protocol):
     """An ascent that says how restarts predict together; without it, by the softmax of bounds."""
 

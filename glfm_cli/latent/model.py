@@ -8,7 +8,7 @@ which raises a bound. It answers with the law of cells (links/law.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
@@ -373,6 +373,12 @@ class ValueModel(LatentModel, Protocol):
 def sees_values(model: LatentModel) -> TypeGuard[ValueModel]:
     """Return whether a model sees values."""
     return model.sees == "values"
+
+
+def joined(draws: Sequence[Any], *names: str) -> Any:
+    """Return the first draw with what rows have, by name, of all of them below each other."""
+    of_all = {name: np.concatenate([getattr(draw, name) for draw in draws]) for name in names}
+    return replace(draws[0], **of_all)
 
 
 def gaussian(model: LatentModel) -> GaussianModel:

@@ -7,13 +7,14 @@ is: nothing is shared between chains. How much each candidate counts is no matte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.capabilities import JoinsRows
 from glfm_cli.latent.model import Cells, GaussianModel, Refill, Rows, Sizes, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import RowsLaw
@@ -156,6 +157,12 @@ class Auto(PlainModel):
         model = self._model(draw)
         own = model.fold_in(draw.own, model.Config(), cells, refill, score, sweeps, rng)
         return AutoDraw(draw.which, own)
+
+    def join_rows(self, draws: Sequence[AutoDraw]) -> AutoDraw:
+        """Return the candidate's draw of all rows, below each other."""
+        model = self._model(draws[0])
+        assert isinstance(model, JoinsRows)
+        return AutoDraw(draws[0].which, model.join_rows([draw.own for draw in draws]))
 
     def save(self, state: AutoState) -> dict[str, Array]:
         """Return what the candidate saves, and which it is."""

@@ -70,7 +70,7 @@ from glfm_cli.latent.bsvd.row_noise import (
     draw_noise_of_rows,
 )
 from glfm_cli.latent.capabilities import Parts
-from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Sparse, take
+from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Sparse, joined, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.streams import HYPER, PARTS, ROWS, START, WEIGHTS, Streams
@@ -289,6 +289,11 @@ class Bsvd(PlainModel):
             coefficients = drawn.mean + drawn.deviation
             left[:, :k], left[:, k + p :] = coefficients[:, :k], coefficients[:, k:]
         return replace(draw, left=left)
+
+    def join_rows(self, draws: Sequence[BsvdDraw]) -> BsvdDraw:
+        """Return the draw of all rows, below each other."""
+        found: BsvdDraw = joined(draws, "left")
+        return found
 
     def warnings(self, state: BsvdState) -> list[str]:
         """Return what a user should know of a finished chain."""

@@ -24,7 +24,7 @@ from glfm_cli.latent.clgp.laws import ClgpLaw
 from glfm_cli.latent.clgp.new_rows import fold_in
 from glfm_cli.latent.clgp.relevance import relevances
 from glfm_cli.latent.clgp.table import ObservedTable
-from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values
+from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, joined
 from glfm_cli.streams import Streams
 
 ENGINE = ClgpEngine()
@@ -155,6 +155,11 @@ class Clgp:
     def trace(self, state: ClgpChain) -> dict[str, float]:
         """Return how many dimensions have a part in what columns are."""
         return ENGINE.trace(state.ascent)
+
+    def join_rows(self, draws: Sequence[ClgpDraw]) -> ClgpDraw:
+        """Return the draw of all rows, below each other."""
+        found: ClgpDraw = joined(draws, "m", "spread")
+        return found
 
     def warnings(self, state: ClgpChain) -> list[str]:
         """Return what a user should know of a finished restart."""

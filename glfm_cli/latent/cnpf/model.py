@@ -27,6 +27,7 @@ from glfm_cli.latent.model import (
     Sizes,
     Sparse,
     Values,
+    joined,
 )
 from glfm_cli.links.law import ALL, CellLaw, GammaPoisson
 from glfm_cli.streams import Streams
@@ -139,6 +140,11 @@ class Cnpf:
     def trace(self, state: CnpfChain) -> dict[str, float]:
         """Return the live components, the sum of weights and their rate."""
         return {k: v for k, v in ENGINE.trace(state.fit).items() if k != "bound"}
+
+    def join_rows(self, draws: Sequence[CnpfDraw]) -> CnpfDraw:
+        """Return the draw of all rows, below each other."""
+        found: CnpfDraw = joined(draws, "shape", "rate", "size")
+        return found
 
     def warnings(self, state: CnpfChain) -> list[str]:
         """Return what a user should know of a finished restart."""

@@ -29,7 +29,7 @@ Cost of a sweep: O(N (K^2 + K S)); memory O(N S).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -44,7 +44,7 @@ from glfm_cli.latent.glfm.state import (
     GlfmState,
     with_work_space,
 )
-from glfm_cli.latent.model import Cells, Pairs, Refill, Rows, Sizes, take
+from glfm_cli.latent.model import Cells, Pairs, Refill, Rows, Sizes, joined, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import GivenLatent, RowsLaw
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
@@ -334,6 +334,11 @@ class Glfm(PlainModel):
                 linear.draw_rows(cells.y - eta, observed, noise, rng)
                 eta += linear.U @ linear.V
         return replace(draw, bits=np.packbits(Z, axis=1), linear=linear)
+
+    def join_rows(self, draws: Sequence[GlfmDraw]) -> GlfmDraw:
+        """Return the draw of all rows, below each other."""
+        linear = joined([draw.linear for draw in draws], "U")
+        return replace(joined(draws, "bits"), linear=linear)
 
     def warnings(self, state: GlfmState) -> list[str]:
         """Return what a user should know of a finished chain."""

@@ -15,7 +15,7 @@ column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from glfm_cli._kernels._mixture import fill_law, place_rows
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
-from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Spans, take
+from glfm_cli.latent.model import Cells, Pairs, Rows, Sizes, Spans, joined, take
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import ALL, GivenLatent, NormalMixture, RowsLaw, normal
 from glfm_cli.settings import require
@@ -211,6 +211,11 @@ class Mixture(PlainModel):
             refill(state.eta)
             _place(state, cells.y, rng, draw.log_pi)
         return replace(draw, eta=state.eta, z=state.z, seen=state.seen)
+
+    def join_rows(self, draws: Sequence[MixtureDraw]) -> MixtureDraw:
+        """Return the draw of all rows, below each other."""
+        found: MixtureDraw = joined(draws, "eta", "z", "seen")
+        return found
 
     def warnings(self, state: MixtureState) -> list[str]:
         """Return whether the truncation was reached."""

@@ -1,0 +1,290 @@
+"""Complete a file with a kept fit, some rows at a time: memory does not grow with its rows.
+
+Each batch is read, encoded, folded in, completed and written before the next, by the random
+numbers that it has when the table is read as a whole: the same bytes come out.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glfm_cli.completion.complete import complete
+from glfm_cli.completion.estimates import Estimate
+from glfm_cli.completion.files import Files
+from glfm_cli.completion.new_rows import Fitted
+from glfm_cli.completion.requests import Unseen
+from glfm_cli.completion.result import Completion, CompletionResult, column_summary
+from glfm_cli.encoding import Data, NotCompleted, flag_columns
+from glfm_cli.errors import UsageError, counted
+from glfm_cli.inference.folding import BATCH
+from glfm_cli.inference.precision import Precision
+from glfm_cli.inference.sampling import Observer, Run
+from glfm_cli.io import memory_needed, read_batches, rows_after, write_parts
+from glfm_cli.io.files import file_label
+from glfm_cli.latent.capabilities import JoinsRows
+from glfm_cli.streams import seed_of_batch
+
+MOST_NOTES = 20
+_MEMORY = Path("/proc/meminfo")
+
+
+@dataclass(frozen=True)
+class BatchedCompletion(CompletionResult):
+    """What was completed in a file that was read in batches.
+
+    data : sizes and notes of the table, without its columns
+    per_column : what `to_dict` says of each
+    """
+
+    per_column: tuple[dict[str, Any], ...]
+    n_columns: int
+
+    @property
+    def n_completed(self) -> int:
+        """The number of cells that were filled."""
+        return sum(column["completed"] for column in self.per_column)
+
+    def in_words(self) -> str:
+        """Return what was done."""
+        return (
+            f"{counted(self.n_completed, 'cell')} completed in {counted(self.data.n_rows, 'row')}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary that `glfm impute --json` prints."""
+        first = {
+            "rows": self.data.n_rows,
+            "columns": self.n_columns,
+            "cells_completed": self.n_completed,
+            "not_completed": [asdict(one) for one in self.data.not_completed],
+        }
+        return self.summary(first, {"per_column": list(self.per_column)})
+
+
+@dataclass(frozen=True)
+class BatchedImputation:
+    """The completion of a file in batches that is ready to be made."""
+
+    source: Any
+    fitted: Fitted
+    files: Files
+    estimate: Estimate
+    interval: float
+    seed: int
+    threads: int
+    unseen: Unseen
+    goal: float | None
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what would be done, as `--dry-run --json` prints it."""
+        return {"draws": self.fitted.posterior.n_draws, "rows_in_a_batch": BATCH}
+
+    def complete(
+        self, observer: Observer | None = None, finish: Callable[[Any], None] | None = None
+    ) -> BatchedCompletion:
+        """Complete batch after batch and write what is requested; the table itself as it comes."""
+        began, made = time.monotonic(), _Made()
+        files, tables = self.files, read_batches(self.source, BATCH)
+        with _Spool(files.cells) as cells, _Spool(files.probabilities) as levels:
+
+            def parts() -> Iterator[pa.Table]:
+                for number, table in enumerate(tables):
+                    done = self._one(number, table, made)
+                    cells.add(done.cells, made.n_rows)
+                    levels.add(done.probabilities, made.n_rows)
+                    made.add(done)
+                    yield flag_columns(done.table, done.data) if files.flags else done.table
+
+            assert files.table is not None
+            write_parts(parts(), files.table)
+            cells.write()
+            levels.write()
+        assert made.precision is not None
+        run = Run(self.fitted.posterior, None, time.monotonic() - began, self.fitted.notes)
+        columns = tuple(made.columns.values())
+        found = BatchedCompletion(
+            made.data(), run, made.precision, self.interval, self.seed, columns, made.n_columns
+        )
+        if finish is not None:
+            finish(found)
+        return found
+
+    def _one(self, number: int, table: pa.Table, made: _Made) -> Completion:
+        """Return a batch completed."""
+        with rows_after(made.n_rows):
+            data = self.fitted.encode(table, unseen=self.unseen, file=file_label(self.source))
+        assert isinstance(data, Data)
+        seed = seed_of_batch(self.seed, number)
+        run = self.fitted.run(data, seed=seed, threads=self.threads)
+        return complete(
+            run,
+            data,
+            table,
+            seed=self.seed,
+            estimate=self.estimate,
+            interval=self.interval,
+            intervals=self.files.needs_intervals,
+            threads=self.threads,
+            goal=self.goal,
+            precision=made.precision,
+        )
+
+
+def plan_batches(
+    source: Any,
+    fitted: Fitted,
+    files: Files,
+    estimate: Estimate,
+    interval: float,
+    memory: int | None,
+    **how: Any,
+) -> BatchedImputation | None:
+    """Return the completion of a file in batches, None where it is to be read as a whole.
+
+    So are files that fit into the memory, what cannot be read in batches, and what is asked of all
+    rows together. `how` are the other fields.
+    """
+    needed = memory_needed(source)
+    together = (files.multiple, files.draws, files.traces, *files.others.values())
+    whole = estimate == "draw" or files.table is None or any(one is not None for one in together)
+    grouped = bool(fitted.groups) or not isinstance(fitted.posterior.model, JoinsRows)
+    if needed is None or whole or grouped:
+        return None
+    if needed <= (free_memory() // 2 if memory is None else memory):
+        return None
+    first = next(read_batches(source, BATCH))
+    data = fitted.encode(first, unseen=how["unseen"], file=file_label(source))
+    files.check(first, data)
+    return BatchedImputation(
+        source, fitted, files, estimate, interval, notes=(*data.notes, *fitted.notes), **how
+    )
+
+
+def check_memory(source: Any, memory: int | None) -> None:
+    """Raise UsageError when a table that is to be learnt from needs more memory than is allowed."""
+    needed = None if memory is None else memory_needed(source)
+    if needed is not None and memory is not None and needed > memory:
+        raise UsageError(
+            f"learning reads the table as a whole, which takes about {needed >> 20} MB: "
+            "more than --memory",
+            file=file_label(source),
+            hint="Learn from a file with a part of its rows, --save the fit, and complete the "
+            "table with --fit.",
+        )
+
+
+def free_memory() -> int:
+    """Return the bytes of memory that are free, or could be."""
+    try:
+        lines = dict(line.split(":") for line in _MEMORY.read_text().splitlines())
+        return int(lines["MemAvailable"].split()[0]) << 10
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class _Made:
+    """What is known of the batches so far."""
+
+    n_rows: int = 0
+    n_columns: int = 0
+    precision: Precision | None = None
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    left: dict[tuple[str, str], int] = field(default_factory=dict)
+    ids: tuple[str, ...] = ()
+
+    def add(self, done: Completion) -> None:
+        """Take note of a batch."""
+        data = done.data
+        self.n_rows += data.n_rows
+        self.n_columns, self.precision, self.ids = done.table.num_columns, done.precision, data.ids
+        self.notes |= dict.fromkeys(data.notes)
+        for one in data.not_completed:
+            key = one.column, one.why
+            self.left[key] = self.left.get(key, 0) + one.cells
+        number = {encoded.column.name: d for d, encoded in enumerate(data.columns)}
+        for part in done.columns:
+            name = part.encoded.column.name
+            new = column_summary(part, done.candidates(number[name]))
+            self.columns[name] = summed(self.columns.get(name, {}), new)
+
+    def data(self) -> Data:
+        """Return the sizes and notes of the table."""
+        left = tuple(NotCompleted(name, n, why) for (name, why), n in self.left.items())
+        return Data(self.n_rows, (), tuple(self.notes)[:MOST_NOTES], self.ids, left)
+
+
+def summed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return what `column_summary` says of the cells of two parts of a column together."""
+    a, b = one.get("completed", 0), other.get("completed", 0)
+    found = {**one, **other, "completed": a + b}
+    found["observed"] = one.get("observed", 0) + other["observed"]
+    for name in ("mean", "mean_sd", "mean_probability"):
+        if name in found:
+            found[name] = (a * one.get(name, 0.0) + b * other.get(name, 0.0)) / max(a + b, 1)
+    if "levels" in found:
+        both = (one.get("levels", {}), other.get("levels", {}))
+        found["levels"] = {name: sum(n.get(name, 0) for n in both) for name in found["levels"]}
+    return found
+
+
+class _Spool:
+    """Tables of one schema that wait in a file without a name until all are there."""
+
+    def __init__(self, target: Path | str | None) -> None:
+        self._target = target
+
+    def __enter__(self) -> _Spool:
+        if self._target is not None:
+            beside = None if str(self._target) == "-" else Path(os.path.realpath(self._target))
+            self._file = tempfile.TemporaryFile(dir=beside and beside.parent)
+            self._writer: Any = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._target is not None:
+            self._file.close()
+
+    def add(self, table: Callable[[], pa.Table], n_rows: int) -> None:
+        """Take a table in, whose `row` counts from the end of `n_rows`."""
+        if self._target is None:
+            return
+        part = table()
+        row = pc.add(part.column("row"), n_rows)
+        part = part.set_column(0, part.schema.field(0), row)
+        if self._writer is None:
+            self._writer = pa.ipc.new_stream(self._file, part.schema)
+        self._writer.write_table(part)
+
+    def write(self) -> None:
+        """Write all of it."""
+        if self._target is None:
+            return
+        self._writer.close()
+        self._file.seek(0)
+        opened = pa.ipc.open_stream(self._file)
+        parts: Iterable[pa.Table] = (pa.Table.from_batches([batch]) for batch in opened)
+        write_parts(_some(parts, opened.schema), self._target)
+
+
+def _some(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield tables, an empty one where there is none."""
+    nothing = True
+    for part in parts:
+        yield part
+        nothing = False
+    if nothing:
+        yield schema.empty_table()
+
+

@@ -1,0 +1,209 @@
+"""Tables that are read some rows at a time: CSV and TSV, Parquet, and Arrow files and streams."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from glfm_cli.errors import GlfmError, TableError
+from glfm_cli.io.csv_read import Top
+from glfm_cli.io.csv_read import read as read_csv
+from glfm_cli.io.csv_split import line_end, row_ends
+from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, SNIFFED_BYTES, find_header, sniff_delimiter
+from glfm_cli.io.files import PathLike, file_label, is_device
+from glfm_cli.io.formats import ARROW_FILE, CSV_LAYOUTS, Format, format_of_location
+from glfm_cli.io.location import locate
+from glfm_cli.io.units import units_of
+
+_PIECE = 4 << 20  # bytes read at once
+_FEW_ROWS = 100  # of which the top is told
+_GROWTH = {"csv": 12, "tsv": 12, "txt": 12, "parquet": 10, "arrow": 3}  # memory by size of file
+_PACKED = 6  # times which a packed text is larger
+
+
+def memory_needed(source: PathLike) -> int | None:
+    """Return about how many bytes it takes to complete a file as a whole; None if not batched."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    place = locate(source)
+    if place.is_standard or place.is_web or place.options or is_device(place.path):
+        return None
+    files = _files(source)
+    if not files or not all(Path(file).is_file() for file in files):
+        return None
+    kind = format_of_location(place, None) if len(files) == 1 else Format("parquet")
+    if kind.layout not in _GROWTH or kind.packing == "zip":
+        return None
+    packed = 1 if kind.packing is None else _PACKED
+    return sum(os.path.getsize(file) for file in files) * packed * _GROWTH[kind.layout]
+
+
+def read_batches(source: PathLike, n_rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of a table in order, `n_rows` at a time, the last batch with what is left.
+
+    As `read_table` reads them, for files of which `memory_needed` is known; O(n_rows) memory.
+
+    Raises
+    ------
+    TableError
+        The file is damaged, no UTF-8 text, or its rows are uneven; rows are counted from its first.
+    """
+    place, file = locate(source), file_label(source)
+    if place.is_many:
+        yield from _sized(_of_dataset(place.path, file), n_rows, file)
+        return
+    kind = format_of_location(place, None)
+    if kind.layout in CSV_LAYOUTS:
+        with pa.input_stream(place.path, compression=_compression(kind)) as stream:
+            yield from _of_csv(stream, kind.layout, n_rows, file)
+    else:
+        batches = _of_parquet if kind.layout == "parquet" else _of_arrow
+        yield from _sized(batches(place.path, n_rows), n_rows, file)
+
+
+@contextmanager
+def rows_after(n_rows: int) -> Iterator[None]:
+    """Let errors inside count rows from the first of a table, of which `n_rows` came before."""
+    try:
+        yield
+    except GlfmError as error:
+        if error.row is None or n_rows == 0:
+            raise
+        error.row += n_rows
+        error.args = (error.message(),)
+        raise
+
+
+def _files(source: PathLike) -> list[str]:
+    place = locate(source)
+    if not place.is_many:
+        return [place.path]
+    if Path(place.path).is_dir():
+        return sorted(str(path) for path in Path(place.path).rglob("*") if path.is_file())
+    return sorted(glob.glob(place.path))
+
+
+def _compression(kind: Format) -> str | None:
+    return {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd"}.get(kind.packing or "")
+
+
+def _sized(batches: Iterator[pa.Table], n_rows: int, file: str) -> Iterator[pa.Table]:
+    """Yield tables of `n_rows` rows each."""
+    waiting: list[pa.Table] = []
+    there = 0
+    try:
+        for batch in batches:
+            waiting.append(batch)
+            there += batch.num_rows
+            while there >= n_rows:
+                table = pa.concat_tables(waiting)
+                yield table.slice(0, n_rows)
+                waiting, there = [table.slice(n_rows)], there - n_rows
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(
+            f"cannot be read ({' '.join(str(error).split())[:120]})",
+            file=file,
+            hint="It may be damaged or cut off: copy or export it again.",
+        ) from None
+    if there:
+        yield pa.concat_tables(waiting)
+
+
+def _of_parquet(path: str, n_rows: int) -> Iterator[pa.Table]:
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path, pre_buffer=False) as opened:
+        for batch in opened.iter_batches(n_rows):
+            yield pa.Table.from_batches([batch], opened.schema_arrow)
+
+
+def _of_dataset(path: str, file: str) -> Iterator[pa.Table]:
+    from pyarrow.dataset import dataset
+
+    found = path if Path(path).is_dir() else sorted(glob.glob(path))
+    opened = dataset(found, format="parquet", partitioning="hive")
+    for batch in opened.to_batches(batch_readahead=1, fragment_readahead=1):
+        yield pa.Table.from_batches([batch], opened.schema)
+
+
+def _of_arrow(path: str, n_rows: int) -> Iterator[pa.Table]:
+    with pa.memory_map(path) as source:
+        if source.read(len(ARROW_FILE)) == ARROW_FILE:
+            opened: Any = pa.ipc.open_file(source)
+            batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
+        else:
+            source.seek(0)
+            opened = batches = pa.ipc.open_stream(source)
+        for batch in batches:
+            yield pa.Table.from_batches([batch], opened.schema)
+
+
+# ------------------------------------------------------------------------------ CSV
+
+
+def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[pa.Table]:
+    """Yield batches of a text, each read as a file of its own under the same top."""
+    head = stream.read(max(_PIECE, SNIFFED_BYTES))
+    mark = BYTE_ORDER_MARKS["utf-8"] if head.startswith(BYTE_ORDER_MARKS["utf-8"]) else b""
+    newline, text = line_end(head), head[len(mark) :]
+    skipped, delimiter = find_header(text) if text.strip() else (0, None)
+    body = text[skipped:]
+    delimiter = "\t" if layout == "tsv" else delimiter or sniff_delimiter(body)
+    ends = row_ends(body, newline)
+    few = int(ends[min(ends.size, _FEW_ROWS) - 1]) + 1 if ends.size else len(body)
+    units = bool(units_of(read_csv(mark + text[: skipped + few], layout, file, {})))
+    header = int(ends[int(units)]) + 1 if ends.size > units else len(body)
+    top, known = head[: len(mark) + skipped + header], Top(skipped, delimiter, units)
+    done = 0
+    single = delimiter.encode() not in body[:header]
+    for rows in _cut(stream, head[len(top) :], n_rows, newline, single):
+        with rows_after(done):
+            if done % n_rows:
+                raise _not_in_batches("its quotes are not all around cells", file)
+            try:
+                rows.decode()
+            except UnicodeDecodeError:
+                raise _not_in_batches("it is not UTF-8", file) from None
+            table = read_csv(top + rows, layout, file, {}, known)
+        done += table.num_rows
+        yield table
+
+
+def _not_in_batches(why: str, file: str) -> TableError:
+    return TableError(
+        f"cannot be read in batches: {why}",
+        file=file,
+        hint="Give more --memory, so that it is read as a whole, or convert it first.",
+    )
+
+
+def _cut(
+    stream: IO[bytes], held: bytes, n_rows: int, newline: int, single: bool
+) -> Iterator[bytes]:
+    """Yield the text of `n_rows` rows at a time; blank lines at the end stay with the last.
+
+    In a table of a `single` column they are rows.
+    """
+    ready: bytes | None = None
+    while True:
+        ends = row_ends(held, newline)
+        while ends.size < n_rows and (piece := stream.read(_PIECE)):
+            held += piece
+            ends = row_ends(held, newline)
+        at = int(ends[n_rows - 1]) + 1 if ends.size >= n_rows else len(held)
+        rows, held = held[:at], held[at:] or stream.read(_PIECE)
+        if ready is not None and not rows.strip() and (not single or not held):
+            ready += rows
+        else:
+            if ready is not None:
+                yield ready
+            ready = rows
+        if not held:
+            yield ready
+            return
