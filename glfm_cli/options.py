@@ -49,7 +49,7 @@ class Sampling:
         Run as many more chains as it takes until another seed would move half of the estimates by
         less than this part of their cell's standard deviation.
     effort : {"quick", "normal", "thorough"}, optional
-        What chains, warmup, draws, thin and the model are where they are not said.
+        What chains, warmup, draws and thin are where they are not said.
     """
 
     model: str | None = None

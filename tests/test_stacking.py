@@ -46,7 +46,7 @@ def table_of(n: int = 240, seed: int = 0) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    return prepare(table_of(), TYPES, model="auto", seed=2)[0]
+    return prepare(table_of(), TYPES, model="auto", seed=2, settings={"glfm": 1})[0]
 
 
 @pytest.fixture(scope="module")
@@ -264,10 +264,11 @@ def test_weights_are_told_and_kept(tmp_path: Path) -> None:
     done = impute(table_of(), TYPES, save=folder, **options)
     said = done.to_dict()
     assert said["candidates"].keys() == {"glfm", "mixture"}
-    assert sum(said["candidates"].values()) == pytest.approx(1.0)
+    assert sum(said["candidates"].values()) == pytest.approx(1.0, abs=1e-3)
     column = said["per_column"][1]["candidates"]
     by = done.posterior.recalibration
-    assert column == pytest.approx({"glfm": by.weights[1, 0], "mixture": by.weights[1, 1]})
+    weights = {"glfm": by.weights[1, 0], "mixture": by.weights[1, 1]}
+    assert column == pytest.approx(weights, abs=1e-4)
     assert f"by glfm {said['candidates']['glfm']:.2f} and mixture" in done.in_words()
     kept = load_fit(folder).posterior
     np.testing.assert_array_equal(kept.recalibration.weights, by.weights)
@@ -282,7 +283,7 @@ def test_weights_are_told_and_kept(tmp_path: Path) -> None:
 def test_without_hidden_cells_every_draw_counts_the_same() -> None:
     options = {"model": "auto", "chains": 3, "warmup": 3, "draws": 2, "threads": 1}
     done = impute(table_of(), TYPES, settings={"recalibrate": False}, **options)
-    assert done.to_dict()["candidates"] == pytest.approx({"glfm": 2 / 3, "mixture": 1 / 3})
-    assert "glfm" not in impute(
-        table_of(), TYPES, **{**options, "model": "mixture"}
-    ).to_dict().get("candidates", {})
+    equal = {"glfm": 2 / 3, "mixture": 1 / 3}
+    assert done.to_dict()["candidates"] == pytest.approx(equal, abs=1e-4)
+    alone = impute(table_of(), TYPES, **{**options, "model": "mixture"})
+    assert "candidates" not in alone.to_dict()

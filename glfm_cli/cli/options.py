@@ -126,7 +126,7 @@ SAMPLING = {
         "normal",
         metavar="quick|normal|thorough",
         help="How much work is put in where the options below do not say; --dry-run shows what "
-        "each costs. quick, for a look, takes --model mixture.",
+        "each costs.",
     ),
     **LENGTH,
     "seed": shared(int, SEED, min=0, metavar="N", help="The same seed gives the same result."),

@@ -48,5 +48,5 @@ def plan_lines(costs: dict[str, Any]) -> list[str]:
         lines.append(f"about {costs['seconds']:.0f} s and {costs['megabytes']:.0f} MB")
     for name, one in costs.get("efforts", {}).items():
         length = f"{counted(one['chains'], 'chain')} of {counted(one['sweeps'], 'sweep')}"
-        lines.append(f"  --effort {name}: {one['model']}, {length}, {one['seconds']:.1f} s")
+        lines.append(f"  --effort {name}: {length}, {one['seconds']:.1f} s")
     return lines

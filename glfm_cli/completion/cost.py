@@ -11,7 +11,6 @@ from glfm_cli.completion.efforts import EFFORTS
 from glfm_cli.completion.prepare import problem_of
 from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
-from glfm_cli.errors import UsageError
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Plan
@@ -77,21 +76,14 @@ def _pace(problem: Problem, plan: Plan) -> _Pace:
 
 
 def _efforts(session: Session, data: Data, pace: _Pace, threads: int) -> dict[str, dict[str, Any]]:
-    """Return model, length and seconds of each effort that the other options allow."""
-    paces, found = {session.problem.model.name: pace}, {}
+    """Return length and seconds of each effort, beside the other options."""
+    found = {}
     for name in EFFORTS:
-        try:
-            problem, plan = problem_of(data, replace(session.sampling, effort=name))
-        except UsageError:  # a setting that its model does not have
-            continue
-        model = problem.model.name
-        if model not in paces:
-            paces[model] = _pace(problem, plan)
+        _, plan = problem_of(data, replace(session.sampling, effort=name))
         found[name] = {
-            "model": model,
             "chains": plan.chains,
             "sweeps": plan.sweeps,
-            "seconds": paces[model].seconds(plan, threads),
+            "seconds": pace.seconds(plan, threads),
         }
     return found
 

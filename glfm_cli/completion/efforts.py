@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from glfm_cli.errors import UsageError
@@ -31,30 +31,22 @@ class Length:
 class Effort:
     """A choice of `--effort`.
 
-    prefers : the models it takes where none is named, the first that takes the layout; else the
-        first of all
     lengths : by model;  others : of those that are not named
     """
 
-    prefers: tuple[str, ...] = ()
     lengths: Mapping[str, Length] = field(default_factory=dict)
     others: Length = Length()
-
-    def model(self, able: Sequence[str]) -> str:
-        """Return the model to take of those that are able."""
-        return next((name for name in self.prefers if name in able), able[0])
 
 
 EFFORTS = {
     "quick": Effort(
-        prefers=("mixture",),
         lengths={
-            "glfm": Length(chains=4, warmup=40, draws=10, thin=1, recalibrate=False),
-            "mixture": Length(chains=3, warmup=20, draws=5, thin=2, recalibrate=False),
+            "auto": Length(chains=8, warmup=30, draws=5),  # weighed by what corrects forecasts
+            "mixture": Length(chains=4, warmup=30, draws=5, recalibrate=False),
             "clgp": Length(chains=2),
             "cnpf": Length(chains=1),
         },
-        others=Length(chains=3, warmup=40, draws=10, thin=1, recalibrate=False),
+        others=Length(chains=8, warmup=30, draws=5, recalibrate=False),
     ),
     NORMAL: Effort(),
     "thorough": Effort(
@@ -64,23 +56,18 @@ EFFORTS = {
 }
 
 
-def effort_of(sampling: Sampling) -> Effort:
-    """Return the effort that is asked for.
+def paced(sampling: Sampling, model: str) -> Sampling:
+    """Return the options with what the effort says of a model's length; what is said stands.
 
     Raises
     ------
     UsageError
-        There is none of that name.
+        There is no such effort.
     """
     name = sampling.effort or NORMAL
     if name not in EFFORTS:
         raise UsageError("--effort", value=name, expected=" or ".join(EFFORTS))
-    return EFFORTS[name]
-
-
-def paced(sampling: Sampling, model: str) -> Sampling:
-    """Return the options with what the effort says of a model's length; what is said stands."""
-    effort = effort_of(sampling)
+    effort = EFFORTS[name]
     length = effort.lengths.get(model, effort.others)
     said = {name: getattr(sampling, name) for name in ("chains", "warmup", "draws", "thin")}
     more = {n: getattr(length, n) for n, value in said.items() if value is None}

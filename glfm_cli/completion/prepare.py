@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.efforts import effort_of, paced
+from glfm_cli.completion.efforts import paced
 from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import guess_schema
@@ -144,15 +144,13 @@ def configure(
 def model_of(sampling: Sampling, layout: str) -> LatentModel:
     """Return the latent model that is asked for, else the first that takes the layout.
 
-    An effort may prefer another.
-
     Raises
     ------
     UsageError
         There is no such model, or it does not take the layout.
     """
     able = [name for name, model in MODELS.items() if layout in model.layouts]
-    name = sampling.model or effort_of(sampling).model(able)
+    name = sampling.model or able[0]
     if name in ELSEWHERE:
         why, hint = ELSEWHERE[name]
         raise UsageError(f"--model {name} {why}", hint=hint)

@@ -84,7 +84,8 @@ class CompletionResult:
         if not isinstance(posterior.model, Candidates):
             return {}
         names = posterior.model.candidates
-        return {names[k]: posterior.weight_of(k, d) for k in sorted(set(posterior.groups))}
+        groups = sorted(set(posterior.groups))
+        return {names[k]: round(posterior.weight_of(k, d), 4) for k in groups}
 
     def summary(self, first: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
         """Return what `glfm impute --json` prints of any layout, between what is of one alone."""

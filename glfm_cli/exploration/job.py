@@ -208,8 +208,8 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
 
     A table's size does not matter to their number: they are there to find each other's features.
     """
-    model = model_of(dataclasses.replace(sampling, effort=None), layout)
-    sampling = dataclasses.replace(paced(sampling, model.name), model=model.name)
+    model = model_of(sampling, layout)
+    sampling = paced(sampling, model.name)
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
     if isinstance(model, Map):

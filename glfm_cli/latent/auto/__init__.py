@@ -33,7 +33,7 @@ class AutoConfig:
     bsvd : chains of the low-rank model
     """
 
-    glfm: int = 1
+    glfm: int = 3
     mixture: int = 1
     bsvd: int = 0
 
