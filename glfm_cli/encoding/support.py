@@ -139,6 +139,10 @@ def _check_inside(source: Source, seen: Mask, x: Array, allowed: Interval, reaso
         reason += f" with reflect: {source.column.reflect:.12g}"
     else:
         hint = _TRANSFORM_HINTS[source.column.transform or Transform.NONE]
+    moments = source.column.moments
+    if reason == "bounds" and moments is not None:
+        ends = ("no limit" if b is None else moments.text(b) for b in source.column.bounds)
+        raise source.cell_error(bad, f"a value between {' and '.join(ends)} (`bounds`)", hint)
     raise source.cell_error(bad, f"{_described(allowed)} (`{reason}`)", hint)
 
 

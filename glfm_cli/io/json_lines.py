@@ -15,6 +15,18 @@ from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.mixed import cells_of, table_of_cells
 
 
+class _RepeatedKey(Exception):
+    """A key that an object has twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedKey(next(name for name in names if names.count(name) > 1))
+    return found
+
+
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
     """Return the objects in a file as rows; a key that a row lacks is null.
 
@@ -26,7 +38,11 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=_object)
+        except _RepeatedKey as error:
+            raise TableError(
+                f"line {number} has the key '{error}' twice", file=file, expected="each key once"
+            ) from None
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):

@@ -48,6 +48,9 @@ def read_database(place: Location, layout: str, file: str) -> pa.Table:
 
 def _query(place: Location, names: list[str], file: str) -> str:
     if "query" in place.options:
+        if "table" in place.options:
+            both = "`table` and `query` are both given"
+            raise TableError(both, file=file, expected="one of them")
         return place.options["query"]
     name = place.options.get("table") or (names[0] if len(names) == 1 else None)
     if name not in names:

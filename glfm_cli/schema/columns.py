@@ -15,9 +15,9 @@ class Role(StrEnum):
 
     FEATURE = "feature"  # modelled and completed
     PREDICTOR = "predictor"  # modelled, never completed
+    TARGET = "target"  # an ordinary feature, but for `classify`
     TIME = "time"  # a predictor that orders the rows of a group
     GROUP = "group"  # names what rows belong to
-    TARGET = "target"  # an ordinary feature, but for `classify`
     ID = "id"
     IGNORE = "ignore"
     TASK = "task"

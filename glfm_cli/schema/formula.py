@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from glfm_cli.arrays import Array
 
 LONGEST = 1000
 _QUOTED = re.compile(r"`([^`]*)`")
-_WHOLE = (ast.Expression, ast.Load)
+_EQUAL = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 _ARITHMETIC: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -73,6 +73,13 @@ class Formula:
         """The texts that it compares with."""
         found = (n.value for n in ast.walk(self._tree) if isinstance(n, ast.Constant))
         return tuple(value for value in found if isinstance(value, str))
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The columns that it takes for numbers: not compared with texts alone, by ==, != or in."""
+        compared = [sides for sides in _equal_sides(self._tree) if not any(map(_is_number, sides))]
+        levels = {id(side) for sides in compared for side in sides}
+        return frozenset(self._column[n.id] for n in _names(self._tree) if id(n) not in levels)
 
     @property
     def is_condition(self) -> bool:
@@ -191,6 +198,8 @@ def parse_formula(text: str) -> Formula:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError("it is no expression such as weight / (height / 100) ** 2") from None
     _check(tree)
+    if _misplaced_text(tree):
+        raise ValueError("texts are only compared, by ==, != and in")
     for name in _names(tree):
         column.setdefault(name.id, name.id)
     names = tuple(dict.fromkeys(column[name.id] for name in _names(tree)))
@@ -204,6 +213,26 @@ def _names(tree: ast.AST) -> list[ast.Name]:
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     found = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called]
     return sorted(found, key=lambda n: n.col_offset)
+
+
+def _equal_sides(tree: ast.expr) -> Iterator[list[ast.expr]]:
+    """Yield what is compared by ==, != and in, each time, lists item by item."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and all(isinstance(op, _EQUAL) for op in node.ops):
+            sides = [node.left, *node.comparators]
+            lists = [side.elts for side in sides if isinstance(side, ast.List | ast.Tuple)]
+            yield [*sides, *(one for part in lists for one in part)]
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not isinstance(node.value, str)
+
+
+def _misplaced_text(tree: ast.expr) -> bool:
+    """Return whether a text stands elsewhere than beside ==, != or in a list."""
+    allowed = {id(side) for sides in _equal_sides(tree) for side in sides}
+    texts = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return any(id(text) not in allowed for text in texts)
 
 
 def _called(node: ast.Call) -> str:
@@ -221,8 +250,10 @@ def _check(node: ast.AST) -> None:
             if _called(node) not in _FUNCTIONS or node.keywords or not node.args:
                 known = ", ".join(_FUNCTIONS)
                 raise ValueError(f"of functions it may have {known}")
-            if len(node.args) > 1 and _called(node) not in ("min", "max"):
-                raise ValueError(f"{_called(node)} takes one number")
+            several = _called(node) in ("min", "max")
+            if several != (len(node.args) > 1):
+                many = "two or more numbers" if several else "one number"
+                raise ValueError(f"{_called(node)} takes {many}")
             parts: list[ast.expr] = node.args
         case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.UAdd()):
             parts = [node.operand]

@@ -240,14 +240,15 @@ class ColumnParser:
 
     def date_format(self, said: Mapping[str, Any]) -> str | None:
         form = self.text(said, "format")
-        if form is None or form in (ISO, EXCEL):
+        if form in (None, ISO, EXCEL) or said.get("type") == "duration":  # which is refused
             return form
         used = re.findall(r"%(.?)", form)
-        if not used or not set(used) <= DIRECTIVES:
+        dated = set(used) & {"Y", "y"}
+        if not dated or not set(used) <= DIRECTIVES:
             raise self.error(
                 "`format`",
                 value=f"'{form}'",
-                expected="iso, excel, or a format with %d, %m, %Y and their like",
+                expected="iso, excel, or a format with %Y or %y, %m, %d and their like",
                 hint='For example {type: date, format: "%d.%m.%Y"}.',
             )
         return form

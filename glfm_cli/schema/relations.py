@@ -40,6 +40,16 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
                     column=column.name,
                     hint="Leave out one of them.",
                 )
+    larger = {c.name: (c.less_than,) for c in columns if c.less_than is not None}
+    for name in larger:
+        if (circle := _circle(name, larger, ())) is not None:
+            raise SchemaError(
+                "columns are less than one another in a circle",
+                file=file,
+                column=name,
+                value=" < ".join(circle),
+                hint="Take out one `less_than`.",
+            )
     for name in needs:
         if (circle := _circle(name, needs, ())) is not None:
             raise SchemaError(
@@ -93,6 +103,14 @@ def _check_names(
                 file=file,
                 column=column.name,
                 hint=f"Give '{name}' a type, or role predictor.",
+            )
+        counted = parse_formula(str(column.only_if)).counted if key == "only_if" else ()
+        if other.levelled and name in counted:
+            raise SchemaError(
+                f"`only_if` takes '{name}' for numbers, which has type {other.type}",
+                file=file,
+                column=column.name,
+                expected='its levels between quotes, with ==, != or in, such as sex == "f"',
             )
         if key != "only_if" and not (other.numeric or other.type is None):
             raise SchemaError(
