@@ -103,6 +103,11 @@ class NumericalError(GlfmError):
     exit_status = 1
 
 
+def broke_down(error: Exception) -> NumericalError:
+    """Return what to raise when a step of a model ends in an error of linear algebra."""
+    return NumericalError(f"the numbers of the model broke down: {error}")
+
+
 class StoreError(GlfmError):
     """A saved fit is broken, or is not one of this table, these types or these options."""
 

@@ -588,3 +588,45 @@ def test_counts_of_few_pairs_without_zeros_are_triplets_whose_absent_pairs_are_z
     twice = pa.concat_tables([plain, plain.slice(1, 1)])
     for other in (with_zero, twice):
         assert all(column.absent is None for column in guess_schema(other).schema.columns)
+
+
+def ratings(seed: int, n: int = 900) -> pa.Table:
+    """Return ratings of 40 films by 60 users, by numbers, no pair twice, with the time of each."""
+    rng = np.random.default_rng(seed)
+    pair = rng.choice(60 * 40, n, replace=False)
+    return pa.table(
+        {
+            "userId": pair // 40 + 1,
+            "film": pair % 40 * 7,
+            "rating": [f"{half / 2:g}" for half in rng.integers(1, 11, size=n)],
+            "timestamp": rng.integers(10**9, 2 * 10**9, size=n),
+        }
+    )
+
+
+def test_ratings_by_number_of_user_and_film_are_triplets(seed: int) -> None:
+    table = ratings(seed)
+    guess = guess_schema(table)
+    found = {column.name: column for column in guess.schema.columns}
+    assert [one.role for one in found.values()] == [Role.ROW, Role.COLUMN, Role.VALUE, Role.IGNORE]
+    assert found["rating"].type == ColumnType.ORDINAL
+    assert found["rating"].absent is None
+    assert Schema.from_yaml(guess.to_yaml()) == guess.schema
+
+
+@pytest.mark.parametrize("spoilt", ["a pair twice", "few rows", "a column more", "no whole number"])
+def test_numbers_that_do_not_tell_the_rows_apart_as_pairs_are_no_triplets(
+    spoilt: str, seed: int
+) -> None:
+    table = ratings(seed)
+    if spoilt == "a pair twice":
+        table = pa.concat_tables([table, table.slice(0, 1)])
+    elif spoilt == "few rows":  # of which none comes twice by chance
+        table = table.slice(0, 120)
+    elif spoilt == "a column more":
+        table = table.append_column("weight", pa.array(np.linspace(1, 2, 900)))
+    else:
+        films = pa.array([number + 0.5 for number in table["film"].to_pylist()])
+        table = table.set_column(1, "film", films)
+    roles = {column.role for column in guess_schema(table).schema.columns}
+    assert not roles & {Role.ROW, Role.COLUMN}

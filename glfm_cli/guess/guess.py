@@ -14,7 +14,7 @@ from glfm_cli.guess.dependence import evidence_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
 from glfm_cli.guess.profile import profile, runs_of
-from glfm_cli.guess.triplets import as_counts
+from glfm_cli.guess.triplets import as_triplets
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.declared import declared
 from glfm_cli.io.dialect import dialect_of
@@ -110,7 +110,7 @@ def guess_schema(table: pa.Table) -> Guess:
     columns = recognise(columns, None if dialect is None else dialect.delimiter)
     evidence = evidence_of(table, columns)
     verdicts = [judge(replace(one, evidence=evidence.get(i))) for i, one in enumerate(columns)]
-    verdicts = as_counts(table, columns, verdicts) or verdicts
+    verdicts = as_triplets(table, columns, verdicts) or verdicts
     if not any(v.column.modelled or v.column.role is Role.VALUE for v in verdicts):
         first = verdicts[0]
         raise TableError(

@@ -34,6 +34,7 @@ _BANDED = words("income rincome earnings salary wage")  # small numbers of which
 _SHARE = words("share proportion prop fraction frac prob probability rate ratio")
 _PERCENT = words("percent percentage pct perc")
 _DATE = words("date datum fecha data dat day tag dob birthdate geburtsdatum")
+_WHEN = words("time timestamp datetime date day week month year created updated")
 _YEAR = frozenset({"year", "yr", "yob", "birthyear"})
 
 
@@ -79,6 +80,10 @@ def is_percent(name: str) -> bool:
 
 def is_date(name: str) -> bool:
     return bool(parts(name) & _DATE)
+
+
+def is_when(name: str) -> bool:
+    return bool(parts(name) & _WHEN)
 
 
 def is_year(name: str) -> bool:

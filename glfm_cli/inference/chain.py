@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.errors import broke_down
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import Cells, GaussianModel, Problem, gaussian, take
 from glfm_cli.links import Link, Params
@@ -46,11 +47,20 @@ class Chain:
         return gaussian(self.problem.model)
 
     def sweep(self, adapt: bool) -> None:
-        """Make one transition of everything; links may tune their proposals when `adapt`."""
+        """Make one transition of everything; links may tune their proposals when `adapt`.
+
+        Raises
+        ------
+        NumericalError
+            A covariance lost positive definiteness.
+        """
         model = self.model
         for d, link in enumerate(self.problem.links):
             self.cells.scale_group[d] = link.scale_group(self.params[d])
-        model.update(self.state, self.cells, self.streams)
+        try:
+            model.update(self.state, self.cells, self.streams)
+        except np.linalg.LinAlgError as error:
+            raise broke_down(error) from error
         for d, link in enumerate(self.problem.links):
             link.rescale(self.params[d], float(self.cells.factor[d]))
         if not all(self.problem.known):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.errors import NumericalError
+from glfm_cli.errors import NumericalError, broke_down
 from glfm_cli.inference.chain import inner, params_in, params_out
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import Problem, Progress, ValueModel, Values, sees_values, take
@@ -83,8 +83,11 @@ class ValueChain:
         return model
 
     def sweep(self, adapt: bool) -> None:
-        """Make one step."""
-        progress = self.model.step(self.state, self.values, self.streams, adapt)
+        """Make one step; NumericalError when a covariance lost positive definiteness."""
+        try:
+            progress = self.model.step(self.state, self.values, self.streams, adapt)
+        except np.linalg.LinAlgError as error:
+            raise broke_down(error) from error
         if self.model.kind == "ascent":
             self.ascent.add(progress, self.model.name)
         self.done += 1

@@ -22,6 +22,7 @@ from glfm_cli.streams import Streams
 
 Sees = Literal["gaussian", "values"]
 Kind = Literal["gibbs", "ascent"]
+LARGEST = 1e100  # whose square and sums of it are numbers
 Spans = tuple[tuple[int, int], ...]  # per column, its first latent column and one past its last
 
 
@@ -391,7 +392,7 @@ def gaussian(model: LatentModel) -> GaussianModel:
 def take(
     arrays: Mapping[str, Array], name: str, dtype: type, shape: tuple[int | None, ...]
 ) -> Array:
-    """Return a named array that must have this type and shape (None: any length), finite.
+    """Return a named array that must have this type and shape (None: any length), none huge.
 
     Raises
     ------
@@ -411,6 +412,6 @@ def take(
         raise ValueError(
             f"'{name}' is {found} of {array.dtype}, expected {requested} of {np.dtype(dtype)}"
         )
-    if array.dtype == np.float64 and not np.isfinite(array).all():
-        raise ValueError(f"'{name}' has values that are not finite numbers")
+    if array.dtype == np.float64 and not np.all(np.abs(array) <= LARGEST):
+        raise ValueError(f"'{name}' has values that are not finite numbers, or huge ones")
     return array

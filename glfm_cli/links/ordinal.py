@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # Tries of the random walk a sweep, and the share that should succeed.
 TRIES = 2
 TARGET_ACCEPTANCE = 0.35
+FARTHEST, LONGEST = 1e50, 100.0  # threshold and logarithm of a step that a chain may go on from
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +69,13 @@ class OrdinalLink(LevelLink):
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError unless these are increasing thresholds, and how they are proposed."""
-        if np.any(np.diff(take(params, "thresholds", self.n_levels - 1)) <= 0.0):
-            raise ValueError("'thresholds' does not increase")
+        thresholds = take(params, "thresholds", self.n_levels - 1)
+        if np.any(np.diff(thresholds) <= 0.0) or np.any(np.abs(thresholds) > FARTHEST):
+            raise ValueError("'thresholds' does not increase, or is huge")
         expected = {"thresholds", "log_step", "tries"}
-        for name in ("log_step", "tries"):
-            take(params, name, 1)
+        take(params, "tries", 1)
+        if abs(take(params, "log_step", 1)[0]) > LONGEST:
+            raise ValueError("'log_step' is huge")
         if params.keys() != expected:
             raise ValueError(f"it has the parameters {sorted(params)}, expected {sorted(expected)}")
 

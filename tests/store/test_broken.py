@@ -338,6 +338,7 @@ LOADED: dict[str, tuple[Change, str, str]] = {
 # What is found only when the run is gone on with, as its state is not needed before.
 RESUMED: dict[str, tuple[Change, str, str]] = {
     "a state of NaN": (state(y=nan), STATE, "'y' has values that are not finite"),
+    "a state of huge numbers": (state(y=lambda a: a + 1e300), STATE, "'y' has values that are not"),
     "a state of other rows": (state(y=lambda a: a[:-1]), STATE, "'y' is"),
     "bits of other rows": (state(latent__bits=lambda a: a[:-1]), STATE, "'bits' is"),
     "rows without bias": (state(latent__bits=lambda a: 0 * a), STATE, "a row without the bias"),

@@ -98,6 +98,8 @@ def test_spoilt_constants_are_refused(name: str) -> None:
         {"thresholds": np.array([0.0, np.nan]), "log_step": np.zeros(1), "tries": np.zeros(1)},
         {"thresholds": np.zeros(1), "log_step": np.zeros(1), "tries": np.zeros(1)},
         {"thresholds": np.array([1.0, 0.0]), "log_step": np.zeros(1), "tries": np.zeros(1)},
+        {"thresholds": np.array([0.0, 1e300]), "log_step": np.zeros(1), "tries": np.zeros(1)},
+        {"thresholds": np.array([0.0, 1.0]), "log_step": np.full(1, 1e9), "tries": np.zeros(1)},
         {
             "thresholds": np.array([0.0, 1.0]),
             "log_step": np.zeros(1),

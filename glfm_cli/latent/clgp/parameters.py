@@ -14,6 +14,7 @@ from glfm_cli.latent.model import take
 
 LEAST_NOISE = 1e-4  # variance, on a scale on which columns have variance 1
 MOST_LOG = 50.0  # of the magnitude of logarithms that are read back
+FARTHEST = 1e6  # that a row or a weight lies from the origin, which both have unit variance about
 
 
 @dataclass
@@ -88,6 +89,8 @@ class Shared:
         for name in ("log_ell", "log_rho", "log_a", "log_noise", "log_c", "steps"):
             if np.any(np.abs(getattr(found, name)) > MOST_LOG):
                 raise ValueError(f"'{name}' has a number beyond -{MOST_LOG:g} to {MOST_LOG:g}")
+        if np.any(np.abs(mu) > FARTHEST):
+            raise ValueError(f"'mu' has a number beyond -{FARTHEST:g} to {FARTHEST:g}")
         if np.any(found.log_noise < np.log(LEAST_NOISE)):
             raise ValueError("'log_noise' has a number below its floor")
         if np.abs(found.V.T @ found.V - np.eye(P)).max() > 1e-6:
@@ -116,6 +119,8 @@ class Places:
         """Return the places among named arrays, checked; ValueError says what is wrong."""
         shape = (n_rows, n_dimensions)
         m, log_sd = (take(arrays, name, np.float64, shape) for name in ("m", "log_sd"))
+        if np.any(np.abs(m) > FARTHEST):
+            raise ValueError(f"'m' has a number beyond -{FARTHEST:g} to {FARTHEST:g}")
         if np.any(log_sd > 0.0) or np.any(log_sd < -MOST_LOG):
             raise ValueError(f"'log_sd' has a number that is not from -{MOST_LOG:g} to 0")
         return cls(m, log_sd)

@@ -245,6 +245,8 @@ class Mixture(PlainModel):
         state.alpha = float(take(arrays, "alpha", np.float64, ()))
         if not (np.all(state.noise > 0.0) and state.alpha > 0.0):
             raise ValueError("'noise' or 'alpha' is not above 0")
+        if np.any((state.sticks <= 0.0) | (state.sticks >= 1.0)):
+            raise ValueError("'sticks' are not between 0 and 1")
         if np.any((state.z < 0) | (state.z >= config.components)):
             raise ValueError("'z' names a component that there is not")
         state.root = _root(state.Sigma)
