@@ -111,6 +111,10 @@ def test_tabulated_moments_agree_with_direct_ones(seed: int) -> None:
         few = np.stack(link.standard_moments(eta[:50], 0.3, {}))
         many = np.stack(link.standard_moments(eta, 0.3, {}))[:, :50]
         np.testing.assert_allclose(many, few, atol=5e-7)
+        var = np.random.default_rng(seed + 1).uniform(0.28, 0.32, 5000)
+        few = np.stack(link.standard_moments(eta[:50], var[:50], {}))
+        many = np.stack(link.standard_moments(eta, var, {}))[:, :50]
+        np.testing.assert_allclose(many, few, atol=5e-6)
 
 
 def test_many_counts_are_summed_as_well_as_few(seed: int) -> None:

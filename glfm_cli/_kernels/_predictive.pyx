@@ -1,4 +1,4 @@
-"""Quantiles of averaged predictive distributions."""
+"""Quantiles of averaged predictive distributions, and tables of their moments."""
 
 from libc.math cimport INFINITY, NAN, exp, fabs, isfinite
 
@@ -82,3 +82,48 @@ def mixture_quantiles(
                 else:
                     out[n, j] = invert(&mean[n, 0], &sd[n, 0], &weight[n, 0], T, target,
                                        low, high, centre)
+
+
+cdef inline int weigh(double at, int order, int n, double* w) noexcept nogil:
+    """Fill the weights of `order` nodes around a place on a grid 0..n-1; return the first node.
+
+    The polynomial through them [Lagrange]; n is at least `order`.
+    """
+    cdef int first = <int> at - order // 2 + 1, i, j
+    cdef double t
+    first = min(max(first, 0), n - order)
+    t = at - first
+    for i in range(order):
+        w[i] = 1.0
+        for j in range(order):
+            if j != i:
+                w[i] *= (t - j) / (i - j)
+    return first
+
+
+def interpolate(
+    const double[:, :, ::1] table,  # in (X, Y, 2), X >= 6, Y = 1 or >= 4
+    const double[::1] x,            # in (n,) places on the grid, from 0 to X - 1
+    const double[::1] y,            # in (n,) the same, from 0 to Y - 1
+    double[:, ::1] out,             # out (n, 2)
+):
+    """Interpolate a table of pairs by polynomials, of degree 5 along x and 3 along y. O(n)."""
+    cdef Py_ssize_t n
+    cdef int i, j, first, second, X = <int> table.shape[0], Y = <int> table.shape[1]
+    cdef int order = min(Y, 4)
+    cdef double[6] u
+    cdef double[4] v
+    cdef double a, b
+    cdef const double* row
+    with nogil:
+        for n in range(x.shape[0]):
+            first, second = weigh(x[n], 6, X, u), weigh(y[n], order, Y, v)
+            out[n, 0] = out[n, 1] = 0.0
+            for i in range(6):
+                a = b = 0.0
+                row = &table[first + i, second, 0]
+                for j in range(order):
+                    a += v[j] * row[2 * j]
+                    b += v[j] * row[2 * j + 1]
+                out[n, 0] += u[i] * a
+                out[n, 1] += u[i] * b
