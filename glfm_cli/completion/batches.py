@@ -157,7 +157,7 @@ def plan_batches(
     needed = memory_needed(source)
     together = (files.multiple, files.draws, files.traces, *files.others.values())
     whole = estimate == "draw" or files.table is None or any(one is not None for one in together)
-    grouped = bool(fitted.groups) or not isinstance(fitted.posterior.model, JoinsRows)
+    grouped = fitted.groups is not None or not isinstance(fitted.posterior.model, JoinsRows)
     if needed is None or whole or grouped:
         return None
     if needed <= (free_memory() // 2 if memory is None else memory):

@@ -36,7 +36,7 @@ class Fitted:
     """What completing rows needs of a fit, whether it is kept in a folder or in memory.
 
     schema : the types it was made with
-    groups : that it knows
+    groups : that it knows; None where rows do not belong together
     fit : that of triplets, whose units are known to it alone; None of a table
     columns : its modelled columns, in the order of the posterior's links
     config, link_config : those of the model and the links
@@ -53,7 +53,7 @@ class Fitted:
     seed: int
     notes: tuple[str, ...] = ()
     fit: Fit | None = None
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] | None = None
 
     @classmethod
     def of_fit(cls, fit: Fit) -> Fitted:
@@ -68,7 +68,7 @@ class Fitted:
             seed=fit.seed,
             notes=fit.notes,
             fit=None if fit.matrix is None else fit,
-            groups=fit.header.groups or (),
+            groups=fit.header.groups,
         )
 
     @classmethod
@@ -86,7 +86,7 @@ class Fitted:
             link_config=problem.link_config,
             data_hash=hash_of_data(data),
             seed=seed,
-            groups=() if data.groups is None else data.groups.labels,
+            groups=None if data.groups is None else data.groups.labels,
         )
 
     def thinned(self, at_least: int = 0) -> Fitted:
@@ -130,7 +130,7 @@ class Fitted:
             self.schema,
             self.columns,
             unseen_is_missing=missing,
-            groups=self.groups,
+            groups=self.groups or (),
             file=file,
         )
         data = with_known(data, file)
