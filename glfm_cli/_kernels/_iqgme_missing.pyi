@@ -32,6 +32,6 @@ def add_covariances(
     missing: _Places,
     cov: _Floats,
     weight: _Floats,
-    counted: _Floats,
+    counted: NDArray[np.uint8],
     total: _Floats,
 ) -> None: ...

@@ -90,10 +90,10 @@ def full_law(
     log_pi, law = log_shares(q, pi, n), LabelLaw.blank(q, n, features)
 
     def work(block: Block) -> None:
-        placed = _place(rows, block, q, log_pi[:, block.rows])
+        placed = gate_rows(rows, block, q, log_pi[:, block.rows])
         members = block.rows
         law.gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
-        law.mean[:, members], law.var[:, members] = _label(block, q, placed)
+        law.mean[:, members], law.var[:, members] = scores_law(block, q, placed)
         if features:
             law.x[:, members] = placed.x
             for places, m, cov in placed.patterns(block):
@@ -135,7 +135,7 @@ class GatedRows:
                 yield places, m[gap], cov[:, gap[:, None], gap]
 
 
-def _place(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
+def gate_rows(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
     """Return the gates of a block's rows, and the rows completed."""
     x = np.broadcast_to(block.seen, (q.H, *block.seen.shape))
     missing, log_det = None, np.zeros((q.H, block.rows.size))
@@ -153,7 +153,7 @@ def _place(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) -> 
     return GatedRows(log_gate, x, missing)
 
 
-def _label(block: Block, q: Experts | Drawn, placed: GatedRows) -> tuple[Array, Array]:
+def scores_law(block: Block, q: Experts | Drawn, placed: GatedRows) -> tuple[Array, Array]:
     """Return mean and variance (H, b, K) of the label's variables, noise included."""
     P, x = q.P, block.inputs(placed.x)
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]

@@ -1,12 +1,17 @@
-"""How well a fit of many tasks foretells labels that are left out, without fitting anew.
+"""How well a fit predicts labels that are left out, without fitting anew.
 
-Where features are many the bound is about them nearly alone, and which start is better for labels
-it does not say. With scores t of all other rows held where they are, a rule without row i has at
-that row, of leverage h = rho f' Cov(w) f, by the formula of least squares
+The bound is about features more than about labels, and which start is better for these it does not
+say, least of all of two forms of experts. With scores t of all other rows held where they are, a
+rule without row i has at that row, of leverage h = rho f' Cov(w) f, by the formula of least squares
 
     location (m - h t_i) / (1 - h),  variance f' Cov(w) f / (1 - h)
 
-The expert of a row is told by its features alone.
+The expert of a row is told by its features alone, and an expert of full covariances is without the
+row, too: with its share rho, u' = u - rho, nu' = nu - rho, d = |x - m|^2 in the metric of B
+
+    d' = (u / u')^2 d / (1 - k d),  log|B'^-1| = log|B^-1| + log(1 - k d),  k = rho u / u'
+
+which is exact for rows without missing features.
 """
 
 from __future__ import annotations
@@ -16,15 +21,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
+from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.forms import Form
+from glfm_cli.latent.iqgme.gates import GatedRows, gate_rows, log_shares, scores_law
 from glfm_cli.latent.iqgme.local import Local, weight_spread
-from glfm_cli.latent.iqgme.rows import KnownRows
+from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
 MOST = 0.99  # of a leverage
+LEAST = 1e-6  # of what is left of a volume without a row
 NONE = 1e-300  # share of an expert that a task does not use
 
 
@@ -65,3 +73,48 @@ def left_out_score(
             log_p = rows.label.expect(which, location)[1]
             total += float(logsumexp(log_gate + log_p, axis=0).sum())
     return total
+
+
+def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> float:
+    """Return the same sum for one table and experts of full covariances, its rows left out.
+
+    u0 : how many rows the prior centre of an expert is worth
+    """
+    total, log_pi = 0.0, log_shares(q, None, len(rows.x))
+    assert rows.label is not None
+    for block in rows.blocks:
+        at = block.with_label
+        if not at.size:
+            continue
+        which = block.rows[at]
+        rho = np.minimum(local.rho[:, which], q.u[:, None] - u0)  # q may be older than rho
+        placed = gate_rows(rows, block, q, log_pi[:, block.rows])
+        mean, var = scores_law(block, q, placed)
+        log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
+        log_gate -= logsumexp(log_gate, axis=0)
+        spread = weight_spread(q, block.inputs(placed.x)[:, at])[:, :, None]
+        h = np.minimum(spread * rho[:, :, None], MOST)
+        location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
+        location /= np.sqrt(var[:, at] + spread * h / (1.0 - h))
+        total += float(logsumexp(log_gate + rows.label.expect(which, location)[1], axis=0).sum())
+    return total
+
+
+def _without_row(
+    q: Experts, rows: KnownRows, block: Block, placed: GatedRows, rho: Array
+) -> Array:
+    """Return by how much the log density (H, l) of labelled rows changes without them."""
+    at = block.with_label
+    p = rows.known[block.rows[at]].sum(axis=1)
+    away = np.matmul(placed.x - q.m[:, None, :], q.root)
+    square = np.einsum("hbp,hbp->hb", away, away) + block.misfit(placed.x)
+    d, u, nu = square[:, at] / q.nu[:, None], q.u[:, None], q.nu[:, None]
+    left = np.maximum(1.0 - rho * u / (u - rho) * d, LEAST)
+
+    def log_t(u: Array, nu: Array, d: Array) -> Array:
+        df = nu + 1.0 - q.P
+        out = gammaln(0.5 * (df + p)) - gammaln(0.5 * df) - 0.5 * p * np.log((u + 1.0) / u)
+        return np.asarray(out - 0.5 * (df + p) * np.log1p(d * u / (u + 1.0)))
+
+    without = log_t(u - rho, nu - rho, (u / (u - rho)) ** 2 * d / left)
+    return without - 0.5 * np.log(left) - log_t(u, nu, d)

@@ -21,11 +21,12 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.capabilities import Round
 from glfm_cli.latent.iqgme.ascent import CoordinateAscent
 from glfm_cli.latent.iqgme.deviations import OwnSums
+from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.fit import ROUGH, Member, Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
-from glfm_cli.latent.iqgme.left_out_labels import left_out_score
+from glfm_cli.latent.iqgme.left_out_labels import left_out_labels, left_out_score
 from glfm_cli.latent.iqgme.local import sound
 from glfm_cli.latent.iqgme.packing import (
     drawn_in,
@@ -45,6 +46,7 @@ from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, omega_for, told_
 from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Values, take
 from glfm_cli.streams import START, Streams
 
+SLACK = 8.0  # by how much log probabilities of labels left out differ without saying much
 
 @dataclass(eq=False)
 class TaskTables:
@@ -179,9 +181,9 @@ class ExpertAscent(ExpertsModel):
         return [*rounds, last]
 
     def group(self, problem: Any, restart: int) -> int:
-        """Return the form of a restart, whose better half goes on; one for all if one predicts."""
+        """Return the form of a restart where bounds compare them; labels left out compare all."""
         tables: TaskTables = problem.tables
-        if not tables.config.average:
+        if not tables.many or not tables.config.average:
             return 0
         n_rows = sum(len(rows.x) for rows in tables.rows)
         n_forms = len(forms_for(tables.config, n_rows, tables.rows[0].n_features))
@@ -196,6 +198,13 @@ class ExpertAscent(ExpertsModel):
     def score(self, state: State, values: Values, bound: float) -> float:
         """Return the bound, or where it is about features alone, what it gives to labels."""
         tables, start = tables_of(values), state.start
+        if isinstance(start, Start):
+            q, local, rows = start.experts, start.local, tables.rows[0]
+            if not rows.labelled.any():
+                return bound
+            if isinstance(q, Experts):
+                return left_out_labels(rows, q, local, state.form.prior.u0)
+            return left_out_score(state.form, [rows], q, None, q.pi[None], [local])
         if not (isinstance(start, TaskStart) and told_by_labels(tables.rows)):
             return bound
         q, shares = start.experts, start.usage.weights
@@ -207,6 +216,8 @@ class ExpertAscent(ExpertsModel):
         values = list(scores.values())
         if tables.many and told_by_labels(tables.rows):
             return [float(w) for w in softmax(values)]
+        if not tables.many and tables.rows[0].labelled.any():
+            return [float(w) for w in softmax(np.array(values) / SLACK)]
         return weights_of(values, tables.forms, tables.n_label)
 
     # What is kept --------------------------------------------------------------------------

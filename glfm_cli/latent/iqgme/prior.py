@@ -65,7 +65,7 @@ class IqgmeConfig:
     own_rate: float = 0.01
     stack: bool = True
     iterations: int = 1000
-    short: int = 20
+    short: int = 10
     tolerance: float = 1e-5
     average: bool = True
     inference: Literal["variational", "gibbs"] = "variational"
