@@ -120,7 +120,13 @@ LENGTH = {
     "thin": shared(int, THIN, min=1, metavar="N", help="Sweeps from one kept draw to the next."),
 }
 SAMPLING = {
-    "model": shared(str, "glfm", metavar="NAME", help="The latent model."),
+    "model": shared(
+        str,
+        "glfm",
+        metavar="NAME",
+        help="The latent model: glfm, mixture, bsvd or clgp, or auto, which weighs several; of "
+        "triplets bsvd, of counts cnpf.",
+    ),
     "effort": shared(
         str,
         "normal",

@@ -83,9 +83,9 @@ class MatrixHeader:
         """Return what `to_dict` gave; raise ValueError, TypeError or KeyError otherwise."""
         parts = [said[side] for side in SIDES]
         features = [part["features"] for part in parts]
-        numbers = [said["columns"], said["cells"]]
         few = said["missingness"]
-        if any(type(n) is not int or not 1 <= n < 2**40 for n in (*numbers, few or 1)):
+        numbers = [said["columns"], said["cells"], *([] if few is None else [few])]
+        if any(type(n) is not int or not 1 <= n < 2**40 for n in numbers):
             raise ValueError("a size is no whole number from 1")
         if not all(one is None or isinstance(one, dict) for one in features):
             raise ValueError("'features' is no mapping")

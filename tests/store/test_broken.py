@@ -20,6 +20,7 @@ from glfm_cli import GlfmError, impute, load_fit
 from glfm_cli.cli import app
 from glfm_cli.errors import StoreError
 from glfm_cli.store.arrays import read_batches, read_note, read_one, to_batch, to_stream
+from glfm_cli.store.matrix import SIDES, MatrixHeader
 
 Change = Callable[[Path], None]
 DRAWS, STATE = "chain-0.draws.arrow", "chain-0.state.arrow"
@@ -445,3 +446,12 @@ def test_a_fit_without_a_draw_says_so(tmp_path: Path) -> None:
         )
     with pytest.raises(GlfmError, match="had made 3 of its 8 warm-up sweeps"):
         load_fit(folder)
+
+
+@pytest.mark.parametrize("few", [[], 0, False, "", 1.0])
+def test_a_number_of_covariates_is_none_or_a_whole_number_from_1(few: object) -> None:
+    side = {"features": None, "ids": "u", "kind": "string", "covariates": []}
+    said = {**dict.fromkeys(SIDES, side), "columns": 2, "cells": 3, "missingness": None}
+    assert MatrixHeader.from_dict({**said, "sha256": "0"}).missingness is None
+    with pytest.raises(ValueError):
+        MatrixHeader.from_dict({**said, "missingness": few, "sha256": "0"})
