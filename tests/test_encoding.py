@@ -15,7 +15,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from glfm_cli.encoding import Data, EncodedColumn, decode, encode, flag_columns
+from glfm_cli.encoding import (
+    Data,
+    EncodedColumn,
+    decode,
+    encode,
+    flag_columns,
+    successes_of,
+    trials_of,
+)
 from glfm_cli.errors import GlfmError, NumericalError, SchemaError, TableError, UsageError
 from glfm_cli.io import read_table, write_table
 from glfm_cli.io.csv_read import read
@@ -312,13 +320,49 @@ def test_arrow_values_that_do_not_fit_are_refused(
         encode(pa.table({"v": array}), schema(said))
 
 
-@pytest.mark.parametrize("role", ["task", "binomial"])
-def test_roles_and_types_of_other_models_are_refused(role: str) -> None:
-    said: Any = {"role": role}
-    if role == "binomial":
-        said = {"type": "binomial", "trials": "w"}
-    with pytest.raises(SchemaError, match=role):
-        encode(pa.table({"v": [1], "w": [2]}), schema(said, w="count"))
+def test_roles_of_other_models_are_refused() -> None:
+    with pytest.raises(SchemaError, match="task"):
+        encode(pa.table({"v": [1], "w": [2]}), schema({"role": "task"}, w="count"))
+
+
+# Successes among trials ---------------------------------------------------------------------
+
+HITS: Any = {"type": "binomial", "trials": "w", "missing": [{"value": "9", "impute": False}]}
+
+
+def test_successes_are_shares_with_their_trials() -> None:
+    table = pa.table({"v": ["1", "", "0", "", "9", ""], "w": ["4", "5", "0", "", "7", "0"]})
+    for role in ("ignore", "count"):
+        data = encode(table, schema(HITS, w=role))
+        hits = data.columns[0]
+        assert hits.x[0] == 0.25
+        assert hits.observed.tolist() == [True, *[False] * 5]
+        assert hits.requested.tolist() == [False, True, False, False, False, True]
+        assert trials_of(hits.scored[:1])[0] == 4.0
+        assert successes_of(hits.scored[:1])[0] == 1.0
+        assert data.ends[0].tolist() == [[0.0, 5.0], [0.0, 0.0]]
+        why = [(one.cells, one.why) for one in data.not_completed if one.column == "v"]
+        assert why == [(1, "no number of trials in 'w'"), (1, "impute: false for 9")]
+        filled = decode(table, data, {"v": np.array([3.0, 0.0]), "w": np.array([2.0])})
+        assert filled["v"].to_pylist() == ["1", "3", "0", "", "9", "0"]
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "error"),
+    [
+        (["1", "5"], ["4", "3"], "column 'v', row 2: found 5 hits, expected at most the 3 trials"),
+        (["1", "5"], ["4", ""], "column 'v', row 2: found 5 hits, expected trials where there are"),
+        (["1", "1.5"], ["4", "4"], "column 'v', row 2: found '1.5', expected a whole number of"),
+        (["1", "1"], ["4", "-4"], "column 'w', row 2: found '-4', expected a whole number of"),
+        (["", ""], ["4", "4"], "column 'v': no cell of it is observed"),
+    ],
+)
+def test_successes_that_cannot_be_are_refused(
+    hits: list[str], trials: list[str], error: str
+) -> None:
+    with pytest.raises(TableError) as raised:
+        encode(pa.table({"v": hits, "w": trials}), schema(HITS | {"missing": []}, w="ignore"))
+    assert error in raised.value.message()
 
 
 # Back into the table ------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from scipy.stats import ks_2samp, truncnorm
 
 from glfm_cli.encoding import pack_trials
 from glfm_cli.links.binomial import MANY, BinomialLink
-from glfm_cli.links.sums import Density, Envelope, draw_sums
+from glfm_cli.links.sums import Density, draw_sums
+from glfm_cli.links.tangents import Envelope
 
 pytestmark = pytest.mark.kernels
 
@@ -63,7 +64,7 @@ def test_the_density_has_the_moments_of_the_sum_and_lies_below_its_envelope(tria
     np.testing.assert_allclose(
         np.diff(log_p), np.diff(grid) * (slope[1:] + slope[:-1]) / 2, atol=2e-4
     )
-    envelope = Envelope.of(h, n, eta)
+    envelope = Envelope.of(density)
     tangents = envelope.y + envelope.slope * (grid[:, None] - envelope.x)
     assert np.all(tangents.min(axis=1) >= log_p - 1e-6)
 

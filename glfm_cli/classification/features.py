@@ -55,7 +55,7 @@ class LatentColumn:
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> LatentColumn:
         """Return the feature of a column with at least two different values."""
         column = seen_as(encoded.column, len(encoded.levels))
-        link = make_link(replace(encoded, column=column), unbound(config))
+        link = make_link(replace(encoded, column=column, trials=None), unbound(config))
         params, y = link.start(encoded.x[encoded.observed], np.random.default_rng(0))
         if not link.discrete:
             y = np.clip(y, -FARTHEST, FARTHEST)
@@ -141,7 +141,9 @@ def label_column(n_levels: int) -> Column:
 
 
 def seen_as(column: Column, n_levels: int) -> Column:
-    """Return a column as the link sees it: of two levels, ordered ones."""
+    """Return a column as the link sees it: of two levels, ordered ones; of successes, shares."""
+    if column.binomial:
+        return replace(column.of_numbers(), trials=None)
     return column.of_levels(ordered=True) if n_levels == 2 else column
 
 

@@ -66,6 +66,8 @@ def complete(
         if not encoded.column.completed:
             continue
         if d in missing:
+            if encoded.trials is not None:
+                values[d] = np.floor(values[d] + 0.5)
             kept = dataclasses.replace(marginals[d], quantiles=marginals[d].quantiles[:, :3])
             there = encoded.requested[kept.rows]
             part = ColumnCompletion(encoded, values[d], kept.take(there))

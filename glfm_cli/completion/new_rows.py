@@ -135,7 +135,7 @@ class Fitted:
         )
         data = with_known(data, file)
         check_intervals(self.posterior.links, data, file)
-        check_reach(self.posterior.links, [encoded.x for encoded in data.columns], file)
+        check_reach(self.posterior.links, [encoded.scored for encoded in data.columns], file)
         return data
 
     def run(self, data: Encoded, *, seed: int, threads: int = 1, sweeps: int = SWEEPS) -> Run:

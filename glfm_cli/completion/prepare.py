@@ -21,7 +21,13 @@ from glfm_cli.io import read_table
 from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent import ELSEWHERE, MODELS
-from glfm_cli.latent.capabilities import HasFactors, LimitedTypes, Scheduled, SuitsColumns
+from glfm_cli.latent.capabilities import (
+    HasFactors,
+    LimitedTypes,
+    RefusesTypes,
+    Scheduled,
+    SuitsColumns,
+)
 from glfm_cli.latent.grouped import with_groups
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
@@ -96,11 +102,16 @@ def problem_of(
 
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:
     """Raise SchemaError for a column of a type that the model does not take."""
-    if not isinstance(model, LimitedTypes):
-        return
     for encoded in columns:
         column = encoded.column
-        if str(column.type) not in model.types:
+        if isinstance(model, RefusesTypes) and str(column.type) in model.refuses:
+            raise SchemaError(
+                f"--model {model.name} takes no {column.type} columns",
+                file=file,
+                column=column.name,
+                hint="Take another model, or give the column another type.",
+            )
+        if isinstance(model, LimitedTypes) and str(column.type) not in model.types:
             raise SchemaError(
                 f"--model {model.name} takes tables of {' and '.join(sorted(model.types))} columns",
                 file=file,

@@ -23,7 +23,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import BLOCK_ROWS
-from glfm_cli.links import Link, NumericObservation, of_levels, of_numbers
+from glfm_cli.links import CellLaw, Link, NumericObservation, Params, of_levels, of_numbers
 
 REPLICATES = 100
 MISFIT = 0.01  # p-value below which a column is reported
@@ -125,8 +125,20 @@ def check_columns(
             for d, link in enumerate(posterior.links):
                 seen = np.flatnonzero(data.columns[d].observed[block])
                 if seen.size:
-                    counts[d].add(link.sample(law.column(d, seen), draw.params[d], rng))
+                    trials = data.columns[d].trials
+                    known = None if trials is None else trials[block][seen]
+                    counts[d].add(_replicate(link, law.column(d, seen), draw.params[d], rng, known))
     return tuple(counter.result() for counter in counts)
+
+
+def _replicate(
+    link: Link, law: CellLaw, params: Params, rng: np.random.Generator, trials: Array | None
+) -> Array:
+    """Return draws of cells; of successes among trials their shares."""
+    if trials is None:
+        return link.sample(law, params, rng)
+    ends = np.column_stack([np.zeros(trials.size), trials])
+    return of_numbers(link).sample_between(law, params, rng, ends) / trials
 
 
 class _Levels:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from glfm_cli.arrays import Array, Groups
 from glfm_cli.encoding.number_style import NumberStyle
-from glfm_cli.schema import Column
+from glfm_cli.encoding.trials import pack_trials
+from glfm_cli.schema import Column, ColumnType
 from glfm_cli.schema.moments import MomentStyle
 
 Mask = NDArray[np.bool_]
@@ -42,6 +43,9 @@ class EncodedColumn:
     ends : (n_rows, 2) float64, optional
         The least and the largest value of cells that are known only to lie between two numbers,
         which count as not observed; NaN at all others.
+    trials : (n_rows,) float64, optional
+        Of a column of successes among trials, how many trials each cell has, NaN where that is not
+        known; x is then the share of successes.
     exact : bool
         Whether completed cells have all the digits that a formula over them needs.
     """
@@ -56,13 +60,31 @@ class EncodedColumn:
     style: NumberStyle | MomentStyle | None = None
     ends: Array | None = None
     exact: bool = False
+    trials: Array | None = None
 
     @property
     def cells(self) -> Array:
-        """What links see: values (n_rows,), or of a column with intervals ends (n_rows, 2)."""
+        """What links see: values (n_rows,), or of a column with intervals ends (n_rows, 2).
+
+        Of successes among trials both in one number (trials.py).
+        """
         if self.ends is None:
-            return self.x
+            return self.scored
         return np.where(self.observed[:, None], self.x[:, None], self.ends)
+
+    @property
+    def scored(self) -> Array:
+        """The observed values (n_rows,) as laws of cells take them, NaN at all others."""
+        if self.trials is None:
+            return self.x
+        return pack_trials(np.rint(self.x * self.trials), self.trials)
+
+    @property
+    def as_written(self) -> EncodedColumn:
+        """The column as completed cells of it are written: counts of successes, not shares."""
+        if self.trials is None:
+            return self
+        return replace(self, column=replace(self.column, type=ColumnType.COUNT, trials=None))
 
     @property
     def between(self) -> Mask:
@@ -87,7 +109,10 @@ class EncodedColumn:
         x, observed, requested = self.x[rows], self.observed[rows], self.requested[rows]
         for array in (x, observed, requested):
             array.setflags(write=False)
-        return replace(self, x=x, observed=observed, requested=requested, ends=ends)
+        trials = None if self.trials is None else self.trials[rows]
+        return replace(
+            self, x=x, observed=observed, requested=requested, ends=ends, trials=trials
+        )
 
     @property
     def typical(self) -> Array:
@@ -151,12 +176,20 @@ class Data:
 
     @property
     def ends(self) -> dict[int, Array]:
-        """What such cells are known to lie between, by column with intervals to be completed."""
-        return {
+        """What such cells are known to lie between, by column with intervals to be completed.
+
+        Successes lie between 0 and their trials.
+        """
+        found = {
             d: c.ends[c.requested]
             for d, c in self._requested()
             if c.ends is not None and c.column.impute_censored
         }
+        for d, c in self._requested():
+            if c.trials is not None:
+                trials = c.trials[c.requested]
+                found[d] = np.column_stack([np.zeros(trials.size), trials])
+        return found
 
     def _requested(self) -> Iterator[tuple[int, EncodedColumn]]:
         return ((d, c) for d, c in enumerate(self.columns) if c.requested.any())

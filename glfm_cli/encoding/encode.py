@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
+from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
 from glfm_cli.schema import Column, Role, Schema
@@ -54,7 +56,7 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
                 notes.append(
                     f"column '{column.name}': no type given, taken as {source.column.type}"
                 )
-            encoded.append(_encode_column(source, index))
+            encoded.append(_encode_column(source, index, table, columns))
             notes += column_notes(encoded[-1])
     notes += table_notes(encoded, table.num_rows)
     notes += notes_of(table)
@@ -65,10 +67,14 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
     return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, groups)
 
 
-def _encode_column(source: Source, index: int) -> EncodedColumn:
+def _encode_column(
+    source: Source, index: int, table: pa.Table, columns: Sequence[Column]
+) -> EncodedColumn:
     levels: tuple[str, ...] = ()
-    ends = None
-    if source.column.numeric:
+    ends = trials = None
+    if source.column.binomial:
+        x, trials, left = shares(encode_successes(table, columns, source))
+    elif source.column.numeric:
         x, left, ends = encode_numbers(source, intervals=True)
     else:
         x, left, levels = encode_levels(source)
@@ -80,7 +86,7 @@ def _encode_column(source: Source, index: int) -> EncodedColumn:
             expected="at least one value",
             hint=f"Set `role: ignore` for '{source.column.name}' in the types file.",
         )
-    return encoded_column(source, index, x, left, levels, ends)
+    return encoded_column(source, index, x, left, levels, ends, trials=trials)
 
 
 def encoded_column(
@@ -91,6 +97,7 @@ def encoded_column(
     levels: tuple[str, ...],
     ends: Array | None = None,
     sample: Array | None = None,
+    trials: Array | None = None,
 ) -> EncodedColumn:
     """Return a column whose values x (n_rows,) were read; `left` says which must stay missing."""
     x = np.ascontiguousarray(x, dtype=np.float64)
@@ -101,7 +108,9 @@ def encoded_column(
     for array in (x, observed, requested):
         array.setflags(write=False)
     style = None if levels else style_of(source, x)
-    return EncodedColumn(source.column, index, x, observed, requested, levels, sample, style, ends)
+    return EncodedColumn(
+        source.column, index, x, observed, requested, levels, sample, style, ends, trials=trials
+    )
 
 
 def _with_type(source: Source) -> Source:
@@ -117,11 +126,4 @@ def _check_modelled(column: Column, file: str | None) -> None:
             file=file,
             column=column.name,
             hint="Set `role: ignore`, or give the column a type.",
-        )
-    if column.modelled and column.binomial:
-        raise SchemaError(
-            "type binomial is not taken by any model that completes a table",
-            file=file,
-            column=column.name,
-            hint="Give it type count, or `role: ignore`.",
         )

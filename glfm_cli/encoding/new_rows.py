@@ -18,6 +18,7 @@ from glfm_cli.encoding.not_completed import not_completed
 from glfm_cli.encoding.notes import table_notes
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
+from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
 from glfm_cli.schema import Column, Role, Schema
@@ -79,7 +80,12 @@ def encode_rows(
     for known in learnt:
         index = place[known.column.name]
         source = open_column(table, index, known.column, file)
-        column, unseen = _encode_column(source, index, known, unseen_is_missing)
+        if known.column.binomial:
+            x, trials, left = shares(encode_successes(table, columns, source))
+            unseen: dict[str, int] = {}
+            column = encoded_column(source, index, x, left, (), None, known.sample, trials)
+        else:
+            column, unseen = _encode_column(source, index, known, unseen_is_missing)
         encoded.append(column)
         if unseen:
             notes.append(_unseen_note(column, list(unseen)))
@@ -94,7 +100,8 @@ def encode_rows(
 
 def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:
     names = set(table.column_names)
-    absent = [f"'{k.column.name}'" for k in learnt if k.column.name not in names]
+    needed = dict.fromkeys(name for k in learnt for name in (k.column.name, k.column.trials))
+    absent = [f"'{name}'" for name in needed if name is not None and name not in names]
     if absent:
         columns = "a column" if len(absent) == 1 else f"{len(absent)} columns"
         raise TableError(

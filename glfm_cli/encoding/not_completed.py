@@ -43,7 +43,14 @@ def not_completed(
             continue
         one = modelled[index]
         new = (unseen or {}).get(column.name, 0)
-        left = int((~one.observed & ~one.requested & ~one.between).sum()) - new
+        gone = ~one.observed & ~one.requested & ~one.between
+        if one.trials is not None:  # none of 0 is a value without a share
+            gone &= missing_cells(open_column(table, index, column, None))
+            unknown = gone & np.isnan(one.trials)
+            why = f"no number of trials in '{column.trials}'"
+            found.append(NotCompleted(column.name, int(unknown.sum()), why))
+            gone &= ~unknown
+        left = int(gone.sum()) - new
         found += [NotCompleted(column.name, left, _why(one.column))]
         found += [NotCompleted(column.name, new, UNSEEN)]
     return tuple(one for one in found if one.cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,8 @@ from glfm_cli.encoding.levels import distinct_texts, encode_known_levels, encode
 from glfm_cli.encoding.new_rows import LearntColumn
 from glfm_cli.encoding.numeric import encode_numbers, style_of
 from glfm_cli.encoding.source import Source, open_column, text_of
-from glfm_cli.encoding.trials import MOST_TRIALS, pack_trials, trials_of
+from glfm_cli.encoding.successes import encode_successes
+from glfm_cli.encoding.trials import pack_trials, trials_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import Column, Role, Schema
 
@@ -204,29 +205,7 @@ def _values(
     if not column.binomial:
         x, _, levels = encode_levels(source)
         return x, None, levels
-    index = next(i for i, other in enumerate(columns) if other.name == column.trials)
-    of_trials = open_column(table, index, columns[index], file)
-    successes, trials = _counted(source, "hits"), _counted(of_trials, "trials")
-    unknown = np.isnan(trials) & ~np.isnan(successes)
-    more = successes > trials
-    for bad, expected in ((unknown, "trials where there are hits"), (more, "")):
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise TableError(
-                file=file,
-                row=row + 1,
-                column=column.name,
-                value=f"{successes[row]:g} hits",
-                expected=expected or f"at most the {trials[row]:g} trials in '{column.trials}'",
-            )
-    many = trials > MOST_TRIALS
-    if many.any():
-        raise of_trials.cell_error(
-            many,
-            f"at most {MOST_TRIALS} trials",
-            "So many fix a rate so well that it can be the value: "
-            "`type: positive` with a transform, or `type: real`.",
-        )
+    successes, trials, _ = encode_successes(table, columns, source)
     return np.where(trials > 0.0, successes, np.nan), np.nan_to_num(trials), ()
 
 
@@ -243,26 +222,6 @@ def _known_values(
     if learnt.column.numeric:
         return encode_numbers(source, zeros=bool(np.any(learnt.sample == 0.0)))[0], None
     return encode_known_levels(source, learnt.levels, unseen_is_missing=unseen_is_missing)[0], None
-
-
-def _counted(source: Source, what: str) -> Array:
-    """Return a column of hits or trials (n,), NaN where it is empty.
-
-    Raises
-    ------
-    TableError
-        A cell is no whole number from 0.
-    """
-    plain = replace(source.column.of_numbers(), trials=None, role=Role.FEATURE)
-    x = encode_numbers(replace(source, column=plain))[0]
-    bad = ~np.isnan(x) & ((x < 0.0) | (x != np.floor(x)))
-    if bad.any():
-        raise source.cell_error(
-            bad,
-            f"a whole number of {what}, from 0",
-            "If it stands for a missing cell, list it under `missing:` in the types file.",
-        )
-    return x
 
 
 def _twice(

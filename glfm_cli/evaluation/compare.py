@@ -77,7 +77,7 @@ def compare_tables(
         raise UsageError("there is no cell to score", expected=expected)
     known = sum(int(e.observed.sum()) for e in data.columns if e.column.completed)
     rate = n_cells / known
-    values = {d: data.columns[d].x[rows] for d, rows in hidden.items()}
+    values = {d: data.columns[d].scored[rows] for d, rows in hidden.items()}
     span, fits = spans(data.columns), []
     for name, source in tables.items():
         table, file = _opened(source)

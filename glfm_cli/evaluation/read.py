@@ -103,7 +103,7 @@ def _column_at(
             column=encoded.column.name,
             row=int(rows[int(np.argmax(empty))]) + 1,
         )
-    return x
+    return x if encoded.trials is None else x / encoded.trials[rows]
 
 
 def _numbers(source: Source) -> Array:

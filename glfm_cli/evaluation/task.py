@@ -129,7 +129,7 @@ def hide(
     for d, encoded in enumerate(data.columns):
         rows = np.flatnonzero(mask[:, d])
         if rows.size:
-            hidden[d], truth[d] = rows, encoded.x[rows]
+            hidden[d], truth[d] = rows, encoded.scored[rows]
             x = encoded.x.copy()
             x[rows] = np.nan
             requested = encoded.requested | mask[:, d]

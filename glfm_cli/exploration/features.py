@@ -127,7 +127,7 @@ def _log_likelihood(eta: Array, rows: Array, shown: Explanation, scales: Sequenc
     for scale in scales:
         if scale.link.n_latent == 0:
             continue
-        x = scale.encoded.x[rows]
+        x = scale.encoded.scored[rows]
         seen = ~np.isnan(x)
         var, params = float(shown.noise[scale.d]), shown.params[scale.d]
         density = scale.link.log_density(x[seen], scale.law(eta[seen], var), params)

@@ -83,7 +83,7 @@ class ExplorationJob:
         if self.session is not None:
             return self.session.problem
         assert isinstance(self.data, Data)
-        xs = tuple(e.x for e in self.data.columns)
+        xs = tuple(encoded.cells for encoded in self.data.columns)
         return Problem(self.model, self.config, self.links, xs, groups=self.data.groups)
 
     @property
@@ -300,7 +300,7 @@ def hide(data: Data, rng: np.random.Generator, share: float = HELD_OUT) -> tuple
     for d, encoded in enumerate(data.columns):
         drawn = encoded.observed & (rng.random(encoded.x.size) < share)
         rows[d] = np.flatnonzero(drawn)
-        values[d] = encoded.x[drawn]
+        values[d] = encoded.scored[drawn]
         x = np.where(drawn, np.nan, encoded.x)
         columns.append(dataclasses.replace(encoded, x=x, observed=encoded.observed & ~drawn))
     return dataclasses.replace(data, columns=tuple(columns)), Hidden(rows, values)

@@ -104,7 +104,7 @@ def _log_scores(
         for scale in scales:
             rows = cells[scale.d]
             density = scale.link.log_density(
-                scale.encoded.x[rows],
+                scale.encoded.scored[rows],
                 scale.law(eta[rows], float(one.noise[scale.d])),
                 one.params[scale.d],
             )

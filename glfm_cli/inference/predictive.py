@@ -24,7 +24,7 @@ from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import LEAST
 from glfm_cli.links import Link, RowsLaw, of_levels, of_numbers
-from glfm_cli.links.observation import Average
+from glfm_cli.links.observation import Average, Counting
 
 BLOCK_ROWS = 1024
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
@@ -124,6 +124,7 @@ def predict(
         O(n draws) time for each column; memory O(threads x BLOCK_ROWS x columns x QUANTILE_DRAWS).
     """
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
+    counted = {d for d in ends if isinstance(posterior.links[d], Counting)}
 
     def block(start: int) -> dict[int, Marginal]:
         end = min(start + BLOCK_ROWS, n_rows)
@@ -133,7 +134,13 @@ def predict(
         found = _average(
             posterior, slice(start, end), index, quantiles=bool(at) and numeric_quantiles
         )
-        return {d: _marginal(posterior, d, here[d], *one, at) for d, one in found.items()}
+        of_trials = {
+            d: ends[d][(cells[d] >= start) & (cells[d] < end)] for d in ends if d in counted
+        }
+        return {
+            d: _marginal(posterior, d, here[d], *one, at, of_trials.get(d))
+            for d, one in found.items()
+        }
 
     parts: dict[int, list[Marginal]] = {d: [] for d in cells}
     with thread_pool(threads) as pool:
@@ -142,7 +149,10 @@ def predict(
             for d, part in found.items():
                 parts[d].append(part)
     found = {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
-    return found | {d: _with_ends(posterior, d, found[d], ends[d], at) for d in ends}
+    between = {d: known for d, known in ends.items() if d not in counted}
+    return found | {
+        d: _with_ends(posterior, d, found[d], known, at) for d, known in between.items()
+    }
 
 
 def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, ChainMeans]:
@@ -417,12 +427,16 @@ def _marginal(
     average: Average,
     sums: Sums,
     at: Sequence[float],
+    of_trials: Array | None = None,
 ) -> Marginal:
-    """Return what an average says, recalibrated."""
-    by = posterior.recalibration
+    """Return what an average says, recalibrated; of successes among trials, their number."""
+    by, link = posterior.recalibration, posterior.links[d]
     error = np.full(rows.size, np.nan)
     if sums:
         error = _chain_means(posterior, d, average, sums).relative_error()
+    if of_trials is not None:
+        assert isinstance(link, Counting)
+        return Marginal(rows, *link.summary_between(average, of_trials, tuple(at)), error)
     if by is None:
         return Marginal(rows, *average.result(tuple(at), lambda p: p), error)
     uncorrected = tuple(by.uncorrected(d, at))

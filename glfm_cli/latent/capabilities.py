@@ -172,6 +172,15 @@ class LimitedTypes(Protocol):
 
 
 @runtime_checkable
+class RefusesTypes(Protocol):
+    """A model of tables that takes columns of all types but some, by name."""
+
+    @property
+    def refuses(self) -> frozenset[str]:
+        """Return the types that it does not take."""
+
+
+@runtime_checkable
 class TunesNewRows(Protocol):
     """A model that is tuned for new rows of which little is observed."""
 

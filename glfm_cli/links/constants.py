@@ -17,12 +17,12 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.links.margins import Interpolated, Margin, Reflected, Smooth
-from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Softplus, Sqrt
+from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Probit, Shape, Softplus, Sqrt
 
 SCALAR = -1  # one number, not a list of them
 
 SHAPES: dict[str, type] = {
-    shape.__name__.lower(): shape for shape in (Identity, Softplus, Log, Log1p, Logit, Sqrt)
+    shape.__name__.lower(): shape for shape in (Identity, Softplus, Log, Log1p, Logit, Probit, Sqrt)
 }
 
 

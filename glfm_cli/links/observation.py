@@ -10,7 +10,7 @@ arrays; what is sampled (thresholds) lives in `Params`, a dict of arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
@@ -172,6 +172,20 @@ class NumericObservation(Observation, Protocol):
         self, law: CellLaw, params: Params, rng: np.random.Generator, ends: Array
     ) -> Array:
         """Return (n,) draws of cells known to lie between ends (n, 2), under a law given that."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A column of shares of successes, whose numbers follow where the trials are known."""
+
+    @property
+    def name(self) -> str:
+        """Return the column's name."""
+
+    def summary_between(
+        self, average: Any, ends: Array, at: tuple[float, ...]
+    ) -> Summary:
+        """Return what an average of the cells says of successes between 0 and trials (n, 2)."""
 
 
 class LevelObservation(Observation, Protocol):

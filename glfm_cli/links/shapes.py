@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtr, ndtri
 
 from glfm_cli.arrays import Array
 
@@ -146,6 +146,24 @@ class Logit:
     def log_slope(self, x: Array) -> Array:
         width = self.high - self.low
         return np.log(width) - np.log(x - self.low) - np.log(self.high - x)
+
+
+@dataclass(frozen=True)
+class Probit:
+    """v = the normal score of x, for 0 < x < 1."""
+
+    bends = True
+    domain = (0.0, 1.0)
+    range = (-np.inf, np.inf)
+
+    def forward(self, x: Array) -> Array:
+        return np.asarray(ndtri(x))
+
+    def inverse(self, v: Array) -> Array:
+        return np.asarray(ndtr(v))
+
+    def log_slope(self, x: Array) -> Array:
+        return np.asarray(0.5 * ndtri(x) ** 2 + 0.5 * np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,13 @@ class _Links(Mapping[str, type[Link]]):
 LINKS = _Links()
 
 
-def make_link(encoded: EncodedColumn, config: LinkConfig, *, rates: bool = False) -> Link:
+def make_link(
+    encoded: EncodedColumn, config: LinkConfig, *, rates: bool = False, weights: bool = False
+) -> Link:
     """Return the link of a column, its constants calibrated on the observed cells.
 
     rates : whether the model is one of rates, to which counts are Poisson
+    weights : whether cells may have weights, as trials of one rate need
 
     Raises
     ------
@@ -48,7 +51,7 @@ def make_link(encoded: EncodedColumn, config: LinkConfig, *, rates: bool = False
         A value lies outside the domain of the transform or too far out for a finite latent
         value, or no level is known.
     """
-    own, at = _class_of(encoded.column, rates), None
+    own, at = _class_of(encoded.column, rates, weights), None
     if encoded.ends is not None and encoded.column.atom not in (None, "none"):
         raise SchemaError(
             "`atom` does not go with cells that are intervals, such as <0.5",
@@ -84,7 +87,7 @@ def link_from(
     ValueError
         They are not those of such a link, with a phrase that says why.
     """
-    own = _class_of(column, rates)
+    own = _class_of(column, rates, weights=not constants)
     if "at" in constants:
         link: Link = _two_part().with_part(column, n_levels, constants, config, own)
         return link
@@ -96,8 +99,10 @@ def _two_part() -> Any:
     return getattr(import_module("glfm_cli.links.two_part"), "TwoPartLink")  # noqa: B009
 
 
-def _class_of(column: Column, rates: bool) -> type[Link]:
-    """Return the class of a column's link: that of its type, or of counts under rates."""
+def _class_of(column: Column, rates: bool, weights: bool) -> type[Link]:
+    """Return the class of a column's link: that of its type, of counts under rates, of trials."""
     if rates:
         return getattr(import_module("glfm_cli.links.poisson"), "PoissonCount")  # noqa: B009
+    if weights and column.binomial:
+        return getattr(import_module("glfm_cli.links.binomial"), "BinomialLink")  # noqa: B009
     return LINKS[str(column.type)]

@@ -65,7 +65,7 @@ COLUMN_TYPES: dict[str, ColumnType] = {
         ColumnType("count", values="numbers", link=_LINKS + "count:CountLink", whole=True),
         ColumnType("categorical", values="levels", link=_LINKS + "categorical:CategoricalLink"),
         ColumnType("ordinal", values="levels", link=_LINKS + "ordinal:OrdinalLink", ordered=True),
-        ColumnType("binomial", values="successes", link=_LINKS + "binomial:BinomialLink"),
+        ColumnType("binomial", values="successes", link=_LINKS + "probit_normal:ProbitNormalLink"),
     )
 }
 

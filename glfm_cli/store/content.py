@@ -11,6 +11,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array, Groups
 from glfm_cli.encoding import Data, EncodedColumn, time_of
+from glfm_cli.encoding.trials import MOST_TRIALS
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import inner
 from glfm_cli.latent.capabilities import HasFactors
@@ -66,6 +67,8 @@ def data_out(data: Data) -> bytes:
         if encoded.ends is not None:
             arrays[f"{d}.ends"] = np.nan_to_num(encoded.ends).ravel()  # infinite ones: the largest
             arrays[f"{d}.between"] = np.packbits(encoded.between)
+        if encoded.trials is not None:
+            arrays[f"{d}.trials"] = np.nan_to_num(encoded.trials, nan=-1.0)
     if data.groups is not None:
         arrays["groups"] = data.groups.code
     return to_stream(arrays)
@@ -88,10 +91,11 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
                 _check_codes(x, len(modelled.levels), column.name)
             x = np.where(observed, x, np.nan)
             ends = _read_ends(arrays, d, n_rows) if f"{d}.ends" in arrays else None
+            trials = _read_trials(arrays, d, n_rows) if column.binomial else None
             for array in (x, observed, requested):
                 array.setflags(write=False)
             part = EncodedColumn(column, modelled.index, x, observed, requested, modelled.levels)
-            encoded.append(replace(part, ends=ends))
+            encoded.append(replace(part, ends=ends, trials=trials))
         groups = _read_groups(arrays, header, encoded)
     except ValueError as error:
         raise broken(folder, DATA, error) from None
@@ -123,6 +127,14 @@ def _read_ends(arrays: Mapping[str, Array], d: int, n_rows: int) -> Array:
     between = np.unpackbits(packed, count=n_rows) == 1
     ends = np.where(np.abs(ends) == np.finfo(np.float64).max, np.copysign(np.inf, ends), ends)
     return np.where(between[:, None], ends, np.nan)
+
+
+def _read_trials(arrays: Mapping[str, Array], d: int, n_rows: int) -> Array:
+    """Return the trials of a column of successes, NaN where they are not known."""
+    trials = take(arrays, f"{d}.trials", np.float64, (n_rows,))
+    if np.any((trials != np.floor(trials)) | (trials < -1.0) | (trials > MOST_TRIALS)):
+        raise ValueError(f"'{d}.trials' are no numbers of trials")
+    return np.where(trials < 0.0, np.nan, trials)
 
 
 def _check_codes(x: Array, n_levels: int, name: str) -> None:

@@ -192,6 +192,8 @@ def hash_of_data(data: Data) -> str:
         if encoded.ends is not None:
             digest.update(np.nan_to_num(encoded.ends).tobytes())
             digest.update(np.packbits(encoded.between).tobytes())
+        if encoded.trials is not None:
+            digest.update(np.nan_to_num(encoded.trials, nan=-1.0).tobytes())
     if data.groups is not None:
         digest.update(json.dumps(data.groups.labels).encode())
         digest.update(data.groups.code.astype("<i8").tobytes())

@@ -172,7 +172,7 @@ TYPES_FILES: dict[str, tuple[str | bytes, str]] = {
     "unknown word": (
         a_is("reel"),
         "types.yaml, column 'a': found 'reel', expected a type (real, positive, count, "
-        "categorical, ordinal, binomial, date, duration) or a role (feature, predictor, target",
+        "categorical, ordinal, binomial, date, duration) or a role (feature, predictor, time",
     ),
     "unknown type": (
         a_is("{type: reel}"),
@@ -231,9 +231,9 @@ TYPES_FILES: dict[str, tuple[str | bytes, str]] = {
         "columns: {a: ignore, b: id}",
         "types.yaml: no column of the types file is modelled: all are id or ignore, expected at",
     ),
-    "binomial": (
-        "columns: {a: {type: binomial, trials: b}, b: count}",
-        "types.yaml, column 'a': type binomial is not taken by any model that completes a table",
+    "trials that are not there": (
+        "columns: {a: {type: binomial, trials: c}, b: count}",
+        "types.yaml, column 'a': `trials` names 'c', which the table does not have",
     ),
     "triplets": (
         "columns: {a: {role: value, type: real}, b: row}",

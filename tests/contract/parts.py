@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from glfm_cli.latent import MODELS
-from glfm_cli.latent.capabilities import LimitedTypes
+from glfm_cli.latent.capabilities import LimitedTypes, RefusesTypes
 from glfm_cli.schema import COLUMN_TYPES
 from tests.contract.toys import MODEL_LINES, TYPE_LINES
 
@@ -15,12 +15,21 @@ OF_DENSE = [name for name, model in EVERY_MODEL.items() if "dense" in model.layo
 DENSE = [name for name in OF_DENSE if not isinstance(EVERY_MODEL[name], LimitedTypes)]
 COUNTS = [name for name, model in EVERY_MODEL.items() if "counts" in model.layouts]
 SPARSE = [name for name, model in EVERY_MODEL.items() if "sparse" in model.layouts]
-OF_TABLES = [name for name, kind in EVERY_TYPE.items() if kind.values != "successes"]
+N_TRIALS = 99
+
+
 def types_of(model: str) -> list[str]:
     """Return the types of the columns of a table that a model takes."""
     only = EVERY_MODEL[model]
-    kept = only.types if isinstance(only, LimitedTypes) else OF_TABLES
-    return [name for name in OF_TABLES if name in kept]
+    kept = set(only.types if isinstance(only, LimitedTypes) else EVERY_TYPE)
+    kept -= only.refuses if isinstance(only, RefusesTypes) else set()
+    return [name for name in EVERY_TYPE if name in kept]
+
+
+def entry_of(kind: str) -> dict[str, str]:
+    """Return what a types file says of a column of a type, whose trials, if any, are in `n`."""
+    more = {"trials": "n"} if EVERY_TYPE[kind].values == "successes" else {}
+    return {"type": kind, **more}
 
 
 FEW = {  # settings of short runs

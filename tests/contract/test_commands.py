@@ -16,7 +16,17 @@ from glfm_cli.exploration.explanation import FeatureModel
 from glfm_cli.latent.capabilities import Components, Map, SharedLaw
 from glfm_cli.links import LINKS
 from tests.cli.conftest import Said, run_here
-from tests.contract.parts import DENSE, EVERY_MODEL, EVERY_TYPE, FEW, OF_TABLES, SPARSE, values_of
+from tests.contract.parts import (
+    DENSE,
+    EVERY_MODEL,
+    EVERY_TYPE,
+    FEW,
+    N_TRIALS,
+    SPARSE,
+    entry_of,
+    types_of,
+    values_of,
+)
 from tests.contract.toys import MODEL_LINES, TYPE_LINES
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -42,25 +52,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table of all types, some new rows of it, and triplets of every type."""
     folder, rng = tmp_path_factory.mktemp("contract"), np.random.default_rng(5)
     z = rng.normal(size=N)
-    columns = {kind: values_of(kind, z, rng) for kind in OF_TABLES}
-    lines = [",".join(["id", *columns])]
+    columns = {kind: values_of(kind, z, rng) for kind in EVERY_TYPE}
+    lines = [",".join(["id", "n", *columns])]
     for n in range(N):
         cells = ["" if rng.random() < 0.15 else column[n] for column in columns.values()]
-        lines.append(",".join([f"r{n}", *cells]))
+        lines.append(",".join([f"r{n}", str(N_TRIALS), *cells]))
     (folder / "table.csv").write_text("\n".join(lines) + "\n")
     (folder / "new.csv").write_text("\n".join([lines[0], *lines[-8:]]) + "\n")
-    types = "".join(f"  {kind}: {kind}\n" for kind in OF_TABLES)
-    (folder / "types.yaml").write_text("columns:\n  id: id\n" + types)
+    for model in DENSE:  # a type that it does not take is one of counts
+        known = types_of(model)
+        entries = {kind: entry_of(kind if kind in known else "count") for kind in EVERY_TYPE}
+        types = {"id": "id", "n": "ignore", **entries}
+        (folder / f"{model}.yaml").write_text(json.dumps({"columns": types}))
     i, j = (part.ravel() for part in np.indices((9, 7)))
     seen = rng.random(i.size) < 0.7
     for kind in EVERY_TYPE:
         values = values_of(kind, (i - 4) / 4 + (j - 3) / 6, rng)
-        rows = [f"u{i[k]},v{j[k]},99,{values[k]}" for k in np.flatnonzero(seen)]
-        (folder / f"{kind}.csv").write_text("\n".join(["u,v,n,x", *rows]) + "\n")
-        more = ", trials: n" if EVERY_TYPE[kind].values == "successes" else ""
-        value = f"{{type: {kind}, role: value{more}}}"
-        types = f"columns: {{u: row, v: column, n: ignore, x: {value}}}\n"
-        (folder / f"{kind}.yaml").write_text(types)
+        rows = [f"u{i[k]},v{j[k]},{N_TRIALS},{values[k]}" for k in np.flatnonzero(seen)]
+        (folder / f"of {kind}.csv").write_text("\n".join(["u,v,n,x", *rows]) + "\n")
+        types = {"u": "row", "v": "column", "n": "ignore", "x": {**entry_of(kind), "role": "value"}}
+        (folder / f"of {kind}.yaml").write_text(json.dumps({"columns": types}))
     return folder
 
 
@@ -81,7 +92,8 @@ def kept(
 ) -> tuple[str, Path, bytes]:
     """A model, a saved fit of it to the table, and the completed table."""
     fit = tmp_path_factory.mktemp("fit") / "fit.glfm"
-    given = (folder / "table.csv", "--types", folder / "types.yaml", *options(request.param))
+    types = folder / f"{request.param}.yaml"
+    given = (folder / "table.csv", "--types", types, *options(request.param))
     return request.param, fit, run("impute", *given, "--save", fit).output
 
 
@@ -96,7 +108,7 @@ def test_a_completed_table_has_every_cell(folder: Path, kept: tuple[str, Path, b
 
 def test_a_fit_is_the_same_with_more_threads(folder: Path, kept: tuple[str, Path, bytes]) -> None:
     model, _, output = kept
-    given = (folder / "table.csv", "--types", folder / "types.yaml", *options(model))
+    given = (folder / "table.csv", "--types", folder / f"{model}.yaml", *options(model))
     assert run("impute", *given, "--threads", "2").output == output
 
 
@@ -104,13 +116,13 @@ def test_a_run_that_is_resumed_gives_the_same_bytes(
     folder: Path, kept: tuple[str, Path, bytes], tmp_path: Path
 ) -> None:
     model, _, output = kept
-    given = (folder / "table.csv", "--types", folder / "types.yaml", *options(model))
+    given = (folder / "table.csv", "--types", folder / f"{model}.yaml", *options(model))
     cut = run("impute", *given, "--save", tmp_path / "cut.glfm", "--time-limit", "0.001")
     assert "time limit" in cut.stderr
     assert run("impute", folder / "table.csv", "--resume", tmp_path / "cut.glfm").output == output
     if EVERY_MODEL[model].kind == "gibbs":
         more = (folder / "table.csv", "--resume", tmp_path / "cut.glfm", "--draws", "5")
-        given = (folder / "table.csv", "--types", folder / "types.yaml", *options(model, draws=5))
+        given = (*given[:3], *options(model, draws=5))
         assert run("impute", *more).output == run("impute", *given).output
 
 
@@ -133,7 +145,7 @@ def test_several_versions_of_a_table_differ(folder: Path, kept: tuple[str, Path,
 def test_a_saved_fit_is_diagnosed(kept: tuple[str, Path, bytes]) -> None:
     said = run("diagnose", kept[1], "--json")
     checks = {check["column"] for check in json.loads(said.stdout)["predictive_check"]}
-    assert checks == set(OF_TABLES)
+    assert checks == set(EVERY_TYPE)
 
 
 def test_cells_are_suggested(kept: tuple[str, Path, bytes]) -> None:
@@ -161,7 +173,7 @@ def test_evaluate_scores_the_model(folder: Path, kept: tuple[str, Path, bytes]) 
     model = kept[0]
     short = [*few(model), "--chains", "1"]
     short += ["--warmup", "3", "--draws", "3"] if EVERY_MODEL[model].kind == "gibbs" else []
-    given = (folder / "table.csv", "--types", folder / "types.yaml")
+    given = (folder / "table.csv", "--types", folder / f"{model}.yaml")
     said = run("evaluate", *given, "--methods", f"{model},mean", *ONCE, "--jobs", "1", *short)
     assert model in said.stdout
 
@@ -169,7 +181,8 @@ def test_evaluate_scores_the_model(folder: Path, kept: tuple[str, Path, bytes]) 
 @pytest.mark.parametrize("kind", [kind for kind in EVERY_TYPE if kind != "categorical"])
 @pytest.mark.parametrize("model", SPARSE)
 def test_a_matrix_of_every_type(folder: Path, tmp_path: Path, model: str, kind: str) -> None:
-    given, fit = (folder / f"{kind}.csv", "--types", folder / f"{kind}.yaml"), tmp_path / "m.glfm"
+    given = (folder / f"of {kind}.csv", "--types", folder / f"of {kind}.yaml")
+    fit = tmp_path / "m.glfm"
     first = run("impute", *given, *options(model), "--save", fit)
     rows = rows_of(first.stdout)
     assert all(row["estimate"] for row in rows)
@@ -188,10 +201,9 @@ def test_a_matrix_of_every_type(folder: Path, tmp_path: Path, model: str, kind: 
 
 
 def test_toy_types_are_features_of_a_classifier(folder: Path, tmp_path: Path) -> None:
-    types = (folder / "types.yaml").read_text().replace(
-        "  ordinal: ordinal", "  ordinal: {type: ordinal, role: target}"
-    )
-    (tmp_path / "types.yaml").write_text(types)
+    types = json.loads((folder / "glfm.yaml").read_text())
+    types["columns"]["ordinal"]["role"] = "target"
+    (tmp_path / "types.yaml").write_text(json.dumps(types))
     run("classify", folder / "table.csv", "--types", tmp_path / "types.yaml", "--chains", "2",
         "--threads", "1", "-o", tmp_path / "labels.csv")  # fmt: skip
     given = {row["id"]: row for row in rows_of((folder / "table.csv").read_text())}

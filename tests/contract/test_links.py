@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from glfm_cli.encoding import EncodedColumn, pack_trials
+from glfm_cli.encoding import EncodedColumn, pack_trials, successes_of, trials_of
 from glfm_cli.links import LINKS, LinkConfig, NormalMixture, link_from, make_link
+from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.law import normal
 from glfm_cli.links.link import Cut
+from glfm_cli.links.probit_normal import ProbitNormalLink
 from glfm_cli.schema import COLUMN_TYPES, Column, Transform
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -29,14 +31,18 @@ class Case:
     n_levels: int = 0
     more: tuple[tuple[str, Any], ...] = ()
     noise: float = 0.0
+    weights: bool = False
 
     def link(self) -> Any:
-        x = self.make(np.random.default_rng(3), 120)
+        x, trials = self.make(np.random.default_rng(3), 120), None
         levels = tuple("abcdefgh"[: self.n_levels])
         column = Column("c", type=COLUMN_TYPES[self.type], **dict(self.more))
         seen = np.ones(x.size, dtype=bool)
-        encoded = EncodedColumn(column, 0, x, seen, ~seen, levels)
-        return make_link(encoded, LinkConfig(link_noise=self.noise))
+        if column.binomial and not self.weights:
+            trials = trials_of(x)
+            x = successes_of(x) / trials
+        encoded = EncodedColumn(column, 0, x, seen, ~seen, levels, trials=trials)
+        return make_link(encoded, LinkConfig(link_noise=self.noise), weights=self.weights)
 
 
 def levels_of(n: int) -> Callable[[np.random.Generator, int], np.ndarray]:
@@ -45,6 +51,10 @@ def levels_of(n: int) -> Callable[[np.random.Generator, int], np.ndarray]:
 
 def gammas(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.gamma(2.0, 3.0, n)
+
+
+def successes(rng: np.random.Generator, n: int) -> np.ndarray:
+    return pack_trials(rng.integers(7, size=n), np.full(n, N_TRIALS))
 
 
 CASES = {
@@ -80,9 +90,8 @@ CASES = {
     "ordinal": Case("ordinal", levels_of(4), 4),
     "proportion": Case("proportion", lambda rng, n: rng.beta(2.0, 3.0, n)),
     "grades": Case("grades", levels_of(4), 4),
-    "binomial": Case(
-        "binomial", lambda rng, n: pack_trials(rng.integers(7, size=n), np.full(n, N_TRIALS))
-    ),
+    "binomial": Case("binomial", successes),
+    "binomial, of a matrix": Case("binomial", successes, weights=True),
 }
 NUMBERS = ("real", "real with noise", "positive", "ranks", "zeros near", "zeros far")
 NUMBERS += ("two parts", "two parts, real", "logarithms", "count", "proportion")
@@ -117,7 +126,7 @@ def support(link: Any) -> np.ndarray | None:
         return np.arange(link.n_levels * 1.0)
     if link.integral:
         return np.arange(400.0)
-    if type(link) is LINKS["binomial"]:
+    if isinstance(link, (BinomialLink, ProbitNormalLink)):
         return pack_trials(np.arange(N_TRIALS + 1), np.full(int(N_TRIALS) + 1, N_TRIALS))
     return None
 
@@ -275,6 +284,57 @@ def test_the_expected_value_lies_between_those_of_its_components(case: str, seed
     )
     low, high = sorted(float(link.expected(end, params)[0]) for end in ends)
     assert low < float(link.expected(both, params)[0]) < high
+
+
+def test_successes_among_known_trials_follow_their_density(seed: int) -> None:
+    link, n, at = CASES["binomial"].link(), 20_000, (0.1, 0.5, 0.9)
+    values = support(link)
+    assert values is not None
+    law, hits = law_of(link, 2, seed), np.arange(N_TRIALS + 1)
+    p = np.exp(link.log_density(values, repeated(law, values.size), {}))
+    ends = np.tile([0.0, N_TRIALS], (n, 1))
+    x = link.sample_between(repeated(law, n), {}, np.random.default_rng(seed), ends)
+    share = np.bincount(x.astype(int), minlength=values.size) / n
+    assert np.all(np.abs(share - p) < 5.0 * np.sqrt(p * (1.0 - p) / n))
+    average = link.average(2, 1)
+    average.add(law, {}, 1.0, quantiles=True)
+    found = link.summary_between(average, ends[:2], at)
+    assert found.mean[0] == pytest.approx(p @ hits, rel=1e-5)
+    assert found.sd[0] == pytest.approx(np.sqrt(p @ hits**2 - (p @ hits) ** 2), rel=1e-4)
+    upto = np.cumsum(p)
+    assert found.quantiles[0].tolist() == np.searchsorted(upto, at).tolist()
+    below = link.forecast(values, repeated(law, values.size), {})[:, 0]
+    assert np.abs(below - upto).max() < 2e-3
+    # None of no trials.
+    nothing = link.summary_between(average, np.zeros((2, 2)), at)
+    assert (nothing.mean[0], nothing.sd[0], *nothing.quantiles[0]) == (0.0,) * 5
+
+
+@pytest.mark.parametrize(
+    ("h", "n", "mean", "sd"),
+    [(0, 6, 0.0, 1.0), (2, 6, 3.0, 2.0), (90, 300, -4.0, 1.5), (1e5, 1e6, 0.0, 0.7), (1, 1, 0, 1)],
+)
+def test_probit_normal_cells_are_drawn_from_their_posterior(
+    h: float, n: float, mean: float, sd: float, seed: int
+) -> None:
+    link, size = CASES["binomial"].link(), 4_000
+    m, w = link.margin.m, link.margin.w
+    x, y = np.full(size, pack_trials(np.array(h), np.array(n))), np.zeros((size, 1))
+    rng, eta = np.random.default_rng(seed), np.full(size, (mean - m) / w)
+    link.augment(x, eta, (sd / w) ** 2, {}, rng, y)
+    guess = stats.norm.ppf((h + 0.5) / (n + 1.0))
+    z = np.unique(np.concatenate([
+        np.linspace(mean - 9.0 * sd, mean + 9.0 * sd, 20_001),
+        guess + np.linspace(-0.1, 0.1, 20_001),
+    ]))  # fmt: skip
+    log_p = stats.binom.logpmf(h, n, stats.norm.cdf(z)) + stats.norm.logpdf(z, mean, sd)
+    middle = np.exp(log_p - log_p.max())
+    mass = np.append(0.0, np.cumsum(0.5 * (middle[1:] + middle[:-1]) * np.diff(z)))
+    cdf = mass / mass[-1]
+    assert stats.kstest(m + w * y[:, 0], lambda at: np.interp(at, z, cdf)).pvalue > 1e-4
+    log_total = np.log(mass[-1]) + log_p.max()
+    law = normal(eta[:1], (sd / w) ** 2)
+    assert link.log_density(x[:1], law, {})[0] == pytest.approx(log_total, abs=1e-4)
 
 
 def test_thresholds_that_a_fit_places_cut_the_levels() -> None:

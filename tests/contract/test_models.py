@@ -13,7 +13,7 @@ import pytest
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.completion.matrix.matrix import prepare_matrix
-from glfm_cli.encoding import encode_triplets
+from glfm_cli.encoding import encode_triplets, pack_trials
 from glfm_cli.inference import chains
 from glfm_cli.inference.chain import Chain, spans_of
 from glfm_cli.inference.folding import fold_in
@@ -21,9 +21,20 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.latent.model import Pairs, Problem, Sizes, Sparse
 from glfm_cli.links.law import normal
+from glfm_cli.links.observation import Counting
 from glfm_cli.schema import Schema
 from glfm_cli.store.arrays import read_one, to_stream
-from tests.contract.parts import COUNTS, EVERY_MODEL, FEW, OF_DENSE, SPARSE, types_of, values_of
+from tests.contract.parts import (
+    COUNTS,
+    EVERY_MODEL,
+    FEW,
+    N_TRIALS,
+    OF_DENSE,
+    SPARSE,
+    entry_of,
+    types_of,
+    values_of,
+)
 
 pytestmark = [pytest.mark.usefixtures("toys"), pytest.mark.kernels]
 N = 30
@@ -69,7 +80,9 @@ def problem(request: Any, toys: None) -> Problem:
         kinds = {f"{kind} {i}": kind for kind in kinds for i in range(5)}
     columns = {n: values_of(kind, rng.normal(size=N), rng) for n, kind in kinds.items()}
     table = pa.table({n: pa.array(c, mask=rng.random(N) < 0.2) for n, c in columns.items()})
-    return prepare(table, {"columns": kinds}, **asked)[0]
+    table = table.append_column("n", [[str(N_TRIALS)] * N])
+    types = {"n": "ignore", **{n: entry_of(kind) for n, kind in kinds.items()}}
+    return prepare(table, {"columns": types}, **asked)[0]
 
 
 def bytes_of(chain: chains.AnyChain, *besides: str) -> bytes:
@@ -98,6 +111,12 @@ def sizes_of(problem: Problem) -> Sizes:
     if not isinstance(problem.layout, Sparse):
         return Sizes(problem.n_rows, spans[-1][1], spans)
     return Sizes(*problem.layout.entries.shape, spans)
+
+
+def trials_of(problem: Problem, n: int) -> dict[int, Array]:
+    """Return by column of successes what n cells of it lie between."""
+    each = np.tile([0.0, N_TRIALS], (n, 1))
+    return {d: each for d, link in enumerate(problem.links) if isinstance(link, Counting)}
 
 
 @pytest.mark.parametrize("adapting", [0, 4])
@@ -193,10 +212,11 @@ def test_joint_draws_lie_inside_the_supports(problem: Problem) -> None:
         posterior = posterior.at(which)
     cells = {d: np.arange(problem.n_rows) for d in range(len(problem.links))}
     for _ in range(3):
-        drawn = draw_jointly(posterior, cells, np.random.default_rng(0))
+        ends = trials_of(problem, problem.n_rows)
+        drawn = draw_jointly(posterior, cells, np.random.default_rng(0), ends=ends)
         for d, x in drawn.items():
-            problem.links[d].check_cells(x)
-            assert problem.links[d].discrete or np.all(
+            problem.links[d].check_cells(pack_trials(x, N_TRIALS) if d in ends else x)
+            assert (d in ends or problem.links[d].discrete) or np.all(
                 (x >= problem.links[d].lower) & (x <= problem.links[d].upper)  # type: ignore[attr-defined]
             )
 
@@ -222,9 +242,10 @@ def test_a_column_of_nothing_but_missing_new_cells_is_predicted(problem: Problem
     new = replace(problem, xs=tuple(np.full(3, np.nan) for _ in problem.xs))
     one, two = (fold_in(posterior, new, seed=1, threads=n) for n in (1, 2))
     cells = {d: np.arange(3) for d in range(len(problem.links))}
-    drawn = [draw_jointly(p, cells, np.random.default_rng(0)) for p in (one, two)]
+    ends = trials_of(problem, 3)
+    drawn = [draw_jointly(p, cells, np.random.default_rng(0), ends=ends) for p in (one, two)]
     for d, x in drawn[0].items():
-        problem.links[d].check_cells(x)
+        problem.links[d].check_cells(pack_trials(x, N_TRIALS) if d in ends else x)
         assert np.array_equal(x, drawn[1][d])
 
 

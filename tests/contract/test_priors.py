@@ -19,12 +19,15 @@ import pytest
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
-from glfm_cli.encoding import EncodedColumn
+from glfm_cli.encoding import EncodedColumn, pack_trials, successes_of, trials_of
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.sampling import sample
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig
+from glfm_cli.links.margins import Smooth
+from glfm_cli.links.probit_normal import ProbitNormalLink
+from glfm_cli.links.shapes import Probit
 from glfm_cli.schema import COLUMN_TYPES, Column, ColumnType
 from glfm_cli.streams import Streams
 from tests.contract.parts import EVERY_MODEL
@@ -53,26 +56,34 @@ def grades(n_levels: int) -> Link:
     return GradesLink("grades", n_levels)
 
 
+def shares() -> Link:
+    margin, everything = Smooth(Probit(), -0.4, 0.8), (-np.inf, np.inf)
+    return ProbitNormalLink("shares", margin, 0.0, 1.0, everything, 0.3, 0.2)
+
+
 def additive() -> JointLaw:
-    """Return the joint law of rows and columns, of numbers, fixed and free levels."""
+    """Return the joint law of rows and columns, of numbers, fixed and free levels, and shares."""
     config = AdditiveConfig(variance=0.8, shape=3.0, rate=2.0)
     real, ordinal = bsvd_prior.make_links(ColumnType.REAL, ColumnType.ORDINAL)
-    links = (real, grades(3), ordinal)
+    links = (real, grades(3), ordinal, shares())
+    there, free = SEEN[:, [0, 1, 2, 1]], [0, 1, 3]
 
     def new_chain(seed: int, index: int) -> Chain:
-        xs = tuple(np.where(column, 1.0, np.nan) for column in SEEN.T)
-        return start_chain(Problem(Additive(), config, links, xs), Streams(seed, index))
+        xs = [np.where(column, 1.0, np.nan) for column in there.T]
+        xs[3] = pack_trials(0.0 * xs[3], np.array([2.0, 30.0, 9.0, 1.0]))
+        return start_chain(Problem(Additive(), config, links, tuple(xs)), Streams(seed, index))
 
     def draw_prior(chain: Chain, rng: np.random.Generator) -> None:
         state = chain.state
         for own in (state.m, state.a):
             own[:] = np.sqrt(config.variance) * rng.normal(size=own.size)
-        state.noise[:2] = config.rate / rng.gamma(config.shape, size=2)
+        state.noise[free] = config.rate / rng.gamma(config.shape, size=3)
         chain.params[2]["thresholds"][:] = bsvd_prior._thresholds(ordinal, rng)  # type: ignore[arg-type]
 
     def statistics(chain: Chain) -> tuple[list[str], Array]:
         state, codes = chain.state, chain.problem.xs
-        away = (chain.cells.y - state.m - state.a[:, None])[SEEN]
+        away = (chain.cells.y - state.m - state.a[:, None])[there]
+        hits = codes[3][there[:, 3]]
         found = {
             "m": odd(state.m).sum(),
             "a": odd(state.a).sum(),
@@ -82,7 +93,11 @@ def additive() -> JointLaw:
             "log noise of levels": np.log(state.noise[1]),
             "residual": odd(away).sum(),
             "residual square": even(away).sum(),
-            "y along a": (odd(chain.cells.y) * odd(state.a)[:, None])[SEEN].sum(),
+            "log noise of shares": np.log(state.noise[3]),
+            "y of shares along a": (odd(chain.cells.y[:, 3]) * odd(state.a))[there[:, 3]].sum(),
+            "shares": np.sum(successes_of(hits) / trials_of(hits)),
+            "shares square": np.sum((successes_of(hits) / trials_of(hits)) ** 2),
+            "y along a": (odd(chain.cells.y) * odd(state.a)[:, None])[there].sum(),
             "first levels": float(np.sum(codes[1] == 0.0)),
             "last levels": float(np.sum(codes[2] == 3.0)),
         }

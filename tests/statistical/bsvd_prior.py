@@ -30,6 +30,7 @@ from glfm_cli.links import Link, LinkConfig, make_link
 from glfm_cli.links.binomial import BinomialLink
 from glfm_cli.links.law import normal
 from glfm_cli.links.ordinal import OrdinalLink
+from glfm_cli.links.probit_normal import ProbitNormalLink
 from glfm_cli.schema import Column, ColumnType
 from glfm_cli.streams import Streams, column_step
 
@@ -178,6 +179,11 @@ def draw_table(setting: Setting, chain: Chain, rng: np.random.Generator) -> None
         if isinstance(link, BinomialLink):
             trials = trials_of(x)
             x[:] = pack_trials(rng.binomial(trials.astype(int), ndtr(eta)), trials)
+        elif isinstance(link, ProbitNormalLink):
+            trials = trials_of(x[seen])
+            ends = np.column_stack([np.zeros(trials.size), trials])
+            hits = link.sample_between(normal(eta[seen], var), chain.params[d], rng, ends)
+            x[seen] = pack_trials(hits, trials)
         else:
             x[seen] = link.sample(normal(eta, var), chain.params[d], rng)[seen]
         if link.known:

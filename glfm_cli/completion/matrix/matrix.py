@@ -229,7 +229,7 @@ def _check_names(triplets: Triplets) -> None:
 
 
 def _link(value: EncodedColumn, config: LinkConfig, *, rates: bool) -> Link:
-    link = make_link(value, replace(config, atoms=False), rates=rates)
+    link = make_link(value, replace(config, atoms=False), rates=rates, weights=True)
     if link.n_latent != 1:
         raise SchemaError(
             f"a matrix of categories needs two levels, this has {len(value.levels)}",

@@ -48,6 +48,7 @@ class Clgp:
     kind: Kind = "ascent"
     layouts = frozenset({"dense"})
     takes_weights = False
+    refuses = frozenset({"binomial"})
     n_restarts = 5
 
     def start(self, values: Values, config: ClgpConfig, streams: Streams, chain: int) -> ClgpChain:
