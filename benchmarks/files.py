@@ -248,7 +248,8 @@ def of_databases(frame: pd.DataFrame, folder: Path) -> Iterator[Made]:
         lite.executemany("insert into survey values (?, ?, ?, ?, ?, ?, ?)", cells)
         lite.execute("create table other(x)")
     yield Made("SQLite", "one table of two", "base.db?table=survey", "back-base.db?table=survey")
-    yield Made("SQLite", "a query", "base.db?query=select id, height, mood from survey", "back-q.parquet")
+    query = "base.db?query=select id, height, mood from survey"
+    yield Made("SQLite", "a query", query, "back-q.parquet")
 
 
 def of_statistics(frame: pd.DataFrame, folder: Path) -> Iterator[Made]:
