@@ -148,6 +148,12 @@ def test_a_forecast_is_the_weighted_sum_of_the_candidates(posterior: Posterior) 
             np.testing.assert_allclose(both[d].sd ** 2, square - both[d].mean ** 2, rtol=1e-7)
 
 
+def test_candidates_without_chains_do_not_count(posterior: Posterior) -> None:
+    away = weighted(posterior, np.tile([0.25, 0.25, 0.5], (4, 1)))
+    assert away.chain_weights(0).tolist() == [0.25] * 4
+    assert weighted(posterior, np.tile([0.0, 0.0, 1.0], (4, 1))).chain_weights(1).sum() == 1.0
+
+
 def test_scores_are_of_the_weighted_sum(posterior: Posterior) -> None:
     truth = {0: np.full(12, 0.3), 1: np.full(12, 1.0), 2: np.ones(12), 3: np.full(12, 2.0)}
     both = log_scores(weighted(posterior, WEIGHTS), CELLS, truth)

@@ -163,6 +163,8 @@ class Posterior:
         of = np.array(self.groups)
         whole = np.bincount(of, lengths, minlength=by.shape[1])
         weights = np.where(whole > 0, by.mean(axis=0) if d is None else by[d], 0.0)
+        if not weights.any():  # those that count have no chain
+            weights = whole
         out: Array = (weights / weights.sum())[of] * lengths / whole[of]
         return out
 
