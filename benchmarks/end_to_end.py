@@ -1,11 +1,12 @@
 """Where does the time of `glfm impute` go? Its steps from file to file, at the defaults.
 
     python benchmarks/end_to_end.py [--sizes 1000x20,100000x50] [--threads 2] [--chains 8]
-        [--warmup 100] [--draws 20]
+        [--warmup 100] [--draws 20] [--tables FILE...]
 
 For each size a CSV file of mixed columns with a tenth of the cells missing (that of `speed.py`,
 with ten planted features) is completed by a process of its own, which takes the steps that the
-command takes, and times them:
+command takes, and times them; with `--tables` files with their NAME.types.yaml take the place of
+the sizes:
 
 - starting: the interpreter and what it loads;
 - reading: the file becomes a table in memory;
@@ -15,8 +16,9 @@ command takes, and times them:
 - predicting: the gaps' estimates, and with `--cells` their intervals, too;
 - writing: both files.
 
-Printed are seconds that passed, the share of each step, and the peak of the process's memory
-(Linux only). `--threads` is as many as the machine has if left out.
+Printed are seconds that passed and those of processors, the share of each step of the latter, and
+the peak of the process's memory (Linux only). `--threads` is as many as the machine has if left
+out.
 """
 
 from __future__ import annotations
@@ -42,25 +44,31 @@ FEATURES = 10
 
 
 class Clock:
-    """Seconds that steps took."""
+    """Seconds that steps took: those that passed, and those of processors."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, tuple[float, float]] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time what is done inside."""
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         yield
-        self.seconds[name] = time.monotonic() - began
+        self.seconds[name] = time.monotonic() - began, time.process_time() - cpu
 
 
 def complete_file(
-    folder: Path, types: dict[str, str], plan: dict[str, int | None], threads: int, began: float
-) -> tuple[dict[str, float], float]:
-    """Complete folder/data.csv as the command does; return seconds of each step, and peak memory.
+    data: Path,
+    types: dict[str, str] | None,
+    folder: Path,
+    plan: dict[str, int | None],
+    threads: int,
+    began: float,
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Complete a file as the command does; return seconds of each step, and peak memory.
 
-    `began` is when the process was asked for, on the machine's clock.
+    `types` of None stand in the file beside it. `began` is when the process was asked for, on the
+    machine's clock.
     """
     from glfm_cli.completion import Files, complete, plan_session
     from glfm_cli.inference.hidden_cells import recalibrate
@@ -70,11 +78,15 @@ def complete_file(
     from glfm_cli.schema import Schema
 
     clock = Clock()
-    clock.seconds["starting"] = time.monotonic() - began
+    clock.seconds["starting"] = time.monotonic() - began, time.process_time()
     with clock.step("reading"):
-        table = read_table(folder / "data.csv")
+        table = read_table(data)
     with clock.step("encoding"):
-        schema = Schema.from_dict({"columns": types})
+        beside = data.with_name(f"{data.name.partition('.')[0]}.types.yaml")
+        if types is None:
+            schema = Schema.from_yaml(beside.read_text(encoding="utf-8"))
+        else:
+            schema = Schema.from_dict({"columns": types})
         session = plan_session(table, schema, Sampling(**plan), Saving())
     with clock.step("sampling"):
         run = sample(session.problem, session.plan, threads=threads)
@@ -90,16 +102,21 @@ def complete_file(
 
 
 def measure(
-    n_rows: int, n_columns: int, plan: dict[str, int | None], threads: int
-) -> tuple[dict[str, float], float]:
-    """Make the file of one size and let a fresh process complete it."""
-    table, types = planted(n_rows, n_columns, FEATURES, np.random.default_rng(1))
-    with tempfile.TemporaryDirectory() as folder:
-        pc.write_csv(table, Path(folder) / "data.csv")
-        del table
+    given: tuple[int, int] | Path, plan: dict[str, int | None], threads: int
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Let a fresh process complete a file, or that of one size, which is made."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, types = Path(name), None
+        data = folder / "data.csv"
+        if isinstance(given, Path):
+            data = given
+        else:
+            table, types = planted(*given, FEATURES, np.random.default_rng(1))
+            pc.write_csv(table, data)
+            del table
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             began = time.monotonic()
-            return pool.apply(complete_file, (Path(folder), types, plan, threads, began))
+            return pool.apply(complete_file, (data, types, folder, plan, threads, began))
 
 
 def sizes(text: str) -> list[tuple[int, int]]:
@@ -112,6 +129,7 @@ def options() -> argparse.ArgumentParser:
     """Return what the command line takes."""
     parser = argparse.ArgumentParser(description="Time the steps of a completion.")
     parser.add_argument("--sizes", type=sizes, default=[(1000, 20), (100_000, 50)])
+    parser.add_argument("--tables", type=Path, nargs="+", default=[])
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--chains", type=int, help="as many as the table asks for if left out")
     parser.add_argument("--warmup", type=int, default=WARMUP)
@@ -123,14 +141,15 @@ def main() -> None:
     """Measure every size and print."""
     chosen = options().parse_args()
     plan = {"chains": chosen.chains, "warmup": chosen.warmup, "draws": chosen.draws}
-    print(f"{'rows':>9} {'columns':>7} {'step':<10} {'seconds':>8} {'share':>6}")
-    for n_rows, n_columns in chosen.sizes:
-        seconds, peak = measure(n_rows, n_columns, plan, chosen.threads)
-        total = sum(seconds.values())
-        for name, spent in [*seconds.items(), ("all", total)]:
-            at = f"{n_rows:>9,} {n_columns:>7} {name:<10}"
-            print(f"{at} {spent:>8.2f} {100 * spent / total:>4.0f} %", flush=True)
-        print(f"{n_rows:>9,} {n_columns:>7} peak of memory {peak / 1e6:,.0f} MB", flush=True)
+    print(f"{'table':<16} {'step':<10} {'seconds':>8} {'cpu s':>8} {'share':>6}")
+    for given in chosen.tables or chosen.sizes:
+        seconds, peak = measure(given, plan, chosen.threads)
+        name = given.stem if isinstance(given, Path) else f"{given[0]:,} x {given[1]}"
+        passed, total = (sum(part) for part in zip(*seconds.values(), strict=True))
+        for step, (spent, cpu) in [*seconds.items(), ("all", (passed, total))]:
+            share = f"{100 * cpu / total:>4.0f} %"
+            print(f"{name:<16} {step:<10} {spent:>8.2f} {cpu:>8.2f} {share}", flush=True)
+        print(f"{name:<16} peak of memory {peak / 1e6:,.0f} MB", flush=True)
 
 
 if __name__ == "__main__":
