@@ -152,10 +152,17 @@ class Scaling:
     memory : int or str, optional
         Bytes, or `500M`, `2G`: a file that takes more is completed with a fit in batches of rows.
         Half of what is free if left out.
+    engine : {"local", "processes", "dask"}, optional
+        Where chains run: in threads of this process, in processes of this machine, or on a Dask
+        cluster. The draws are the same. "local" if left out.
+    scheduler : str, optional
+        The address of the cluster's scheduler, as `tcp://HOST:8786`.
     """
 
     learn_rows: int | str | None = None
     memory: int | str | None = None
+    engine: str | None = None
+    scheduler: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", _bytes(self.memory))
@@ -174,7 +181,7 @@ class Scaling:
         return self.memory if isinstance(self.memory, int) else None
 
     def written(self) -> dict[str, object]:
-        """Return what was said, by the names of the command's options, of what shapes a fit."""
+        """Return what was said, by the names of the command's options, of what is about a fit."""
         return _written(replace(self, memory=None), {"learn_rows": "learn-rows"})
 
 

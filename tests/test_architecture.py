@@ -56,6 +56,7 @@ HOMES = {
     "yaml": {"schema"},
     "matplotlib": {"plots"},
     "threadpoolctl": {"inference"},
+    "distributed": {"inference"},
     "pyarrow": {"io", "guess", "encoding", "store", "estimators", *TASKS},
     "xarray": {"completion"},
     "sklearn": {"classification", "evaluation", "estimators"},

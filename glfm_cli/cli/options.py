@@ -212,6 +212,19 @@ SCALING = {
         help="With --fit: complete a file that takes more than SIZE (500M, 2G) in batches of rows; "
         "half of what is free if left out.",
     ),
+    "engine": shared(
+        str | None,
+        None,
+        metavar="local|processes|dask",
+        help="Where chains run: in threads (local), in processes of this machine, or on the Dask "
+        "cluster of --scheduler. The draws are the same.",
+    ),
+    "scheduler": shared(
+        str | None,
+        None,
+        metavar="ADDRESS",
+        help="Of --engine dask: the address of its scheduler, as tcp://HOST:8786.",
+    ),
 }
 FEATURES = {
     "row_features": shared(

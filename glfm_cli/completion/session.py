@@ -32,6 +32,7 @@ from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
+from glfm_cli.inference.tasks import ENGINES, Runner, runner_of
 from glfm_cli.latent.model import Problem
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
 from glfm_cli.schema import Schema
@@ -55,6 +56,7 @@ class Session:
     partial : the folder is removed once the result is written
     notes : what the user should know, one line each
     done : sweeps that were made before, over all chains
+    runner : makes the chains in other processes; None for threads of this one
     """
 
     problem: Problem
@@ -69,6 +71,7 @@ class Session:
     partial: bool = False
     notes: tuple[str, ...] = ()
     done: int = 0
+    runner: Runner | None = None
 
     @property
     def folder(self) -> Path | None:
@@ -165,6 +168,7 @@ class Session:
                 observer=observer,
                 keeper=self.store,
                 enough=None if goal is None else enough,
+                runner=self.runner,
             )
             if recalibrated:
                 posterior = recalibrate(run.posterior, self.problem, threads=threads)
@@ -191,12 +195,15 @@ def plan_session(
     GlfmError
         The table, the types or an option are wrong, or do not belong to the run to go on with.
     """
+    workers = sampling.threads or available_threads()
+    runner = runner_of(scaling.engine or ENGINES[0], scaling.scheduler, workers)
     if saving.save is not None:
         check_free(Path(saving.save))
     if saving.resume is not None:
-        return _continued(
+        found = _continued(
             table, schema, sampling, saving, matrix, scaling, folder=Path(saving.resume), file=file
         )
+        return replace(found, runner=runner)
     if schema is None:
         name = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
         raise UsageError(
@@ -206,7 +213,8 @@ def plan_session(
     names = table.column_names
     header, more = describe(data, problem, plan, schema, names, saving.with_data, file)
     header = replace(header, learn_rows=None if data is whole else data.n_rows)
-    return Session(problem, data, plan, sampling, saving, header, whole, more)
+    session = Session(problem, data, plan, sampling, saving, header, whole, more)
+    return replace(session, runner=runner)
 
 
 class Planned(NamedTuple):
@@ -250,7 +258,8 @@ def plan_fit(
         rows = choose_rows(whole, n, SEED if sampling.seed is None else sampling.seed)
         problem, plan = problem_of(whole, sampling, file, rows)
         return Planned(problem, whole.take(rows), plan, whole)
-    for name in scaling.written():
+    if scaling.learn_rows is not None:
+        name = "learn-rows"
         raise UsageError(f"--{name} is about tables, and the types file describes triplets")
     of_matrix = prepare_matrix(
         encode_triplets(table, schema, file=file),

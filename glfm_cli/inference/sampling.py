@@ -7,16 +7,20 @@ and `value_chain`; how the restarts of an ascent compete, in `ascent`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import glfm_cli.inference.chains as chains
+from glfm_cli.arrays import Array
+from glfm_cli.errors import UsageError
 from glfm_cli.inference.ascent import ascend
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.run import InMemory, Keeper, Observer, Plan, Quiet, Run, Stop
+from glfm_cli.inference.tasks import CarriedLog, ChainTask, Runner, deadline_in
 from glfm_cli.latent.model import Problem
 
 
@@ -64,6 +68,60 @@ def _run_chain(
     return _Ended(draws, chain.done, tuple(problem.model.warnings(chain.state)))
 
 
+def _as_task(
+    context: tuple[Problem, Plan, float | None], task: ChainTask
+) -> tuple[_Ended, tuple[Draw, ...], Mapping[str, Array] | None, str | None]:
+    """Return what one chain leaves, its new draws, their state, and what cut it short."""
+    problem, plan, seconds = context
+    log, stop = CarriedLog(problem, task.state), Stop(deadline_in(seconds))
+    ended = _run_chain(problem, plan, task.index, log, stop, Quiet(), 1)
+    return ended, log.draws(), log.state, stop.reason
+
+
+def _run_elsewhere(
+    problem: Problem,
+    plan: Plan,
+    indices: Sequence[int],
+    keeper: Keeper,
+    stop: Stop,
+    observer: Observer,
+    runner: Runner,
+) -> list[_Ended]:
+    """Return what the chains leave that other processes run; their draws are kept here.
+
+    A chain is kept when it has ended: what is lost with a worker is made again.
+    """
+    load = partial(chains.load, problem)
+    found: dict[int, _Ended] = {}
+    tasks = []
+    for index in indices:
+        with keeper.chain(index) as log:
+            chain = log.resume(load)
+            if chain is not None and chain.done >= plan.sweeps:
+                warnings = tuple(problem.model.warnings(chain.state))
+                found[index] = _Ended(log.draws(), chain.done, warnings)
+            else:
+                tasks.append(ChainTask(index, None if chain is None else chain.save()))
+
+    def keep(number: int, result: Any) -> None:
+        ended, new, state, reason = result
+        index = tasks[number].index
+        with keeper.chain(index) as log:
+            log.resume(load)
+            for draw in new:
+                log.append(draw)
+            if state is not None:
+                log.save(state)
+            found[index] = replace(ended, draws=log.draws() or ended.draws)
+        stop.reason = stop.reason or reason
+        observer.swept(index, ended.sweeps, new[-1].trace if new else None)
+
+    left = None if stop.deadline is None else stop.deadline - time.monotonic()
+    if tasks:
+        runner(_as_task, (problem, plan, left), tasks, on_result=keep)
+    return [found[index] for index in indices]
+
+
 def _usable(ended: Sequence[_Ended], plan: Plan) -> tuple[list[_Ended], list[str]]:
     """Return the chains whose draws count after an early stop, and what the user should know.
 
@@ -92,6 +150,7 @@ def sample(
     keeper: Keeper | None = None,
     stop: Stop | None = None,
     enough: Callable[[Posterior], int] | None = None,
+    runner: Runner | None = None,
 ) -> Run:
     """Run all chains, or restarts of an ascent, and return their draws.
 
@@ -113,9 +172,13 @@ def sample(
     enough : callable, optional
         Told the draws once all chains are done, says how many chains there should be; asked again
         when they are, until there are so many. An ascent has no use for it.
+    runner : Runner, optional
+        Makes the chains in other processes, to the same draws; threads of this one if left out.
 
     Raises
     ------
+    UsageError
+        Restarts of an ascent, which go on together, are asked of other processes.
     NumericalError
         The model's numbers broke down.
     """
@@ -123,6 +186,10 @@ def sample(
     stop = stop or Stop(deadline=None if time_limit is None else began + time_limit)
     watching, keeping = observer or Quiet(), keeper or InMemory()
     if problem.model.kind == "ascent":
+        if runner is not None:
+            raise UsageError(
+                f"--engine is about chains, and the model '{problem.model.name}' has none"
+            )
         run = ascend(problem, plan, stop, watching, keeping, threads)
         return replace(run, seconds=time.monotonic() - began)
     inside = max(1, threads // plan.chains)
@@ -133,8 +200,12 @@ def sample(
 
     n_chains = plan.chains
     while len(ended) < n_chains:
-        jobs = [job(index) for index in range(len(ended), n_chains)]
-        ended += run_jobs(jobs, threads=threads, on_interrupt=stop.interrupt)
+        new = range(len(ended), n_chains)
+        if runner is None:
+            jobs = [job(index) for index in new]
+            ended += run_jobs(jobs, threads=threads, on_interrupt=stop.interrupt)
+        else:
+            ended += _run_elsewhere(problem, plan, new, keeping, stop, watching, runner)
         counting, notes = _usable(ended, plan)
         posterior = Posterior(
             problem.model,

@@ -1,0 +1,104 @@
+"""Chains in other processes and on a cluster: the same draws, a lost worker, a scheduler away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import GlfmError, impute
+from glfm_cli.completion import prepare
+from glfm_cli.inference.sampling import sample
+from glfm_cli.inference.tasks import runner_of
+
+TYPES = {"columns": {"a": "real", "k": "categorical"}}
+SHORT: dict[str, Any] = {"chains": 3, "warmup": 10, "draws": 6, "thin": 1}
+
+
+def make(n: int = 60) -> pa.Table:
+    rng = np.random.default_rng(0)
+    group = rng.random(n) < 0.5
+    a = np.where(group, 2.0, -2.0) + 0.3 * rng.standard_normal(n)
+    k = np.where(group, "x", "y")
+    gaps = rng.random((2, n)) < 0.2
+    return pa.table({"a": pa.array(a, mask=gaps[0]), "k": pa.array(k, mask=gaps[1])})
+
+
+def test_processes_make_the_draws_of_threads_and_go_on_with_them(tmp_path: Path) -> None:
+    table = make()
+    local = impute(table, TYPES, threads=1, **SHORT)
+    few = {**SHORT, "chains": 2, "draws": 2}
+    impute(table, TYPES, save=tmp_path / "f.glfm", threads=1, **few)
+    # Two chains go on from a state, the third begins; at last all are at their end.
+    for _ in range(2):
+        gone_on = impute(
+            table, resume=tmp_path / "f.glfm", chains=3, draws=6, engine="processes", threads=2
+        )
+        assert gone_on.cells().equals(local.cells())
+        ours, theirs = gone_on.posterior.traces(), local.posterior.traces()
+        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_time_limit_holds_in_other_processes() -> None:
+    problem, _, plan = prepare(make(), TYPES, **{**SHORT, "draws": 100_000})
+    runner = runner_of("processes", None, 2)
+    run = sample(problem, plan, threads=2, time_limit=1.0, runner=runner)
+    assert run.stopped == "time limit"
+    assert 0 < run.posterior.n_draws < 100_000
+
+
+def test_what_does_not_go_together_is_one_clear_error(tmp_path: Path) -> None:
+    for given, said in (
+        ({"engine": "spark"}, "--engine.*local or processes or dask"),
+        ({"engine": "dask"}, "needs --scheduler ADDRESS"),
+        ({"scheduler": "tcp://x:1"}, "--engine dask uses"),
+        ({"engine": "processes", "fit": tmp_path}, "--engine and --fit"),
+        ({"engine": "processes", "model": "clgp"}, "'clgp' has none"),
+    ):
+        types = None if "fit" in given else {"columns": {"a": "ignore", "k": "categorical"}}
+        with pytest.raises(GlfmError, match=said):
+            impute(make(), types, **given)
+
+
+def test_a_scheduler_that_does_not_answer_is_a_failure_of_status_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("glfm_cli.inference.cluster.PATIENCE", 0.3)
+    with pytest.raises(GlfmError, match="no Dask scheduler answers at tcp://127.0.0.1:9") as error:
+        impute(make(), TYPES, engine="dask", scheduler="tcp://127.0.0.1:9", **SHORT)
+    assert error.value.exit_status == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_makes_the_draws_of_threads_when_workers_are_lost_too(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    table, length = make(400), {**SHORT, "chains": 4, "warmup": 150}
+    local = impute(table, TYPES, threads=1, save=tmp_path / "local.glfm", **length)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        how: dict[str, Any] = {"engine": "dask", "scheduler": cluster.scheduler_address}
+        done = impute(table, TYPES, save=tmp_path / "dask.glfm", **how, **length)
+        assert done.cells().equals(local.cells())
+        for name in sorted(path.name for path in (tmp_path / "local.glfm").iterdir()):
+            if "draws" in name:
+                ours, theirs = (tmp_path / f"{f}.glfm" / name for f in ("dask", "local"))
+                assert ours.read_bytes() == theirs.read_bytes()
+        def kill() -> None:
+            time.sleep(0.5)
+            os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        done = impute(table, TYPES, **how, **length)
+        killer.join()
+        assert done.cells().equals(local.cells())
