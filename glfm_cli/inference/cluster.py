@@ -61,7 +61,7 @@ def run_on_cluster(
         client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError):
         raise _away(scheduler) from None
-    with client:
+    with client, client.as_current():
         calls = [
             client.submit(_on_worker, __version__, function, context, item, pure=False)
             for item in items
