@@ -63,7 +63,7 @@ HOMES = {
 }
 DISTRIBUTION_OF = {"sklearn": "scikit-learn", "yaml": "PyYAML"}  # where names differ
 # Extras whose packages a function may import when it is asked for what they are for.
-OPTIONAL = ("arviz", "sklearn")
+OPTIONAL = ("arviz", "cluster", "sklearn")
 KERNEL_CIMPORTS = ("cython", "libc", "cpython", "numpy", "scipy.linalg", "scipy.special")
 
 
