@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import binom, norm
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.latent.blocks import thread_pool
-from glfm_cli.latent.bsvd import Bsvd
+from glfm_cli.latent.bsvd import Bsvd, births
 from glfm_cli.latent.bsvd.births import move_rank
 from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
@@ -106,6 +108,46 @@ def test_residuals_follow_births_and_deaths(seed: int) -> None:
             np.testing.assert_allclose(E, y - (left @ right.T)[seen], atol=1e-8)
             ranks.add(int(state.on.sum()))
     assert len(ranks) > 1
+
+
+def test_without_data_components_are_on_as_their_prior_says(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(births, "STEPS", 1)
+    monkeypatch.setattr(births, "TEMPERATURES", np.array([0.0, 1.0]))
+    K, n_moves = 4, 6_000
+    config = BsvdConfig(initial_components=1, max_components=K, on_mass=2.0, off_mass=1.0)
+    chain = chain_of(np.zeros((4, 3)), np.ones((4, 3), dtype=bool), config)
+    state, rng = chain.state, np.random.default_rng(seed)
+    state.row_precision[:] = 1e-300
+    counts = np.zeros(K + 1)
+    with thread_pool(1) as each:
+        E = state.matrix.values(chain.cells.y) - state.x
+        for _ in range(n_moves):
+            move_rank(state, E, rng, each)
+            counts[int(state.on.sum())] += 1
+    p = binom.pmf(np.arange(K + 1), K, 2.0 / (2.0 + K - 1.0))
+    error = 5.0 * np.sqrt(10.0 * p * (1.0 - p) / n_moves)  # of moves that hang together
+    np.testing.assert_array_less(np.abs(counts / n_moves - p), error)
+
+
+@pytest.mark.parametrize("b", [0.2, 1.0])
+def test_the_evidence_of_a_component_is_the_integral_over_its_rows(b: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, R = rng.normal(size=(5, 4)), rng.normal(size=(5, 2))
+    config = BsvdConfig(initial_components=1, max_components=2)
+    chain = chain_of(x, np.ones(x.shape, dtype=bool), config, R=R)
+    state = chain.state
+    with thread_pool(1) as each:
+        path = births._Path.from_prior(state, rng.normal(size=x.size), 0, rng, each)
+    (linear, square), m = path.sums, state.of_rows.X @ path.b_rows
+    at = np.linspace(-40.0, 40.0, 20_001)
+    U = m[:, None] + at / np.sqrt(m.size)
+    along, across = path.s * U * linear[:, None], (path.s * U) ** 2 * square[:, None]
+    each_row = logsumexp(b * (along - 0.5 * across) + norm.logpdf(at), axis=1)
+    total = float(np.sum(each_row + np.log(at[1] - at[0])))
+    assert np.abs(m).max() > 0.0
+    assert path._log_evidence(b) == pytest.approx(total, rel=1e-6, abs=1e-8)
 
 
 def test_coefficients_have_their_normal_conditional(seed: int) -> None:
