@@ -99,6 +99,11 @@ class CountLink(NumericLink):
         """Return g(lower), and g of the integer after upper."""
         return self.cut(lower), self.cut(upper + 1.0)
 
+    @property
+    def fixed_bounds(self) -> bool:
+        """True: the cuts beside an integer say all."""
+        return True
+
     def start_values(self, x: Array) -> Array:
         """Return the middles of the intervals, half a unit inside open ones."""
         return np.nan_to_num(middle(*self.latent_ends(x, x)), nan=0.0)

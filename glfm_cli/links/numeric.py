@@ -132,11 +132,6 @@ class NumericLink(PlainLink, ABC):
         """Return the x of given y, clamped to support and bounds."""
         return np.clip(self.margin.to_value(y), self.lower, self.upper)
 
-    @property
-    def fixed_bounds(self) -> bool:
-        """True without link noise, which moves what a value says of y."""
-        return self.noise == 0.0
-
     def upper_end(self, at: Array) -> Array:
         """Return the end of the y with x <= at, before bounds: -inf for none, inf for all."""
         at = np.asarray(at, dtype=np.float64)

@@ -65,6 +65,11 @@ class RealLink(NumericLink):
         """True when y is a constant at every observed cell."""
         return self.noise == 0.0
 
+    @property
+    def fixed_bounds(self) -> bool:
+        """True without link noise, which moves what a value says of y."""
+        return self.noise == 0.0
+
     def start_values(self, x: Array) -> Array:
         """Return y = g(x)."""
         return np.nan_to_num(self.margin.to_latent(x), nan=0.0)

@@ -224,6 +224,19 @@ def test_correlated_utilities_have_the_shares_of_a_long_simulation(s: int, seed:
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_bounds_that_are_fixed_follow_neither_y_nor_chance(case: str, seed: int) -> None:
+    link, rng, found = CASES[case].link(), np.random.default_rng(seed), []
+    x = CASES[case].make(rng, 60)
+    params, y = link.start(x, rng)
+    for _ in range(2):
+        eta = rng.normal(size=y.shape)
+        link.augment(x, eta[:, 0] if link.n_latent == 1 else eta, 1.0, params, rng, y)
+        found.append(np.zeros((2, *y.shape)))
+        link.bound(x, params, y, rng, *found[-1])
+    assert np.array_equal(*found) or not link.fixed_bounds
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_constants_come_back(case: str, seed: int) -> None:
     one = CASES[case]
     link = one.link()
