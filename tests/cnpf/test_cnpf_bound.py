@@ -19,6 +19,7 @@ from cnpf_reference import (
     slope,
 )
 from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 from scipy.stats import norm
 
@@ -36,7 +37,7 @@ from glfm_cli.latent.cnpf.locations import (
 )
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, exposures, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.tables import Shared, tables_of
-from glfm_cli.latent.cnpf.weights import sum_rises
+from glfm_cli.latent.cnpf.weights import sum_rises, update_weights
 
 
 def run(
@@ -259,6 +260,27 @@ def test_slopes_of_weights_are_those_of_the_profiled_bound(name: str, seed: int)
         up, down = (sum_rises(rows, counts, shared.w * np.exp(t), each) for t in (1e-4, -1e-4))
     np.testing.assert_allclose((up[0] - down[0]) / 2e-4, rises[1], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose((up[1] - down[1]) / 2e-4, rises[1] + rises[2], rtol=1e-5, atol=1e-6)
+
+
+def test_a_few_steps_bring_weights_to_their_maximum(seed: int) -> None:
+    config, counts = problem("exp", seed + 3, components=3)
+    shared, rows, _ = run(config, counts, 6, seed)
+    tables, _ = after_visit(config, shared, rows, counts)
+    shape = config.concentration / 3
+    with thread_pool(1) as each:
+        log_rate = sum_rates(rows, counts, tables, tables.w, each)[0]
+        log_r = evaluate_locations(shared.l, rows, counts, tables, each, rows.x)[1]
+        R = shared.c + (log_rate - log_r)[:3]
+
+        def loss(v: float, k: int) -> float:
+            rises = sum_rises(rows, counts, np.full(3, np.exp(v)), each)
+            return float(np.exp(v) * R[k] - rises[0, k] - shape * v)
+
+        found = [minimize_scalar(loss, (-3.0, 1.0), args=(k,), tol=1e-8).x for k in range(3)]
+        best = np.exp(found)
+        shared.w = best * np.array([1.4, 0.7, 1.2])
+        update_weights(shared, rows, counts, R, each, shape)
+    np.testing.assert_allclose(shared.w, best, rtol=1e-5)
 
 
 def stationary(config: CnpfConfig, q: Q, rate: float, rng: np.random.Generator) -> dict[str, float]:
