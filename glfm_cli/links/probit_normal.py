@@ -101,7 +101,7 @@ class ProbitNormalLink(NumericLink):
         m, w = self._place
         for start in range(0, seen.size, CHUNK):
             rows = seen[start : start + CHUNK]
-            density = Posterior(x[rows], m + w * eta[rows], w * w * var)
+            density = PosteriorDensity(x[rows], m + w * eta[rows], w * w * var)
             z, failed = draw_log_concave(density, rng)
             y[rows[~failed], 0] = (z[~failed] - m) / w
 
@@ -112,7 +112,7 @@ class ProbitNormalLink(NumericLink):
         out = np.empty(x.size)
         for start in range(0, x.size, CHUNK):
             part = slice(start, start + CHUNK)
-            out[part] = Posterior(x[part], mean[part], variance[part]).log_total()
+            out[part] = PosteriorDensity(x[part], mean[part], variance[part]).log_total()
         h, n = successes_of(x), trials_of(x)
         log_ways: Array = -np.log(n + 1.0) - betaln(n - h + 1.0, h + 1.0)
         return out + log_ways - 0.5 * np.log(2.0 * np.pi * variance)
@@ -169,7 +169,7 @@ def at_most(h: Array, n: Array, rates: Array) -> Array:
     return np.where(h < 0.0, 0.0, np.where(h >= n, 1.0, inside))
 
 
-class Posterior:
+class PosteriorDensity:
     """The densities of z ~ N(prior, prior_var) given hits among trials x (n,), up to a factor.
 
     mean, var : (n,) the modes, and variances by the curvature there
