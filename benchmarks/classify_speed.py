@@ -72,7 +72,7 @@ def measure(n: int, P: int, experts: int, hidden: float, iterations: int) -> Cos
         (form,) = forms_of(config, [rows])
         forget_peak()
         before = status("VmRSS")
-        start = begin(rows, form, config, np.random.default_rng(0), 0)
+        start = begin(rows, form, config, np.random.default_rng(0), 1)
         for _ in range(UNTIMED):
             start.step(rows, form, config)
         times = []

@@ -95,7 +95,7 @@ class Frozen:
         config = IqgmeConfig(experts=3)
         self.form = Full(config, 3)
         self.prior = self.form.prior
-        start = begin(self.rows, self.form, config, np.random.default_rng(seed), 0)
+        start = begin(self.rows, self.form, config, np.random.default_rng(seed), 1)
         climbed(start, self.rows, self.form, config, 5)
         self.q, self.local = start.experts, start.local
         before = copy.deepcopy(self.local)

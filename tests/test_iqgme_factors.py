@@ -84,7 +84,7 @@ class Frozen:
         config = IqgmeConfig(experts=3, factors=2)
         form = Factored(config, [self.rows], 2)
         self.prior = form.prior
-        start = begin(self.rows, form, config, np.random.default_rng(seed), 0)
+        start = begin(self.rows, form, config, np.random.default_rng(seed), 1)
         climbed(start, self.rows, form, config, 4)
         self.q, before = start.experts, copy.deepcopy(start.local)
         self.sums = local_step(form, self.rows, self.q, start.local)
