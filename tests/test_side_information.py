@@ -150,6 +150,29 @@ def test_the_evidence_of_a_component_is_the_integral_over_its_rows(b: float, see
     assert path._log_evidence(b) == pytest.approx(total, rel=1e-6, abs=1e-8)
 
 
+def test_new_components_come_from_their_prior_and_get_rows_that_fit(seed: int) -> None:
+    rng, n = np.random.default_rng(seed), 2_000
+    x = rng.normal(size=(5, 4))
+    chain = chain_of(x, np.ones(x.shape, dtype=bool), BsvdConfig(max_components=2))
+    state = chain.state
+    state.alpha, E = 0.04, 4.0 * rng.normal(size=x.size)
+    with thread_pool(1) as each:
+        paths = [births._Path.from_prior(state, E, 0, rng, each) for _ in range(n)]
+        one, U = paths[0], []
+        for _ in range(n):
+            one.keep(state)
+            U.append(state.U[:, 0].copy())
+    square = 0.04 * np.array([path.s**2 for path in paths])
+    assert abs(square.mean() - 1.0) < 5.0 * np.sqrt(2.0 / n)
+    squares = 4.0 * np.array([path.V**2 for path in paths])
+    assert abs(squares.mean() - 1.0) < 5.0 * np.sqrt(2.0 / (4 * n))
+    R, Q = one.sums
+    spread = 5.0 + one.s**2 * Q
+    error = 5.0 / np.sqrt(n * spread)
+    np.testing.assert_array_less(np.abs(np.mean(U, axis=0) - one.s * R / spread), error)
+    np.testing.assert_allclose(np.var(U, axis=0) * spread, 1.0, atol=5.0 * np.sqrt(2.0 / n))
+
+
 def test_coefficients_have_their_normal_conditional(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(30, 3))
