@@ -21,7 +21,7 @@ from glfm_cli.exploration.features import Effect
 from glfm_cli.exploration.findings import Remainder
 from glfm_cli.exploration.lines import convergence_line, remainder_line
 from glfm_cli.exploration.patterns import best_overlap
-from glfm_cli.exploration.scales import Profile
+from glfm_cli.exploration.scales import ColumnProfile
 from glfm_cli.exploration.stability import correlations
 from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
 from glfm_cli.inference.diagnostics import diagnose
@@ -122,13 +122,13 @@ def test_words_on_ordered_levels_speak_of_the_end_that_gains(
     planted: tuple[Exploration, np.ndarray], off: Any, on: Any, said: str
 ) -> None:
     (scale,) = (scale for scale in planted[0].scales if scale.name == "grade")
-    profiles = [Profile(float(np.arange(3) @ mass), np.array(mass)) for mass in (off, on)]
+    profiles = [ColumnProfile(float(np.arange(3) @ mass), np.array(mass)) for mass in (off, on)]
     assert in_words(Effect(scale, *profiles, z=9.0, credible=True)) == said
 
 
 def test_a_typical_level_fits_its_column(planted: tuple[Exploration, np.ndarray]) -> None:
     (scale,) = (scale for scale in planted[0].scales if scale.name == "city")
-    profile = Profile(np.nan, np.array([0.25, 0.75]))
+    profile = ColumnProfile(np.nan, np.array([0.25, 0.75]))
     assert [typical(scale, profile, letters) for letters in (None, 9, 8)] == [
         "Rome 75 %",
         "Rome 75 %",

@@ -22,7 +22,7 @@ LAWS = 200  # samples of draws that are laws
 PART = 1 << 14  # cells whose draws are held at a time, when each is looked at by itself
 
 
-class Candidates(Protocol):
+class CellSet(Protocol):
     """Cells, numbered from 0."""
 
     @property
@@ -168,7 +168,7 @@ class PairCells:
         }
 
 
-def gains_alone(cells: Candidates, posterior: Posterior) -> tuple[Array, Array]:
+def gains_alone(cells: CellSet, posterior: Posterior) -> tuple[Array, Array]:
     """Return what each cell tells by itself, and can tell at most, (n,); O(n S T), in parts."""
     alone, most = np.empty(cells.size), np.empty(cells.size)
     for start in range(0, cells.size, PART):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from glfm_cli.arrays import Array, Groups
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.trials import pack_trials
-from glfm_cli.schema import Column, ColumnType
+from glfm_cli.schema import Column
 from glfm_cli.schema.moments import MomentStyle
 
 Mask = NDArray[np.bool_]
@@ -82,9 +82,7 @@ class EncodedColumn:
     @property
     def as_written(self) -> EncodedColumn:
         """The column as completed cells of it are written: counts of successes, not shares."""
-        if self.trials is None:
-            return self
-        return replace(self, column=replace(self.column, type=ColumnType.COUNT, trials=None))
+        return self if self.trials is None else replace(self, column=self.column.of_counts())
 
     @property
     def between(self) -> Mask:

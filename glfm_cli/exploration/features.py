@@ -16,7 +16,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.crossfit import Apart
 from glfm_cli.exploration.explanation import Explanation
-from glfm_cli.exploration.scales import Profile, Scale
+from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.exploration.stability import some_rows
 
 STABLE = 0.5  # the stability from which a feature or pattern counts as found again
@@ -33,8 +33,8 @@ class Effect:
     """
 
     scale: Scale
-    off: Profile
-    on: Profile
+    off: ColumnProfile
+    on: ColumnProfile
     z: float
     credible: bool
 

@@ -17,7 +17,7 @@ from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.missingness import Missingness
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.rows import Similar, Surprising
-from glfm_cli.exploration.scales import Profile, Scale
+from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.exploration.words import describe
 
 
@@ -62,7 +62,7 @@ class Findings(Explored):
     top: int
     scales: tuple[Scale, ...]
     columns: tuple[Scale, ...]
-    baseline: tuple[Profile, ...]
+    baseline: tuple[ColumnProfile, ...]
     missing: Missingness
     surprising: Surprising | None
     similar: Similar | None

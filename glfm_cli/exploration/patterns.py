@@ -15,7 +15,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.explanation import Explanation, memberships
 from glfm_cli.exploration.features import STABLE, Feature
-from glfm_cli.exploration.scales import Profile, Scale
+from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.exploration.stability import MATCH, Matches, by_chain, some_rows
 from glfm_cli.inference.posterior import Posterior
 
@@ -39,7 +39,7 @@ class Pattern:
     share: float
     cumulative: float
     stability: float
-    profiles: tuple[Profile, ...]
+    profiles: tuple[ColumnProfile, ...]
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ def find_patterns(
 
 def _profiles(
     shown: Explanation, eta: Array, rows: Array, scales: Sequence[Scale]
-) -> tuple[Profile, ...]:
+) -> tuple[ColumnProfile, ...]:
     part = eta[rows[some_rows(rows.size, _PROFILE_ROWS)]]
     return tuple(
         scale.profile(part, float(shown.noise[scale.d]), shown.params[scale.d]) for scale in scales

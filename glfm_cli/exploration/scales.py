@@ -1,6 +1,6 @@
 """One column's scale: how its distribution under the model is summed up, whatever its type.
 
-A `Profile` is the distribution of a column averaged over some rows: its mean, its levels'
+A `ColumnProfile` is the distribution of a column averaged over some rows: its mean, its levels'
 probabilities, and its mass in bins. Two profiles are compared by how much mass differs,
 
     size = 1/2 sum over bins |p - q|,
@@ -24,7 +24,7 @@ N_BINS = 64
 
 
 @dataclass(frozen=True)
-class Profile:
+class ColumnProfile:
     """The distribution of a column, averaged over rows.
 
     mean : of the value, or of the level code of an ordinal column; NaN for categorical ones
@@ -34,7 +34,7 @@ class Profile:
     mean: float
     mass: Array
 
-    def distance(self, other: Profile) -> float:
+    def distance(self, other: ColumnProfile) -> float:
         """Return the total variation distance, in [0, 1]."""
         return float(0.5 * np.abs(self.mass - other.mass).sum())
 
@@ -78,16 +78,16 @@ class Scale:
         """Return the mass (n, G) in every bin or level, of each row of eta (n, S) with noise."""
         return self.link.masses(self.at, self.law(eta, var), params)
 
-    def profile(self, eta: Array, var: float, params: Params) -> Profile:
+    def profile(self, eta: Array, var: float, params: Params) -> ColumnProfile:
         """Return the distribution averaged over rows of eta (n, S), n > 0."""
         mean = self.link.pooled_mean(self.law(eta, var), params)
-        return Profile(mean, self.masses(eta, var, params).mean(axis=0))
+        return ColumnProfile(mean, self.masses(eta, var, params).mean(axis=0))
 
-    def baseline(self) -> Profile:
+    def baseline(self) -> ColumnProfile:
         """Return the distribution of the observed cells of the whole table."""
         return self.weighted(self.encoded.x, np.ones(self.encoded.x.size))
 
-    def weighted(self, x: Array, weight: Array) -> Profile:
+    def weighted(self, x: Array, weight: Array) -> ColumnProfile:
         """Return the distribution of observed cells x (n,), NaN where missing, some counting more.
 
         weight : (n,) at least 0; where all are 0 there is no mean, and no mass
@@ -99,7 +99,7 @@ class Scale:
         n_bins = len(self.encoded.levels) if self.discrete else self.at.size + 1
         mass = np.bincount(bins, weight, minlength=n_bins)
         without = x.size == 0 or not self.ordered
-        return Profile(np.nan if without else float(weight @ x), mass)
+        return ColumnProfile(np.nan if without else float(weight @ x), mass)
 
 
 def scale_of(

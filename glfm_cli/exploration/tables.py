@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.findings import Findings
 from glfm_cli.exploration.patterns import Pattern
-from glfm_cli.exploration.scales import Profile, Scale
+from glfm_cli.exploration.scales import ColumnProfile, Scale
 
 
 def features(found: Findings) -> pa.Table:
@@ -130,7 +130,7 @@ def typical(found: Findings) -> pa.Table:
 
 
 def _typical_rows(
-    pattern: Pattern, scale: Scale, profile: Profile, base: Profile
+    pattern: Pattern, scale: Scale, profile: ColumnProfile, base: ColumnProfile
 ) -> list[dict[str, Any]]:
     common = {
         "pattern": pattern.name,

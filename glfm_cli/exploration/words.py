@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from glfm_cli.exploration.features import Effect
-from glfm_cli.exploration.scales import Profile, Scale
+from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.schema import Column
 
 LEAST = 0.05  # effects that move a smaller part of a column are not put into words
@@ -60,7 +60,7 @@ def _end(effect: Effect) -> str:
     return f"{which}: {percent(float(before))} → {percent(float(after))}"
 
 
-def typical(scale: Scale, profile: Profile, letters: int | None = None) -> str:
+def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) -> str:
     """Return a distribution as one short text: its mean, or its likeliest level.
 
     Where `letters` are too few for a level and its probability, the level loses its middle and,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.guess import names
+import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.schema import Column, ColumnType, Role

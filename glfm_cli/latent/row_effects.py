@@ -214,9 +214,9 @@ class RowEffects:
         self.c /= factor**2
         self.u *= factor
 
-    def of_new_rows(self, groups: Groups) -> NewRows:
+    def of_new_rows(self, groups: Groups) -> RowsToJoin:
         """Return what new rows have in common with these, and with one another."""
-        return NewRows(self, groups)
+        return RowsToJoin(self, groups)
 
     def pack(self) -> dict[str, Array]:
         """Return it as named arrays."""
@@ -255,7 +255,7 @@ class RowEffects:
         return cls(at, sizes.latent, code, time, a, m, c, omega, u, v, length, step)
 
 
-class NewRows:
+class RowsToJoin:
     """The part of rows that a fit has not seen: its groups are held, new ones are drawn.
 
     w : (n, width), which `update` draws

@@ -136,6 +136,10 @@ class Column:
         """Return the column as one of real numbers."""
         return replace(self, type=ColumnType.REAL)
 
+    def of_counts(self) -> Column:
+        """Return a column of successes among trials as one of their counts."""
+        return replace(self, type=ColumnType.COUNT, trials=None)
+
     def of_levels(self, *, ordered: bool = False) -> Column:
         """Return the column as one of levels."""
         return replace(self, type=ColumnType.ORDINAL if ordered else ColumnType.CATEGORICAL)

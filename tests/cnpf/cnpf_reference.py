@@ -17,7 +17,7 @@ from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, exposures, visit_rows
 from glfm_cli.latent.cnpf.starts import start_rows, start_shared
-from glfm_cli.latent.cnpf.tables import Shared, Tables, columns_of, tables_of
+from glfm_cli.latent.cnpf.tables import Globals, Tables, columns_of, tables_of
 
 Array = NDArray[np.float64]
 MODELS = {
@@ -99,7 +99,7 @@ def dense(counts: Counts) -> tuple[Array, Array]:
     return y, mask
 
 
-def begin(config: CnpfConfig, counts: Counts, seed: int) -> tuple[Shared, Rows]:
+def begin(config: CnpfConfig, counts: Counts, seed: int) -> tuple[Globals, Rows]:
     """Return a start with rows that differ."""
     rng = np.random.default_rng(seed)
     shared, rows = start_shared(config, counts, rng), start_rows(config, counts, rng)
@@ -116,7 +116,7 @@ def full_covariance(config: CnpfConfig, packed: Array) -> Array:
     return out
 
 
-def q_of(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts, tables: Tables) -> Q:
+def q_of(config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, tables: Tables) -> Q:
     """Return q after a visit of the rows with these tables; q(x) is the optimal one."""
     T, topics = config.components, config.topics
     y, mask = dense(counts)
@@ -203,7 +203,9 @@ def slope(config: CnpfConfig, q: Q, rate: float, name: str, direction: Array, si
     return (at(size) - at(-size)) / (2 * size)
 
 
-def after_visit(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts) -> tuple[Tables, Q]:
+def after_visit(
+    config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts
+) -> tuple[Tables, Q]:
     """Visit the rows once in one thread; return the tables and q."""
     tables = tables_of(config, shared, counts, columns_of(config, counts))
     with thread_pool(1) as each:

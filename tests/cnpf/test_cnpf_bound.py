@@ -36,13 +36,13 @@ from glfm_cli.latent.cnpf.locations import (
     update_locations,
 )
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, exposures, sum_rates, visit_rows
-from glfm_cli.latent.cnpf.tables import Shared, tables_of
+from glfm_cli.latent.cnpf.tables import Globals, tables_of
 from glfm_cli.latent.cnpf.weights import sum_rises, update_weights
 
 
 def run(
     config: CnpfConfig, counts: Counts, passes: int, seed: int
-) -> tuple[Shared, Rows, list[float]]:
+) -> tuple[Globals, Rows, list[float]]:
     shared, rows = begin(config, counts, seed)
     with thread_pool(1) as each:
         bounds = [run_pass(config, shared, rows, counts, each, p) for p in range(passes)]

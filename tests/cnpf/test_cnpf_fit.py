@@ -22,7 +22,7 @@ from glfm_cli.latent.cnpf.prediction import (
 )
 from glfm_cli.latent.cnpf.rows import Rows, mean_x, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.stochastic import Averages, run_minibatch
-from glfm_cli.latent.cnpf.tables import Shared, Tables, columns_of, padded, tables_of
+from glfm_cli.latent.cnpf.tables import Globals, Tables, columns_of, padded, tables_of
 from glfm_cli.latent.cnpf.weights import sum_rises
 from glfm_cli.streams import Streams
 
@@ -127,7 +127,7 @@ def test_a_minibatch_of_all_rows_with_step_one_is_a_pass(name: str, seed: int) -
     np.testing.assert_allclose(other.B, B, rtol=1e-10)
 
 
-def padded_means(config: CnpfConfig, shared: Shared, rows: Rows, tables: Tables) -> Array:
+def padded_means(config: CnpfConfig, shared: Globals, rows: Rows, tables: Tables) -> Array:
     return mean_x(rows, tables, padded(shared.w))[:, : config.components]
 
 

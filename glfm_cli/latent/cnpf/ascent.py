@@ -13,14 +13,14 @@ from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.locations import update_locations
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, sum_rates, visit_rows
-from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
+from glfm_cli.latent.cnpf.tables import Globals, columns_of, tables_of
 from glfm_cli.latent.cnpf.weights import update_weights
 
 FIRST_PASSES, FIRST_ROUNDS = 5, 3  # rows settle for longer in the first passes
 
 
 def run_pass(
-    config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts, each: Each, number: int
+    config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, each: Each, number: int
 ) -> float:
     """Renew rows and what they share, in place; return the bound after the rows.
 
@@ -41,7 +41,7 @@ def run_pass(
     return bound
 
 
-def update_rate(config: CnpfConfig, shared: Shared) -> None:
+def update_rate(config: CnpfConfig, shared: Globals) -> None:
     """Set c to the mode of log c given the weights."""
     shape = config.concentration + config.rate_shape
     shared.c = shape / (float(shared.w.sum()) + config.rate_rate)

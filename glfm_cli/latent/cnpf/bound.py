@@ -11,11 +11,11 @@ from scipy.special import gammaln, psi
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows
-from glfm_cli.latent.cnpf.tables import Shared, columns_of, prior_precision
+from glfm_cli.latent.cnpf.tables import Globals, columns_of, prior_precision
 
 
 def bound_of(
-    config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts, scale: float = 1.0
+    config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, scale: float = 1.0
 ) -> float:
     """Return the bound of the rows as last visited, given what they share.
 
@@ -30,7 +30,7 @@ def bound_of(
     return scale * total + _weight_terms(config, shared) + columns(config, shared, counts)
 
 
-def _weight_terms(config: CnpfConfig, shared: Shared) -> float:
+def _weight_terms(config: CnpfConfig, shared: Globals) -> float:
     """Return the log priors of log w, log c and the locations."""
     T, shape = config.components, config.concentration / config.components
     w, c, sl2 = shared.w, shared.c, config.location_variance
@@ -40,7 +40,7 @@ def _weight_terms(config: CnpfConfig, shared: Shared) -> float:
     return float(total)
 
 
-def _column_terms(config: CnpfConfig, shared: Shared, counts: Counts) -> float:
+def _column_terms(config: CnpfConfig, shared: Globals, counts: Counts) -> float:
     """Return minus the Kullback-Leibler divergence of q(a) from its prior."""
     shape, rate, A = config.column_shape, shared.column_rate, shared.A
     missing = counts.missing_columns
@@ -51,7 +51,7 @@ def _column_terms(config: CnpfConfig, shared: Shared, counts: Counts) -> float:
     return float(total + terms.sum())
 
 
-def _topic_terms(config: CnpfConfig, shared: Shared, counts: Counts) -> float:
+def _topic_terms(config: CnpfConfig, shared: Globals, counts: Counts) -> float:
     """Return minus the Kullback-Leibler divergence of the topics' q from their prior."""
     eta, A = config.column_shape, shared.A
     n_columns, T = A.shape

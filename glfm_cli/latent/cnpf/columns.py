@@ -10,12 +10,12 @@ from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, mean_x, sum_rates
-from glfm_cli.latent.cnpf.tables import Shared, Tables, padded
+from glfm_cli.latent.cnpf.tables import Globals, Tables, padded
 
 
 def update_columns(
     config: CnpfConfig,
-    shared: Shared,
+    shared: Globals,
     rows: Rows,
     counts: Counts,
     tables: Tables,

@@ -13,7 +13,7 @@ from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Missing
 from glfm_cli.latent.cnpf.rows import Rows, exposures
 from glfm_cli.latent.cnpf.state import load_shared
-from glfm_cli.latent.cnpf.tables import Shared, Tables
+from glfm_cli.latent.cnpf.tables import Globals, Tables
 from glfm_cli.latent.model import Sizes, take
 
 GREATEST = 64.0  # by which the weights may be multiplied for new rows
@@ -29,7 +29,7 @@ class CnpfDraw:
     tau : by which the weights are multiplied for new rows
     """
 
-    shared: Shared
+    shared: Globals
     columns: Missing
     shape: Array
     rate: Array
@@ -125,7 +125,7 @@ def columns_with_rates(own: Array, n_columns: int) -> Missing:
 
 def draw_of(
     config: CnpfConfig,
-    shared: Shared,
+    shared: Globals,
     columns: Missing,
     rows: Rows,
     tables: Tables,

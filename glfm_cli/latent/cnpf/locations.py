@@ -14,7 +14,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, sum_blocks
-from glfm_cli.latent.cnpf.tables import Shared, Tables, loadings_of, products_of
+from glfm_cli.latent.cnpf.tables import Globals, Tables, loadings_of, products_of
 
 TRIES = 7
 ROUNDING = 1e-13
@@ -63,7 +63,7 @@ def evaluate_locations(
 
 
 def update_locations(
-    shared: Shared, rows: Rows, counts: Counts, tables: Tables, each: Each
+    shared: Globals, rows: Rows, counts: Counts, tables: Tables, each: Each
 ) -> Array:
     """Move every location uphill and renew the rates; return the sums (K,) of E log r.
 

@@ -15,7 +15,7 @@ from glfm_cli.latent.cnpf.bound import bound_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, visit_rows
-from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
+from glfm_cli.latent.cnpf.tables import Globals, columns_of, tables_of
 
 ALIKE = 0.7  # Hellinger affinity of two components' columns
 PAIRS = 8  # tried at a time
@@ -24,8 +24,8 @@ DEAD = 1e-3  # share of the counts below which a component is none
 
 
 def merge_components(
-    config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts, each: Each, number: int
-) -> tuple[Shared, Rows, int]:
+    config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, each: Each, number: int
+) -> tuple[Globals, Rows, int]:
     """Return the fit after the merges that raised its bound, and how many those were."""
     merged = 0
     pairs = alike(config, shared, rows, counts)
@@ -47,7 +47,7 @@ def merge_components(
     return shared, rows, merged
 
 
-def alike(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts) -> list[tuple[int, int]]:
+def alike(config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts) -> list[tuple[int, int]]:
     """Return the pairs of live components with the most similar columns, the larger one first."""
     T = shared.w.size
     share = rows.n.sum(axis=0)[:T]
@@ -65,7 +65,7 @@ def alike(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts) -> lis
     return found
 
 
-def join(config: CnpfConfig, shared: Shared, rows: Rows, j: int, k: int) -> None:
+def join(config: CnpfConfig, shared: Globals, rows: Rows, j: int, k: int) -> None:
     """Give component j the counts of component k, in place, and k its prior."""
     share = rows.n[:, [j, k]].sum(axis=0)
     part = share / share.sum()
@@ -93,7 +93,7 @@ def shares(rows: Rows, T: int) -> Array:
     return share
 
 
-def _evaluate(config: CnpfConfig, shared: Shared, rows: Rows, counts: Counts, each: Each) -> float:
+def _evaluate(config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, each: Each) -> float:
     """Visit the rows once more and return the bound."""
     visit_rows(rows, counts, tables_of(config, shared, counts, columns_of(config, counts)), each, 1)
     return bound_of(config, shared, rows, counts)

@@ -8,14 +8,14 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows
-from glfm_cli.latent.cnpf.tables import Shared, columns_of, padded
+from glfm_cli.latent.cnpf.tables import Globals, columns_of, padded
 
 SPARSE = 0.3  # gamma shape of the columns' first shares
 EVEN = 50.0  # gamma shape of the rows' first shares
 LOCATION = 0.1  # sd of the first locations
 
 
-def start_shared(config: CnpfConfig, counts: Counts, rng: np.random.Generator) -> Shared:
+def start_shared(config: CnpfConfig, counts: Counts, rng: np.random.Generator) -> Globals:
     """Return columns about their shares of all counts, each component's by gamma factors.
 
     The prior rate bh makes the prior mean of sum_i a_ki what explains rows of mean size.
@@ -37,7 +37,7 @@ def start_shared(config: CnpfConfig, counts: Counts, rng: np.random.Generator) -
     c = (config.concentration + config.rate_shape) / (w.sum() + config.rate_rate)
     location = LOCATION * rng.standard_normal((T, config.n_locations))
     own = np.repeat(B[None, :], columns_of(config, counts).seen.size, axis=0)
-    return Shared(w, c, location, A, B, own, rate)
+    return Globals(w, c, location, A, B, own, rate)
 
 
 def start_rows(config: CnpfConfig, counts: Counts, rng: np.random.Generator) -> Rows:

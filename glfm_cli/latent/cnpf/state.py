@@ -12,7 +12,7 @@ from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows
 from glfm_cli.latent.cnpf.stochastic import Averages
-from glfm_cli.latent.cnpf.tables import Shared, columns_of, padded
+from glfm_cli.latent.cnpf.tables import Globals, columns_of, padded
 from glfm_cli.latent.model import take
 
 WINDOW = 6  # bounds that convergence is judged by
@@ -28,7 +28,7 @@ class CnpfState:
     """
 
     config: CnpfConfig
-    shared: Shared
+    shared: Globals
     rows: Rows | None
     steps: int = 0
     bounds: list[float] = field(default_factory=list)
@@ -94,7 +94,7 @@ def load_state(arrays: Mapping[str, Array], counts: Counts, config: CnpfConfig) 
 
 def load_shared(
     arrays: Mapping[str, Array], sizes: tuple[int, int], n_columns: int, missing: int
-) -> Shared:
+) -> Globals:
     """Return what rows share; ValueError where an array is missing, of another shape or range.
 
     sizes : T and D
@@ -108,7 +108,7 @@ def load_shared(
             raise ValueError(f"'{name}' is not above 0")
     location = take(arrays, "l", np.float64, (T, D))
     w, A, B, own = (found[name].copy() for name in ("w", "A", "B", "own_B"))
-    return Shared(w, float(found["c"]), location.copy(), A, B, own, float(found["column_rate"]))
+    return Globals(w, float(found["c"]), location.copy(), A, B, own, float(found["column_rate"]))
 
 
 def _load_rows(arrays: Mapping[str, Array], counts: Counts, config: CnpfConfig) -> Rows:

@@ -26,7 +26,7 @@ from glfm_cli.latent.cnpf.locations import (
 )
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.starts import start_new_rows
-from glfm_cli.latent.cnpf.tables import Shared, columns_of, tables_of
+from glfm_cli.latent.cnpf.tables import Globals, columns_of, tables_of
 from glfm_cli.latent.cnpf.weights import fixed_point, sum_rises
 
 ROUNDS = 12  # of rows that start anew every time
@@ -57,7 +57,7 @@ def rate_of(config: CnpfConfig, t: int) -> float:
 
 def run_minibatch(
     config: CnpfConfig,
-    shared: Shared,
+    shared: Globals,
     averages: Averages,
     counts: Counts,
     n_rows: int,

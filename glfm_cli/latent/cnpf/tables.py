@@ -1,4 +1,4 @@
-"""What rows share (`Shared`), and the tables that a pass over rows derives from it."""
+"""What rows share (`Globals`), and the tables that a pass over rows derives from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NONE = np.empty(0)
 
 
 @dataclass
-class Shared:
+class Globals:
     """Point estimates and q of everything that the rows share.
 
     w : (T,) weights;  c : their rate;  l : (T, D) locations, D = 0 without
@@ -36,10 +36,10 @@ class Shared:
     own_B: Array
     column_rate: float
 
-    def copy(self) -> Shared:
+    def copy(self) -> Globals:
         """Return a copy that shares no memory."""
         arrays = (self.w.copy(), self.c, self.l.copy(), self.A.copy(), self.B.copy())
-        return Shared(*arrays, self.own_B.copy(), self.column_rate)
+        return Globals(*arrays, self.own_B.copy(), self.column_rate)
 
     def mean(self, missing: Missing) -> Array:
         """Return E a (I, T)."""
@@ -111,7 +111,7 @@ def prior_precision(config: CnpfConfig) -> Array:
 
 
 def tables_of(
-    config: CnpfConfig, shared: Shared, counts: Counts, columns: Missing, mean_step: bool = False
+    config: CnpfConfig, shared: Globals, counts: Counts, columns: Missing, mean_step: bool = False
 ) -> Tables:
     """Return the tables of some rows; `columns` are the missing pairs that the fit has."""
     mean = shared.mean(columns)

@@ -16,7 +16,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.rows import Rows, sum_blocks
-from glfm_cli.latent.cnpf.tables import Shared, padded
+from glfm_cli.latent.cnpf.tables import Globals, padded
 
 STEPS = 3
 TRIES = 7
@@ -45,7 +45,7 @@ def fixed_point(K: Array, R: Array, shape: float) -> Array:
 
 
 def update_weights(
-    shared: Shared, rows: Rows, counts: Counts, R: Array, each: Each, shape: float
+    shared: Globals, rows: Rows, counts: Counts, R: Array, each: Each, shape: float
 ) -> None:
     """Raise f of every component by a few steps, Newton's where it is concave.
 
