@@ -183,7 +183,7 @@ def test_a_feature_of_one_column_s_shape_is_not_listed(seed: int) -> None:
     columns = {name: rng.standard_normal(N_ROWS) for name in "abcd"}
     columns["a"] += 9.0 * (rng.random(N_ROWS) < 0.3)  # two humps, unrelated to the rest
     types = {name: {"type": "real", "transform": "none"} for name in columns}
-    options = SHORT | {"chains": 4}
+    options = SHORT | {"chains": 4, "warmup": 80}
     found = explore(pa.table(columns), {"columns": types}, seed=seed, **options)
     assert found.features == found.main == ()
     assert found.remainder.explained == 1.0

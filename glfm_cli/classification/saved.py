@@ -36,7 +36,7 @@ from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.latent.iqgme import FactorExperts, Member
 from glfm_cli.latent.iqgme.packing import member_in, under
-from glfm_cli.latent.model import take
+from glfm_cli.latent.model import FLOAT_MAX, take
 from glfm_cli.links import LinkConfig, link_from
 from glfm_cli.schema import Column, Role
 from glfm_cli.store import (
@@ -137,7 +137,9 @@ class _Columns:
             else:
                 part = (numbers, f"{d}.sample", np.float64, (3,))
                 known[d] = LearntColumn(
-                    column, one.levels, np.empty(0) if one.levels else take(*part)
+                    column,
+                    one.levels,
+                    np.empty(0) if one.levels else take(*part, largest=FLOAT_MAX),
                 )
         if target is None:
             raise ValueError(f"there is no column '{own.target}'")

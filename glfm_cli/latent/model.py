@@ -22,7 +22,8 @@ from glfm_cli.streams import Streams
 
 Sees = Literal["gaussian", "values"]
 Kind = Literal["gibbs", "ascent"]
-LARGEST = 1e100  # whose square and sums of it are numbers
+FLOAT_MAX = float(np.finfo(np.float64).max)
+LARGEST = 1e100  # number of a model's state: its square, and sums of squares, are finite
 Spans = tuple[tuple[int, int], ...]  # per column, its first latent column and one past its last
 
 
@@ -390,9 +391,14 @@ def gaussian(model: LatentModel) -> GaussianModel:
 
 
 def take(
-    arrays: Mapping[str, Array], name: str, dtype: type, shape: tuple[int | None, ...]
+    arrays: Mapping[str, Array],
+    name: str,
+    dtype: type,
+    shape: tuple[int | None, ...],
+    *,
+    largest: float = LARGEST,
 ) -> Array:
-    """Return a named array that must have this type and shape (None: any length), none huge.
+    """Return a named array that must have this type and shape (None: any length), none larger.
 
     Raises
     ------
@@ -412,6 +418,6 @@ def take(
         raise ValueError(
             f"'{name}' is {found} of {array.dtype}, expected {requested} of {np.dtype(dtype)}"
         )
-    if array.dtype == np.float64 and not np.all(np.abs(array) <= LARGEST):
+    if array.dtype == np.float64 and not np.all(np.abs(array) <= largest):
         raise ValueError(f"'{name}' has values that are not finite numbers, or huge ones")
     return array

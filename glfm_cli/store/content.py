@@ -15,7 +15,7 @@ from glfm_cli.encoding.trials import MOST_TRIALS
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import inner
 from glfm_cli.latent.capabilities import HasFactors
-from glfm_cli.latent.model import take
+from glfm_cli.latent.model import FLOAT_MAX, take
 from glfm_cli.links import Link, link_from
 from glfm_cli.schema import Column
 from glfm_cli.store.arrays import read_one, to_stream
@@ -86,7 +86,7 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
                 np.unpackbits(take(arrays, f"{d}.{name}", np.uint8, packed), count=n_rows) == 1
                 for name in ("observed", "wanted")
             )
-            x = take(arrays, f"{d}.x", np.float64, (n_rows,))
+            x = take(arrays, f"{d}.x", np.float64, (n_rows,), largest=FLOAT_MAX)
             if modelled.levels:
                 _check_codes(x, len(modelled.levels), column.name)
             x = np.where(observed, x, np.nan)
@@ -123,9 +123,9 @@ def _read_groups(
 def _read_ends(arrays: Mapping[str, Array], d: int, n_rows: int) -> Array:
     """Return the ends of the intervals of a column, NaN at other cells."""
     packed = take(arrays, f"{d}.between", np.uint8, (-(-n_rows // 8),))
-    ends = take(arrays, f"{d}.ends", np.float64, (2 * n_rows,)).reshape(-1, 2)
+    ends = take(arrays, f"{d}.ends", np.float64, (2 * n_rows,), largest=FLOAT_MAX).reshape(-1, 2)
     between = np.unpackbits(packed, count=n_rows) == 1
-    ends = np.where(np.abs(ends) == np.finfo(np.float64).max, np.copysign(np.inf, ends), ends)
+    ends = np.where(np.abs(ends) == FLOAT_MAX, np.copysign(np.inf, ends), ends)
     return np.where(between[:, None], ends, np.nan)
 
 

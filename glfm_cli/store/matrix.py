@@ -21,7 +21,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import Ids, encode_ids, open_column, text_of
 from glfm_cli.errors import StoreError, TableError
 from glfm_cli.inference.chain import inner
-from glfm_cli.latent.model import take
+from glfm_cli.latent.model import FLOAT_MAX, take
 from glfm_cli.schema import Column
 from glfm_cli.store.arrays import read_one, to_stream
 from glfm_cli.store.folder import DATA, MATRIX, map_file
@@ -207,15 +207,15 @@ def _read_cells(folder: Path, header: MatrixHeader, sizes: tuple[int, int]) -> M
     arrays = read_one(map_file(folder, DATA))
     m = (header.n_cells,)
     row, column = (take(arrays, name, np.int32, m) for name in SIDES)
-    x = take(arrays, "x", np.float64, m)
+    x = take(arrays, "x", np.float64, m, largest=FLOAT_MAX)
     if "missing" in arrays:
         missing = take(arrays, "missing", np.int64, (None,))
         if missing.min(initial=0) < 0 or missing.max(initial=0) >= x.size:
             raise ValueError("a missing pair lies outside the matrix")
         x = x.copy()
         x[missing] = np.nan
-    R = take(arrays, "R", np.float64, (sizes[0], len(header.covariates[0])))
-    C = take(arrays, "C", np.float64, (sizes[1], len(header.covariates[1])))
+    R = take(arrays, "R", np.float64, (sizes[0], len(header.covariates[0])), largest=FLOAT_MAX)
+    C = take(arrays, "C", np.float64, (sizes[1], len(header.covariates[1])), largest=FLOAT_MAX)
     for index, n in zip((row, column), sizes, strict=True):
         if index.min() < 0 or index.max() >= n:
             raise ValueError("a cell lies outside the matrix")

@@ -172,7 +172,7 @@ TYPES_FILES: dict[str, tuple[str | bytes, str]] = {
     "unknown word": (
         a_is("reel"),
         "types.yaml, column 'a': found 'reel', expected a type (real, positive, count, "
-        "categorical, ordinal, binomial, date, duration) or a role (feature, predictor, time",
+        "categorical, ordinal, binomial, date, duration) or a role (feature, predictor, ",
     ),
     "unknown type": (
         a_is("{type: reel}"),

@@ -113,7 +113,7 @@ def test_triplets_give_pairs(desk: Any) -> None:
     ("options", "error"),
     [
         (["--count", "0"], "Invalid value for '--count'"),
-        (["--rule", "best"], "--rule, found best, expected joint or uncertainty"),
+        (["--rule", "best"], "--rule, found best, expected variance or joint or uncertainty"),
         (["--columns", "A"], "--columns names no modelled column, found 'A'"),
         (["--pairs", "table.csv"], "--pairs is about triplets"),
         (["--model", "bsdv"], "--model, found bsdv, expected glfm or bsvd"),

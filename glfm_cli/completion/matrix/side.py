@@ -23,7 +23,7 @@ from glfm_cli.encoding import (
 from glfm_cli.errors import SchemaError, StoreError, TableError
 from glfm_cli.inference.chain import inner
 from glfm_cli.io import read_table
-from glfm_cli.latent.model import take
+from glfm_cli.latent.model import FLOAT_MAX, take
 from glfm_cli.links import Link, LinkConfig, link_from, make_link
 from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema
 
@@ -167,14 +167,17 @@ class SideCode:
                 leveled = column.levelled
                 some = np.empty(0)
                 if not leveled:
-                    some = take(arrays, f"{d}.sample", np.float64, (None,))
+                    some = take(arrays, f"{d}.sample", np.float64, (None,), largest=FLOAT_MAX)
                 columns.append(LearntColumn(column, levels, some))
                 constants = inner(arrays, f"{d}.link.")
                 links.append(
                     None if leveled else link_from(column, len(levels), constants, LinkConfig())
                 )
             reference = take(arrays, "reference", np.int64, (len(columns),))
-            mean, spread = (take(arrays, name, np.float64, (None,)) for name in ("mean", "spread"))
+            mean, spread = (
+                take(arrays, name, np.float64, (None,), largest=FLOAT_MAX)
+                for name in ("mean", "spread")
+            )
             for c, code in zip(columns, reference, strict=True):
                 categorical = c.column.nominal
                 if not (0 <= code < len(c.levels) if categorical else code == -1):
