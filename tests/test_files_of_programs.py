@@ -19,8 +19,6 @@ SCRIPT = Path(__file__).parent.parent / "benchmarks" / "files.py"
 @pytest.fixture(scope="module")
 def files() -> Any:
     """Return the script as a module."""
-    if not SCRIPT.exists():
-        pytest.skip("benchmarks are not there")
     for name in ("duckdb", "openpyxl", "pandas", "polars", "pyreadstat"):
         pytest.importorskip(name)
     spec = importlib.util.spec_from_file_location("files_of_programs", SCRIPT)
