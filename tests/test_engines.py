@@ -46,6 +46,14 @@ def test_processes_make_the_draws_of_threads_and_go_on_with_them(tmp_path: Path)
         assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
+def test_rows_of_groups_are_drawn_elsewhere_as_here() -> None:
+    table = make().append_column("who", pa.array([i % 7 for i in range(60)]))
+    types = {"columns": {**TYPES["columns"], "who": "group"}}
+    few = {**SHORT, "chains": 2}
+    local = impute(table, types, threads=1, **few)
+    assert impute(table, types, engine="processes", threads=2, **few).cells().equals(local.cells())
+
+
 def test_a_time_limit_holds_in_other_processes() -> None:
     problem, _, plan = prepare(make(), TYPES, **{**SHORT, "draws": 100_000})
     runner = runner_of("processes", None, 2)

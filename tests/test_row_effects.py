@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ from glfm_cli.errors import GlfmError
 from glfm_cli.inference.chain import Chain, start_chain
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.sampling import sample
+from glfm_cli.latent import MODELS
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.latent.grouped import GroupedState, with_groups
@@ -294,6 +296,14 @@ def test_groups_and_times_are_in_every_row(
         table = table.set_column(table.column_names.index(name), name, pa.array(values))
     with pytest.raises(GlfmError, match=line):
         impute(table, {"rest": "ignore", "columns": {**types, "x0": "real"}})
+
+
+@pytest.mark.parametrize("name", ["glfm", "bsvd", "mixture", "auto"])
+def test_a_model_with_groups_can_be_sent_to_another_process(name: str) -> None:
+    model = with_groups(MODELS[name])
+    again = pickle.loads(pickle.dumps(model))
+    assert type(again) is type(model)
+    assert again.name == name
 
 
 def test_a_model_that_sees_values_takes_no_groups() -> None:

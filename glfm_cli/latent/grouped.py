@@ -35,6 +35,8 @@ class GroupedState:
     spans: Spans
 
     def __getattr__(self, name: str) -> Any:
+        if "own" not in self.__dict__:  # as it is read in another process
+            raise AttributeError(name)
         return getattr(self.__dict__["own"], name)
 
 
@@ -47,6 +49,10 @@ class WithGroups(PlainModel):
     inner: Any
     name: str
     Config: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how another process makes the same: its class has no name of a module's."""
+        return with_groups, (self.inner,)
 
     def start(self, cells: Cells, config: Any, streams: Streams) -> GroupedState:
         """Return the model's start, without effects."""
