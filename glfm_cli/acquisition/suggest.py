@@ -281,10 +281,8 @@ _OWN = ("number", "gain", "alone", "cost")  # names that a table of suggestions 
 def _cautions(search: Search, count: int, n_draws: int) -> list[str]:
     """Return what to know of a choice that was made from so many draws."""
     if count < search.choice.count:
-        there = "one cell" if count == 1 else f"{count} cells"
-        return [
-            f"there is no more than {there} to choose from; {search.choice.count} were asked for"
-        ]
+        there = "there is only one cell" if count == 1 else f"there are only {count} cells"
+        return [f"{there} to choose from; {search.choice.count} were asked for"]
     if search.choice.rule != "joint" or count < n_draws:
         return []
     # Centred draws span one direction less.

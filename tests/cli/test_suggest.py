@@ -135,7 +135,7 @@ def test_asking_for_more_cells_than_there_are_gives_all_and_warns(table: Any) ->
     said = ask("--count", "500")
     n = len(rows_of(said.stdout))
     assert said.lines("Warning") == [
-        f"Warning: there is no more than {n} cells to choose from; 500 were asked for"
+        f"Warning: there are only {n} cells to choose from; 500 were asked for"
     ]
 
 
