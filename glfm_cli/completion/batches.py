@@ -175,7 +175,7 @@ def check_memory(source: Any, memory: int | None) -> None:
     needed = None if memory is None else memory_needed(source)
     if needed is not None and memory is not None and needed > memory:
         raise UsageError(
-            f"learning reads the table as a whole, which takes about {needed >> 20} MB: "
+            f"learning reads the table as a whole, which takes about {max(needed >> 20, 1)} MB: "
             "more than --memory",
             file=file_label(source),
             hint="Learn from a file with a part of its rows, --save the fit, and complete the "
