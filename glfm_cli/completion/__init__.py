@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glfm_cli.completion.complete import complete
+from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.header import Encoded
@@ -33,6 +33,7 @@ __all__ = [
     "Completion",
     "Encoded",
     "Files",
+    "Filling",
     "FitLike",
     "Fitted",
     "Imputation",

@@ -17,8 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glfm_cli.completion.complete import complete
-from glfm_cli.completion.estimates import Estimate
+from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.requests import Unseen
@@ -77,12 +76,8 @@ class BatchedImputation:
     source: Any
     fitted: Fitted
     files: Files
-    estimate: Estimate
-    interval: float
-    seed: int
-    threads: int
+    how: Filling
     unseen: Unseen
-    goal: float | None
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,10 +106,9 @@ class BatchedImputation:
             levels.write()
         assert made.precision is not None
         run = Run(self.fitted.posterior, None, time.monotonic() - began, self.fitted.notes)
+        about = made.precision, self.how.interval, self.how.seed
         columns = tuple(made.columns.values())
-        found = BatchedCompletion(
-            made.data(), run, made.precision, self.interval, self.seed, columns, made.n_columns
-        )
+        found = BatchedCompletion(made.data(), run, *about, columns, made.n_columns)
         if finish is not None:
             finish(found)
         return found
@@ -124,50 +118,32 @@ class BatchedImputation:
         with rows_after(made.n_rows):
             data = self.fitted.encode(table, unseen=self.unseen, file=file_label(self.source))
         assert isinstance(data, Data)
-        seed = seed_of_batch(self.seed, number)
-        run = self.fitted.run(data, seed=seed, threads=self.threads)
-        return complete(
-            run,
-            data,
-            table,
-            seed=self.seed,
-            estimate=self.estimate,
-            interval=self.interval,
-            intervals=self.files.needs_intervals,
-            threads=self.threads,
-            goal=self.goal,
-            precision=made.precision,
-        )
+        seed = seed_of_batch(self.how.seed, number)
+        run = self.fitted.run(data, seed=seed, threads=self.how.threads)
+        shown = self.files.needs_intervals
+        return complete(run, data, table, self.how, intervals=shown, precision=made.precision)
 
 
 def plan_batches(
-    source: Any,
-    fitted: Fitted,
-    files: Files,
-    estimate: Estimate,
-    interval: float,
-    memory: int | None,
-    **how: Any,
+    source: Any, fitted: Fitted, files: Files, how: Filling, unseen: Unseen, memory: int | None
 ) -> BatchedImputation | None:
     """Return the completion of a file in batches, None where it is to be read as a whole.
 
     So are files that fit into the memory, what cannot be read in batches, and what is asked of all
-    rows together. `how` are the other fields.
+    rows together.
     """
     needed = memory_needed(source)
     together = (files.multiple, files.draws, files.traces, *files.others.values())
-    whole = estimate == "draw" or files.table is None or any(one is not None for one in together)
+    whole = how.estimate == "draw" or files.table is None
     grouped = fitted.groups is not None or not isinstance(fitted.posterior.model, JoinsRows)
-    if needed is None or whole or grouped:
+    if needed is None or whole or any(one is not None for one in together) or grouped:
         return None
     if needed <= (free_memory() // 2 if memory is None else memory):
         return None
     first = next(read_batches(source, BATCH))
-    data = fitted.encode(first, unseen=how["unseen"], file=file_label(source))
+    data = fitted.encode(first, unseen=unseen, file=file_label(source))
     files.check(first, data)
-    return BatchedImputation(
-        source, fitted, files, estimate, interval, notes=(*data.notes, *fitted.notes), **how
-    )
+    return BatchedImputation(source, fitted, files, how, unseen, (*data.notes, *fitted.notes))
 
 
 def check_memory(source: Any, memory: int | None) -> None:

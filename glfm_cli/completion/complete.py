@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,38 +20,48 @@ from glfm_cli.inference.sampling import Run
 from glfm_cli.streams import CELLS, Streams
 
 
+@dataclass(frozen=True)
+class Filling:
+    """How missing cells are filled.
+
+    estimate : what fills a cell;  interval : probability of the reported intervals
+    threads : how many predict rows;  goal : how precise estimates should be, where somebody says
+    """
+
+    seed: int
+    estimate: Estimate = "auto"
+    interval: float = INTERVAL
+    threads: int = 1
+    goal: float | None = None
+
+
 def complete(
     run: Run,
     data: Data,
     table: pa.Table,
+    how: Filling,
     *,
-    seed: int,
-    estimate: Estimate = "auto",
-    interval: float = INTERVAL,
     intervals: bool = True,
-    threads: int = 1,
-    goal: float | None = None,
     precision: Precision | None = None,
 ) -> Completion:
     """Fill the missing cells of `table` from the draws of a run.
 
     Without `intervals` the quantiles of numeric columns are left out (NaN) where the estimate
-    does not need them, which saves time. Rows are predicted by `threads` threads.
-    `goal` is how precise estimates should be, `precision` how precise they are where that is known.
+    does not need them, which saves time. `precision` is how precise estimates are, where known.
     """
-    posterior = run.posterior
+    posterior, estimate = run.posterior, how.estimate
     missing = data.missing
-    at = [(1 - interval) / 2, 0.5, (1 + interval) / 2]
+    at = [(1 - how.interval) / 2, 0.5, (1 + how.interval) / 2]
     grid = list(MODE_GRID) if estimate == "mode" else []
     marginals = predict(
         posterior,
         missing,
         at + grid,
         numeric_quantiles=intervals or estimate in ("median", "mode"),
-        threads=threads,
+        threads=how.threads,
         ends=bounds_of(data),
     )
-    rng = Streams(seed, 0).get(CELLS)
+    rng = Streams(how.seed, 0).get(CELLS)
     joint = TableDraws(posterior, data).draw(rng) if estimate == "draw" else {}
     marginals |= settled_marginals(posterior, data, marginals, at + grid)
     values = settle(
@@ -78,9 +89,9 @@ def complete(
     return Completion(
         data,
         run,
-        precision or judge(posterior, data, seed, goal),
-        interval,
-        seed,
+        precision or judge(posterior, data, how.seed, how.goal),
+        how.interval,
+        how.seed,
         decode(table, whole, fills),
         tuple(columns),
         table.select(list(data.ids)),

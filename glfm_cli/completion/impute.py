@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from glfm_cli.completion.batches import BatchedImputation, check_memory, plan_batches
-from glfm_cli.completion.complete import complete
+from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost, missing_cells
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.files import Files
@@ -123,7 +122,7 @@ class Imputation:
     given, source : what is to be completed, and as a table
     task : the run that is to be made, or the fit whose draws are taken
     data : the encoded table, or the matrix;  pairs : those of a matrix that are requested
-    goal : how precise estimates should be, where somebody says
+    how : how the cells are filled
     recommend : in place of `pairs`, the likeliest columns of some rows
     """
 
@@ -133,11 +132,7 @@ class Imputation:
     data: Encoded
     pairs: WhichPairs | None
     files: Files
-    estimate: Estimate
-    interval: float
-    seed: int
-    threads: int
-    goal: float | None = None
+    how: Filling
     recommend: Likeliest | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -159,11 +154,12 @@ class Imputation:
     ) -> Completion:
         """Make the run, or take the fit's draws; write what is requested, and return the result."""
         if isinstance(self.task, Fitted):
-            return self._answer(
-                self.task.run(self.data, seed=self.seed, threads=self.threads), finish
-            )
+            return self._answer(self._new_rows(self.task), finish)
         with Kept(self.task, observer) as kept:
             return self._answer(self._for_all_rows(kept.sample(), self.task), finish)
+
+    def _new_rows(self, fitted: Fitted) -> Run:
+        return fitted.run(self.data, seed=self.how.seed, threads=self.how.threads)
 
     def _for_all_rows(self, run: Run, session: Session) -> Run:
         """Return the draws for the table, of which a run may have seen some rows alone.
@@ -175,39 +171,31 @@ class Imputation:
             return run
         assert isinstance(learnt, Data)
         schema, problem = session.header.schema, session.problem
-        fitted = Fitted.of_run(schema, learnt, problem, run.posterior, self.seed)
+        fitted = Fitted.of_run(schema, learnt, problem, run.posterior, self.how.seed)
         if self.files.draws is None:
             fitted = fitted.thinned(self.files.multiple or 0)
-        folded = fitted.run(self.data, seed=self.seed, threads=self.threads)
+        folded = self._new_rows(fitted)
         seconds = run.seconds + folded.seconds
-        return dataclasses.replace(run, posterior=folded.posterior, seconds=seconds)
+        return replace(run, posterior=folded.posterior, seconds=seconds)
 
     def _answer(self, run: Run, finish: Callable[[Any], None] | None) -> Completion:
         found: Any
+        how = self.how
         if isinstance(self.data, Data):
-            found = complete(
-                run,
-                self.data,
-                self.source,
-                seed=self.seed,
-                estimate=self.estimate,
-                interval=self.interval,
-                intervals=self.files.needs_intervals,
-                threads=self.threads,
-                goal=self.goal,
-            )
-            found = dataclasses.replace(found, given=self.given)
+            shown = self.files.needs_intervals
+            found = complete(run, self.data, self.source, how, intervals=shown)
+            found = replace(found, given=self.given)
         else:
-            more: dict[str, Any] = {"which": self.pairs, "estimate": self.estimate}
-            more["recommend"] = self.recommend
-            precision = judge(run.posterior, self.data, self.seed, self.goal)
-            found = MatrixCompletion(self.data, run, precision, self.interval, self.seed, **more)
+            precision = judge(run.posterior, self.data, how.seed, how.goal)
+            more: dict[str, Any] = {"which": self.pairs, "recommend": self.recommend}
+            more["estimate"] = how.estimate
+            found = MatrixCompletion(self.data, run, precision, how.interval, how.seed, **more)
         found = self.files.write(found, self.source)
         if finish is not None:
             finish(found)
         if self.files.record is not None:
             assert isinstance(self.task, Session)
-            write_record(self.files, self.task, found, self.estimate)
+            write_record(self.files, self.task, found, how.estimate)
         return found
 
 
@@ -226,7 +214,7 @@ def plan_imputation(
     sampling, saving, matrix, scaling = groups
     chosen = check_estimate(estimate, interval)
     shaping: dict[str, object] = {} if types is None else {"types": types}
-    shaping |= dataclasses.replace(sampling, seed=None, threads=None).written() | saving.written()
+    shaping |= replace(sampling, seed=None, threads=None).written() | saving.written()
     shaping |= scaling.written()
     missingness = matrix.written().get("missingness-features")
     shaping |= {} if missingness is None else {"missingness-features": missingness}
@@ -246,14 +234,12 @@ def plan_imputation(
                 "--estimate draw is about tables, and the types file describes triplets",
                 hint="Take auto, mean, median or mode.",
             )
-    threads = sampling.threads or available_threads()
+    how = Filling(0, chosen, interval, sampling.threads or available_threads(), sampling.precision)
     task: Session | Fitted
     if loaded is not None and not sparse:
         task = Fitted.of_fit(loaded)
-        seed = task.seed if sampling.seed is None else sampling.seed
-        how: dict[str, Any] = {"seed": seed, "threads": threads, "unseen": unseen}
-        how |= {"goal": sampling.precision}
-        batched = plan_batches(table, task, files, chosen, interval, scaling.most_bytes, **how)
+        how = replace(how, seed=task.seed if sampling.seed is None else sampling.seed)
+        batched = plan_batches(table, task, files, how, unseen, scaling.most_bytes)
         if batched is not None:
             return batched
     elif loaded is None:
@@ -275,20 +261,9 @@ def plan_imputation(
     check_multiple(files.multiple, chosen, n_draws)
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
-    return Imputation(
-        given,
-        source,
-        task,
-        data,
-        pairs,
-        files,
-        chosen,
-        interval,
-        seed,
-        threads,
-        sampling.precision,
-        None if isinstance(data, Data) else likeliest(data, matrix),
-    )
+    recommend = None if isinstance(data, Data) else likeliest(data, matrix)
+    how = replace(how, seed=seed)
+    return Imputation(given, source, task, data, pairs, files, how, recommend)
 
 
 def check_recommend(matrix: MatrixOptions, model: LatentModel) -> None:

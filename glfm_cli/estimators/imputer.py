@@ -12,6 +12,7 @@ import numpy as np
 
 from glfm_cli.completion import (
     Completion,
+    Filling,
     Fitted,
     as_schema,
     check_estimate,
@@ -125,9 +126,8 @@ class GlfmImputer(WithParameters):
         assert isinstance(session.data, Data)
         seed = session.plan.seed
         self._fitted = Fitted.of_run(schema, session.data, session.problem, run.posterior, seed)
-        self.completion_ = complete(
-            run, session.data, table, seed=seed, estimate=self.estimate, threads=workers
-        )
+        how = Filling(seed, self.estimate, threads=workers)
+        self.completion_ = complete(run, session.data, table, how)
         self._indicated = [
             e.column.name for e in session.data.columns if self.add_indicator and e.requested.any()
         ]
@@ -155,7 +155,7 @@ class GlfmImputer(WithParameters):
         assert isinstance(data, Data)
         workers = self._workers()
         run = fitted.run(data, seed=fitted.seed, threads=workers)
-        done = complete(run, data, table, seed=fitted.seed, estimate=self.estimate, threads=workers)
+        done = complete(run, data, table, Filling(fitted.seed, self.estimate, threads=workers))
         return self._given_back(done, X)
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
