@@ -536,7 +536,6 @@ def test_flags_follow_the_form_of_the_table() -> None:
         ([f"x{i}" for i in range(101)], "categorical", "101 levels"),
         (["1", "2", ""], "real", "row 3 has no observed value"),
         (["1", "", "", "2"], "real", "2 rows (the first: row 2)"),
-        (["1", "2"], "real", "no cell is to be completed"),
         (["1", ""], "real", "only one column is modelled"),
     ],
 )

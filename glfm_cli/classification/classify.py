@@ -27,7 +27,6 @@ from glfm_cli.classification.task import Task, count_features, few_labels, make_
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
 from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
-from glfm_cli.encoding import NO_GAPS
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
 from glfm_cli.inference.sampling import Observer, Stop
@@ -145,7 +144,7 @@ class FitRequest:
         trained = Trained.of(task, self.table, classifier, how.seed)
         if new is not None:
             found = _answer(trained, new, complete, how.pool)
-            warnings = _warnings(self._notes, new, complete)
+            warnings = _warnings(self._notes, new)
             return replace(found, note=classifier.note, warnings=warnings)
         predictions = completed = None
         rows = np.flatnonzero(np.isnan(task.code))
@@ -191,7 +190,7 @@ class FitRequest:
             n_features=task.n_features,
             predictions=predictions,
             seed=self.how.seed,
-            warnings=_warnings(self._notes, None, complete),
+            warnings=_warnings(self._notes, None),
             **found,
         )
 
@@ -265,14 +264,13 @@ def _answer(
         scores=all_scores(new.code[known], p[known]) if known.any() else None,
         completed=complete_features(trained, new.table, new.data, p, pool) if complete else None,
         seed=trained.seed,
-        warnings=_warnings((), new, complete),
+        warnings=_warnings((), new),
     )
 
 
-def _warnings(notes: Sequence[str], new: NewRows | None, complete: bool) -> tuple[str, ...]:
-    """Return what is to be said of the tables; that one is complete matters to who fills them."""
-    found = (*notes, *(new.data.notes if new is not None else ()))
-    return tuple(note for note in found if complete or note != NO_GAPS)
+def _warnings(notes: Sequence[str], new: NewRows | None) -> tuple[str, ...]:
+    """Return what is to be said of the tables."""
+    return (*notes, *(new.data.notes if new is not None else ()))
 
 
 def check_alone(shaping: Mapping[str, object], beside: str) -> None:

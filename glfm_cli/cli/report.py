@@ -17,13 +17,15 @@ MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 def report(console: Console, completion: Any, *, strict: bool) -> int:
     """Say how a completion went, and return the exit status."""
     judged = completion.precision.summary(completion.run.seconds)
+    note = f"{completion.in_words()}, {completion.run.seconds:.1f} s. {judged}"
+    fitted = completion.posterior.n_draws > 0  # else a warning says why not
     versions = getattr(completion, "versions", None)
     return ending(
         console,
         warnings=(*completion.warnings, *(versions.warnings if versions else ())),
         stopped=completion.run.stopped,
         draws=completion.posterior.n_draws,
-        note=f"{completion.in_words()}, {completion.run.seconds:.1f} s. {judged}",
+        note=note if fitted else None,
         unconverged=None if completion.precision.good or not strict else judged,
         rest=_not_completed(getattr(completion.data, "not_completed", ())),
     )

@@ -62,7 +62,7 @@ def complete(
         ends=bounds_of(data),
     )
     rng = Streams(how.seed, 0).get(CELLS)
-    joint = TableDraws(posterior, data).draw(rng) if estimate == "draw" else {}
+    joint = TableDraws(posterior, data).draw(rng) if missing and estimate == "draw" else {}
     marginals |= settled_marginals(posterior, data, marginals, at + grid)
     values = settle(
         data,

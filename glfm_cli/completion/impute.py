@@ -35,7 +35,9 @@ from glfm_cli.completion.session import Session, check_layout, plan_session
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import LatentModel
@@ -43,6 +45,10 @@ from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling, gather
 from glfm_cli.schema import Schema
 from glfm_cli.store import Fit, check_folder, load_fit, read_header
 
+UNCHANGED = (
+    "no cell is to be completed: the table has no missing cell in the completed columns, "
+    "so that it is written as it is and no model is fitted (--save DIR.glfm fits one)"
+)
 FitLike = Fit | str | os.PathLike[str]
 
 
@@ -137,22 +143,35 @@ class Imputation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
-        if isinstance(self.task, Session):
-            return estimate_cost(self.task)
-        if not isinstance(self.data, Data):
-            return self.data.sizes()
-        sizes = {"rows": self.data.n_rows, "modelled_columns": len(self.data.columns)}
-        return sizes | missing_cells(self.data) | {"draws": self.task.posterior.n_draws}
+        data, task = self.data, self.task
+        if isinstance(task, Session) and not self.needless:
+            return estimate_cost(task)
+        if not isinstance(data, Data):
+            return data.sizes()
+        sizes = {"rows": data.n_rows, "modelled_columns": len(data.columns)} | missing_cells(data)
+        return sizes | ({"draws": task.posterior.n_draws} if isinstance(task, Fitted) else {})
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know beforehand, one line each."""
-        return (*self.data.notes, *self.task.notes)
+        more = (UNCHANGED,) if self.needless else ()
+        return (*self.data.notes, *self.task.notes, *more)
+
+    @property
+    def needless(self) -> bool:
+        """Whether no cell is missing, and nothing is written that a fit would be needed for."""
+        if not isinstance(self.data, Data) or self.data.missing or self.files.table is None:
+            return False
+        saving = self.task.saving if isinstance(self.task, Session) else Saving()
+        kept = saving.save, saving.resume, self.files.traces, self.files.record
+        return all(one is None for one in kept)
 
     def complete(
         self, observer: Observer | None = None, finish: Callable[[Any], None] | None = None
     ) -> Completion:
         """Make the run, or take the fit's draws; write what is requested, and return the result."""
+        if self.needless:
+            return self._answer(self._without_fit(), finish)
         if isinstance(self.task, Fitted):
             return self._answer(self._new_rows(self.task), finish)
         with Kept(self.task, observer) as kept:
@@ -160,6 +179,15 @@ class Imputation:
 
     def _new_rows(self, fitted: Fitted) -> Run:
         return fitted.run(self.data, seed=self.how.seed, threads=self.how.threads)
+
+    def _without_fit(self) -> Run:
+        """Return a run without draws."""
+        if isinstance(self.task, Fitted):
+            posterior = replace(self.task.posterior, chains=())
+        else:
+            problem = self.task.problem
+            posterior = Posterior(problem.model, problem.links, spans_of(problem.links), ())
+        return Run(posterior, None, 0.0, (UNCHANGED,))
 
     def _for_all_rows(self, run: Run, session: Session) -> Run:
         """Return the draws for the table, of which a run may have seen some rows alone.

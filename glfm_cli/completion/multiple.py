@@ -60,7 +60,8 @@ class Multiple:
         for number, (chain, place) in enumerate(self.chosen, start=1):
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(self.seed, 0).get(TABLES, number)
-            whole, drawn = placed(data, joint.draw(rng, posterior.chains[chain][place]))
+            cells = joint.draw(rng, posterior.chains[chain][place]) if data.missing else {}
+            whole, drawn = placed(data, cells)
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
             # A cell that has a value in one version may have none in another.
             table = self.table if whole is data else blank(self.table, data)
@@ -123,6 +124,8 @@ def choose_multiple(
     if versions < 1:
         raise UsageError("--multiple", value=versions, expected="a whole number from 1")
     check_names(table)
+    if not data.missing:  # all are alike
+        return Multiple(table, data, posterior, seed, ((0, 0),) * versions, ())
     if posterior.weights is not None:  # what is drawn from each restart of an ascent is its law
         chosen = _by_weight(posterior.weights, versions)
         return Multiple(table, data, posterior, seed, chosen, ())

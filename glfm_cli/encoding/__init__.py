@@ -13,7 +13,6 @@ from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
 from glfm_cli.encoding.groups import time_of
 from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
-from glfm_cli.encoding.notes import NO_GAPS
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.relations import Relations, bounds_of, placed, settle, with_known
 from glfm_cli.encoding.source import open_column, text_of
@@ -29,7 +28,6 @@ from glfm_cli.encoding.triplets import (
 from glfm_cli.encoding.values import number_texts
 
 __all__ = [
-    "NO_GAPS",
     "Data",
     "EncodedColumn",
     "Ids",

@@ -10,7 +10,6 @@ from glfm_cli.encoding.data import EncodedColumn
 
 MANY_LEVELS = 100
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
-NO_GAPS = "no cell is to be completed: the table has no missing cell in the completed columns"
 
 
 def column_notes(encoded: EncodedColumn) -> list[str]:
@@ -52,6 +51,4 @@ def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
         said.append(f"{rows} no observed value and can only follow the columns' distributions")
     if len(columns) == 1:
         said.append(ONE_COLUMN)
-    if not any(encoded.requested.any() for encoded in columns):
-        said.append(NO_GAPS)
     return said

@@ -12,7 +12,7 @@ import numpy as np
 from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_table, with_types
 from glfm_cli.completion.saved import is_saved_fit
 from glfm_cli.encoding import Data
-from glfm_cli.encoding.notes import NO_GAPS, ONE_COLUMN
+from glfm_cli.encoding.notes import ONE_COLUMN
 from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.components import describe_components
 from glfm_cli.exploration.crossfit import Apart, told_apart
@@ -314,10 +314,9 @@ def _features(
 
 
 def _notes_of(data: Data) -> list[str]:
-    """Return what is to be known of the table; gaps are no matter here."""
+    """Return what is to be known of the table."""
     alone = "only one column is modelled, so features describe its shape, no bond between columns"
-    said = [alone if text == ONE_COLUMN else text for text in data.notes]
-    return [text for text in said if text != NO_GAPS]
+    return [alone if text == ONE_COLUMN else text for text in data.notes]
 
 
 def _cautions(

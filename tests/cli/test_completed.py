@@ -156,13 +156,25 @@ def test_five_hundred_levels_are_completed_with_a_warning(desk: Any) -> None:
     ]
 
 
-def test_a_table_without_a_gap_comes_out_byte_for_byte(desk: Any) -> None:
+@pytest.mark.parametrize("more", [(), ("--multiple", "2"), ("--estimate", "draw", "--json")])
+def test_a_table_without_a_gap_is_not_fitted(
+    desk: Any, here: Callable[..., Any], more: tuple[str, ...]
+) -> None:
     table = 'id;a;"b"\r\n1;" 1.50";"x;y"\r\n2;2e0;\'z\'\r\n'.encode("utf-16")
     desk.put("table.csv", table)
     desk.put("types.yaml", "columns: {id: id, a: real, b: categorical}")
-    said = desk.impute("-o", "out.csv")
-    assert (said.status, len(said.lines("Warning"))) == (0, 1)
-    assert (desk.folder / "out.csv").read_bytes() == table
+    said = desk.impute("-o", "out.csv", *more)
+    assert (said.status, said.stderr.count("\n"), len(said.lines("Warning"))) == (0, 1, 1)
+    assert NO_GAP in said.stderr
+    if "--multiple" not in more:
+        assert (desk.folder / "out.csv").read_bytes() == table
+    if "--json" in more:
+        told = json.loads(said.stdout)
+        assert (told["draws"], told["cells_completed"], len(told["warnings"])) == (0, 0, 1)
+    assert desk.impute("-o", "out.csv", *more, "--save", "kept.glfm").status == 0
+    assert (desk.folder / "kept.glfm").is_dir()
+    new = here("impute", "table.csv", "-o", "new.csv", "--fit", "kept.glfm")
+    assert (new.status, NO_GAP in new.stderr) == (0, True)
 
 
 # Ways to write a table -----------------------------------------------------------------------
