@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from glfm_cli import Schema, impute
+from glfm_cli import Schema, guess_schema, impute
 from glfm_cli.completion.estimates import MODE_GRID, point
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import UsageError
@@ -208,6 +208,14 @@ def test_types_may_be_a_schema_a_mapping_or_a_path(table: pa.Table, tmp_path: An
     options: dict[str, Any] = {"chains": 1, "warmup": 2, "draws": 2}
     answers = [impute(table, types, **options).table for types in (TYPES, schema, path, str(path))]
     assert all(answer.equals(answers[0]) for answer in answers)
+
+
+def test_types_may_be_what_was_guessed_and_nothing_else(table: pa.Table) -> None:
+    options: dict[str, Any] = {"chains": 1, "warmup": 2, "draws": 2}
+    guessed = impute(table, guess_schema(table), **options).table
+    assert guessed.equals(impute(table, "auto", **options).table)
+    with pytest.raises(UsageError, match="types, found list, expected a types file"):
+        impute(table, ["real"], **options)  # type: ignore[arg-type]
 
 
 def test_an_observer_of_the_library_hears_every_sweep(table: pa.Table) -> None:

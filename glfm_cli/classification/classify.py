@@ -59,7 +59,7 @@ def classify(
     table : table, data frame or path
         The training rows. Rows without a label help to learn where rows lie, and are predicted
         unless `predict` or `cv` asks for something else.
-    types : Schema, mapping or path
+    types : Schema, Guess, mapping or path
         What the columns mean. Not needed with `resume` or `fit`.
     target : str, optional
         The column to predict, categorical or ordinal (whose order is not used); that of role

@@ -75,7 +75,7 @@ def impute(
     table : table, data frame, matrix or path
         The table, of pyarrow, pandas, polars, DuckDB or NumPy, or a file that `read_table` reads;
         `Completion.output` is completed data of the same kind.
-    types : Schema, mapping or path
+    types : Schema, Guess, mapping or path
         What the columns mean: a schema, the content of a types file, its path, or "auto" for
         what `guess_schema` makes of the table. Roles row,
         column and value make a matrix. Not needed with `resume` or `fit`.

@@ -15,7 +15,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.efforts import paced
 from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import SchemaError, UsageError
-from glfm_cli.guess import guess_schema
+from glfm_cli.guess import Guess, guess_schema
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
 from glfm_cli.io.files import STANDARD, file_label
@@ -40,7 +40,7 @@ AUTO = "auto"  # in place of a types file
 FEW_CELLS = 40_000  # observed, up to which there are more chains
 
 TableLike: TypeAlias = Any  # a table, a data frame, a matrix of numbers, or a path
-Types: TypeAlias = Schema | Mapping[str, Any] | str | os.PathLike[str]
+Types: TypeAlias = Schema | Guess | Mapping[str, Any] | str | os.PathLike[str]
 
 
 class Configured(NamedTuple):
@@ -242,11 +242,22 @@ def is_guessed(types: object) -> bool:
 
 
 def as_schema(types: Types) -> Schema:
-    """Return the schema that a types file, its content or its path describes; - is stdin."""
+    """Return the schema that a types file, its content or its path describes; - is stdin.
+
+    Raises
+    ------
+    UsageError
+        It is none of these, and not what `guess_schema` returns.
+    """
     if isinstance(types, Schema):
         return types
+    if isinstance(types, Guess):
+        return types.schema
     if isinstance(types, Mapping):
         return Schema.from_dict(types)
+    if not isinstance(types, str | os.PathLike):
+        expected = "a types file, its content, or what `guess_schema` returns"
+        raise UsageError("types", value=type(types).__name__, expected=expected)
     return read_schema(Path(types))
 
 

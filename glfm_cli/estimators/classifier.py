@@ -34,7 +34,7 @@ class GlfmClassifier(WithParameters):
 
     Parameters
     ----------
-    types : Schema, mapping or path, optional
+    types : Schema, Guess, mapping or path, optional
         What the columns of X mean; guessed from them if left out. A column that it calls the
         target is not looked at.
     chains, seed, threads, settings

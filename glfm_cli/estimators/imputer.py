@@ -51,7 +51,7 @@ class GlfmImputer(WithParameters):
 
     Parameters
     ----------
-    types : Schema, mapping or path, optional
+    types : Schema, Guess, mapping or path, optional
         What the columns mean, as for `impute`; guessed from the table if left out.
     model, effort, chains, warmup, draws, thin, seed, threads, settings, estimate
         As for `impute`, with its defaults.

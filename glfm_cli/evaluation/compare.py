@@ -44,7 +44,7 @@ def compare_tables(
         Names to completed tables, with the rows of `truth` in the same order.
     truth : table
         The true values; cells that are empty in it are not scored.
-    types : Schema, mapping or path
+    types : Schema, Guess, mapping or path
         What the columns mean.
     masked : table, optional
         The table that was completed: only its missing cells count; without it, all that `truth`

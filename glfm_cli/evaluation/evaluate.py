@@ -90,7 +90,7 @@ def evaluate(
     ----------
     table : table, data frame, matrix or path
         As in `impute`, or triplets.
-    types : Schema, mapping or path
+    types : Schema, Guess, mapping or path
         What the columns mean: a schema, the content of a types file, or its path. A column of role
         `split` marks the rows or cells to hide.
     sampling, matrix, design : Sampling, MatrixOptions, Design
