@@ -50,6 +50,12 @@ class Sampling:
         less than this part of their cell's standard deviation.
     effort : {"quick", "normal", "thorough"}, optional
         What chains, warmup, draws and thin are where they are not said.
+    engine : {"local", "processes", "dask"}, optional
+        Where chains, or the fits of an evaluation, are made: by this process and those of this
+        machine that it starts, by processes of this machine, or on a Dask cluster. The result is
+        the same. "local" if left out.
+    scheduler : str, optional
+        The address of the cluster's scheduler, as `tcp://HOST:8786`.
     """
 
     model: str | None = None
@@ -63,6 +69,8 @@ class Sampling:
     time_limit: float | None = None
     precision: float | None = None
     effort: str | None = None
+    engine: str | None = None
+    scheduler: str | None = None
 
     def __post_init__(self) -> None:
         for name, least in {**LEAST, "threads": 1}.items():
@@ -152,17 +160,10 @@ class Scaling:
     memory : int or str, optional
         Bytes, or `500M`, `2G`: a file that takes more is completed with a fit in batches of rows.
         Half of what is free if left out.
-    engine : {"local", "processes", "dask"}, optional
-        Where chains run: in threads of this process, in processes of this machine, or on a Dask
-        cluster. The draws are the same. "local" if left out.
-    scheduler : str, optional
-        The address of the cluster's scheduler, as `tcp://HOST:8786`.
     """
 
     learn_rows: int | str | None = None
     memory: int | str | None = None
-    engine: str | None = None
-    scheduler: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", _bytes(self.memory))

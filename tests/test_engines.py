@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli import GlfmError, impute
+from glfm_cli import GlfmError, evaluate, explore, impute
 from glfm_cli.completion import prepare
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.tasks import runner_of
@@ -114,3 +114,33 @@ def test_a_cluster_makes_the_draws_of_threads_when_workers_are_lost_too(tmp_path
         assert time.monotonic() - killed[0] > 1.0  # chains were under way
         killer.join()
         assert done.cells().equals(local.cells())
+
+
+def test_an_exploration_says_the_same_whoever_makes_its_chains() -> None:
+    few: dict[str, Any] = {**SHORT, "chains": 2}
+    said = [
+        explore(make(), TYPES, threads=2, **few, **more).to_dict()
+        for more in ({}, {"engine": "processes"})
+    ]
+    for one in said:
+        del one["seconds"]
+    assert said[0] == said[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_makes_the_fits_of_an_evaluation_and_of_an_exploration() -> None:
+    distributed = pytest.importorskip("distributed")
+    hidden: dict[str, Any] = {"methods": ("glfm", "mean"), "rates": (0.3,), "repeats": 2}
+    few: dict[str, Any] = {**SHORT, "chains": 2}
+
+    def work(**how: Any) -> tuple[Any, Any]:
+        scores = evaluate(make(), TYPES, jobs=1, **hidden, **few, **how).lines
+        found = explore(make(), TYPES, threads=1, **few, **how).to_dict()
+        cost = ("seconds", "megabytes")
+        kept = [str(line) for line in scores if line.what.score not in cost]
+        return kept, {**found, "seconds": None}
+
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        assert work(engine="dask", scheduler=cluster.scheduler_address) == work()

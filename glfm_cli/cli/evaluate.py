@@ -104,7 +104,7 @@ SAMPLING["threads"] = options.shared(
 QUIET = {"quiet": options.ENDING["quiet"]}
 
 
-@options.takes(SAMPLING, options.FEATURES, QUIET, own=OPTIONS)
+@options.takes(SAMPLING, options.ENGINE, options.FEATURES, QUIET, own=OPTIONS)
 def run(
     ctx: typer.Context,
     data: Tables,

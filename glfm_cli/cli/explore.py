@@ -109,7 +109,9 @@ Plot = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
-@options.takes(options.SAMPLING, options.SAVING, options.FEATURES, options.ENDING)
+@options.takes(
+    options.SAMPLING, options.ENGINE, options.SAVING, options.FEATURES, options.ENDING
+)
 def run(
     ctx: typer.Context,
     data: options.Data,

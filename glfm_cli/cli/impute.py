@@ -55,6 +55,7 @@ OPTIONS = {
     options.PRECISION,
     options.SAVING,
     options.SCALING,
+    options.ENGINE,
     options.PAIRS,
     options.RECOMMEND,
     options.FEATURES,

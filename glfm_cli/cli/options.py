@@ -212,12 +212,14 @@ SCALING = {
         help="With --fit: complete a file that takes more than SIZE (500M, 2G) in batches of rows; "
         "half of what is free if left out.",
     ),
+}
+ENGINE = {
     "engine": shared(
         str | None,
         None,
         metavar="local|processes|dask",
-        help="Where chains run: in threads (local), in processes of this machine, or on the Dask "
-        "cluster of --scheduler. The draws are the same.",
+        help="Who does the work: this machine, chains in threads (local) or in processes, or the "
+        "Dask cluster of --scheduler. The result is the same.",
     ),
     "scheduler": shared(
         str | None,
@@ -341,7 +343,7 @@ def sampling_of(ctx: typer.Context, **settings: Any) -> Sampling:
     """Return what the user wrote of sampling; `settings` are laid over those of `--set`."""
     from glfm_cli.settings import parse_assignments
 
-    names = [name for name in (*SAMPLING, *PRECISION) if name in ctx.params]
+    names = [name for name in (*SAMPLING, *PRECISION, *ENGINE) if name in ctx.params]
     written: dict[str, Any] = given(ctx, names)
     more = {name: value for name, value in settings.items() if value is not None}
     assigned = {**parse_assignments(written.get("settings") or []), **more}

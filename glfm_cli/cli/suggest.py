@@ -45,7 +45,9 @@ OPTIONS = {
 ENDING = {name: one for name, one in options.ENDING.items() if name != "dry_run"}
 
 
-@options.takes(options.BY_SIZE, options.PAIRS, options.FEATURES, ENDING, own=OPTIONS)
+@options.takes(
+    options.BY_SIZE, options.ENGINE, options.PAIRS, options.FEATURES, ENDING, own=OPTIONS
+)
 def run(
     ctx: typer.Context,
     data: options.Data,

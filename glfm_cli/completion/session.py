@@ -32,7 +32,7 @@ from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
-from glfm_cli.inference.tasks import ENGINES, Runner, runner_of
+from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.latent.model import Problem
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
 from glfm_cli.schema import Schema
@@ -196,7 +196,7 @@ def plan_session(
         The table, the types or an option are wrong, or do not belong to the run to go on with.
     """
     workers = sampling.threads or available_threads()
-    runner = runner_of(scaling.engine or ENGINES[0], scaling.scheduler, workers)
+    runner = runner_of(sampling.engine, sampling.scheduler, workers)
     if saving.save is not None:
         check_free(Path(saving.save))
     if saving.resume is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import glfm_cli.evaluation.holdouts as holdouts
@@ -26,6 +27,7 @@ from glfm_cli.evaluation.results import Outcome, OutcomeId, Results
 from glfm_cli.evaluation.scoring import spans
 from glfm_cli.evaluation.split import read_split
 from glfm_cli.inference.executors import available_threads, run_in_processes
+from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.options import MatrixOptions, Sampling, gather
 from glfm_cli.schema import Schema
 
@@ -69,6 +71,7 @@ class Schedule:
     repeats: int
     reference: str
     workers: int
+    runner: Runner
     store: Results | None
     done: Mapping[OutcomeId, Outcome]
     others: tuple[Outcome, ...]  # on disk, of methods or repeats that are not requested for now
@@ -135,7 +138,7 @@ def prepare(
     chosen = choose_methods(
         design.methods,
         design.programs,
-        sampling,
+        replace(sampling, engine=None, scheduler=None),
         timeout=design.method_timeout,
         matrix=matrix if sparse else None,
         layout=layout,
@@ -145,6 +148,7 @@ def prepare(
     if reference is not None and reference not in names:
         raise UsageError("--reference", value=f"'{reference}'", expected=" or ".join(names))
     workers = design.jobs or available_threads()
+    runner = runner_of(sampling.engine, sampling.scheduler, workers)
     threads = sampling.threads or max(1, available_threads() // workers)
     bench = _bench(table, schema, chosen, design, mechanism, sampling.seed or 0, threads)
     given = _share_given(bench)
@@ -173,6 +177,7 @@ def prepare(
         repeats=repeats,
         reference=reference or names[0],
         workers=workers,
+        runner=runner or partial(run_in_processes, workers=workers),
         store=store,
         done=done,
         others=tuple(others),
@@ -245,7 +250,7 @@ def carry_out(plan: Schedule, observer: EvaluationObserver) -> Evaluation:
 
     stopped = None
     try:
-        run_in_processes(run_job, bench, plan.jobs, workers=plan.workers, on_result=keep)
+        plan.runner(run_job, bench, plan.jobs, on_result=keep)
     except KeyboardInterrupt:
         stopped = "interrupted"
     fits = _ordered(plan, made)

@@ -234,7 +234,10 @@ def _halves(
     if stopped is None:
         limit, threads = job.limits
         left = None if limit is None else max(limit - run.seconds, 0.0)
-        halves, stopped = sample_halves(problem, job.plan, threads=threads, time_limit=left)
+        runner = None if job.session is None else job.session.runner
+        halves, stopped = sample_halves(
+            problem, job.plan, threads=threads, time_limit=left, runner=runner
+        )
     if stopped is None:
         return halves, None, ()
     rows = np.arange(problem.n_rows)

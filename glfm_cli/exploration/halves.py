@@ -9,6 +9,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, sample
+from glfm_cli.inference.tasks import Runner
 from glfm_cli.latent.model import Problem
 
 CHAINS = 0.25  # of each half, as a part of those of the whole table
@@ -29,7 +30,12 @@ class HalfSample:
 
 
 def sample_halves(
-    problem: Problem, plan: Plan, *, threads: int = 1, time_limit: float | None = None
+    problem: Problem,
+    plan: Plan,
+    *,
+    threads: int = 1,
+    time_limit: float | None = None,
+    runner: Runner | None = None,
 ) -> tuple[tuple[HalfSample, ...], str | None]:
     """Return the draws of chains given either random half of the rows, and what cut them short.
 
@@ -47,7 +53,7 @@ def sample_halves(
         seed, draws = int(rng.integers(1 << 31)), min(DRAWS, plan.draws)
         shorter = replace(plan, chains=n_chains, draws=draws, seed=seed)
         part = problem.take(rows)
-        run = sample(part, shorter, threads=threads, time_limit=time_limit)
+        run = sample(part, shorter, threads=threads, time_limit=time_limit, runner=runner)
         if run.stopped is not None:
             return (), run.stopped
         halves.append(HalfSample(run.posterior, rows, others))

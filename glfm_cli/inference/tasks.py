@@ -35,15 +35,15 @@ class Runner(Protocol):
         """Call `function(context, item)` for every item, and tell of results as they come."""
 
 
-def runner_of(engine: str, scheduler: str | None, workers: int) -> Runner | None:
-    """Return who makes the chains of a run; None for threads of this process.
+def runner_of(engine: str | None, scheduler: str | None, workers: int) -> Runner | None:
+    """Return who makes the chains of a run, or fits; None for the usual way, within this machine.
 
     Raises
     ------
     UsageError
         There is no such engine, or a scheduler where none is asked, or none where one is.
     """
-    if engine not in ENGINES:
+    if engine is not None and engine not in ENGINES:
         raise UsageError("--engine", value=engine, expected=" or ".join(ENGINES))
     if (scheduler is None) == (engine == "dask"):
         raise UsageError(
