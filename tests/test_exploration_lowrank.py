@@ -9,7 +9,15 @@ import pyarrow as pa
 import pytest
 
 from glfm_cli import explore, impute
-from glfm_cli.exploration.lowrank import components, effects, explained, variance
+from glfm_cli.exploration.component_result import ComponentExploration
+from glfm_cli.exploration.lowrank import (
+    Component,
+    Support,
+    components,
+    effects,
+    explained,
+    variance,
+)
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.bsvd.draw import BsvdDraw, Parts
 from glfm_cli.latent.bsvd.sampler import Bsvd
@@ -46,8 +54,8 @@ def posterior_of(draws: list[Parts], noise: float) -> Posterior:
 
 def test_components_are_the_singular_vectors_of_the_mean_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    draws = [random_parts(rng) for _ in range(12)]
-    every = np.array([part.U @ part.sV.T for part in draws])
+    draws = [random_parts(rng)[:2] for _ in range(12)]
+    every = np.array([U @ sV.T for U, sV in draws])
     u, s, v = np.linalg.svd(every.mean(axis=0))
     root = np.sqrt(9 * 6)
     for c, found in enumerate(components(draws, 3)):
@@ -64,12 +72,41 @@ def test_components_are_the_singular_vectors_of_the_mean_matrix(seed: int) -> No
 
 def test_columns_on_a_scale_turned_around_are_turned_back(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    draws = [random_parts(rng) for _ in range(4)]
+    draws = [random_parts(rng)[:2] for _ in range(4)]
     direction = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
     (plain, *_), (turned, *_) = components(draws, 1), components(draws, 1, direction)
     sign = np.sign(plain.rows @ turned.rows)
     np.testing.assert_allclose(turned.columns, sign * direction * plain.columns)
     assert turned.columns[np.argmax(np.abs(turned.columns))] > 0
+
+
+def test_covariates_go_with_scores_as_cells_weigh_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws = [random_parts(rng)[:2] for _ in range(8)]
+    cells, X = rng.integers(0, 5, size=6) + 1, rng.normal(size=(6, 2))
+    rows = Support(np.ones(9), np.empty((9, 0)), ())
+    (component,) = components(draws, 1, support=(rows, Support(cells, X, ("age", "size"))))
+    u = component.rows / 3
+    for one in component.goes_with:
+        x = np.repeat(X[:, ("age", "size").index(one.name)], cells)
+        drawn = [np.repeat(sV @ (U.T @ u), cells) for U, sV in draws if U.shape[1]]
+        expected = [np.corrcoef(score, x)[0, 1] for score in drawn]
+        expected += [0.0] * (len(draws) - len(drawn))
+        assert one.correlation.mean == pytest.approx(np.mean(expected))
+        assert one.correlation.upper == pytest.approx(np.quantile(expected, 0.975))
+    ends = [max(one.correlation.lower, -one.correlation.upper) for one in component.goes_with]
+    assert ends == sorted(ends, reverse=True)
+
+
+def test_those_that_lead_surely_come_first() -> None:
+    score, sd = np.array([3.0, 2.0, -2.5, 0.1]), np.array([1.4, 0.1, 0.2, 0.0])
+    component = Component("C1", 1.0, 0.0, 1.0, score, sd, score, sd)
+    names = pa.table({"i": ["few", "many", "most", "no"], "cells": [1, 90, 50, 9]})
+    found = object.__new__(ComponentExploration)
+    for name, value in {"rows": names, "columns": names, "top": 4}.items():
+        object.__setattr__(found, name, value)
+    leading = [name for name, *_ in found.leading(component, "column")]
+    assert leading == ["most", "many", "few", "no"]
 
 
 def test_variance_is_shared_out_by_the_mean_squares_of_the_parts(seed: int) -> None:

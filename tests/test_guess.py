@@ -614,6 +614,24 @@ def test_ratings_by_number_of_user_and_film_are_triplets(seed: int) -> None:
     assert Schema.from_yaml(guess.to_yaml()) == guess.schema
 
 
+def test_what_one_side_determines_is_no_value_of_triplets(seed: int) -> None:
+    table = ratings(seed)
+    users, films = (table[name].to_pylist() for name in ("userId", "film"))
+    stars = pa.array([float(text) for text in table["rating"].to_pylist()])
+    table = table.set_column(2, "rating", stars)  # as Parquet stores halves
+    table = table.append_column("title", pa.array([f"Film {film // 14}" for film in films]))
+    table = table.append_column("age", pa.array([20 + user % 7 for user in users]))
+    guess = guess_schema(table)
+    found = {column.name: column for column in guess.schema.columns}
+    assert [found[name].role for name in ("userId", "film", "rating")] == [
+        Role.ROW, Role.COLUMN, Role.VALUE
+    ]  # fmt: skip
+    assert found["rating"].levels == tuple(f"{half / 2:g}" for half in range(1, 11))
+    assert found["title"].role is found["age"].role is Role.IGNORE
+    assert "--row-features" in guess.reasons["age"]
+    assert "--column-features" in guess.reasons["title"]
+
+
 @pytest.mark.parametrize("spoilt", ["a pair twice", "few rows", "a column more", "no whole number"])
 def test_numbers_that_do_not_tell_the_rows_apart_as_pairs_are_no_triplets(
     spoilt: str, seed: int

@@ -35,6 +35,7 @@ def show(found: ComponentExploration, stdout: TextIO) -> None:
     ):
         console.print(line, markup=False)
     _components(console, found)
+    _goes_with(console, found)
     _shares(console, found)
     _effects(console, found)
     if isinstance(page, io.StringIO):
@@ -62,6 +63,33 @@ def _components(console: RichConsole, found: ComponentExploration) -> None:
             Text(_signed(found.leading(c, "column"))),
             Text(_signed(found.leading(c, "row"))),
         )
+    console.print(table)
+
+
+def _goes_with(console: RichConsole, found: ComponentExploration) -> None:
+    """Print, of every component, the covariates whose correlation with it is surely not 0."""
+    from rich.text import Text
+
+    rows = [
+        (component.name, one)
+        for component in found.components
+        for one in component.goes_with[: found.top]
+        if one.correlation.lower * one.correlation.upper > 0.0
+    ]
+    if not rows:
+        return
+    table = table_of(console, "Covariates that components go with: correlations with their scores")
+    table.add_column("", no_wrap=True)
+    table.add_column("covariate")
+    for name in ("correlation", "95 %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    last = ""
+    for name, one in rows:
+        amount = one.correlation
+        inside = f"{amount.lower:+.2f} to {amount.upper:+.2f}"
+        shown = "" if name == last else name
+        table.add_row(shown, Text(f"{one.name} ({one.side}s)"), f"{amount.mean:+.2f}", inside)
+        last = name
     console.print(table)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import glfm_cli.inference.chains as chains
 from glfm_cli.completion.efforts import EFFORTS
+from glfm_cli.completion.header import Encoded
+from glfm_cli.completion.matrix.matrix import configured
 from glfm_cli.completion.prepare import problem_of
 from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
@@ -15,40 +17,45 @@ from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.model import Problem
+from glfm_cli.options import Sampling
 
 
 def estimate_cost(session: Session) -> dict[str, Any]:
-    """Return sizes and missing cells; of a table, seconds and megabytes that it would need, too.
+    """Return sizes and missing cells, and seconds and megabytes that a run would need.
 
-    Of a new run of a table also what each effort is, and its seconds.
+    Of a new run also what each effort is, and its seconds.
     The time is that of a few sweeps of one chain, measured now; early sweeps have few features,
     so that it errs on the low side. The memory is counted from the sizes of state and draws.
     """
     data, plan, problem = session.data, session.plan, session.problem
-    if not isinstance(data, Data):
-        length = {"chains": plan.chains, "sweeps": plan.sweeps}
-        return data.sizes() | length | {"draws": plan.chains * plan.draws}
     threads = session.sampling.threads or available_threads()
     pace = _pace(problem, plan)
     n_rows, n_latent = problem.n_rows, spans_of(problem.links)[-1][1]
-    state = n_rows * (16 * n_latent + len(problem.links))
+    cells = n_rows * len(problem.links)  # of a matrix given by triplets, those that are observed
+    if isinstance(data, Data):
+        sizes = {"rows": n_rows, "modelled_columns": len(problem.links)}
+        sizes |= {"latent_columns": n_latent, **missing_cells(data)}
+        state = n_rows * (16 * n_latent + len(problem.links))
+    else:
+        sizes, cells = data.sizes(), problem.xs[0].shape[0]
+        state = CELL_BYTES * cells + pace.draw_bytes
     kept = plan.chains * plan.draws * pace.draw_bytes
     at_once = min(threads, plan.chains)
-    efforts = {} if session.saving.resume else _efforts(session, data, pace, threads)
+    efforts = {} if session.saving.resume else _efforts(session, pace, threads)
     return {
-        "rows": n_rows,
-        "modelled_columns": len(problem.links),
-        "latent_columns": n_latent,
-        **missing_cells(data),
+        **sizes,
         "model": problem.model.name,
         "chains": plan.chains,
         "sweeps": plan.sweeps,
         "draws": plan.chains * plan.draws,
         "threads": at_once,
         "seconds": pace.seconds(plan, threads),
-        "megabytes": (at_once * state + kept + 8 * n_rows * len(problem.links)) / 2**20,
+        "megabytes": (at_once * state + kept + 8 * cells) / 2**20,
         **({"efforts": efforts} if efforts else {}),
     }
+
+
+CELL_BYTES = 60  # of the state of a chain, for each observed cell of a matrix
 
 
 @dataclass(frozen=True)
@@ -75,17 +82,23 @@ def _pace(problem: Problem, plan: Plan) -> _Pace:
     return _Pace(per_sweep, sum(array.nbytes for array in draw.values()))
 
 
-def _efforts(session: Session, data: Data, pace: _Pace, threads: int) -> dict[str, dict[str, Any]]:
+def _efforts(session: Session, pace: _Pace, threads: int) -> dict[str, dict[str, Any]]:
     """Return length and seconds of each effort, beside the other options."""
     found = {}
     for name in EFFORTS:
-        _, plan = problem_of(data, replace(session.sampling, effort=name))
+        plan = _plan_of(session.data, replace(session.sampling, effort=name))
         found[name] = {
             "chains": plan.chains,
             "sweeps": plan.sweeps,
             "seconds": pace.seconds(plan, threads),
         }
     return found
+
+
+def _plan_of(data: Encoded, sampling: Sampling) -> Plan:
+    if isinstance(data, Data):
+        return problem_of(data, sampling)[1]
+    return configured(data.triplets, sampling).plan
 
 
 def missing_cells(data: Data) -> dict[str, Any]:

@@ -22,10 +22,12 @@ from glfm_cli.io import notes_of
 from glfm_cli.schema import Column, Role, Schema
 
 # A split is for `evaluate` alone; completing passes it through like an id.
-_UNUSED_ROLES = (Role.ROW, Role.COLUMN, Role.VALUE, Role.TASK)
+_UNUSED_ROLES = (Role.ROW, Role.COLUMN, Role.VALUE, Role.TASK, Role.LABEL)
 
 
-def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
+def encode(
+    table: pa.Table, schema: Schema, *, file: str | None = None, labels: bool = False
+) -> Data:
     """Return the modelled columns of a table as arrays, every observed cell checked.
 
     Parameters
@@ -36,6 +38,8 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
         What its columns mean.
     file : str, optional
         The table's name in errors.
+    labels : bool
+        The rows may have labels, as those of a table of features.
 
     Raises
     ------
@@ -46,7 +50,8 @@ def encode(table: pa.Table, schema: Schema, *, file: str | None = None) -> Data:
     """
     columns = schema.resolve(table.column_names)
     for column in columns:
-        _check_modelled(column, schema.file)
+        if not (labels and column.role is Role.LABEL):
+            _check_modelled(column, schema.file)
     encoded, notes = [], []
     for index, column in enumerate(columns):
         if column.modelled:

@@ -27,11 +27,13 @@ class Ids:
     name : of the column that holds their ids
     keys : the text of each id; numbers that are equal have one text
     values : pyarrow.Array, each id as the table has it
+    labels : what each is called; none where they have no other name
     """
 
     name: str
     keys: tuple[str, ...]
     values: pa.Array
+    labels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.keys)

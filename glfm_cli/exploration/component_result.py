@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.exploration.explored import Explored
-from glfm_cli.exploration.lowrank import Amount, Component, CovariateEffect
+from glfm_cli.exploration.lowrank import Amount, Component, CovariateEffect, GoesWith
 
 
 @dataclass(frozen=True, eq=False)
 class ComponentExploration(Explored):
     """What structure a matrix has, or a table seen as one, and how sure that is.
 
-    rows, columns : which the rows and the (latent) columns are, a row of labels each
+    rows, columns : which the rows and the (latent) columns are, a row of ids and labels each; of a
+        matrix with its number of observed `cells`
     ranks : the number of components of every draw, an array for each chain
     components : those of the mean of the low-rank part, the largest first
     top : how many rows and columns are named for each component
@@ -44,6 +45,10 @@ class ComponentExploration(Explored):
     def labels(self, side: str, index: Array) -> list[str]:
         """Return the names of some rows or columns, as they are printed."""
         table = (self.rows if side == "row" else self.columns).take(pa.array(index))
+        if "label" in table.column_names:
+            table = table.select(["label"])
+        elif "cells" in table.column_names:
+            table = table.select(table.column_names[:1])
         texts = []
         for row in table.to_pylist():
             parts = [str(value) for value in row.values() if value is not None]
@@ -51,13 +56,16 @@ class ComponentExploration(Explored):
         return texts
 
     def leading(self, component: Component, side: str) -> list[tuple[str, float, float]]:
-        """Return name, score and its sd of the rows or columns with the largest scores."""
+        """Return name, score and its sd of the rows or columns whose scores are surely largest.
+
+        Ordered by where the two sd around each end, so that few cells do not lead by chance.
+        """
         score, sd = (
             (component.rows, component.rows_sd)
             if side == "row"
             else (component.columns, component.columns_sd)
         )
-        index = np.argsort(-np.abs(score), kind="stable")[: self.top]
+        index = np.argsort(2.0 * sd - np.abs(score), kind="stable")[: self.top]
         names = self.labels(side, index)
         return [(name, float(score[i]), float(sd[i])) for name, i in zip(names, index, strict=True)]
 
@@ -93,6 +101,11 @@ class ComponentExploration(Explored):
             found["explained"] = pa.table(named)
         if self.effects:
             found["covariates"] = pa.Table.from_pylist([_effect(one) for one in self.effects])
+        together = [
+            {"component": c.name, **_of(one)} for c in self.components for one in c.goes_with
+        ]
+        if together:
+            found["goes_with"] = pa.Table.from_pylist(together)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,6 +129,7 @@ class ComponentExploration(Explored):
                     "share": c.share,
                     "leading_rows": _named(self.leading(c, "row")),
                     "leading_columns": _named(self.leading(c, "column")),
+                    "goes_with": [_of(one) for one in c.goes_with[: self.top]],
                 }
                 for c in self.components
             ],
@@ -166,6 +180,12 @@ def _effect(effect: CovariateEffect) -> dict[str, Any]:
         "spread_lower": effect.spread.lower,
         "spread_upper": effect.spread.upper,
     }
+
+
+def _of(one: GoesWith) -> dict[str, Any]:
+    amount = one.correlation
+    shown = {"correlation": amount.mean, "lower": amount.lower, "upper": amount.upper}
+    return {"side": one.side, "covariate": one.name, **shown}
 
 
 def _named(leading: list[tuple[str, float, float]]) -> list[dict[str, Any]]:

@@ -8,13 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.completion import MatrixData
+from glfm_cli.encoding import Data, EncodedColumn, Ids
 from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.lowrank import (
+    Support,
     components,
     effects,
     explained,
+    low_rank,
     model_parts,
     ranks,
     variance,
@@ -31,20 +34,25 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
     direction = None
     notes: tuple[str, ...] = ()
     covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    support = None
     if isinstance(data, Data):
         columns, direction = _latent_columns(data.columns, posterior.links)
         number = pa.chunked_array([np.arange(1, data.n_rows + 1)])
         rows = pa.table({**{name: job.ids[name] for name in job.ids.column_names}, "row": number})
         notes = data.notes if job.session is not None else ()
     else:
-        rows, columns = (pa.table({ids.name: ids.values}) for ids in (data.rows, data.others))
-        covariates = data.names
+        rows, columns = (_named_ids(ids) for ids in (data.rows, data.others))
+        covariates, support = data.names, _support(data)
+        rows, columns = (
+            ids.append_column("cells", pa.array(known.cells))
+            for ids, known in zip((rows, columns), support, strict=True)
+        )
     return ComponentExploration(
         data=data,
         rows=rows,
         columns=columns,
         ranks=tuple(ranks(posterior)),
-        components=tuple(components(draws, request.top, direction)),
+        components=tuple(components(low_rank(posterior), request.top, direction, support)),
         top=request.top,
         variance=() if direction is not None else tuple(variance(posterior, draws, job.bias)),
         explained=tuple(explained(posterior, draws)) if direction is not None else (),
@@ -57,6 +65,26 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
         schema=job.schema,
         notes=(*notes, *run.warnings),
     )  # fmt: skip
+
+
+def _support(data: MatrixData) -> tuple[Support, Support]:
+    """Return what is known of rows and of columns: their numbers of cells, and covariates."""
+    triplets = data.triplets
+    found = []
+    for index, ids, covariates, names in zip(
+        (triplets.row, triplets.column), (data.rows, data.others), data.covariates, data.names,
+        strict=True,
+    ):  # fmt: skip
+        cells = np.bincount(index, minlength=len(ids))
+        covariates = np.empty((len(ids), 0)) if covariates is None else covariates
+        found.append(Support(cells, covariates, names))
+    return found[0], found[1]
+
+
+def _named_ids(ids: Ids) -> pa.Table:
+    """Return the ids, and their labels where they have some."""
+    labels = {"label": pa.array(ids.labels, pa.string())} if ids.labels else {}
+    return pa.table({ids.name: ids.values} | labels)
 
 
 def _latent_columns(

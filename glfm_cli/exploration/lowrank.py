@@ -9,13 +9,14 @@ of its low-rank part,
 and what a draw says of component c is its own part along u_c and v_c: the size u_c' X_t v_c,
 scores X_t v_c of rows and X_t' u_c of columns. Scores are scaled so that their mean square over
 rows, or columns, is 1; sizes are root mean squares over the whole matrix, on the latent scale.
+What covariates say of U and V is part of them here; of the variance it is told apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -37,6 +38,8 @@ class Component:
     size : root mean square of its cells;  size_sd : over draws
     share : of the mean square of the mean low-rank part
     rows, columns : (I,) and (J,) scores, mean square 1;  rows_sd, columns_sd : over draws
+    goes_with : correlations of scores with covariates, over units by their observed cells; those
+        surest not to be 0 first
     """
 
     name: str
@@ -47,6 +50,21 @@ class Component:
     rows_sd: Array
     columns: Array
     columns_sd: Array
+    goes_with: tuple[GoesWith, ...] = ()
+
+
+class Support(NamedTuple):
+    """What is known of the units of one side.
+
+    cells : (n,) how many observed cells each has;  covariates : (n, p);  names : (p,)
+    """
+
+    cells: Array
+    covariates: Array
+    names: tuple[str, ...]
+
+
+LowRank = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
@@ -62,6 +80,15 @@ class Amount:
     def of(cls, name: str, values: Array) -> Amount:
         """Return the summary of the draws (T,) of a quantity."""
         return cls(name, float(values.mean()), *(float(q) for q in np.quantile(values, TAIL)))
+
+
+@dataclass(frozen=True)
+class GoesWith:
+    """The correlation of a component's scores on one side, "row" or "column", with a covariate."""
+
+    side: str
+    name: str
+    correlation: Amount
 
 
 @dataclass(frozen=True)
@@ -101,6 +128,12 @@ def model_parts(posterior: Posterior) -> list[Parts]:
     return [model.parts(draw.latent) for draw in posterior.draws()]
 
 
+def low_rank(posterior: Posterior) -> list[LowRank]:
+    """Return U (I, K) and s V (J, K) of every draw, chain by chain."""
+    model = component_model(posterior.model)
+    return [model.low_rank(draw.latent) for draw in posterior.draws()]
+
+
 def ranks(posterior: Posterior) -> list[Array]:
     """Return the number of components of every draw, an array for each chain."""
     model = component_model(posterior.model)
@@ -111,16 +144,20 @@ def ranks(posterior: Posterior) -> list[Array]:
 
 
 def components(
-    draws: Sequence[Parts], most: int, direction: Array | None = None
+    draws: Sequence[LowRank],
+    most: int,
+    direction: Array | None = None,
+    support: tuple[Support, Support] | None = None,
 ) -> list[Component]:
     """Return the largest components of the mean of the low-rank part.
 
-    `direction` (J,), of +1 and -1, turns columns whose latent scale runs against their values.
+    `support` is that of rows and of columns. `direction` (J,), of +1 and -1, turns columns whose
+    latent scale runs against their values.
     O((I + J) n^2) for n vectors of the draws that are used, at most 600.
     """
     kept = _thinned(draws)
-    left = np.concatenate([part.U for part in kept], axis=1)
-    right = np.concatenate([part.sV for part in kept], axis=1) / len(kept)
+    left = np.concatenate([U for U, _ in kept], axis=1)
+    right = np.concatenate([sV for _, sV in kept], axis=1) / len(kept)
     if left.shape[1] == 0:
         return []
     (q_left, r_left), (q_right, r_right) = np.linalg.qr(left), np.linalg.qr(right)
@@ -135,6 +172,7 @@ def components(
         if upward[largest] * v[largest] < 0.0:
             u, v = -u, -v
         rows, columns, sizes = _scores(kept, u, v, float(values[c]))
+        known = () if support is None else _goes_with(kept, u, v, support)
         found.append(
             Component(
                 name=f"C{c + 1}",
@@ -145,25 +183,28 @@ def components(
                 rows_sd=rows * np.sqrt(n_rows),
                 columns=upward * v * np.sqrt(n_columns),
                 columns_sd=columns * np.sqrt(n_columns),
+                goes_with=known,
             )
         )
     return found
 
 
-def _thinned(draws: Sequence[Parts]) -> list[Parts]:
+def _thinned(draws: Sequence[LowRank]) -> list[LowRank]:
     """Return evenly spaced draws whose components are at most 600 in all, but one at least."""
-    total = sum(part.U.shape[1] for part in draws)
+    total = sum(U.shape[1] for U, _ in draws)
     n = max(1, min(len(draws), int(len(draws) * MOST_VECTORS / max(total, 1))))
     return [draws[i] for i in np.linspace(0, len(draws) - 1, n).round().astype(int)]
 
 
-def _scores(draws: Sequence[Parts], u: Array, v: Array, value: float) -> tuple[Array, Array, Array]:
+def _scores(
+    draws: Sequence[LowRank], u: Array, v: Array, value: float
+) -> tuple[Array, Array, Array]:
     """Return the sd over draws of X_t v / value (I,), of X_t' u / value (J,), and u' X_t v (T,)."""
     first, second = np.zeros((2, u.size)), np.zeros((2, v.size))
     sizes = np.empty(len(draws))
-    for t, part in enumerate(draws):
-        row = part.U @ (part.sV.T @ v) / value - u
-        column = part.sV @ (part.U.T @ u) / value - v
+    for t, (U, sV) in enumerate(draws):
+        row = U @ (sV.T @ v) / value - u
+        column = sV @ (U.T @ u) / value - v
         first += [row, row**2]
         second += [column, column**2]
         sizes[t] = value * (1.0 + u @ row)
@@ -172,6 +213,34 @@ def _scores(draws: Sequence[Parts], u: Array, v: Array, value: float) -> tuple[A
         for s in (first, second)
     ]
     return sds[0], sds[1], sizes
+
+
+def _goes_with(
+    draws: Sequence[LowRank], u: Array, v: Array, support: tuple[Support, Support]
+) -> tuple[GoesWith, ...]:
+    """Return how the scores of a component and the covariates of both sides go together."""
+    found = []
+    for i, (side, known) in enumerate(zip(("row", "column"), support, strict=True)):
+        if not known.names:
+            continue
+        weight = known.cells / max(float(known.cells.sum()), 1.0)
+        X = known.covariates - weight @ known.covariates
+        X /= np.sqrt(np.maximum(weight @ X**2, np.finfo(float).tiny))
+        every = np.zeros((len(draws), len(known.names)))
+        for t, (U, sV) in enumerate(draws):
+            score = (U @ (sV.T @ v), sV @ (U.T @ u))[i]
+            score = score - weight @ score
+            spread = np.sqrt(float(weight @ score**2))
+            every[t] = (weight * score) @ X / spread if spread else 0.0
+        found += [
+            GoesWith(side, name, Amount.of(name, every[:, q])) for q, name in enumerate(known.names)
+        ]
+    return tuple(sorted(found, key=lambda one: -_least(one.correlation)))
+
+
+def _least(amount: Amount) -> float:
+    """Return how far from 0 the interval of an amount ends; below 0 where it holds 0."""
+    return max(amount.lower, -amount.upper)
 
 
 def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[Amount]:

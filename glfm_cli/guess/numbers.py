@@ -18,6 +18,7 @@ RECENT_YEARS = (1850, 2040)  # that are taken for years whatever the name
 MOST_BANDS = 30  # of incomes and their like
 LEAST_GROUPS = 5  # that numbers tell apart by how they stand in the rows
 LEAST_ROWS = 30  # that a number with gaps between them may number
+FEWEST_HALVES = 5  # different numbers from which doubles may be a scale in halves
 MAX_SCALE = 10  # the top of the longest answer scale
 MAX_CODES = 12  # levels that a column named like a code may have without much data
 LARGEST_EXACT = 2.0**53 - 1  # up to here no other whole number reads as the same double
@@ -250,9 +251,17 @@ def _fractional(column: Profile) -> Verdict:
 def _levels_are_safe(column: Profile) -> bool:
     """Return whether each number has one text, which the model's levels can go by."""
     plain = column.all_whole and np.abs(column.numbers).max() <= LARGEST_PLAIN
-    if column.kind is Kind.NUMBER and not plain:
+    if column.kind is Kind.NUMBER and not (plain or _halves(column)):
         return False  # how 0.1 or a million is written depends on who writes it
     return len(np.unique(column.numbers)) == column.n_distinct
+
+
+def _halves(column: Profile) -> bool:
+    """Return whether doubles are half steps of a scale, whose text is always the same."""
+    twice, texts = 2.0 * column.numbers, column.texts.to_pylist()
+    if column.n_distinct < FEWEST_HALVES or not np.array_equal(twice, np.floor(twice)):
+        return False
+    return texts == [f"{x:g}" for x in column.numbers] and bool(twice.max() <= 2.0 * MAX_SCALE)
 
 
 def _consecutive(column: Profile) -> bool:

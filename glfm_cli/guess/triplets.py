@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations, product
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.schema import Column, ColumnType, Role
 
+MOST_COLUMNS = 12  # besides those that say when
 FEWEST = 20  # rows from which a pattern means something
 SPARSE = 0.5  # share of the pairs that are listed at most
 MEETINGS = 20.0  # pairs expected twice by chance, from which it means something that none is
@@ -24,22 +26,30 @@ def as_triplets(
     """Return what the columns are as triplets, None when they are not.
 
     Two columns name things that come several times, no pair of them twice, and few of all pairs are
-    there; a third holds a number or a scale, and what else there is says when. Whole numbers name
-    things where many of their pairs would come twice by chance. Counts from 1 leave out the zeros.
+    there; a third holds a number or a scale, and what else there is says when, or is the same in
+    all rows of one thing. Whole numbers name things where many of their pairs would come twice by
+    chance. Counts from 1 leave out the zeros.
     """
     if table.num_rows < FEWEST:
         return None
     when = [i for i, one in enumerate(columns) if names.is_when(one.name)]
     others = [i for i in range(table.num_columns) if i not in when]
-    if len(others) != 3:
+    if not 3 <= len(others) <= MOST_COLUMNS:
         return None
-    found = [i for i in others if _is_value(verdicts[i])]
-    sides = {i: [side for side in others if side != i] for i in found}
-    keyed = [i for i in found if _are_key(table, columns, verdicts, sides[i])]
-    if len(keyed) != 1:
+    keys = [pair for pair in combinations(others, 2) if _are_key(table, columns, verdicts, pair)]
+    found: dict[int, tuple[int, int, dict[int, int]]] = {}
+    for first, second in keys:
+        known = {
+            i: side
+            for side, i in product((second, first), others)
+            if i not in (first, second) and _determines(table, columns, side, i)
+        }
+        free = [i for i in others if i not in (first, second, *known)]
+        if len(free) == 1 and _is_value(verdicts[free[0]]):
+            found.setdefault(free[0], (first, second, known))
+    if len(found) != 1:
         return None
-    (value,) = keyed
-    first, second = sides[value]
+    ((value, (first, second, known)),) = found.items()
     n_pairs = columns[first].n_distinct * columns[second].n_distinct
     made = list(verdicts)
     for i, role, other in ((first, Role.ROW, second), (second, Role.COLUMN, first)):
@@ -50,6 +60,10 @@ def as_triplets(
         made[i] = Verdict(
             Column(columns[i].name, role=Role.IGNORE), "says when, no part of a matrix"
         )
+    for i, side in known.items():
+        option = "--row-features" if side == first else "--column-features"
+        reason = f"the same for every row of one '{columns[side].name}': a column for {option}"
+        made[i] = Verdict(Column(columns[i].name, role=Role.IGNORE), reason)
     verdict, share = verdicts[value], f"{100.0 * table.num_rows / n_pairs:.2g} %"
     column = replace(verdict.column, role=Role.VALUE)
     reason = f"{verdict.reason}; {share} of the pairs"
@@ -68,7 +82,7 @@ def _is_value(verdict: Verdict) -> bool:
 
 
 def _are_key(
-    table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict], sides: list[int]
+    table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict], sides: tuple[int, int]
 ) -> bool:
     """Return whether two columns tell the rows apart as rows and columns of a matrix would."""
     n = table.num_rows
@@ -82,8 +96,18 @@ def _are_key(
         named = column.role in (Role.ID, Role.IGNORE) or column.nominal
         if not named and (by_chance < MEETINGS or not _are_whole(columns[i])):
             return False
-    pairs = table.select(sides).rename_columns(["a", "b"]).group_by(["a", "b"]).aggregate([])
-    return bool(pairs.num_rows == n)
+    return _n_pairs(table, *sides) == n
+
+
+def _n_pairs(table: pa.Table, first: int, second: int) -> int:
+    """Return how many different pairs of values two columns have."""
+    both = table.select([first, second]).rename_columns(["a", "b"])
+    return int(both.group_by(["a", "b"]).aggregate([]).num_rows)
+
+
+def _determines(table: pa.Table, columns: Sequence[Profile], side: int, other: int) -> bool:
+    """Return whether a column has one value for each value of another."""
+    return _n_pairs(table, side, other) == columns[side].n_distinct
 
 
 def _are_whole(column: Profile) -> bool:

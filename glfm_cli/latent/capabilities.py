@@ -114,6 +114,9 @@ class Components(Protocol):
     def parts(self, draw: Any) -> Parts:
         """Return what the latent matrix of a draw is made of."""
 
+    def low_rank(self, draw: Any) -> tuple[Array, Array]:
+        """Return U (I, K) and s V (J, K), with what covariates say of them."""
+
     def noise_of_rows(self, draw: Any, rows: Array) -> Array:
         """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
 

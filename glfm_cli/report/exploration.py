@@ -150,9 +150,10 @@ def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> li
         ("components", "Components", [_arrow(tables["components"])]),
         ("leading", "Leading columns and rows", [table(["component", "columns", "rows"], leading)]),
     ]
-    for name in ("variance", "explained", "covariates", "rank"):
+    titles = {"goes_with": "Covariates that components go with"}
+    for name in ("goes_with", "variance", "explained", "covariates", "rank"):
         if name in tables:
-            sections.append((name, name.capitalize(), [_arrow(tables[name])]))
+            sections.append((name, titles.get(name, name.capitalize()), [_arrow(tables[name])]))
     convergence = [paragraph(found.diagnostics.summary()), _quantities(found)]
     sections.append(("convergence", "Convergence", convergence))
     return [*sections, ("settings", "Settings", _settings(found))]

@@ -19,6 +19,7 @@ class Role(StrEnum):
     TIME = "time"  # a predictor that orders the rows of a group
     GROUP = "group"  # names what rows belong to
     ID = "id"
+    LABEL = "label"  # what a row of a table of features is called
     IGNORE = "ignore"
     TASK = "task"
     SPLIT = "split"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +124,18 @@ def matrix_arrays(
     """Return the content of matrix.arrow."""
     found: dict[str, Array] = {}
     for name, one, side in zip(SIDES, ids, sides, strict=True):
-        texts = [text.encode() for text in text_of(one.values).to_pylist()]
-        found[f"{name}.text"] = np.frombuffer(b"".join(texts), np.uint8)
-        found[f"{name}.ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        found |= _text_arrays(name, text_of(one.values).to_pylist())
+        if one.labels:
+            found |= _text_arrays(f"{name}.label", one.labels)
         for key, value in (side or {}).items():
             found[f"{name}.side.{key}"] = value
     return found
+
+
+def _text_arrays(name: str, texts: Sequence[str]) -> dict[str, Array]:
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+    return {f"{name}.text": np.frombuffer(b"".join(encoded), np.uint8), f"{name}.ends": ends}
 
 
 def hash_of_content(arrays: Mapping[str, Array]) -> str:
@@ -188,19 +194,25 @@ def read_matrix(folder: Path, header: MatrixHeader, n_rows: int, with_cells: boo
 
 
 def _read_ids(arrays: Mapping[str, Array], side: str, name: str, kind: str, n: int) -> Ids:
-    content = take(arrays, f"{side}.text", np.uint8, (None,)).tobytes()
-    ends = take(arrays, f"{side}.ends", np.int64, (n,))
-    starts = np.concatenate([[0], ends[:-1]])
-    if np.any(ends < starts) or ends[-1] != len(content) or ends[0] < 0:
-        raise ValueError(f"the ids of the {side}s do not end where they should")
-    texts = [content[a:b].decode("utf-8") for a, b in zip(starts, ends, strict=True)]
+    texts = _read_texts(arrays, side, n)
     values = pa.array(texts, pa.large_string())
     with suppress(pa.ArrowException, ValueError):  # of a kind without alias, text will do
         values = values.cast(pa.type_for_alias(kind))
     ids, _ = encode_ids(open_column(pa.table({name: values}), 0, Column(name), None))
     if len(ids) != n:
         raise ValueError(f"an id of the {side}s is there twice")
+    if f"{side}.label.text" in arrays:
+        ids = replace(ids, labels=tuple(_read_texts(arrays, f"{side}.label", n)))
     return ids
+
+
+def _read_texts(arrays: Mapping[str, Array], name: str, n: int) -> list[str]:
+    content = take(arrays, f"{name}.text", np.uint8, (None,)).tobytes()
+    ends = take(arrays, f"{name}.ends", np.int64, (n,))
+    starts = np.concatenate([[0], ends[:-1]])
+    if np.any(ends < starts) or ends[-1] != len(content) or ends[0] < 0:
+        raise ValueError(f"the texts '{name}' do not end where they should")
+    return [content[a:b].decode("utf-8") for a, b in zip(starts, ends, strict=True)]
 
 
 def _read_cells(folder: Path, header: MatrixHeader, sizes: tuple[int, int]) -> MatrixCells:

@@ -42,6 +42,31 @@ def test_triplets_show_rank_components_and_variance(matrix: Any) -> None:
     assert any(line.startswith("rows") and "age" in line for line in lines)
 
 
+def test_units_are_called_by_their_labels_and_in_a_saved_fit_too(matrix: Any) -> None:
+    films = ["Alien", "Brazil", "", "Diva", "Heat", "Ran", "Z"]
+    rows = "".join(f"{j},{name},{j % 2}\n" for j, name in enumerate(films))
+    matrix.put("films.csv", "i,title,old\n" + rows)
+    matrix.put("films.yaml", "columns: {i: id, title: label, old: real}\n")
+    given = ("--column-features", "films.csv", "--column-types", "films.yaml")
+    first = explored(*given, "--json", "--save", "fit.glfm")
+    assert first.status == 0, first.stderr
+    for said in (first, run_here("explore", "fit.glfm", "--json")):
+        found = json.loads(said.stdout)["components"]
+        named = {one["name"] for component in found for one in component["leading_columns"]}
+        assert named <= {*films, "2"} - {""}
+        assert all(one["goes_with"][0]["covariate"] == "old" for one in found)
+    refused = run_here("impute", "films.csv", "--types", "films.yaml")
+    assert "role label is not used" in refused.stderr
+
+
+def test_a_plan_says_what_triplets_need(matrix: Any) -> None:
+    said = explored("--dry-run")
+    assert said.status == 0, said.stderr
+    assert said.stdout.startswith("9 rows, 7 columns, 42 observed cells\n")
+    assert "about " in said.stdout
+    assert "--effort thorough: 1 chain of " in said.stdout
+
+
 def test_tables_show_what_components_explain(matrix: Any) -> None:
     said = explored("--model", "bsvd", "--json", name="table", types="types.yaml")
     assert said.status == 0, said.stderr
@@ -68,6 +93,7 @@ def test_everything_is_written_to_a_folder(matrix: Any) -> None:
     assert said.status == 0, said.stderr
     written = {path.name for path in (matrix.folder / "found").iterdir()}
     names = ("components", "rows", "columns", "rank", "rank_trace", "variance", "covariates")
+    names += ("goes_with",)
     drawn = {"exploration.json", "overview.png", "report.html"}
     assert written == {*(f"{name}.csv" for name in names), *drawn}
     trace = pc.read_csv(matrix.folder / "found" / "rank_trace.csv")

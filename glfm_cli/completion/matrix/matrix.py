@@ -21,7 +21,7 @@ from glfm_cli.completion.matrix.pairs import (
     unobserved,
 )
 from glfm_cli.completion.matrix.side import Features, SideCode, read_side
-from glfm_cli.completion.prepare import as_table, configure
+from glfm_cli.completion.prepare import Configured, as_table, configure
 from glfm_cli.encoding import EncodedColumn, Ids, NotCompleted, Triplets
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.inference.sampling import Plan
@@ -164,10 +164,8 @@ def prepare_matrix(
         A table of features or an option is wrong.
     """
     (sampling,) = gather(options, sampling or Sampling())
-    layout = "sparse" if triplets.value.column.absent is None else "counts"
-    n_rows = len(triplets.rows)
-    found = configure(sampling, layout, [triplets.value], CHAINS, n_rows)
-    if layout == "counts":
+    found = configured(triplets, sampling)
+    if triplets.value.column.absent is not None:
         _check_no_covariates(features, missingness_features)
     _check_names(triplets)
     link = _link(triplets.value, found.links, rates=isinstance(found.latent, HasFactors))
@@ -189,6 +187,12 @@ def prepare_matrix(
     xs = (triplets.value.x,)
     problem = Problem(found.latent, found.config, (link,), xs, found.links, data.layout)
     return problem, data, found.plan
+
+
+def configured(triplets: Triplets, sampling: Sampling) -> Configured:
+    """Return the model of a matrix, its configuration, and how long it is fitted."""
+    layout = "sparse" if triplets.value.column.absent is None else "counts"
+    return configure(sampling, layout, [triplets.value], CHAINS, len(triplets.rows))
 
 
 def _check_no_covariates(features: tuple[Features, Features], missingness: int | None) -> None:

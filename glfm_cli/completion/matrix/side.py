@@ -19,6 +19,7 @@ from glfm_cli.encoding import (
     encode_ids,
     encode_rows,
     open_column,
+    text_of,
 )
 from glfm_cli.errors import SchemaError, StoreError, TableError
 from glfm_cli.inference.chain import inner
@@ -227,6 +228,9 @@ class Side:
                 expected=f"a row for each of the {len(ids)} ids in column '{ids.name}'",
             )
         every = ids.with_more(self.ids)
+        if self.ids.labels:
+            place = self.ids.places(every.keys)
+            every = replace(every, labels=tuple(self.ids.labels[i] for i in place))
         return every, self.of_keys(every.keys)
 
     def of_keys(self, keys: Sequence[str]) -> Array:
@@ -237,6 +241,8 @@ class Side:
 def read_side(table: pa.Table, schema: Schema, *, file: str | None = None) -> Side:
     """Return the covariates that a table and its types describe; every cell must be there.
 
+    A column of role label says what the units are called.
+
     Raises
     ------
     TableError
@@ -245,7 +251,12 @@ def read_side(table: pa.Table, schema: Schema, *, file: str | None = None) -> Si
         There is not just one column of role id.
     """
     ids = _ids_of(table, schema, file)
-    columns = encode(table, schema, file=file).columns
+    named = next((c for c in schema.resolve(table.column_names) if c.role is Role.LABEL), None)
+    if named is not None:
+        texts = text_of(table[named.name].combine_chunks()).to_pylist()
+        labels = (text or key for text, key in zip(texts, ids.keys, strict=True))
+        ids = replace(ids, labels=tuple(labels))
+    columns = encode(table, schema, file=file, labels=True).columns
     _check_whole(columns, file)
     code = SideCode.learn(schema, table.column_names, columns)
     return Side(ids, *code.features(columns), code)

@@ -241,6 +241,11 @@ class Bsvd(PlainModel):
         """Return what x is made of, under one draw."""
         return draw.parts()
 
+    def low_rank(self, draw: BsvdDraw) -> tuple[Array, Array]:
+        """Return U (I, K) and s V (J, K), with what covariates say of them."""
+        k = draw.n_components
+        return draw.left[:, :k], draw.right[:, :k]
+
     def noise_of_rows(self, draw: BsvdDraw, rows: Array) -> Array:
         """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
         return draw.noise_of_rows(rows)
