@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glfm_cli import impute
 from glfm_cli.completion import prepare
-from glfm_cli.encoding import encode, with_known
+from glfm_cli.encoding import encode, settle, with_known
 from glfm_cli.errors import GlfmError
 from glfm_cli.schema import Schema
 from glfm_cli.schema.formula import parse_formula
@@ -192,6 +192,21 @@ def test_inequalities_and_sums_hold_in_every_version() -> None:
         truth = true[part.encoded.column.name][part.marginal.rows]
         inside += list((truth >= low * (1 - 1e-9)) & (truth <= high * (1 + 1e-9)))
     assert 0.88 < np.mean(inside) <= 1.0
+
+
+def test_whatever_is_put_in_parts_of_parts_add_up() -> None:
+    cells = {"a": 2.0, "b": 3.0, "inner": 5.0, "c": 4.0, "total": 9.0}
+    table = {name: [x, x, None, None] for name, x in cells.items()}
+    table["total"] = [9.0, 9.0, 12.0, None]
+    types = {name: {"type": "positive", "parts_of": "inner"} for name in ("a", "b")}
+    types |= {name: {"type": "positive", "parts_of": "total"} for name in ("inner", "c")}
+    schema = Schema.from_dict({"columns": types | {"total": "positive"}})
+    data = with_known(encode(pa.table(table), schema))
+    names = [e.column.name for e in data.columns]
+    found = settle(data, {names.index(n): np.full(2 - (n == "total"), 7.0) for n in names})
+    x = {name: found[names.index(name)] for name in cells}
+    np.testing.assert_allclose(x["a"] + x["b"], x["inner"])
+    np.testing.assert_allclose(x["inner"] + x["c"], [12.0, x["total"][0]])
 
 
 @settings(max_examples=50)

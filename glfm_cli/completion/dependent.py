@@ -9,6 +9,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, Relations, bounds_of, settle
+from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import Marginal
@@ -22,7 +23,8 @@ class TableDraws:
     def __init__(self, posterior: Posterior, data: Data) -> None:
         self.data = data
         less = Relations.of(data.columns).less
-        self.joint = JointDraws(posterior, data.missing, bounds_of(data), less)
+        equations = Equations(data.columns, posterior.links)
+        self.joint = JointDraws(posterior, data.missing, bounds_of(data), less, equations)
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
         """Return one value or level code a cell, NaN where it is to have none."""

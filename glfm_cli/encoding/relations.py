@@ -2,9 +2,10 @@
 
 A `formula` holds in every row that is completed. Where all but one of its columns are known in a
 row, the last follows: it is no guess, the model takes it for observed, and every version of the
-table has it. Where more are missing they are drawn, and then the formula's own column follows from
-the others, or where that is observed the last of the others does. `parts_of` is the formula of a
-sum, whose missing parts share what is left of it as they were drawn. `only_if` says in which rows a
+table has it. Where more are missing the formula's own column follows from the others; where that is
+known these are drawn given that (inference/equations.py), and of estimates the last follows.
+`parts_of` is the formula of a sum, of which the estimates of parts from 0 are scaled in place of
+that. `only_if` says in which rows a
 column has values at all. `less_than` bounds a missing cell by the other one (`bounds_of`).
 """
 
@@ -34,6 +35,7 @@ class Relation:
     d: int
     formula: Formula
     of: tuple[int, ...]
+    is_sum: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ class Relations:
 
         def relation(name: str, text: str) -> Relation:
             formula = parse_formula(text)
-            return Relation(place[name], formula, tuple(place[one] for one in formula.names))
+            of = tuple(place[one] for one in formula.names)
+            parts = all(columns[d].column.parts_of == name for d in of)
+            return Relation(place[name], formula, of, parts)
 
         def there(text: str | None) -> bool:
             return text is not None and all(name in place for name in parse_formula(text).names)
@@ -138,11 +142,13 @@ def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
         low, high = (over & columns[one].requested & ~columns[one].observed for one in (d, other))
         cells[d][low] = cells[other][low] - step
         cells[other][high & ~low] = cells[d][high & ~low] + step
+    fixed = {d: encoded.observed.copy() for d, encoded in enumerate(columns)}
+    for one in reversed(relations.equations):  # parts of a part of a sum follow from that
+        enforce(columns, cells, one, {d: ~fixed[d] for d in (one.d, *one.of)})
+        for d in one.of:
+            fixed[d] |= fixed[one.d]
     for one in relations.equations:
-        free = {d: ~columns[d].observed for d in (one.d, *one.of)}
-        if all(columns[d].column.parts_of for d in one.of):
-            _share(columns, cells, one, free)
-        _follow(columns, cells, one, free)
+        enforce(columns, cells, one, {d: ~fixed[d] for d in (one.d, *one.of)})
     for one in relations.conditions:
         encoded = columns[one.d]
         inside = _truth(columns, one.formula, [cells[d] for d in one.of])
@@ -166,13 +172,25 @@ def placed(data: Data, fills: Mapping[int, Array]) -> tuple[Data, dict[int, Arra
     return replace(data, columns=tuple(columns)), kept
 
 
-def _follow(
+def enforce(
     columns: Sequence[EncodedColumn],
     cells: dict[int, Array],
     one: Relation,
     free: Mapping[int, Mask],
 ) -> None:
     """Make an equation hold in the rows where one of its cells is free, in place."""
+    if one.is_sum:
+        _share(columns, cells, one, free)
+    _follow(columns, cells, one, free)
+
+
+def _follow(
+    columns: Sequence[EncodedColumn],
+    cells: dict[int, Array],
+    one: Relation,
+    free: Mapping[int, Mask],
+) -> None:
+    """Let one of the free cells of each row follow from the others, in place."""
     named = {name: cells[d] for name, d in zip(one.formula.names, one.of, strict=True)}
     value = np.asarray(one.formula.evaluate(named), dtype=np.float64)
     value = np.broadcast_to(value, cells[one.d].shape)
@@ -212,7 +230,7 @@ def _share(
         factor = np.where(~free[one.d] & (left > 0.0) & (drawn > 0.0), left / drawn, 1.0)
     for d in one.of:
         scaled = cells[d] * factor
-        scaled = np.floor(scaled) if columns[d].column.integral else scaled
+        scaled = np.floor(scaled + 1e-9) if columns[d].column.integral else scaled
         cells[d] = np.where(free[d] & (factor != 1.0), scaled, cells[d])
 
 

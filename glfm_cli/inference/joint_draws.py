@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from glfm_cli.arrays import Array
+from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import NO_ENDS, Ends, draw_jointly, predict
 from glfm_cli.latent.capabilities import Candidates
@@ -30,7 +31,7 @@ class JointDraws:
     """Joint draws of some cells, each corrected like its forecast.
 
     cells : column number to ascending row indices; memory O(cells x (levels or quantiles))
-    ends, less : those of `draw_jointly`
+    ends, less, equations : those of `draw_jointly`
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class JointDraws:
         cells: Mapping[int, Array],
         ends: Ends = NO_ENDS,
         less: Sequence[tuple[int, int]] = (),
+        equations: Equations | None = None,
     ) -> None:
         self.posterior, self.cells, self.ends, self.less = posterior, cells, ends, less
+        self.equations = equations
         self.levels: dict[int, Array] = {}  # probabilities before the correction
         self.quantiles: dict[int, Array] = {}  # at Z, before the correction
         self.candidates: dict[int, JointDraws] = {}  # what is to be moved, of several models' draws
@@ -49,6 +52,7 @@ class JointDraws:
             return
         of_levels = {d: rows for d, rows in cells.items() if by.exponents[d] != 1.0}
         bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
+        bounded |= set() if equations is None else equations.moved
         free = {d: rows for d, rows in cells.items() if d not in bounded}
         of_numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
         if by.weights is not None:
@@ -83,7 +87,8 @@ class JointDraws:
         """Return one value or level code for each cell, all from one posterior draw."""
         if draw is None:
             draw = self.posterior.choose(rng)
-        drawn = draw_jointly(self.posterior, self.cells, rng, draw, self.ends, self.less)
+        hold = self.ends, self.less, self.equations
+        drawn = draw_jointly(self.posterior, self.cells, rng, draw, *hold)
         by = self.posterior.recalibration
         if self.candidates:
             model = self.posterior.model

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.inference.equations import Block, Equations
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import LEAST
@@ -211,6 +212,7 @@ def draw_jointly(
     draw: Draw | None = None,
     ends: Ends = NO_ENDS,
     less: Sequence[tuple[int, int]] = (),
+    equations: Equations | None = None,
 ) -> dict[int, Array]:
     """Return one value or level code for each cell, all from one posterior draw.
 
@@ -227,6 +229,8 @@ def draw_jointly(
         That of `predict`.
     less : sequence of pairs of int
         Columns of which the first is less than the second in every row.
+    equations : Equations, optional
+        That hold in every row.
     """
     if draw is None:
         draw = posterior.choose(rng)
@@ -244,6 +248,8 @@ def draw_jointly(
         for first, second in less:
             if first in here and second in here:
                 _redraw((first, second), here, found, sample)
+        if equations is not None and equations.moved:
+            equations.redraw(Block(block, draw, law, here, known), found, rng)
         for d, x in found.items():
             drawn[d].append(x)
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}

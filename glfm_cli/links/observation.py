@@ -188,6 +188,15 @@ class Counting(Protocol):
         """Return what an average of the cells says of successes between 0 and trials (n, 2)."""
 
 
+@runtime_checkable
+class HasAtom(Protocol):
+    """A column of numbers, one of which has a probability of its own."""
+
+    @property
+    def at(self) -> float:
+        """Return that number."""
+
+
 class LevelObservation(Observation, Protocol):
     """A column of levels."""
 

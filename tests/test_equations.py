@@ -1,0 +1,168 @@
+"""Cells drawn given a sum or a formula, against laws worked out otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+from scipy.integrate import cumulative_trapezoid, trapezoid
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion import prepare
+from glfm_cli.inference.equations import Block, Equations
+from glfm_cli.links import Link
+from glfm_cli.links.law import CellLaw, NormalMixture
+
+SEEN, N = 400, 1500  # rows that show what columns are like, and rows to be drawn
+Row = Mapping[str, float | None]
+
+
+class Law:
+    """One normal a column, the same in every row."""
+
+    def __init__(self, means: Sequence[Array], variances: Sequence[Array]) -> None:
+        self.means, self.variances = means, variances
+
+    def column(self, d: int, at: Any) -> CellLaw:
+        means = np.tile(self.means[d], (len(at), 1, 1))
+        return NormalMixture(np.ones((1, 1)), means, self.variances[d][None, None])
+
+
+def redraw(
+    seen: Mapping[str, Array], types: Mapping[str, Any], row: Row, sd: float, seed: int
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Return draws (N,) of the cells of a row that are None, and log densities of each column.
+
+    Latent numbers have mean 0.3, 0 or -0.3 and standard deviation `sd`; noise is part of it.
+    """
+    cells = {name: [*seen[name].tolist(), *[row[name]] * N] for name in types}
+    problem, data, _ = prepare(pa.table(cells), {"columns": dict(types)})
+    rng = np.random.default_rng(seed)
+    links: Sequence[Link] = problem.links
+    params = [link.start(x, rng)[0] for link, x in zip(links, problem.xs, strict=True)]
+    sizes = [link.n_latent for link in links]
+    means = [np.full(size, 0.3 * (1 - d % 3)) for d, size in enumerate(sizes)]
+    # Two-part columns have unit noise.
+    law = Law(means, [np.full(s, sd**2 if s == 1 else 1.0) for s in sizes])
+    rows = {d: np.arange(N) for d, name in enumerate(types) if row[name] is None}
+    found = {d: links[d].sample(law.column(d, at), params[d], rng) for d, at in rows.items()}
+    block = Block(slice(SEEN, SEEN + N), SimpleNamespace(params=params), law, rows, {})  # type: ignore[arg-type]
+    Equations(data.columns, links).redraw(block, found, rng)
+
+    def density(d: int) -> Any:
+        return lambda x: links[d].log_density(x, law.column(d, range(x.size)), params[d])
+
+    names = list(types)
+    return {names[d]: x for d, x in found.items()}, {n: density(d) for d, n in enumerate(names)}
+
+
+def check_distribution(x: Array, grid: Array, log_p: Array) -> None:
+    """Check draws against an unnormalised log density on a grid."""
+    p = np.exp(log_p - np.max(log_p))
+    cdf = cumulative_trapezoid(p, grid, initial=0.0)
+    assert stats.kstest(x, lambda at: np.interp(at, grid, cdf / cdf[-1])).pvalue > 0.01
+
+
+def sums(names: Sequence[str], kind: str) -> dict[str, Any]:
+    return {name: {"type": kind, "parts_of": "total"} for name in names} | {"total": kind}
+
+
+def test_parts_given_their_sum_are_conditional_normals() -> None:
+    rng = np.random.default_rng(1)
+    seen = {"a": rng.normal(5, 1, SEEN), "b": rng.normal(2, 3, SEEN), "c": rng.normal(0, 2, SEEN)}
+    types = {name: {"type": "real", "transform": "none", "parts_of": "total"} for name in seen}
+    types |= {"total": {"type": "real", "transform": "none"}}
+    seen["total"] = sum(seen.values())
+    found, log_p = redraw(seen, types, dict.fromkeys("abc") | {"total": 15.0}, 0.7, 2)
+    grid = np.linspace(-40, 40, 20_001)
+    law = []
+    for name in "abc":
+        p = np.exp(log_p[name](grid))
+        mean = trapezoid(grid * p, grid)
+        law.append((mean, trapezoid((grid - mean) ** 2 * p, grid)))
+    mean, var = np.array(law).T
+    x = np.array([found[name] for name in "abc"])
+    np.testing.assert_allclose(x.sum(axis=0), 15.0, rtol=1e-12)
+    expected = mean + var / var.sum() * (15.0 - mean.sum())
+    covariance = np.diag(var) - np.outer(var, var) / var.sum()
+    error = np.sqrt(np.diag(covariance) / N)
+    assert np.all(np.abs(x.mean(axis=1) - expected) < 4 * error)
+    np.testing.assert_allclose(np.cov(x), covariance, atol=0.12 * var.max())
+    for d in range(3):
+        sd = np.sqrt(covariance[d, d])
+        assert stats.kstest(x[d], stats.norm(expected[d], sd).cdf).pvalue > 0.01
+
+
+def test_positive_parts_given_their_sum() -> None:
+    rng = np.random.default_rng(2)
+    seen = {"a": np.exp(rng.normal(3, 0.7, SEEN)), "b": np.exp(rng.normal(2, 0.5, SEEN))}
+    seen["total"] = seen["a"] + seen["b"]
+    found, log_p = redraw(seen, sums("ab", "positive"), {"a": None, "b": None, "total": 35.0}, 1, 3)
+    grid = np.linspace(0, 35, 4001)[1:-1]
+    check_distribution(found["a"], grid, log_p["a"](grid) + log_p["b"](35.0 - grid))
+
+
+def test_counts_given_their_sum() -> None:
+    rng = np.random.default_rng(3)
+    seen = {"a": rng.poisson(4.0, SEEN), "b": rng.poisson(2.0, SEEN)}
+    seen["total"] = seen["a"] + seen["b"]
+    found, log_p = redraw(seen, sums("ab", "count"), {"a": None, "b": None, "total": 7}, 1.0, 4)
+    c = np.arange(8.0)
+    p = np.exp(log_p["a"](c) + log_p["b"](7.0 - c))
+    times = np.array([np.sum(found["a"] == k) for k in c])
+    assert times.sum() == N
+    keep = p / p.sum() * N > 4
+    chi2 = np.sum((times - N * p / p.sum())[keep] ** 2 / (N * p / p.sum())[keep])
+    assert stats.chi2.sf(chi2, keep.sum() - 1) > 0.01
+
+
+def test_parts_that_are_often_zero_given_their_sum() -> None:
+    rng = np.random.default_rng(4)
+    seen = {name: np.exp(rng.normal(2, 0.6, SEEN)) for name in "ab"}
+    seen = {name: np.where(rng.random(SEEN) < 0.4, 0.0, x) for name, x in seen.items()}
+    seen["total"] = seen["a"] + seen["b"] + 1.0
+    types = sums("ab", "positive")
+    found, log_p = redraw(seen, types, {"a": None, "b": None, "total": 9.0}, 1.0, 5)
+    grid = np.linspace(0, 9, 4001)[1:-1]
+    inside = log_p["a"](grid) + log_p["b"](9.0 - grid)
+    ends = np.array([0.0, 9.0])
+    faces = np.exp(log_p["a"](ends) + log_p["b"](9.0 - ends))  # a = 0, then b = 0
+    mass = np.append(faces, trapezoid(np.exp(inside), grid))
+    a = found["a"]
+    times = np.array([np.sum(a == 0.0), np.sum(a == 9.0), np.sum((a > 0.0) & (a < 9.0))])
+    assert stats.chisquare(times, N * mass / mass.sum()).pvalue > 0.01
+    check_distribution(a[(a > 0.0) & (a < 9.0)], grid, inside)
+
+
+def test_columns_given_a_formula() -> None:
+    rng = np.random.default_rng(5)
+    seen = {"height": rng.normal(2.0, 0.5, SEEN), "weight": np.exp(rng.normal(4.0, 1.0, SEEN))}
+    seen["bmi"] = seen["weight"] / seen["height"] ** 2
+    types = {"height": {"type": "real", "transform": "none"}, "weight": "positive"}
+    types |= {"bmi": {"type": "positive", "formula": "weight / height ** 2"}}
+    found, log_p = redraw(seen, types, {"height": None, "weight": None, "bmi": 21.0}, 1.2, 6)
+    np.testing.assert_allclose(found["weight"] / found["height"] ** 2, 21.0, rtol=1e-9)
+    grid = np.linspace(0.02, 6.0, 8001)
+    # weight = 21 height^2, and d bmi / d weight = 1 / height^2
+    log = log_p["height"](grid) + log_p["weight"](21.0 * grid**2) + 2.0 * np.log(grid)
+    check_distribution(found["height"], grid, log)
+
+
+@pytest.mark.parametrize("total", [30.0, 6.0])
+def test_parts_of_a_part_are_drawn_given_what_that_is(total: float) -> None:
+    rng = np.random.default_rng(6)
+    seen = {name: np.exp(rng.normal(1, 0.5, SEEN)) for name in ("a", "b", "c")}
+    seen["inner"] = seen["a"] + seen["b"]
+    seen["total"] = seen["inner"] + seen["c"]
+    types = {n: {"type": "positive", "parts_of": "inner"} for n in ("a", "b")}
+    types |= {n: {"type": "positive", "parts_of": "total"} for n in ("inner", "c")}
+    types["total"] = "positive"
+    found, _ = redraw(seen, types, dict.fromkeys(types) | {"total": total}, 0.8, 7)
+    np.testing.assert_allclose(found["inner"] + found["c"], total, rtol=1e-9)
+    np.testing.assert_allclose(found["a"] + found["b"], found["inner"], rtol=1e-9)
+    assert all(np.all(x > 0.0) for x in found.values())
