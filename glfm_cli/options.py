@@ -16,6 +16,7 @@ from typing import Any
 from glfm_cli.errors import UsageError
 
 CHAINS = 8
+STARTS = 4  # of a classifier's fit
 WARMUP = 100
 DRAWS = 20
 THIN = 2

@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import FactorExperts, IqgmeConfig, KnownRows, label_law
 from glfm_cli.latent.iqgme.factor_gates import LowRank
-from glfm_cli.latent.iqgme.factor_rows import FactorTerms, place_run
+from glfm_cli.latent.iqgme.factor_rows import FactorTerms, place_run, sum_run
 from glfm_cli.latent.iqgme.factors import pack, unpack
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import Factored, forms_of, local_step
@@ -270,3 +270,31 @@ def test_packed_matrices_come_back() -> None:
     S = np.arange(9.0).reshape(3, 3)
     S = S + S.T
     assert np.array_equal(unpack(pack(S), 3), S)
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.4])
+def test_rows_with_the_same_gaps_have_the_law_that_each_has_alone(gaps: float, seed: int) -> None:
+    frozen, n = Frozen(seed), 8
+    rows = problem(seed, n=n, P=5, gaps=gaps)
+    rows.known[:] = rows.known[np.arange(n) // 4 * 4]  # four rows each of two patterns
+    labelled = np.arange(n) % 4 < 2
+    rows = KnownRows(rows.x, rows.known, signs(np.arange(n) % 3 > 0), labelled)
+    form, q, terms = Factored(CONFIG, [rows], 2), frozen.q, FactorTerms.of(frozen.q)
+    local = Local(np.full((q.H, n), 1.0 / q.H), np.zeros((q.H, n, 1)))
+    (run,) = rows.runs
+    rho = np.random.default_rng(seed).random((q.H, n))
+    placed = place_run(rows, run, q, terms, local)
+    for i in range(n):
+        at = np.array([i])
+        label = replace(rows.label, x=rows.label.x[at])
+        one = KnownRows(rows.x[at], rows.known[at], label, labelled[at])
+        own = Local(local.rho[:, at], np.zeros((q.H, 1, 1)))
+        alone = place_run(one, one.runs[0], q, terms, own)
+        np.testing.assert_allclose(placed.s[:, i], alone.s[:, 0], atol=1e-12)
+        np.testing.assert_allclose(placed.ss[:, i], alone.ss[:, 0], atol=1e-12)
+        np.testing.assert_allclose(placed.log_rho[:, i], alone.log_rho[:, 0], atol=1e-10)
+    s = form.zero(q)
+    sum_run(s, run, placed, rho, local.t)
+    np.testing.assert_allclose(s.s, np.einsum("hi,ip,hil->hpl", rho, run.known, placed.s))
+    np.testing.assert_allclose(s.ss, np.einsum("hi,ip,hik->hpk", rho, run.known, placed.ss))
+    np.testing.assert_allclose(s.ys, np.einsum("hi,ip,hil->hpl", rho, run.x, placed.s), atol=1e-12)

@@ -7,6 +7,16 @@ _Slots = NDArray[np.intp]
 def fill_categorical(
     x: _Floats, eta: _Floats, slot: _Slots, rng: np.random.Generator, y: _Floats
 ) -> tuple[int, float, int]: ...
+def fill_means_of_largest(
+    winner: _Slots,
+    eta: _Floats,
+    slot: _Slots,
+    nodes: _Floats,
+    log_weight: _Floats,
+    scratch: _Floats,
+    mean: _Floats,
+    log_z: _Floats,
+) -> None: ...
 def fill_below_winner(
     x: _Floats,
     y: _Floats,

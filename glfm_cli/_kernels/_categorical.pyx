@@ -123,6 +123,81 @@ cdef inline double mode(
     return t
 
 
+cdef enum:
+    NODES = 16
+
+
+def fill_means_of_largest(
+    const Py_ssize_t[::1] winner,   # in (n,)
+    const double[:, :, ::1] eta,    # in (H, n, R - 1)
+    const Py_ssize_t[::1] slot,     # in (R,)
+    const double[::1] nodes,        # in (16,) of Gauss-Hermite quadrature
+    const double[::1] log_weight,   # in (16,) less their log density
+    double[::1] scratch,            # scratch (19 R,)
+    double[:, :, ::1] mean,         # out (H, n, R - 1)
+    double[:, ::1] log_z,           # out (H, n)
+):
+    """Fill E[u | which is the largest] and the log probability of that, u ~ N(eta, I).
+
+    By quadrature over the largest utility, centred at its mode. O(H n R nodes).
+    """
+    cdef Py_ssize_t h, i, j, T, k, R = slot.shape[0]
+    cdef double* e = &scratch[0]
+    cdef double* s = &scratch[R]
+    cdef double* below = &scratch[2 * R]
+    cdef double* ratio = &scratch[3 * R]
+    cdef double log_all[NODES]
+    cdef double t, u, v, scale, slope, curvature, top, total, product, pdf
+    with nogil:
+        for j in range(R):
+            s[j] = 1.0
+        for h in range(eta.shape[0]):
+            for i in range(eta.shape[1]):
+                T = winner[i]
+                for j in range(R):
+                    e[j] = eta[h, i, slot[j]] if slot[j] >= 0 else 0.0
+                    below[j] = 0.0
+                t = mode(e, s, R, T, 1e-4, &slope, &curvature)
+                scale = sqrt(2.0 / (1.0 + curvature))
+                top = -INFINITY
+                for k in range(NODES):
+                    u = t + scale * nodes[k]
+                    log_all[k] = log_weight[k] - 0.5 * (u - e[T]) * (u - e[T])
+                    product = 1.0
+                    for j in range(R):
+                        ratio[k * R + j] = 0.0
+                        v = u - e[j]
+                        if j == T or v > 7.0:  # log Phi above -1.3e-12
+                            continue
+                        if v > -EDGE:
+                            v = fast_ndtr(v, &pdf)
+                            product *= v
+                            ratio[k * R + j] = pdf / v
+                            if product < 1e-200:
+                                log_all[k] += log(product)
+                                product = 1.0
+                        else:
+                            log_all[k] += log_ndtr(v)
+                            ratio[k * R + j] = mills(v)
+                    log_all[k] += log(product)
+                    top = max(top, log_all[k])
+                total = 0.0
+                for k in range(NODES):
+                    v = exp(log_all[k] - top)
+                    total += v
+                    for j in range(R):
+                        below[j] += v * ratio[k * R + j]
+                log_z[h, i] = top + log(total * scale) - LOG_SQRT_2PI
+                v = 0.0  # by how much the largest lies above its mean, the others below theirs
+                for j in range(R):
+                    below[j] /= total
+                    v += below[j]
+                below[T] = -v
+                for j in range(R):
+                    if slot[j] >= 0:
+                        mean[h, i, slot[j]] = e[j] - below[j]
+
+
 cdef inline double winner(
     bitgen_t* bitgen, const double* e, const double* s, Py_ssize_t R, Py_ssize_t T
 ) noexcept nogil:

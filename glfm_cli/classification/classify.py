@@ -25,6 +25,7 @@ from glfm_cli.classification.saved import load_trained, read_kept
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.classification.task import Task, count_features, few_labels, make_task
 from glfm_cli.classification.trained import NewRows, Trained, read_new_rows
+from glfm_cli.completion.efforts import paced
 from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.errors import UsageError
@@ -32,7 +33,7 @@ from glfm_cli.inference.executors import available_threads, run_jobs, thread_poo
 from glfm_cli.inference.sampling import Observer, Stop
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
-from glfm_cli.options import CHAINS, Sampling, Saving, gather
+from glfm_cli.options import STARTS, Sampling, Saving, gather
 from glfm_cli.settings import apply_settings
 from glfm_cli.store import check_free
 
@@ -73,8 +74,9 @@ def classify(
         named: it predicts the rows of `table`, and nothing is fitted.
     sampling, saving : Sampling, Saving
         The options; their fields are keywords of this function, too. Of `Sampling` there are
-        `chains` (starts of the fit), `seed`, `settings`, `threads` and `time_limit`, at which the
-        fit ends where it is, as at Ctrl-C; of `Saving` there are `save`, `resume`, `checkpoint`.
+        `effort`, `chains` (starts of the fit, 4 if left out), `seed`, `settings`, `threads` and
+        `time_limit`, at which the fit ends where it is, as at Ctrl-C; of `Saving` there are `save`,
+        `resume`, `checkpoint`.
         Predictions of a resumed run are those of an uninterrupted one.
     unseen : {"error", "missing"}
         What a level is, in rows to predict, that the training rows do not have; as "missing" it
@@ -215,7 +217,8 @@ def plan_request(
             hint="`glfm types TRAIN -o types.yaml` writes a first one.",
         )
     else:
-        schema, length = with_types(table, types)[1], sampling.length(CHAINS)
+        schema, sampling = with_types(table, types)[1], paced(sampling, MODEL)
+        length = sampling.length(STARTS)
         defaults = {"model": IqgmeConfig(), "links": LinkConfig(rank_kurtosis=0.0)}
         configs = apply_settings(defaults, dict(sampling.settings or {}))
         how = Fitting(configs["model"], configs["links"], length["chains"], length["seed"])

@@ -24,7 +24,7 @@ from glfm_cli.latent.iqgme import (
 )
 from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
-from glfm_cli.options import CHAINS, SEED
+from glfm_cli.options import SEED, STARTS
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Fitting:
 
     config: IqgmeConfig
     links: LinkConfig
-    chains: int = CHAINS
+    chains: int = STARTS
     seed: int = SEED
     pool: ThreadPoolExecutor | None = None
     stop: Stop | None = None

@@ -109,6 +109,7 @@ def run(
     prediction is a probability for each label. Where a column has role task, tasks share experts.
     """
     from glfm_cli.classification import classify
+    from glfm_cli.completion.efforts import paced
     from glfm_cli.completion.requests import check_unseen
     from glfm_cli.io import write_table
 
@@ -116,7 +117,8 @@ def run(
     files = ClassifyFiles(output, complete, similarity, nearness, plot)
     files.check(data, types, predict, cv, as_json)
     save, every = ctx.params["save"], ctx.params["checkpoint"]
-    with FitProgress(console, sampling.chains or options.CHAINS, cv) as watch:
+    starts = paced(sampling, "iqgme").length(options.STARTS)["chains"]
+    with FitProgress(console, starts, cv) as watch:
         found = classify(
             data,
             types,

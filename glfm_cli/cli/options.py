@@ -20,6 +20,7 @@ from glfm_cli.options import (
     CHECKPOINT,
     DRAWS,
     SEED,
+    STARTS,
     THIN,
     WARMUP,
     MatrixOptions,
@@ -287,7 +288,13 @@ ENDING = {
     "quiet": shared(bool, False, "--quiet", "-q", help="Say nothing but warnings and errors."),
 }
 FITTING = {
-    "chains": LENGTH["chains"],
+    "effort": shared(
+        str,
+        "normal",
+        metavar="quick|normal|thorough",
+        help="How much work is put in where --chains does not say: 2, 4 or 16 starts.",
+    ),
+    "chains": shared(int, STARTS, min=1, metavar="N", help="Starts of the fit, or its chains."),
     **{name: SAMPLING[name] for name in ("seed", "threads", "time_limit", "settings")},
     **{name: SAVING[name] for name in ("save", "checkpoint")},
     **{name: ENDING[name] for name in ("strict", "quiet")},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -121,8 +122,13 @@ class ProgressLine(Shown):
         self._left = folder, complete
 
 
+STEPS = 40  # of each start of a fit that ends by itself, more or less
+
+
 class FitProgress(Shown):
     """Shows where a fit is whose end nobody knows, on one line while stderr is a terminal.
+
+    How long is left is by the steps that earlier folds made, or that fits usually make.
 
     Used as a context manager, and told of every iteration; outside a terminal, or when quiet, it
     shows nothing. `starts` of every fit, of `folds` fits one after another where there are any.
@@ -134,6 +140,7 @@ class FitProgress(Shown):
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self._starts, self._folds, self._fold = starts, folds, 0
+        self._began, self._steps, self._ended, self._lock = time.monotonic(), 0, 0, threading.Lock()
         self._bar = RichProgress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -146,11 +153,25 @@ class FitProgress(Shown):
 
     def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:
         """Show where the fit is after an iteration: its bound, or its log likelihood."""
-        if (chain, sweep) == (0, 1):
-            self._fold += 1
+        with self._lock:
+            if (chain, sweep) == (0, 1):
+                self._fold, self._ended = self._fold + 1, self._steps
+            self._steps += 1
         if trace is None:
             return
         reached = trace.get("bound", trace.get("log_likelihood", float("nan")))
         fold = "" if self._folds is None else f"fold {self._fold} of {self._folds}, "
         said = f"{fold}start {chain + 1} of {self._starts}, iteration {sweep}, {reached:.6g}"
+        left = self.seconds_left(time.monotonic() - self._began)
+        if "bound" in trace and left is not None:
+            said += f", about {left:.0f} s left"
         self._bar.update(self._task, description=said)
+
+    def seconds_left(self, elapsed: float) -> float | None:
+        """Return about how long is left after so many seconds; None while that is not known."""
+        behind, here = max(self._fold - 1, 0), self._steps - self._ended
+        each = self._ended / behind if behind else STEPS * self._starts
+        if not (behind or here > self._starts):
+            return None
+        left = max(each - here, 0.1 * here) + each * max((self._folds or 1) - behind - 1, 0)
+        return elapsed * left / self._steps

@@ -45,12 +45,13 @@ EFFORTS = {
             "mixture": Length(chains=4, warmup=30, draws=5, recalibrate=False),
             "clgp": Length(chains=2),
             "cnpf": Length(chains=1),
+            "iqgme": Length(chains=2),
         },
         others=Length(chains=8, warmup=30, draws=5, recalibrate=False),
     ),
     NORMAL: Effort(),
     "thorough": Effort(
-        lengths={"clgp": Length(chains=16), "cnpf": Length(chains=16)},
+        lengths={name: Length(chains=16) for name in ("clgp", "cnpf", "iqgme")},
         others=Length(chains=32, draws=30),
     ),
 }

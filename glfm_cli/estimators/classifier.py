@@ -21,6 +21,7 @@ from glfm_cli.estimators.imputer import Types
 from glfm_cli.estimators.parameters import WithParameters
 from glfm_cli.guess import guess_schema
 from glfm_cli.io.frames import with_texts
+from glfm_cli.options import STARTS
 from glfm_cli.schema import Column, Role, Schema
 
 TARGET = "y"
@@ -61,7 +62,7 @@ class GlfmClassifier(WithParameters):
         self,
         types: Types | None = None,
         *,
-        chains: int = 8,
+        chains: int = STARTS,
         seed: int = 0,
         threads: int | None = None,
         settings: Mapping[str, object] | None = None,

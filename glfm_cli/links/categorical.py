@@ -128,7 +128,7 @@ class CategoricalLink(LevelLink):
 
     def expect(self, x: Array, eta: Array, params: Params) -> tuple[Array, Array]:
         """Return means of the utilities given the levels, and log P(x)."""
-        return expect_largest(x.astype(np.intp), eta, self.reference)
+        return expect_largest(x.astype(np.intp), eta, self.slot)
 
     @property
     def fixed_bounds(self) -> bool:

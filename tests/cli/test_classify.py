@@ -12,6 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glfm_cli.classification.classify import plan_request
+from glfm_cli.cli.console import Console
+from glfm_cli.cli.progress import STEPS, FitProgress
+from glfm_cli.io import read_table
+from glfm_cli.options import STARTS, Sampling, Saving
 from tests.cli.terminal import OnTerminal
 
 TYPES = """\
@@ -414,3 +419,28 @@ def test_every_key_is_explained(classify: Any, repository: Any) -> None:
         keys = set(said) | set(said.get("fit", {})) | set(said.get("cross_validation", {}))
         keys |= set(said.get("scores", {}))
         assert [key for key in sorted(keys) if f"`{key}`" not in document] == []
+
+
+def test_an_effort_says_how_many_starts_there_are(desk: Any) -> None:
+    desk.put("train.csv", table(30, 1))
+    desk.put("types.yaml", TYPES)
+    source = read_table("train.csv")
+
+    def starts(**said: Any) -> int:
+        request = plan_request(source, "types.yaml", "sick", Sampling(**said), Saving(), None)
+        return request.how.chains
+
+    assert starts() == starts(effort="normal") == STARTS
+    assert starts(effort="quick") < STARTS < starts(effort="thorough")
+    assert starts(effort="quick", chains=7) == 7
+
+
+def test_the_time_left_is_by_the_steps_of_earlier_folds() -> None:
+    watch = FitProgress(Console(quiet=True), starts=2, folds=3)
+    assert watch.seconds_left(1.0) is None
+    for sweep in range(1, 11):
+        watch.swept(0, sweep, {"bound": 0.0})
+    assert watch.seconds_left(5.0) == pytest.approx(5.0 * (3 * 2 * STEPS - 10) / 10)
+    for sweep in range(1, 5):
+        watch.swept(0, sweep, {"bound": 0.0})
+    assert watch.seconds_left(7.0) == pytest.approx(7.0 * (10 - 4 + 10) / 14)

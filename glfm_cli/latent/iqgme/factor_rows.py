@@ -110,7 +110,7 @@ def _factors(
     value, trace = np.empty((H, b)), np.empty((H, b))
     bad = place_factors(
         pack(q.core.nB), terms.psi, terms.G, unit, W, labelled, own, linear,
-        s, ss, value, trace, np.empty(L * L), np.empty(L * L),
+        s, ss, value, trace, np.empty(L * L), np.empty(L * L), np.empty(unit.shape[1]),
     )  # fmt: skip
     if bad:
         raise NumericalError("a precision of factors is not positive definite")
@@ -148,7 +148,12 @@ def sum_run(
     s.cells += rho @ run.known
     s.y += rho @ run.x
     s.yy += rho @ run.x**2
-    for h, share in enumerate(rho):
+    alike = bool(run.known.all())
+    if alike:  # every feature has the same sums
+        s.s += mean.sum(axis=1)[:, None]
+        s.ss += second.sum(axis=1)[:, None]
+        s.ys += run.x.T @ mean
+    for h, share in enumerate(rho[: 0 if alike else None]):
         # Many features leave little doubt: most rows are of one expert.
         of = np.flatnonzero(share > NEGLIGIBLE)
         if of.size:
