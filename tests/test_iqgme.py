@@ -23,7 +23,7 @@ from glfm_cli.latent.iqgme.ascent import rise_of
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import Full, local_step
 from glfm_cli.latent.iqgme.gates import GatedRows
-from glfm_cli.latent.iqgme.local import Local, Terms, complete_block
+from glfm_cli.latent.iqgme.local import Terms, complete_block
 from tests.iqgme_problems import (
     Array,
     above,
@@ -193,30 +193,6 @@ def test_missing_features_and_scores_are_at_their_joint_best(frozen: Frozen) -> 
     for name in ("m_t", "v_t"):
         for index in [(h, i), (0, 1), (1, 2), (2, 3)]:
             assert abs(slope(value, getattr(frozen, name), index, 1e-4)) < 1e-6, (name, index)
-
-
-def test_rows_without_gaps_are_seen_alike_whatever_stands_beside_them(seed: int) -> None:
-    """Where no row of a block has a missing cell the kernels for gaps are not used at all."""
-    whole = problem(seed, n=30, gaps=0.0)
-    q = fitted(whole).experts
-    known = np.vstack([whole.known, [[True, False, True]] * 2])
-    x = np.where(known, np.vstack([whole.x, whole.x[:2]]), 0.0)
-    label = signs(np.append(whole.label.x, [1.0, 0.0]))
-    mixed = KnownRows(x, known, label, np.append(whole.labelled, [True, True]))
-    found = []
-    for rows in (whole, mixed):
-        local = Local(np.empty(0), np.zeros((q.H, len(rows.x), 1)))
-        x, log_rho = np.empty((q.H, len(rows.x), 3)), np.empty((q.H, len(rows.x)))
-        for block in rows.blocks:
-            done = complete_block(rows, block, q, Terms.of(q), local)
-            assert (done.missing is None) == (rows is whole)
-            x[:, block.rows], log_rho[:, block.rows] = done.x, done.log_rho
-        found.append((x[:, :30], log_rho[:, :30], local.t[:, :30]))
-    for one, other in zip(*found, strict=True):
-        assert np.allclose(one, other, rtol=1e-12, atol=1e-12)
-
-
-# Fits ----------------------------------------------------------------------------------------
 
 
 def test_the_number_of_threads_does_not_change_the_result(monkeypatch: Any) -> None:

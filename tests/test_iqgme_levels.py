@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +11,14 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
+import glfm_cli.latent.iqgme.rows as rows_module
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import BLUR, LatentColumn, level_codes
 from glfm_cli.classification.fit import Fitting
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, label_law
 from glfm_cli.latent.iqgme.fit import begin
-from glfm_cli.latent.iqgme.forms import forms_of
+from glfm_cli.latent.iqgme.forms import forms_of, local_step
 from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
 from glfm_cli.latent.iqgme.left_out_labels import left_out_labels
 from glfm_cli.latent.iqgme.prior import Prior
@@ -176,3 +178,28 @@ def test_labels_left_out_are_predicted_by_experts_without_the_row(seed: int) -> 
         p = probabilities(label_law(one, left, pi=q.pi[:, None]))[0]
         expected += np.log(p[int(rows.label.x[i])])
     assert left_out_labels(rows, q, local, form.prior.u0) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize("discrete", [True, False])
+def test_rows_without_gaps_are_placed_as_rows_with_gaps_are(
+    discrete: bool, levels: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = {"discrete": discrete, "levels": levels, "unlabelled": 0.3, "P": 4}
+    rows = problem(seed, n=30, gaps=0.1, **kind)  # two thirds of the rows have none
+    config = IqgmeConfig(experts=3, factors=0)
+    form = forms_of(config, [rows])[0]
+    start = begin(rows, form, config, np.random.default_rng(seed), 1)
+    climbed(start, rows, form, config, 3)
+    done = []
+    for products in (rows_module.PRODUCTS, 0):
+        monkeypatch.setattr(rows_module, "PRODUCTS", products)
+        again = replace(rows)
+        assert any(block.whole for block in again.blocks) == (products > 0)
+        local = copy.deepcopy(start.local)
+        done.append((local_step(form, again, start.experts, local), local))
+    (fast, own), (slow, other) = done
+    np.testing.assert_allclose(own.rho, other.rho, atol=1e-12)
+    np.testing.assert_allclose(own.t, other.t, atol=1e-10)
+    for name, array in vars(slow).items():
+        np.testing.assert_allclose(getattr(fast, name), array, rtol=1e-10, atol=1e-10)

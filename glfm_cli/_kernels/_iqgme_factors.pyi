@@ -18,4 +18,5 @@ def place_factors(
     trace: _Floats,
     Q: _Floats,
     scratch: _Floats,
+    precision: _Floats,
 ) -> int: ...

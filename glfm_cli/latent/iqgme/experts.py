@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import digamma, gammaln, multigammaln
+from scipy.special import digamma, gammaln
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled, Sums
@@ -277,6 +277,6 @@ def scale_part(prior: Prior, P: int, c: float, d: Array) -> Array:
 
 def log_wishart(log_B: Any, nu: Any, P: int) -> Any:
     """Return the log normaliser of a Wishart density."""
-    gamma = np.array([multigammaln(0.5 * n, P) for n in np.atleast_1d(nu)])
-    out = -0.5 * nu * log_B - 0.5 * nu * P * np.log(2.0) - gamma
-    return out if np.ndim(nu) else float(out[0])
+    gamma = gammaln(0.5 * (np.asarray(nu)[..., None] - np.arange(P))).sum(axis=-1)
+    gamma = gamma + 0.25 * P * (P - 1) * np.log(np.pi)
+    return -0.5 * nu * (log_B + P * np.log(2.0)) - gamma

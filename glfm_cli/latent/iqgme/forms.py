@@ -30,6 +30,7 @@ from glfm_cli.latent.iqgme.local import (
 from glfm_cli.latent.iqgme.merges import candidates
 from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior, forms_for
 from glfm_cli.latent.iqgme.rows import Block, KnownRows, RowRun
+from glfm_cli.latent.iqgme.whole_rows import SeenRows, place_seen, sum_seen
 
 ROWS_EACH = 10  # of a cluster of rows with many features, at the start
 ROUNDS = 40  # in which the one expert settles
@@ -142,19 +143,21 @@ class Full:
 
     def place(
         self, rows: KnownRows, block: Block, q: Experts, terms: Terms, local: Local
-    ) -> Completed:
+    ) -> Completed | SeenRows:
         """Return q of a block's rows."""
-        return complete_block(rows, block, q, terms, local)
+        work = place_seen if block.whole else complete_block
+        return work(rows, block, q, terms, local)
 
-    def inputs(self, placed: Completed) -> Array:
+    def inputs(self, placed: Completed | SeenRows) -> Array:
         """Return what rules act on (H, b, P)."""
         return placed.inputs
 
     def add(
-        self, s: Statistics, q: Experts, block: Block, placed: Completed, rho: Array, local: Local
+        self, s: Statistics, q: Experts, block: Block, placed: Any, rho: Array, local: Local
     ) -> None:
         """Add a block's rows to sums."""
-        sum_block(s, block, placed, rho, local.t[:, block.rows])
+        work = sum_seen if block.whole else sum_block
+        work(s, block, placed, rho, local.t[:, block.rows])
 
     def numbers(self, n_label: int) -> int:
         """Return how many numbers describe a centre, a covariance and a rule."""

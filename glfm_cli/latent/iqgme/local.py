@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,13 @@ class Terms:
     WW: Array
     Qm: Array
     constant: Array
+    _made: list[Any] = field(default_factory=list)
+
+    def once(self, make: Callable[[], Any]) -> Any:
+        """Return what is made of where the experts lie; for all blocks, whatever the rules."""
+        if not self._made:
+            self._made.append(make())
+        return self._made[0]
 
     @classmethod
     def of(cls, q: Experts) -> Terms:

@@ -13,6 +13,7 @@ from glfm_cli.latent.iqgme.level_data import LevelData
 BLOCK = 1024  # rows that are worked on together
 RUN = 256  # rows that are worked on together under factors
 COVARIANCES = 2**16  # numbers in the covariances of a block's gaps, under one expert
+PRODUCTS = 2**23  # products of pairs that may be kept of a table's rows without gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,7 @@ class Block:
     with_label : (l,) places in the block of the rows with one
     seen : (b, P) what is seen, 0 at gaps
     noise : (b, P) `noisy` of every row, None where it is 0
+    whole : whether no row has a gap, and products of its cells are kept
     """
 
     rows: Array
@@ -42,6 +44,25 @@ class Block:
     with_label: Array
     seen: Array
     noise: Array | None
+    whole: bool
+
+    @cached_property
+    def with_one(self) -> Array:
+        """Return what is seen, then 1 (b, P + 1)."""
+        return np.hstack([self.seen, np.ones((self.rows.size, 1))])
+
+    @cached_property
+    def products(self) -> Array:
+        """Return the products of all pairs of that (b, .), in the order of upper triangles."""
+        i, j = np.triu_indices(self.with_one.shape[1])
+        return np.ascontiguousarray(self.with_one[:, i] * self.with_one[:, j])
+
+    @property
+    def parts(self) -> list[tuple[slice, bool]]:
+        """Return the rows without a label, which come first if no row has a gap, and those with."""
+        first = self.rows.size - self.with_label.size
+        every = [(slice(0, first), False), (slice(first, None), True)]
+        return [(at, labelled) for at, labelled in every if self.rows[at].size]
 
     @property
     def largest(self) -> int:
@@ -146,28 +167,35 @@ class KnownRows:
 
 
 def _blocks(rows: KnownRows) -> tuple[Block, ...]:
-    """Return the blocks, rows with a label after those without one."""
+    """Return the blocks, rows without gaps last, with a label after those without one."""
     flags = np.column_stack([rows.labelled, rows.known])
     packed = np.packbits(flags, axis=1)
     _, first, of_row = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(of_row.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(of_row.ravel(), minlength=first.size))
     square = (~rows.known[first] | (rows.noise > 0.0)).sum(axis=1) ** 2
+    no_gap = np.asarray(rows.known[first].all(axis=1))
+    F = rows.x.shape[1] + 1
+    keeps = int(rows.known.all(axis=1).sum()) * F * (F + 1) // 2 <= PRODUCTS
     blocks: list[Block] = []
     members: list[Array] = []
     size = held = 0
-    for pattern, end in enumerate(ends):
-        at = int(ends[pattern - 1]) if pattern else 0
+    was_whole = False
+    for pattern in np.argsort(no_gap, kind="stable"):
+        at, end = int(ends[pattern - 1]) if pattern else 0, ends[pattern]
+        whole = bool(no_gap[pattern]) and keeps
         while at < end:
-            if members and (size >= BLOCK or held + square[pattern] > COVARIANCES):
-                blocks.append(_block(rows, members))
+            full = size >= BLOCK or held + square[pattern] > COVARIANCES
+            if members and (full or whole != was_whole):
+                blocks.append(_block(rows, members, was_whole))
                 members, size, held = [], 0, 0
+            was_whole = whole
             members.append(order[at : min(at + BLOCK - size, end)])
             at += members[-1].size
             size += members[-1].size
             held += int(square[pattern])
     if members:
-        blocks.append(_block(rows, members))
+        blocks.append(_block(rows, members, was_whole))
     return tuple(blocks)
 
 
@@ -179,7 +207,7 @@ def _run(rows: KnownRows, start: int) -> RowRun:
     return RowRun(at, known, rows.x[at] * known, with_label)
 
 
-def _block(rows: KnownRows, members: list[Array]) -> Block:
+def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
     """Return a block of patterns, given the rows of each."""
     every = np.concatenate(members)
     gaps, blurred = ~rows.known[[one[0] for one in members]], rows.noise > 0.0
@@ -202,4 +230,5 @@ def _block(rows: KnownRows, members: list[Array]) -> Block:
         with_label=np.flatnonzero(rows.labelled[every]),
         seen=np.where(known, rows.x[every], 0.0),
         noise=known * precision if blurred.any() else None,
+        whole=whole,
     )
