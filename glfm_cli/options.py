@@ -36,8 +36,9 @@ class Sampling:
     model : str, optional
         A latent model of `glfm_cli.latent.MODELS`.
     chains, warmup, draws, thin : int, optional
-        Independent chains (8, of a small table 16); sweeps dropped at the start of each (100);
-        states kept from each (20); sweeps from one kept state to the next (2).
+        Independent chains (8, of a small table up to 16, as many as its estimates ask for); sweeps
+        dropped at the start of each (60 of glfm, 100 of others and to explore); states kept from
+        each (20); sweeps from one kept state to the next (4 of glfm, 2 of others).
     seed : int, optional
         The same seed gives the same result, whatever `threads` is; 0 if left out.
     settings : mapping, optional

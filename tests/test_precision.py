@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli.completion import impute, judge
+from glfm_cli.completion import Files, impute, judge
+from glfm_cli.completion.verdict import chain_count
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.precision import GOAL, MARGIN, Precision, measure_precision
 from glfm_cli.inference.predictive import chain_means, predict
+from glfm_cli.inference.run import Plan
 
 TYPES = {"columns": {"a": {"type": "real"}, "b": {"type": "real"}, "c": {"type": "categorical"}}}
 SHORT = {"warmup": 15, "draws": 6, "thin": 1, "threads": 1}
@@ -132,3 +134,31 @@ def test_a_kept_run_takes_more_chains(table: pa.Table, tmp_path: Path) -> None:
     assert until.table.equals(straight.table)
     with pytest.raises(Exception, match="--chains"):
         impute(table, chains=3, resume=folder)
+
+
+def test_a_small_table_takes_more_chains_while_its_estimates_are_imprecise(
+    table: pa.Table, tmp_path: Path
+) -> None:
+    rough = SHORT | {"warmup": 3, "draws": 2}
+    done = impute(table, TYPES, **rough)
+    n_chains = len(done.posterior.chains)
+    assert 8 < n_chains <= 16
+    assert done.table.equals(impute(table, TYPES, chains=n_chains, **rough).table)
+    folder = tmp_path / "cut.glfm"
+    impute(table, TYPES, save=folder, time_limit=1e-9, **rough)
+    assert impute(table, resume=folder, threads=1).table.equals(done.table)
+    tables = Files(tmp_path / "m.csv", multiple=2)
+    assert len(impute(table, TYPES, files=tables, **rough).posterior.chains) == 16
+
+
+def test_chains_are_counted_to_the_goal_and_no_further(table: pa.Table) -> None:
+    done = impute(table, TYPES, chains=3, **SHORT)
+    plan = Plan(3, 15, 6, 1, 0)
+    assert chain_count(plan, done.data) is None
+    grows = chain_count(replace(plan, most_chains=5), done.data)
+    assert grows is not None
+    assert grows(done.posterior) == 5, "its error asks for more than may be had"
+    goal = 1.01 * judge(done.posterior, done.data, 0).typical
+    freely = chain_count(replace(plan, most_chains=5), done.data, goal)
+    assert freely is not None
+    assert freely(done.posterior) == 3

@@ -161,7 +161,22 @@ BY_SIZE = {
         None,
         min=1,
         metavar="N",
-        help="Independent chains to run; if left out 8, of a table with up to 40,000 cells 16.",
+        help="Independent chains to run; if left out 8, of a table with up to 40,000 cells up to "
+        "16, as many as its estimates ask for.",
+    ),
+    "warmup": shared(
+        int | None,
+        None,
+        min=0,
+        metavar="N",
+        help="Sweeps of each chain to discard first; if left out 60 (glfm) or 100.",
+    ),
+    "thin": shared(
+        int | None,
+        None,
+        min=1,
+        metavar="N",
+        help="Sweeps from one kept draw to the next; if left out 4 (glfm) or 2.",
     ),
 }
 PRECISION = {

@@ -41,7 +41,9 @@ def plan_lines(costs: dict[str, Any]) -> list[str]:
         kept = costs["draws"] // costs["chains"]
         line = f"{counted(costs['chains'], 'chain')} of {counted(costs['sweeps'], 'sweep')}, "
         line += f"{counted(kept, 'draw')} kept from each"
-        lines.append(line + (f", {costs['threads']} at a time" if "threads" in costs else ""))
+        line += f", {costs['threads']} at a time" if "threads" in costs else ""
+        more = "; up to {most_chains} chains while estimates are too imprecise"
+        lines.append(line + (more.format(**costs) if "most_chains" in costs else ""))
     elif "draws" in costs:
         lines.append(f"with the {counted(costs['draws'], 'draw')} of the fit")
     if "seconds" in costs:

@@ -46,6 +46,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         **sizes,
         "model": problem.model.name,
         "chains": plan.chains,
+        **({} if plan.most_chains is None else {"most_chains": plan.most_chains}),
         "sweeps": plan.sweeps,
         "draws": plan.chains * plan.draws,
         "threads": at_once,

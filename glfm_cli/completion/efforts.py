@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from glfm_cli.errors import UsageError
-from glfm_cli.options import Sampling
+from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP, Sampling
 
 NORMAL = "normal"
 
@@ -17,10 +17,12 @@ class Length:
     """How long a model is fitted; what is None is as where nothing is said.
 
     chains, warmup, draws, thin : those of `Sampling`; of an ascent its restarts are the chains
+    first_chains : of a table that may have more; those come while estimates are too imprecise
     recalibrate : whether forecasts are corrected by those of hidden cells
     """
 
     chains: int | None = None
+    first_chains: int | None = None
     warmup: int | None = None
     draws: int | None = None
     thin: int | None = None
@@ -49,7 +51,9 @@ EFFORTS = {
         },
         others=Length(chains=8, warmup=30, draws=5, recalibrate=False),
     ),
-    NORMAL: Effort(),
+    NORMAL: Effort(
+        lengths={"glfm": Length(first_chains=CHAINS, warmup=60, draws=20, thin=4)},
+    ),
     "thorough": Effort(
         lengths={name: Length(chains=16) for name in ("clgp", "cnpf", "iqgme")},
         others=Length(chains=32, draws=30),
@@ -57,19 +61,25 @@ EFFORTS = {
 }
 
 
-def paced(sampling: Sampling, model: str) -> Sampling:
-    """Return the options with what the effort says of a model's length; what is said stands.
+# What `normal` is to explore.
+EXPLORED = Effort(lengths={"glfm": Length(warmup=WARMUP, draws=DRAWS, thin=THIN)})
 
-    Raises
-    ------
-    UsageError
-        There is no such effort.
-    """
-    name = sampling.effort or NORMAL
+
+def length_of(name: str | None, model: str, normal: Effort = EFFORTS[NORMAL]) -> Length:
+    """Return how long an effort fits a model; raises UsageError when there is no such effort."""
+    name = name or NORMAL
     if name not in EFFORTS:
         raise UsageError("--effort", value=name, expected=" or ".join(EFFORTS))
-    effort = EFFORTS[name]
-    length = effort.lengths.get(model, effort.others)
+    effort = normal if name == NORMAL else EFFORTS[name]
+    return effort.lengths.get(model, effort.others)
+
+
+def paced(sampling: Sampling, model: str, normal: Effort = EFFORTS[NORMAL]) -> Sampling:
+    """Return the options with what the effort says of a model's length; what is said stands.
+
+    `normal` is what this effort is. Raises UsageError when there is no such effort.
+    """
+    length = length_of(sampling.effort, model, normal)
     said = {name: getattr(sampling, name) for name in ("chains", "warmup", "draws", "thin")}
     more = {n: getattr(length, n) for n, value in said.items() if value is None}
     settings = dict(sampling.settings or {})

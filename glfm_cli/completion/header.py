@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from glfm_cli.arrays import Array
@@ -108,7 +108,8 @@ def same_run(folder: Path, header: Header, more_chains: bool = False) -> Header 
         found = read_header(folder)
     except StoreError:
         return None
-    if more_chains and found.plan.chains > header.plan.chains:
+    grows = more_chains or header.plan.most_chains is not None
+    if grows and found.plan.chains > header.plan.chains:
         header = replace(header, plan=replace(header.plan, chains=found.plan.chains))
     by_the_way = ("seconds", "file", "links_hash", "recalibration")
     same = replace(header, **{name: getattr(found, name) for name in by_the_way})
@@ -138,7 +139,7 @@ def header_to_continue(
 
 def _extended(header: Header, sampling: Sampling, folder: Path) -> Plan:
     """Return the plan of a saved run with the chains and draws that are requested now."""
-    fixed = {"model": header.model, **asdict(header.plan)}
+    fixed = {"model": header.model, **header.plan.options()}
     more = {} if sampling.chains is None else {"chains": sampling.chains}
     more |= {} if sampling.draws is None else {"draws": sampling.draws}
     free = {"draws"} if header.latent.kind == "gibbs" else set()
@@ -156,6 +157,8 @@ def _extended(header: Header, sampling: Sampling, folder: Path) -> Plan:
         )
     if sampling.settings:
         _check_settings(header, sampling.settings, folder)
+    if "chains" in more:
+        return replace(header.plan, most_chains=None, **more)
     return replace(header.plan, **more)
 
 

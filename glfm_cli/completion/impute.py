@@ -282,6 +282,8 @@ def plan_imputation(
         if files.multiple is not None and saving.resume is None and not sparse:
             sampling = with_linear_part(sampling, model_of(sampling, "dense"))
         task = plan_session(source, schema, sampling, saving, matrix, scaling, file=file)
+        if files.multiple is not None:  # tables are to differ as much as chains do
+            task = task.with_most_chains()
         data, seed = task.whole, task.plan.seed
         sampled = task.problem.model.kind == "gibbs"
         n_draws = task.plan.chains * task.plan.draws if sampled else None

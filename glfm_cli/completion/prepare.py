@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.efforts import paced
+from glfm_cli.completion.efforts import length_of, paced
 from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import Guess, guess_schema
@@ -134,10 +134,13 @@ def configure(
     takes for granted may depend on the kinds of columns; the settings of `sampling` come last.
     """
     latent = model_of(sampling, layout)
+    first = length_of(sampling.effort, latent.name).first_chains
     sampling = paced(sampling, latent.name)
     if isinstance(latent, Scheduled):
         chains = latent.n_restarts
     plan = Plan(**sampling.length(chains))
+    if sampling.chains is None and first is not None and first < chains:
+        plan = dataclasses.replace(plan, chains=first, most_chains=chains)
     if latent.kind == "ascent":
         plan = _of_ascent(plan, sampling)
     config = latent.Config()
@@ -187,7 +190,7 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
 
 
 def chains_for(data: Data, model: LatentModel) -> int:
-    """Return how many chains complete a table when nobody says.
+    """Return how many chains complete a table, at most, when nobody says.
 
     Chains find different features, and estimates average over them. The error of a table averages
     over its cells besides; a small one has few, and its chains are cheap.

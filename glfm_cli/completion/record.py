@@ -47,6 +47,7 @@ def run_record(
         The files that were written, by the option that names each; they are hashed.
     """
     header = session.header
+    chains = max(session.plan.chains, len(run.posterior.chains))
     return {
         "glfm_record": FORMAT,
         "versions": {**versions(), "platform": platform.platform()},
@@ -60,7 +61,7 @@ def run_record(
         "types": {"sha256": header.types_hash, "content": header.schema.to_yaml()},
         "model": header.model,
         "settings": {**asdict(header.model_config), **asdict(header.link_config)},
-        "plan": asdict(session.plan),
+        "plan": {**session.plan.options(), "chains": chains},
         "request": dict(request),
         "draws_of_chains": [len(chain) for chain in run.posterior.chains],
         "stopped": run.stopped,

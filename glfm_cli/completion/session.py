@@ -25,7 +25,7 @@ from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.prepare import model_of, prepare, problem_of
-from glfm_cli.completion.verdict import judge
+from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
 from glfm_cli.errors import StoreError, UsageError
 from glfm_cli.inference.executors import available_threads
@@ -72,6 +72,12 @@ class Session:
     notes: tuple[str, ...] = ()
     done: int = 0
     runner: Runner | None = None
+
+    def with_most_chains(self) -> Session:
+        """Return the session with all the chains that it may have, whatever estimates ask for."""
+        chains = self.plan.most_chains or self.plan.chains
+        plan = replace(self.plan, chains=chains, most_chains=None)
+        return replace(self, plan=plan, header=replace(self.header, plan=plan))
 
     @property
     def folder(self) -> Path | None:
@@ -149,12 +155,11 @@ class Session:
         recalibrated = forecasts or (self.store is not None and not self.partial)
         recalibrated = recalibrated and isinstance(self.data, Data)
         threads = self.sampling.threads or available_threads()
-        goal = self.sampling.precision
+        count = chain_count(self.plan, self.data, self.sampling.precision)
 
         def enough(posterior: Posterior) -> int:
-            assert goal is not None
-            found, before = judge(posterior, self.data, self.plan.seed, goal), self.plan.chains
-            n_chains = max(before, min(found.chains_needed, max(8, 4 * found.chains)))
+            assert count is not None
+            n_chains = count(posterior)
             if self.store is not None and n_chains > len(posterior.chains):
                 self.store.plan_for(replace(self.plan, chains=n_chains))
             return n_chains
@@ -167,7 +172,7 @@ class Session:
                 time_limit=self.sampling.time_limit,
                 observer=observer,
                 keeper=self.store,
-                enough=None if goal is None else enough,
+                enough=None if count is None else enough,
                 runner=self.runner,
             )
             if recalibrated:
@@ -320,7 +325,7 @@ def _continued(
         sampling,
         model=header.model,
         settings={**asdict(header.model_config), **asdict(header.link_config)},
-        **asdict(plan),
+        **plan.options(),
     )
     if header.matrix is not None:
         learnt = scaling

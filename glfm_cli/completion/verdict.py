@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from glfm_cli.completion.header import Encoded
@@ -9,6 +11,7 @@ from glfm_cli.encoding import Data
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import CELLS as MEASURED
 from glfm_cli.inference.precision import GOAL, Precision, measure_precision
+from glfm_cli.inference.run import Plan
 from glfm_cli.latent.model import Pairs
 from glfm_cli.streams import CELLS, Streams
 
@@ -23,3 +26,22 @@ def judge(
         pairs = (rng.integers(len(ids), size=MEASURED) for ids in (data.rows, data.others))
         posterior, missing = posterior.at(Pairs(*pairs)), {0: np.arange(MEASURED)}
     return measure_precision(posterior, missing, rng, goal or GOAL)
+
+
+def chain_count(
+    plan: Plan, data: Encoded, goal: float | None = None
+) -> Callable[[Posterior], int] | None:
+    """Return what says how many chains a run takes, given those it has; None where that is fixed.
+
+    As many as bring the estimates to `goal`, where somebody says; else to `GOAL`, at most as many
+    as the plan allows.
+    """
+    if goal is None and plan.most_chains is None:
+        return None
+
+    def count(posterior: Posterior) -> int:
+        found = judge(posterior, data, plan.seed, goal)
+        most = plan.most_chains if goal is None else max(8, 4 * found.chains)
+        return max(plan.chains, min(found.chains_needed, most or plan.chains))
+
+    return count

@@ -19,7 +19,7 @@ from glfm_cli.completion import (
     plan_session,
     prepare,
 )
-from glfm_cli.completion.efforts import paced
+from glfm_cli.completion.efforts import EXPLORED, paced
 from glfm_cli.completion.prepare import model_of
 from glfm_cli.completion.saved import encoded_of_fit
 from glfm_cli.encoding import Data, layout_of
@@ -106,7 +106,7 @@ class ExplorationJob:
         if requested.get("columns") is not None:
             requested["columns"] = list(requested["columns"])
         settings = {name: str(value) for name, value in self.settings.items()}
-        named = {"source": self.source, "model": self.model.name, **vars(self.plan)}
+        named = {"source": self.source, "model": self.model.name, **self.plan.options()}
         return {**named, **requested, "settings": settings}
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
     A table's size does not matter to their number: they are there to find each other's features.
     """
     model = model_of(sampling, layout)
-    sampling = paced(sampling, model.name)
+    sampling = paced(sampling, model.name, EXPLORED)
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
     if isinstance(model, Map):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chains import AnyChain
@@ -21,7 +21,7 @@ class Plan:
     """How long to sample: `warmup` sweeps, then `draws` kept ones, `thin` sweeps apart.
 
     Of an ascent, which has no warm-up, the one draw of each restart is kept after `thin` steps at
-    most.
+    most. With `most_chains` there are more chains than `chains` where estimates ask for them.
     """
 
     chains: int
@@ -29,6 +29,7 @@ class Plan:
     draws: int
     thin: int
     seed: int
+    most_chains: int | None = None
 
     @classmethod
     def of_ascent(cls, chains: int, seed: int, steps: int = STEPS) -> Plan:
@@ -39,6 +40,10 @@ class Plan:
     def sweeps(self) -> int:
         """Sweeps of one chain."""
         return self.warmup + self.draws * self.thin
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of sampling that ask for just this plan, and for no more chains."""
+        return {name: getattr(self, name) for name in ("chains", "warmup", "draws", "thin", "seed")}
 
 
 class Observer(Protocol):

@@ -129,7 +129,7 @@ class Header:
             "model": self.model,
             "model_settings": asdict(self.model_config),
             "link_settings": asdict(self.link_config),
-            "plan": asdict(self.plan),
+            "plan": {n: value for n, value in asdict(self.plan).items() if value is not None},
             "file": self.file,
             "rows": self.n_rows,
             "table": list(self.table),
@@ -222,6 +222,8 @@ def read_header(folder: Path) -> Header:
     configs = said.settings({"model_settings": config, "link_settings": LinkConfig()})
     plan = said.mapping("plan")
     whole = {name: said.whole(plan, name, _LEAST[name], LIMITS[name]) for name in LIMITS}
+    if "most_chains" in plan:
+        whole["most_chains"] = said.whole(plan, "most_chains", 1, LIMITS["chains"])
     header = Header(
         model=model,
         model_config=configs["model_settings"],

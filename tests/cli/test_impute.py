@@ -421,17 +421,15 @@ def test_defaults_of_the_command_are_those_of_python() -> None:
     }
     assert python == {name: shell[name] for name in python}
     sampling = Sampling().length(CHAINS)
-    assert {n: v for n, v in sampling.items() if n != "chains"} == {
-        name: shell[name] for name in ("warmup", "draws", "thin", "seed")
-    }
-    assert shell["chains"] is None
+    assert all(sampling[name] == shell[name] for name in ("draws", "seed"))
+    assert {shell[name] for name in ("chains", "warmup", "thin")} == {None}
     assert shell["checkpoint"] == Saving().checkpoint
     assert shell["model"] == next(iter(MODELS))
 
 
 def test_defaults_are_named_in_the_docstring_of_the_options() -> None:
     documented = " ".join((Sampling.__doc__ or "").split())
-    for words in ("(8, of a small table 16)", "(100)", "(20)", "(2)", "0 if left out"):
+    for words in ("of a small table up to 16", "60 of glfm, 100 of others", "(20)", "4 of glfm"):
         assert words in documented
     assert Sampling().length(CHAINS) == {
         "chains": 8, "warmup": 100, "draws": 20, "thin": 2, "seed": 0
@@ -441,8 +439,12 @@ def test_defaults_are_named_in_the_docstring_of_the_options() -> None:
 @pytest.mark.parametrize(("rows", "chains"), [(200, 16), (40_000, 16), (40_001, 8)])
 def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> None:
     table = pa.table({"a": [*map(float, range(rows)), None]})
-    assert prepare(table, {"columns": {"a": "real"}})[2].chains == chains
-    assert prepare(table, {"columns": {"a": "real"}}, chains=3)[2].chains == 3
+    types = {"columns": {"a": "real"}}
+    plan = prepare(table, types)[2]
+    assert (plan.chains, plan.most_chains or plan.chains) == (8, chains)
+    assert prepare(table, types, model="mixture")[2].chains == chains
+    told = prepare(table, types, chains=3)[2]
+    assert (told.chains, told.most_chains) == (3, None)
 
 
 def plan_of(**options: Any) -> tuple[Any, ...]:
@@ -484,7 +486,7 @@ def test_an_effort_is_one_of_three_and_of_new_runs_alone(run: Here, tmp_path: Pa
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:
     words = " ".join(here("impute", "--help").stdout.split())
-    assert "if left out 8, of a table with up to 40,000 cells 16" in words
+    assert "if left out 8, of a table with up to 40,000 cells up to 16" in words
     assert (CHAINS, MORE_CHAINS, FEW_CELLS) == (8, 16, 40_000)
 
 

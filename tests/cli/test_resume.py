@@ -289,7 +289,7 @@ def test_python_keeps_and_goes_on_like_the_command(
     completion = impute(table[1], resume="fit.glfm", draws=20)
     fit = load_fit("fit.glfm")
     assert fit.data is None
-    assert fit.plan == Plan(3, 30, 20, 2, 5)
+    assert fit.plan == Plan(3, 30, 20, 4, 5)
     assert fit.posterior.traces().keys() == completion.posterior.traces().keys()
     assert desk_run(*go_on(table)).status == 0
     assert outputs(Path()) == straight
@@ -333,7 +333,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     ("option", "value", "expected"),
     [
         ("--warmup", "4", "--warmup, found 4, expected 3"),
-        ("--thin", "1", "--thin, found 1, expected 2"),
+        ("--thin", "1", "--thin, found 1, expected 4"),
         ("--seed", "1", "--seed, found 1, expected 0"),
         ("--set", "max_features=9", "fit.glfm: --set changes a setting"),
         ("--draws", "3", "--draws, found 3, expected at least 4, which fit.glfm has already"),

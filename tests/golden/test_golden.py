@@ -41,7 +41,7 @@ def test_outputs_of_a_fixed_seed_stay(name: str, sample_data: Path) -> None:
     data = sample_data / f"{name.partition('.')[0]}.csv"
     run = run_here(
         *("impute", data, "--types", data.with_suffix(".types.yaml"), *PLANS[name]),
-        *("--chains", "2", "--draws", "4", "--seed", "3"),
+        *("--chains", "2", "--draws", "4", "--thin", "2", "--seed", "3"),
     )
     expected = cells_of((FOLDER / f"{name}.csv").read_text(encoding="utf-8"))
     found = cells_of(run.stdout)

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion import Encoded, prepare, prepare_matrix
+from glfm_cli.completion.efforts import paced
 from glfm_cli.completion.estimates import point
+from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.scoring import level_numbers
 from glfm_cli.evaluation.task import AT, HiddenTask, Prediction
@@ -48,7 +50,7 @@ class ModelMethod:
     @property
     def key(self) -> str:
         """Return the model and all that steers its sampling."""
-        length = self.sampling.length(0)
+        length = paced(self.sampling, self.model).length(0)
         named: dict[str, object] = {
             "chains": self.sampling.chains,
             **{n: length[n] for n in PLAN[1:]},
@@ -114,8 +116,12 @@ class ModelMethod:
         data = self.seen(task.data)
         problem, plan = self.prepare(task.table, task.schema, data, seed=task.seed)
         run = sample(
-            problem, plan, threads=task.threads, time_limit=self.sampling.time_limit
-        )  # fmt: skip
+            problem,
+            plan,
+            threads=task.threads,
+            time_limit=self.sampling.time_limit,
+            enough=chain_count(plan, data),
+        )
         if run.stopped == "interrupted":
             raise KeyboardInterrupt
         if not isinstance(data, Data):
