@@ -95,7 +95,7 @@ PUBLIC = {
     "survey": Public("MASS", "survey", "Sex"),
     "mroz": Public("carData", "Mroz", "lfp", "lwg"),
     "glass": Public("MASS", "fgl", "type"),
-    "lung": Public("survival", "lung", "status", "time"),
+    "lung": Public("survival", "cancer", "status", "time"),
     "indo": Public("medicaldata", "indo_rct", "outcome", "id site bleed"),
     "churn": Public("survival", "mgus2", "death", "id futime pstat ptime"),
     "jobs": Public("mediation", "jobs", "work1", "depress2 job_dich job_disc"),

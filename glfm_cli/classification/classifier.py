@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -49,6 +49,7 @@ class Classifier:
     task : name of the column that names tasks, None where there is one task
     note : what is to be said of the forms that experts have, None where there is nothing
     pooling : what predicts beside shared experts, None where nothing does
+    config : of the fit
     """
 
     seen: Calibrated
@@ -57,6 +58,7 @@ class Classifier:
     task: str | None
     note: str | None = None
     pooling: StackedPooling | None = None
+    config: IqgmeConfig = field(default_factory=IqgmeConfig)
 
     @property
     def n_levels(self) -> int:
@@ -223,11 +225,11 @@ def fit_classifier(
     )  # fmt: skip
     if task is None:
         fitted = fit(rows_at(slice(None)))
-        return Classifier(seen, fitted, fitted.members, None, note)
+        return Classifier(seen, fitted, fitted.members, None, note, config=config)
     shared = fit([rows_at(np.flatnonzero(task.x == j)) for j in there])
     members = tuple(among(member, there, len(task.levels)) for member in shared.members)
     name = task.column.name
-    found = Classifier(seen, shared, members, name, note)
+    found = Classifier(seen, shared, members, name, note, config=config)
     if not (config.stack and config.average) or np.isnan(code).all():
         return found
     rough = replace(config, stack=False, tolerance=ROUGH * config.tolerance)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.classification.belief import Belief, believed
 from glfm_cli.classification.classifier import DOMINANT
 from glfm_cli.classification.complete import as_posterior
 from glfm_cli.classification.tasks import TaskUsage
@@ -82,7 +83,10 @@ class Expert:
 
 @dataclass(frozen=True, eq=False)
 class ExpertsFound:
-    """The experts of a classifier, those with the largest shares first."""
+    """The experts of a classifier, those with the largest shares first.
+
+    after, before : what is believed of their number and of alpha, given the data and without them
+    """
 
     target: str
     levels: tuple[str, ...]
@@ -90,6 +94,8 @@ class ExpertsFound:
     n_labelled: int
     experts: tuple[Expert, ...]
     tasks: TaskUsage | None
+    after: Belief
+    before: Belief
 
     def to_dict(self, top: int = 5) -> dict[str, Any]:
         """Return what `glfm explore --json` prints."""
@@ -100,6 +106,7 @@ class ExpertsFound:
             "labelled": self.n_labelled,
             "experts": [expert.to_dict(top) for expert in self.experts],
         }
+        out |= {"posterior": self.after.to_dict(), "prior": self.before.to_dict()}
         return out if self.tasks is None else out | {"tasks": self.tasks.to_dict()}
 
 
@@ -144,6 +151,7 @@ def describe_experts(trained: Trained) -> ExpertsFound:
         trained.n_labelled,
         tuple(found),
         trained.tasks,
+        *believed(classifier),
     )
 
 

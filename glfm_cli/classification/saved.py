@@ -177,7 +177,7 @@ def _trained(path: Path, header: Header, own: ClassifierHeader) -> Trained:
         fitted = replace(fitted, members=members)
     _check_levels(fitted, n_levels)
     name = None if task is None else task.column.name
-    classifier = Classifier(seen, fitted, fitted.members, name)
+    classifier = Classifier(seen, fitted, fitted.members, name, config=header.model_config)
     if own.pooling_hash and task is not None:
         arrays = _read_hashed(path, POOLING, own.pooling_hash)
         pooling = _pooling_in(arrays, columns, len(task.levels))

@@ -52,12 +52,16 @@ def run(
 
     Shows how far estimates would move with another seed, whether the chains agree in what they
     found (R-hat, effective sample sizes, traces), whether the model makes
-    columns like the observed ones, and which completed cells are least certain.
+    columns like the observed ones, and which completed cells are least certain. Of a classifier
+    that was kept: its starts, and what is believed of the number of its experts.
     """
+    from glfm_cli.cli import diagnose_experts, explore_experts
     from glfm_cli.diagnosis import diagnose_fit
 
     console: Console = ctx.obj
     console.quiet = quiet
+    if explore_experts.dispatch(str(fit)):
+        return diagnose_experts.run(ctx, str(fit), strict=strict, as_json=as_json)
     if plot is not None:
         from glfm_cli.plots import check_figure
 

@@ -42,12 +42,7 @@ def run(ctx: typer.Context, data: str, top: int, as_json: bool) -> int:
     from glfm_cli.errors import UsageError
 
     console: Console = ctx.obj
-    names = {param.name: param.opts[0] for param in ctx.command.params if param.name}
-    for name in options.given(ctx, [name for name in names if name not in TAKEN]):
-        raise UsageError(
-            f"{names[name]} has no place where a classifier is explored",
-            hint=f"Leave out {names[name]}; --top and --json have one.",
-        )
+    options.refuse(ctx, TAKEN, "a classifier is explored", "--top and --json have one")
     if top < 1:
         raise UsageError("--top", value=top, expected="a whole number from 1")
     found = describe_experts(load_trained(data))
@@ -60,8 +55,11 @@ def run(ctx: typer.Context, data: str, top: int, as_json: bool) -> int:
 
 def show(found: ExpertsFound, top: int) -> str:
     """Return the experts as text."""
+    from glfm_cli.classification.belief import in_words
+
     learnt = f"learnt from {counted(found.n_labelled, 'labelled row')} of {found.n_rows}"
     lines = [f"{counted(len(found.experts), 'expert')} for '{found.target}', {learnt}"]
+    lines += in_words(found.after, found.before)
     for expert in found.experts:
         lines += ["", *_expert(expert, top)]
     if found.tasks is not None:

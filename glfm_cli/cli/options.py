@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -436,3 +436,15 @@ def given(ctx: typer.Context, names: Iterable[str]) -> dict[str, Any]:
         for name in names
         if getattr(ctx.get_parameter_source(name), "name", "") != "DEFAULT"
     }
+
+
+def refuse(ctx: typer.Context, taken: Sequence[str], where: str, these: str) -> None:
+    """Raise UsageError when the user wrote an option that is not among those taken."""
+    from glfm_cli.errors import UsageError
+
+    names = {param.name: param.opts[0] for param in ctx.command.params if param.name}
+    for name in given(ctx, [name for name in names if name not in taken]):
+        raise UsageError(
+            f"{names[name]} has no place where {where}",
+            hint=f"Leave out {names[name]}; {these}.",
+        )

@@ -98,6 +98,14 @@ def test_a_kept_fit_predicts_completes_and_explains(
     experts = json.loads(here("explore", "sick.glfm", "--json").stdout)["experts"]
     assert len(experts[0]["columns"]) == FEATURES + 1
     assert experts[0]["drives"][0]["effect"] != 0.0
+    shown, told = (here(name, "sick.glfm").stdout for name in ("explore", "diagnose"))
+    assert shown.splitlines()[1].startswith("Number of experts: ")
+    assert shown.splitlines()[1:3] == told.splitlines()[-2:]
+    found = json.loads(here("diagnose", "sick.glfm", "--json").stdout)
+    assert sum(found["posterior"]["experts"].values()) > 0.97
+    assert found["fit"]["starts"]
+    error = "--cells has no place where a classifier is diagnosed"
+    desk.check_rejected(error, here, "diagnose", "sick.glfm", "--cells", "3")
 
 
 def test_tasks_share_experts_with_factors(classify: Any) -> None:

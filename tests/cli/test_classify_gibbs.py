@@ -78,6 +78,9 @@ def test_a_fit_by_sampling_is_kept_and_shows_no_experts(
     assert again.stdout == said.stdout
     error = "a fit by sampling has no experts to show: each draw has its own"
     desk.check_rejected(error, here, "explore", "kept.glfm")
+    said = here("diagnose", "kept.glfm").stdout.splitlines()
+    assert said[0].endswith(" draws of 40 sweeps a chain")
+    assert said[1].startswith("Number of experts: ")
 
 
 def test_folds_are_predicted_by_sampling(desk: Any, here: Callable[..., Any]) -> None:

@@ -1,0 +1,76 @@
+"""`glfm diagnose` of a classifier that was kept: its starts, and how many experts are believed."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from glfm_cli.cli import options
+from glfm_cli.cli.console import Console, ExitStatus
+
+if TYPE_CHECKING:
+    from glfm_cli.classification.belief import Belief
+
+TAKEN = ("fit", "strict", "as_json", "quiet")
+
+
+def run(ctx: typer.Context, fit: str, *, strict: bool, as_json: bool) -> int:
+    """Show how a classifier was fitted, and what it believes.
+
+    Raises
+    ------
+    UsageError
+        An option has no place here.
+    StoreError
+        The folder is damaged.
+    """
+    from glfm_cli.classification import load_trained
+    from glfm_cli.classification.belief import believed
+    from glfm_cli.classification.result import fit_summary
+
+    console: Console = ctx.obj
+    options.refuse(ctx, TAKEN, "a classifier is diagnosed", "--json and --strict have one")
+    trained = load_trained(fit)
+    summary, (after, before) = fit_summary(trained.classifier), believed(trained.classifier)
+    if as_json:
+        said = {"target": trained.target.column.name, "labelled": trained.n_labelled}
+        said |= {"rows": trained.n_rows, "fit": finite_starts(summary)}
+        said |= {"posterior": after.to_dict(), "prior": before.to_dict()}
+        console.result(json.dumps(said, allow_nan=False) + "\n")
+    else:
+        console.result("\n".join([f"{fit}: {_fitted(summary)}", *_believed(after, before)]) + "\n")
+    if strict and not summary["converged"]:
+        console.warn("--strict: the fit has not converged")
+        return ExitStatus.NOT_CONVERGED
+    return ExitStatus.OK
+
+
+def finite_starts(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary with None for the bounds of starts that were not begun."""
+    starts = summary.get("starts")
+    if starts is None:
+        return summary
+    return summary | {"starts": [one if math.isfinite(one) else None for one in starts]}
+
+
+def _fitted(summary: dict[str, Any]) -> str:
+    """Return how the fit went, in a few lines."""
+    how = "converged" if summary["converged"] else "not converged"
+    if "draws" in summary:
+        return f"{how}, {summary['draws']} draws of {summary['sweeps']} sweeps a chain"
+    weights = ", ".join(f"{weight:.2f}" for weight in summary["averaged"])
+    bounds = ", ".join(f"{bound:.1f}" for bound in summary["starts"] if math.isfinite(bound))
+    return (
+        f"{how} after {summary['iterations']} iterations\n"
+        f"Bounds of the starts: {bounds}\n"
+        f"Weights of those that predict, by labels left out: {weights}"
+    )
+
+
+def _believed(after: Belief, before: Belief) -> list[str]:
+    from glfm_cli.classification.belief import in_words
+
+    return in_words(after, before)
