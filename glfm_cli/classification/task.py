@@ -79,6 +79,13 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             column=together,
             hint="Give the column role predictor or ignore; `glfm impute` takes such roles.",
         )
+    if data.weights is not None:
+        raise SchemaError(
+            "role weight is not used by a classifier",
+            file=schema.file,
+            column=next(n for n, one in role.items() if one is Role.WEIGHT),
+            hint="Give the column role predictor or ignore; `glfm impute` and `explore` take it.",
+        )
     data = _read_tasks(data, role, file)
     encoded = next((e for e in data.columns if e.column.name == name), None)
     if encoded is None or role[name] is Role.TASK:

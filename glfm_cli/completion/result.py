@@ -226,6 +226,7 @@ class Completion(CompletionResult):
         per_column = {
             "per_column": [
                 column_summary(part, self.candidates(number[part.encoded.column.name]))
+                | margin_of(part, self.data.weights)
                 for part in self.columns
             ]
         }
@@ -278,6 +279,27 @@ def column_summary(part: ColumnCompletion, candidates: dict[str, float]) -> dict
         summary["mean"] = _mean(part.estimate)
         summary["mean_sd"] = _mean(spread.sd)
     return summary
+
+
+def margin_of(part: ColumnCompletion, weights: Array | None) -> dict[str, Any]:
+    """Return the mean of a completed column, or the shares of its levels, in the population.
+
+    Missing cells count with their predictive means, or probabilities; without weights, nothing.
+    """
+    encoded, spread = part.encoded, part.marginal
+    if weights is None or encoded.trials is not None:
+        return {}
+    rows = np.concatenate([np.flatnonzero(encoded.observed), spread.rows])
+    keep = np.append(np.ones(int(encoded.observed.sum()), bool), ~encoded.observed[spread.rows])
+    weight = weights[rows] * keep
+    if not weight.any():
+        return {}
+    x = encoded.x[encoded.observed]
+    if spread.probabilities is None:
+        return {"margin": {"mean": float(np.average(np.append(x, spread.mean), weights=weight))}}
+    p = np.vstack([np.eye(len(encoded.levels))[x.astype(int)], spread.probabilities])
+    shares = np.average(p, axis=0, weights=weight)
+    return {"margin": {"levels": dict(zip(encoded.levels, shares.tolist(), strict=True))}}
 
 
 def _mean(values: Array) -> float:

@@ -147,6 +147,8 @@ class Data:
         Cells without a value that stay as they are.
     groups : Groups, optional
         Which rows belong together, and in which order.
+    weights : (n_rows,) float64, optional
+        How many units of a population each row stands for: from 0, not all 0. No model sees them.
     """
 
     n_rows: int
@@ -155,6 +157,7 @@ class Data:
     ids: tuple[str, ...] = ()
     not_completed: tuple[NotCompleted, ...] = ()
     groups: Groups | None = None
+    weights: Array | None = None
 
     @property
     def n_columns(self) -> int:
@@ -165,7 +168,8 @@ class Data:
         """Return some rows, their columns with the levels of all."""
         columns = tuple(column.take(rows) for column in self.columns)
         groups = None if self.groups is None else self.groups.take(rows)
-        return replace(self, n_rows=rows.size, columns=columns, groups=groups)
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, n_rows=rows.size, columns=columns, groups=groups, weights=weights)
 
     @property
     def missing(self) -> dict[int, Array]:

@@ -17,6 +17,7 @@ from glfm_cli.encoding.notes import column_notes, table_notes
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.encoding.successes import encode_successes, shares
+from glfm_cli.encoding.weights import weights_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
 from glfm_cli.schema import Column, Role, Schema
@@ -69,7 +70,8 @@ def encode(
     rest = not_completed(table, columns, encoded)
     groups = groups_of(table, columns, encoded, file)
     notes += group_notes(groups)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, groups)
+    weights = weights_of(table, columns, file)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, groups, weights)
 
 
 def _encode_column(

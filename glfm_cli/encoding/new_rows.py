@@ -19,6 +19,7 @@ from glfm_cli.encoding.notes import table_notes
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.encoding.successes import encode_successes, shares
+from glfm_cli.encoding.weights import weights_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
 from glfm_cli.schema import Column, Role, Schema
@@ -95,7 +96,8 @@ def encode_rows(
     ids = tuple(column.name for column in columns if column.role is Role.ID)
     rest = not_completed(table, columns, encoded, unknown_cells)
     found = groups_of(table, columns, encoded, file, groups)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, found)
+    weights = weights_of(table, columns, file)
+    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, found, weights)
 
 
 def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:

@@ -116,7 +116,7 @@ def encode_triplets(
     columns = schema.resolve(table.column_names)
     place = {column.role: i for i, column in enumerate(columns)}
     for column in columns:
-        if column.modelled or column.role in (Role.TASK, Role.GROUP):
+        if column.modelled or column.role in (Role.TASK, Role.GROUP, Role.WEIGHT):
             raise SchemaError(
                 "a table of triplets has one value, and no other column enters its model",
                 file=schema.file,

@@ -167,7 +167,7 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     assert isinstance(data, Data)
     bias = job.bias
     scales = tuple(
-        scale_of(d, encoded, posterior.links[d], posterior.spans[d])
+        replace(scale_of(d, encoded, posterior.links[d], posterior.spans[d]), weight=data.weights)
         for d, encoded in enumerate(data.columns)
     )
     chain, draw = choose(posterior, request.sample, job.hidden, data.n_rows, bias=bias)
@@ -295,7 +295,7 @@ def _features(
         Feature(
             name=f"F{place + 1}",
             index=k,
-            share=float(shown.Z[:, k].mean()),
+            share=float(np.average(shown.Z[:, k], weights=scales[0].weight)),
             explained=float(parts[k]),
             stability=float(stability[:, k].mean()),
             stability_error=float(standard_error(stability[:, [k]])[0]),

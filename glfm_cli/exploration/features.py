@@ -152,6 +152,7 @@ def effects(
             continue
         x = scale.encoded.x[rows]
         p = np.concatenate([one.probability[i, :, k] for one in those])
-        off, on = (scale.weighted(x, weight) for weight in (1.0 - p, p))
+        n = scale.counts(rows)
+        off, on = (scale.weighted(x, n * weight) for weight in (1.0 - p, p))
         found.append(Effect(scale, off, on, float(z[i]), bool(credible[i])))
     return tuple(sorted(found, key=lambda effect: -effect.size))

@@ -14,7 +14,7 @@ from glfm_cli.exploration.stability import correlations
 
 @dataclass(frozen=True)
 class Missingness:
-    """The pattern of missing cells of the modelled columns.
+    """The pattern of missing cells of the modelled columns, rows counted by their weights.
 
     names : the columns;  share : (D,) of the rows in which a column is missing
     together : (D, D) share of the rows in which both are;  phi : (D, D) the correlation of the two
@@ -31,11 +31,12 @@ class Missingness:
 def missingness(scales: Sequence[Scale]) -> Missingness:
     """Return the pattern of missing cells."""
     missing = np.column_stack([~scale.encoded.observed for scale in scales]).astype(np.float64)
-    n_rows = max(missing.shape[0], 1)
+    count = scales[0].counts(np.arange(missing.shape[0]))
+    total = max(count.sum(), np.finfo(float).tiny)
     return Missingness(
         names=tuple(scale.name for scale in scales),
-        share=missing.mean(axis=0),
-        together=missing.T @ missing / n_rows,
+        share=count @ missing / total,
+        together=(missing.T * count) @ missing / total,
         phi=correlations(missing, missing),
-        complete=float(np.mean(~missing.any(axis=1))),
+        complete=float(count @ ~missing.any(axis=1) / total),
     )

@@ -71,11 +71,16 @@ def find_patterns(
     top: int,
     bias: bool,
 ) -> tuple[Pattern, ...]:
-    """Return all patterns, the commonest first; the first `top` with stability and profiles."""
+    """Return all patterns, the commonest first; the first `top` with stability and profiles.
+
+    Shares and profiles are those of the population, where rows have weights.
+    """
     columns = [feature.index for feature in main]
     bits, code = np.unique(shown.Z[:, columns], axis=0, return_inverse=True)
     code = code.reshape(-1)
-    count = np.bincount(code, minlength=bits.shape[0])
+    weight = scales[0].counts(np.arange(code.size))
+    count = np.bincount(code, weight, minlength=bits.shape[0])
+    shares = count / count.sum()
     order = np.lexsort((*bits.T[::-1], -count)) if bits.shape[1] else np.arange(bits.shape[0])
     order = order[np.argsort(-count[order], kind="stable")]
     found = _stability(posterior, matches, code, order[:top], columns, bias=bias)
@@ -83,13 +88,13 @@ def find_patterns(
     patterns, total = [], 0.0
     for place, number in enumerate(order):
         rows = np.flatnonzero(code == number)
-        total += rows.size / code.size
+        total += float(shares[number])
         requested = place < top
         patterns.append(
             Pattern(
                 bits=bits[number],
                 rows=rows,
-                share=rows.size / code.size,
+                share=float(shares[number]),
                 cumulative=total,
                 stability=float(found[place]) if requested else np.nan,
                 profiles=_profiles(shown, eta, rows, scales) if requested else (),
@@ -101,7 +106,13 @@ def find_patterns(
 def _profiles(
     shown: Explanation, eta: Array, rows: Array, scales: Sequence[Scale]
 ) -> tuple[ColumnProfile, ...]:
-    part = eta[rows[some_rows(rows.size, _PROFILE_ROWS)]]
+    if scales[0].weight is None:
+        rows = rows[some_rows(rows.size, _PROFILE_ROWS)]
+    else:  # each so often that they stand for the population
+        ends = np.cumsum(scales[0].counts(rows))
+        at = (np.arange(_PROFILE_ROWS) + 0.5) / _PROFILE_ROWS
+        rows = rows[np.minimum(np.searchsorted(ends, at * ends[-1]), rows.size - 1)]
+    part = eta[rows]
     return tuple(
         scale.profile(part, float(shown.noise[scale.d]), shown.params[scale.d]) for scale in scales
     )

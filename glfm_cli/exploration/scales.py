@@ -46,6 +46,7 @@ class Scale:
     d : its number among the modelled columns
     span : its first latent column, and one past its last
     at : (G - 1,) where bins end, in the column's own unit; empty for levels
+    weight : (N,) how much each row counts in what is said of the population; None for alike
     """
 
     d: int
@@ -53,6 +54,7 @@ class Scale:
     link: Link
     span: tuple[int, int]
     at: Array
+    weight: Array | None = None
 
     @property
     def name(self) -> str:
@@ -85,7 +87,11 @@ class Scale:
 
     def baseline(self) -> ColumnProfile:
         """Return the distribution of the observed cells of the whole table."""
-        return self.weighted(self.encoded.x, np.ones(self.encoded.x.size))
+        return self.weighted(self.encoded.x, self.counts(np.arange(self.encoded.x.size)))
+
+    def counts(self, rows: Array) -> Array:
+        """Return how much some rows count (n,)."""
+        return np.ones(rows.size) if self.weight is None else self.weight[rows]
 
     def weighted(self, x: Array, weight: Array) -> ColumnProfile:
         """Return the distribution of observed cells x (n,), NaN where missing, some counting more.

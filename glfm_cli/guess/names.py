@@ -35,6 +35,15 @@ _SHARE = words("share proportion prop fraction frac prob probability rate ratio"
 _PERCENT = words("percent percentage pct perc")
 _DATE = words("date datum fecha data dat day tag dob birthdate geburtsdatum")
 _WHEN = words("time timestamp datetime date day week month year created updated")
+_WEIGHT = re.compile(  # of a survey; that of a body or a car is called weight alone
+    r"""(survey|sampl(e|ing)|design|final|calibrat(ed|ion)|population|analysis|person|household|
+    post[\W_]*strat\w*|inverse[\W_]*probability)[\W_]*(weights?|wgts?|wts?)|
+    (weights?|wgt|wt)[\W_]*(survey|sample|design|final)|
+    pspwght|pweight|dweight|anweight|perwt|hhwt|wtss(all)?|wt(int|mec)\d*yr|
+    hochrechnungsfaktor|gewichtungsfaktor|(facteur|coefficient)\sde\spond[eé]ration|
+    (factor|coeficiente)\sde\s(expansi[oó]n|ponderaci[oó]n)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _YEAR = frozenset({"year", "yr", "yob", "birthyear"})
 
 
@@ -48,6 +57,10 @@ def is_id(name: str) -> bool:
     found = parts(name)
     unnamed = not name or name.startswith("Unnamed:")
     return unnamed or bool(found & _ID) or (len(found) == 1 and found <= _ROW)
+
+
+def is_weight(name: str) -> bool:
+    return _WEIGHT.fullmatch(name.strip()) is not None
 
 
 def is_count(name: str) -> bool:

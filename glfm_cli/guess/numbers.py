@@ -32,12 +32,23 @@ def judge_numbers(column: Profile) -> Verdict:
     unfit = _unfit(column)
     if unfit is not None:
         return unfit
+    if _is_weight(column):
+        return Verdict(
+            Column(column.name, role=Role.WEIGHT),
+            "a survey's weight, by its name: rows count by it in what is said of the population",
+        )
     if column.all_whole and (found := _id(column)):
         return found
     if column.n_distinct == 2 and _levels_are_safe(column):
         return _categorical(column, f"two values, {_ends(column, ' and ')}")
     exact = column.all_whole and np.abs(column.numbers).max() <= LARGEST_EXACT
     return _with_atom(_whole(column) if exact else _fractional(column), column)
+
+
+def _is_weight(column: Profile) -> bool:
+    """Return whether numbers are those of a survey's weight: in every row, none below 0."""
+    whole = column.n_observed == column.n_rows and column.numbers.min() >= 0.0
+    return names.is_weight(column.name) and bool(whole)
 
 
 def _with_atom(verdict: Verdict, column: Profile) -> Verdict:

@@ -18,6 +18,7 @@ class Role(StrEnum):
     TARGET = "target"  # an ordinary feature, but for `classify`
     TIME = "time"  # a predictor that orders the rows of a group
     GROUP = "group"  # names what rows belong to
+    WEIGHT = "weight"  # how many units of a population a row stands for
     ID = "id"
     LABEL = "label"  # what a row of a table of features is called
     IGNORE = "ignore"
@@ -125,8 +126,8 @@ class Column:
 
     @property
     def modelled(self) -> bool:
-        """True when the column enters the model."""
-        return self.role.modelled
+        """True when the column enters the model: weights of rows do where they have a type."""
+        return self.role.modelled or (self.role is Role.WEIGHT and self.type is not None)
 
     @property
     def completed(self) -> bool:

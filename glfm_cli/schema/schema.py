@@ -25,7 +25,7 @@ REST = "*"  # what the entry `rest:` is a pattern for
 _KEYS = ("glfm", "missing", "rest", "columns")
 _LONGEST_FILE = 64 * 2**20  # bytes; a longer file is a table given by mistake
 _ONCE = (
-    *(Role.TARGET, Role.GROUP, Role.TIME, Role.TASK, Role.SPLIT, Role.LABEL),
+    *(Role.TARGET, Role.GROUP, Role.TIME, Role.TASK, Role.SPLIT, Role.LABEL, Role.WEIGHT),
     *(Role.ROW, Role.COLUMN, Role.VALUE),
 )
 _TRIPLET = (Role.ROW, Role.COLUMN, Role.VALUE)

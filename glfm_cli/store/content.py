@@ -71,6 +71,8 @@ def data_out(data: Data) -> bytes:
             arrays[f"{d}.trials"] = np.nan_to_num(encoded.trials, nan=-1.0)
     if data.groups is not None:
         arrays["groups"] = data.groups.code
+    if data.weights is not None:
+        arrays["weights"] = data.weights
     return to_stream(arrays)
 
 
@@ -97,9 +99,10 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
             part = EncodedColumn(column, modelled.index, x, observed, requested, modelled.levels)
             encoded.append(replace(part, ends=ends, trials=trials))
         groups = _read_groups(arrays, header, encoded)
+        weights = _read_weights(arrays, n_rows)
     except ValueError as error:
         raise broken(folder, DATA, error) from None
-    data = Data(n_rows, tuple(encoded), header.notes, header.ids, groups=groups)
+    data = Data(n_rows, tuple(encoded), header.notes, header.ids, (), groups, weights)
     if hash_of_data(data) != header.data_hash:
         raise StoreError(
             "is not the table that the fit was made with: its hash is another",
@@ -118,6 +121,16 @@ def _read_groups(
     if np.any((code < 0) | (code >= max(len(header.groups), 1))):
         raise ValueError("'groups' has a number that is no group's")
     return Groups(code, header.groups, *time_of(columns))
+
+
+def _read_weights(arrays: Mapping[str, Array], n_rows: int) -> Array | None:
+    """Return how many units of a population each row stands for, where that is known."""
+    if "weights" not in arrays:
+        return None
+    weights = take(arrays, "weights", np.float64, (n_rows,), largest=FLOAT_MAX)
+    if np.any(weights < 0.0) or not weights.any():
+        raise ValueError("'weights' are no weights of rows")
+    return weights
 
 
 def _read_ends(arrays: Mapping[str, Array], d: int, n_rows: int) -> Array:
