@@ -1,7 +1,8 @@
 """Are analyses of several completed tables right, and as sharp as those of other imputers?
 
     python benchmarks/multiple.py [--designs linear,poisson] [--rows 300] [--sets 40] [--first 0]
-        [--methods glfm,bayes_ridge,mice] [--set NAME=VALUE ...] [--label NAME] [--out FILE]
+        [--methods glfm,bayes_ridge,mice] [--analysis] [--set NAME=VALUE ...] [--label NAME]
+        [--out FILE]
 
 Six regressions whose covariates lack 40 % of their cells at random, the more likely the larger the
 response. Each data set is completed --tables times by every method, analysed, and pooled by
@@ -11,9 +12,10 @@ Rubin's rules; printed are, for each coefficient,
     covers    share of 95 % intervals that cover the truth
     width     mean width of the intervals, beside that of all cells
 
-Methods: a latent model of glfm by its name (`--set` is for all of these, `--label` names the
-outcome), `bayes_ridge` (scikit-learn's IterativeImputer(sample_posterior=True)), `mice` (R's,
-defaults), `complete_rows`. Outcomes are kept in --out, a JSON object a line, and not made again.
+Methods: a latent model of glfm by its name (`--set` is for all of these, `--analysis` tells them
+the regression, `--label` names the outcome), `bayes_ridge` (scikit-learn's
+IterativeImputer(sample_posterior=True)), `mice` (R's, defaults), `complete_rows`. Outcomes are kept
+in --out, a JSON object a line, and not made again.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ class Design(NamedTuple):
     truth : coefficients, the constant's first
     family : of the response
     kinds : column types of the table
+    formula : the regression as `--analysis` takes it
     """
 
     simulate: Callable[[np.random.Generator, int], dict[str, np.ndarray]]
@@ -69,6 +72,7 @@ class Design(NamedTuple):
     truth: tuple[float, ...]
     family: str
     kinds: dict[str, str]
+    formula: str = "y ~ x + g"
 
 
 def group(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -109,18 +113,26 @@ REAL = {"x": "real", "g": "categorical", "y": "real"}
 DESIGNS = {
     "linear": Design(pair, as_they_are, (1.0, 0.8, 0.7), "normal", REAL),
     "two real": Design(
-        two_real, as_they_are, (1.0, 0.7, -0.5), "normal", {"x": "real", "v": "real", "y": "real"}
+        two_real,
+        as_they_are,
+        (1.0, 0.7, -0.5),
+        "normal",
+        {"x": "real", "v": "real", "y": "real"},
+        "y ~ x + v",
     ),
     "lognormal": Design(
         lognormal, as_they_are, (1.0, 0.6, 0.7), "normal", REAL | {"x": "positive"}
     ),
-    "interaction": Design(pair, with_product, (1.0, 0.6, 0.5, 0.5), "normal", REAL),
+    "interaction": Design(
+        pair, with_product, (1.0, 0.6, 0.5, 0.5), "normal", REAL, "y ~ x * g"
+    ),
     "logistic": Design(
         with_ordinal,
         as_they_are,
         (-1.5, 0.7, 0.5),
         "binomial",
         {"x": "real", "o": "ordinal", "y": "categorical"},
+        "y ~ x + o",
     ),
     "poisson": Design(pair, as_they_are, (0.5, 0.4, 0.5), "poisson", REAL | {"y": "count"}),
 }
@@ -206,7 +218,8 @@ def by_glfm(
         threads=1,
         settings={"recalibrate": "no"} | settings,
     )
-    versions = done.multiple(options.tables).tables()
+    formula = design.formula if options.analysis else None
+    versions = done.multiple(options.tables, formula).tables()
     return [pd.DataFrame({n: np.array(t[n].to_pylist(), float) for n in text}) for t in versions]
 
 
@@ -289,6 +302,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=60)
     parser.add_argument("--thin", type=int, default=20)
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, of glfm's models")
+    parser.add_argument("--analysis", action="store_true", help="tell glfm's models the regression")
     parser.add_argument("--label", default="", help="what outcomes of these settings are called")
     parser.add_argument("--show", default="", help="labels of kept outcomes that are shown, too")
     parser.add_argument("--out", type=Path)

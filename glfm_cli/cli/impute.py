@@ -31,6 +31,11 @@ OPTIONS = {
         help="Write M tables, each completed with a joint draw, stacked below the one with its "
         "gaps: columns .imp (0 to M) and .id, as mice in R reads them. glfm gets a linear part.",
     ),
+    "analysis": typer.Option(
+        metavar="FORMULA",
+        help="With --multiple: the regression that the tables are for, such as 'y ~ age + sex * "
+        "log(dose)'. It holds in them, so that its coefficients are not drawn towards zero.",
+    ),
     "cells": typer.Option(
         metavar="FILE",
         help="Also write one row a completed cell: estimate, mean, sd, interval, "
@@ -73,6 +78,7 @@ def run(
     interval: float = 0.95,
     flags: bool = False,
     multiple: int | None = None,
+    analysis: str | None = None,
     cells: Path | None = None,
     probabilities: Path | None = None,
     plot: Path | None = None,
@@ -92,7 +98,16 @@ def run(
     console = options.console_of(ctx)
     more = {} if plot is None else {"--plot": plot}
     files = Files(
-        output or "-", cells, probabilities, flags, multiple, draws_to, traces_to, record, more
+        output or "-",
+        cells,
+        probabilities,
+        flags,
+        multiple,
+        draws_to,
+        traces_to,
+        record,
+        more,
+        analysis,
     )
     dry_run = ctx.params["dry_run"]
     on_stdout = ["--json"] * as_json + ["the table"] * (output is None)

@@ -41,6 +41,8 @@ class Files:
         What makes the run again: versions, options, hashes, diagnostics.
     others : mapping of str to path
         What `finish` of `impute` writes, by the option that names each; the record hashes them.
+    analysis : str, optional
+        The regression that the versions are for, such as "y ~ x * g".
     """
 
     table: Path | str | None = None
@@ -52,6 +54,7 @@ class Files:
     traces: Path | str | None = None
     record: Path | str | None = None
     others: Mapping[str, Path | str] = field(default_factory=dict)
+    analysis: str | None = None
 
     @property
     def needs_intervals(self) -> bool:
@@ -67,7 +70,8 @@ class Files:
 
     def check_for_pairs(self, of_fit: bool) -> None:
         """Raise UsageError when something is asked for that is about tables alone."""
-        named = {"--flags": self.flags or None, "--multiple": self.multiple}
+        named: dict[str, object] = {"--flags": self.flags or None, "--multiple": self.multiple}
+        named |= {"--analysis": self.analysis}
         for name in [*self.by_option(), *(n for n, v in named.items() if v is not None)]:
             if name not in ("--output", "--traces-to"):
                 what = "the fit is of" if of_fit else "the types file describes"
@@ -94,6 +98,8 @@ class Files:
             if self.table is not None:
                 check_target(self.table, data.blank())
             return
+        if self.analysis is not None and self.multiple is None:
+            raise UsageError("--analysis says what --multiple M is for, and needs it")
         if self.flags:
             table = flag_columns(table, data)
         if self.multiple is not None:
@@ -137,7 +143,8 @@ class Files:
         if self.draws is not None:
             write_parts(completion.draws(), self.draws)
         if self.multiple is not None:
-            completion = replace(completion, versions=completion.multiple(self.multiple))
+            versions = completion.multiple(self.multiple, self.analysis)
+            completion = replace(completion, versions=versions)
         if self.table is None:
             return completion
         if completion.versions is not None:

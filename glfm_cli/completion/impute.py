@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.batches import BatchedImputation, check_memory, plan_batches
 from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost, missing_cells
@@ -212,7 +213,7 @@ class Imputation:
         if isinstance(self.data, Data):
             shown = self.files.needs_intervals
             found = complete(run, self.data, self.source, how, intervals=shown)
-            found = replace(found, given=self.given)
+            found = replace(found, given=self.given, configs=self.task.configs)
         else:
             precision = judge(run.posterior, self.data, how.seed, how.goal)
             more: dict[str, Any] = {"which": self.pairs, "recommend": self.recommend}
@@ -291,6 +292,10 @@ def plan_imputation(
     check_multiple(files.multiple, chosen, n_draws)
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
+    if files.analysis is not None:
+        assert isinstance(data, Data)
+        model = (task.problem if isinstance(task, Session) else task.posterior).model
+        Compatible.of(files.analysis, data, model, *task.configs, seed)
     recommend = None if isinstance(data, Data) else likeliest(data, matrix)
     how = replace(how, seed=seed)
     return Imputation(given, source, task, data, pairs, files, how, recommend)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.dependent import TableDraws
 from glfm_cli.encoding import Data, blank, decode, flag_columns, placed
 from glfm_cli.errors import UsageError
@@ -41,6 +42,7 @@ class Multiple:
     posterior, seed : what the versions are drawn from
     chosen : for each version, the chain and the place in it (both from 0) of its draw
     warnings : what a user should know of them, one line each
+    compatible : the analysis that they are for, which draws each anew; None without one
     """
 
     table: pa.Table
@@ -49,6 +51,7 @@ class Multiple:
     seed: int
     chosen: tuple[tuple[int, int], ...]
     warnings: tuple[str, ...]
+    compatible: Compatible | None = None
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -61,6 +64,8 @@ class Multiple:
             # A stream of its own: a version does not depend on how many others there are.
             rng = Streams(self.seed, 0).get(TABLES, number)
             cells = joint.draw(rng, posterior.chains[chain][place]) if data.missing else {}
+            if self.compatible is not None:
+                cells = self.compatible.draw(cells, number)
             whole, drawn = placed(data, cells)
             fills = {data.columns[d].column.name: values for d, values in drawn.items()}
             # A cell that has a value in one version may have none in another.
@@ -92,6 +97,7 @@ class Multiple:
             "tables": len(self),
             "drawn_from": [{"chain": c + 1, "draw": t + 1} for c, t in self.chosen],
             "warnings": list(self.warnings),
+            **({} if self.compatible is None else {"analysis": self.compatible.regression.text}),
         }
 
 
@@ -113,6 +119,7 @@ def choose_multiple(
     seed: int,
     precision: Precision,
     versions: int,
+    compatible: Compatible | None = None,
 ) -> Multiple:
     """Return `versions` versions of a completed table, each from a draw far from the others'.
 
@@ -128,11 +135,12 @@ def choose_multiple(
         return Multiple(table, data, posterior, seed, ((0, 0),) * versions, ())
     if posterior.weights is not None:  # what is drawn from each restart of an ascent is its law
         chosen = _by_weight(posterior.weights, versions)
-        return Multiple(table, data, posterior, seed, chosen, ())
+        return Multiple(table, data, posterior, seed, chosen, (), compatible)
     weights = posterior.chain_weights() if posterior.stacked else None
     places = spread([len(chain) for chain in posterior.chains], versions, weights)
-    warnings = _too_short(posterior, precision, versions)
-    return Multiple(table, data, posterior, seed, tuple(places), warnings)
+    # Versions for an analysis have chains of their own, and a draw is but where each begins.
+    warnings = () if compatible else _too_short(posterior, precision, versions)
+    return Multiple(table, data, posterior, seed, tuple(places), warnings, compatible)
 
 
 def _by_weight(weights: Sequence[float], n: int) -> tuple[tuple[int, int], ...]:

@@ -55,6 +55,11 @@ class Fitted:
     fit: Fit | None = None
     groups: tuple[str, ...] | None = None
 
+    @property
+    def configs(self) -> tuple[Any, LinkConfig]:
+        """The settings of the model and of the links."""
+        return self.config, self.link_config
+
     @classmethod
     def of_fit(cls, fit: Fit) -> Fitted:
         """Return that of a loaded fit."""

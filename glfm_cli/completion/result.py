@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts
@@ -21,6 +22,7 @@ from glfm_cli.inference.predictive import Marginal
 from glfm_cli.inference.sampling import Run
 from glfm_cli.io.frames import table_like
 from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.links import LinkConfig
 from glfm_cli.streams import CELLS, Streams
 
 PROBABILITIES = pa.schema(
@@ -112,6 +114,7 @@ class Completion(CompletionResult):
     ids : the id columns, untouched
     versions : several completed versions, where they were requested
     given : the data that were completed, of whichever kind
+    configs : the settings of the model and of the links
     """
 
     data: Data
@@ -120,6 +123,7 @@ class Completion(CompletionResult):
     ids: pa.Table
     versions: Multiple | None = None
     given: Any = None
+    configs: tuple[Any, LinkConfig] | None = None
 
     @property
     def n_completed(self) -> int:
@@ -142,18 +146,26 @@ class Completion(CompletionResult):
         filled = {part.encoded.column.name for part in self.columns if part.estimate.size}
         return table_like(self.table, self.given, filled)
 
-    def multiple(self, versions: int) -> Multiple:
+    def multiple(self, versions: int, analysis: str | None = None) -> Multiple:
         """Return several completed versions of the table, for multiple imputation.
 
-        Each is one joint draw of all missing cells; `Multiple.to_table()` stacks them.
+        Each is one joint draw of all missing cells; `Multiple.to_table()` stacks them. Those of an
+        `analysis`, such as "y ~ x * g", are drawn so that this regression holds in them.
 
         Raises
         ------
         UsageError
-            `versions` is not above 0, or the table has a column `.imp` or `.id`.
+            `versions` is not above 0, the table has a column `.imp` or `.id`, or the analysis is
+            no regression of the table.
         """
+        posterior, compatible = self.posterior, None
+        if analysis is not None:
+            assert self.configs is not None
+            compatible = Compatible.of(
+                analysis, self.data, posterior.model, *self.configs, self.seed
+            )
         return choose_multiple(
-            self.table, self.data, self.posterior, self.seed, self.precision, versions
+            self.table, self.data, posterior, self.seed, self.precision, versions, compatible
         )
 
     def draws(self) -> Iterator[pa.Table]:

@@ -7,7 +7,7 @@ import shlex
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Plan, Run, sample
 from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.latent.model import Problem
+from glfm_cli.links import LinkConfig
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
 from glfm_cli.schema import Schema
 from glfm_cli.store import Header, Store, check_free, discard
@@ -85,6 +86,11 @@ class Session:
         saving = self.saving
         beside = None if saving.partial is None else partial_folder(saving.partial)
         return saving.resume or saving.save or beside
+
+    @property
+    def configs(self) -> tuple[Any, LinkConfig]:
+        """The settings of the model and of the links."""
+        return self.problem.config, self.problem.link_config
 
     def begun(self) -> Session:
         """Return the session with its folder made or opened again; nothing was written before.

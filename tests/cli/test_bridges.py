@@ -58,6 +58,26 @@ def test_a_seed_fixes_every_table_whatever_the_threads(run: Run) -> None:
     assert answers[0] == answers[1]
 
 
+def test_versions_for_an_analysis_do_not_depend_on_threads_and_keep_what_is_observed(
+    run: Run, sample_data: Path
+) -> None:
+    answers = []
+    for threads in ("1", "2"):
+        formula = ["--analysis", "Ozone ~ Solar.R * Wind + I(Temp^2)"]
+        asked = ["--multiple", "2", *formula, "--threads", threads, "--json", "-o", "o.csv"]
+        said = run("airquality", *asked)
+        assert json.loads(said.stdout)["multiple"]["analysis"] == formula[1]
+        answers.append(Path("o.csv").read_bytes())
+    assert answers[0] == answers[1]
+    before = list(csv.DictReader((sample_data / "airquality.csv").read_text().splitlines()))
+    versions = list(csv.DictReader(io.StringIO(answers[0].decode())))
+    for row in versions[len(before) :]:
+        was = before[int(row[".id"]) - 1]
+        assert all(row[name] == x for name, x in was.items() if x not in ("", "NA"))
+        assert not {"", "NA"} & {row[name] for name in was}
+        assert float(row["Ozone"]) > 0.0
+
+
 def test_stacked_parquet_has_numbers_and_nulls(run: Run) -> None:
     assert run("airquality", "--multiple", "2", "--flags", "-o", "o.parquet").status == 0
     table = pq.read_table("o.parquet")
@@ -88,6 +108,8 @@ def test_too_short_a_run_for_so_many_tables_is_warned_of(run: Run) -> None:
         (["--multiple", "9"], "needs a draw for each table, but 8 will be kept"),
         (["--multiple", "2", "--estimate", "median"], "--estimate median with something else"),
         (["--multiple", "0"], "Invalid value for '--multiple'"),
+        (["--analysis", "Ozone ~ Wind"], "--analysis says what --multiple M is for, and needs it"),
+        (["--multiple", "2", "--analysis", "Ozone ~ Sun"], "'Sun' is no modelled column"),
         (["--draws-to", "draws.pdf"], "does not tell the table's format"),
         (["--traces-to", "traces.csv"], "a name ending in .nc"),
         (["--draws-to", "-"], "both go to standard output"),

@@ -1,0 +1,1 @@
+"""Completed versions that are compatible with the analysis that is made of them."""

@@ -1,0 +1,218 @@
+"""Completed versions of a table that are compatible with the analysis made of them.
+
+A latent model of all columns need not agree with the regression that is to be made: products,
+curves and a response on another scale than the model's draw its coefficients towards zero. Here
+the latent model is of all columns but the response y, and the regression is the law of y
+[Goldstein, Carpenter and Browne 2014; Bartlett and others 2015]:
+
+    p(x, y) = p(x | latent) p(y | x, b)
+
+A sweep is: one of the latent model, of all columns but y, completed; b given x and y; and TRIES
+times for the missing cells of each row a proposal x' from their law given its latent variables,
+taken with probability min(1, p(y | x', b) / p(y | x, b)). Each leaves the posterior of both models
+together as it is. Missing y come last, from their law. Memory O(N (S + p)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.completion.analysis.families import Coefficients
+from glfm_cli.completion.analysis.formula import Regression, read_regression
+from glfm_cli.encoding import Data, EncodedColumn, Relations
+from glfm_cli.errors import UsageError, broke_down
+from glfm_cli.inference.chain import start_chain
+from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.predictive import draw_jointly
+from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.latent.model import LatentModel, Problem
+from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.links.margins import standard_moment
+from glfm_cli.schema import Transform
+from glfm_cli.streams import TABLES, Streams
+
+SWEEPS, TRIES = 60, 3
+_FIRST_CHAIN = 2**31  # beyond those of a run
+
+
+@dataclass(frozen=True)
+class Compatible:
+    """What versions for an analysis are drawn with.
+
+    regression : the analysis
+    data : the table
+    problem : of all columns but the response, their missing cells missing
+    seed : of the run
+    """
+
+    regression: Regression
+    data: Data
+    problem: Problem
+    seed: int
+
+    @classmethod
+    def of(
+        cls, text: str, data: Data, model: LatentModel, config: Any, links: LinkConfig, seed: int
+    ) -> Compatible:
+        """Return that of an analysis, with the model and the settings of a run.
+
+        Raises
+        ------
+        UsageError
+            The text is no regression of the table, or the model or the table is beyond this.
+        """
+        regression = read_regression(text, data.columns)
+        check_table(data, model)
+        n = np.sum(~np.isnan(regression.outcome(regression.columns[regression.target].x)))
+        n_terms = regression.regressors({c.column.name: c.x for c in data.columns}).shape[1]
+        if n <= n_terms + 1:
+            raise UsageError(
+                f"--analysis '{text}' has {n_terms} coefficients, and {n} rows have its response",
+                hint="Leave out some terms.",
+            )
+        columns = [c for c in data.columns if c.column.name != regression.target]
+        made = tuple(make_link(_logarithm(c, links), links) for c in columns)
+        problem = Problem(model, config, made, tuple(c.cells for c in columns), links)
+        return cls(regression, data, problem, seed)
+
+    def draw(self, start: Mapping[int, Array], number: int) -> dict[int, Array]:
+        """Return the missing cells of version `number` by column, after SWEEPS from some others."""
+        streams = Streams(self.seed, _FIRST_CHAIN + number)
+        names = [encoded.column.name for encoded in self.data.columns]
+        xs = {}
+        for d, encoded in enumerate(self.data.columns):
+            xs[names[d]] = encoded.x.copy()
+            if d in start:
+                xs[names[d]][encoded.requested] = start[d]
+        y = xs.pop(self.regression.target)
+        try:
+            walk = Walk(self, xs, self._observed_outcome(), streams)
+            for sweep in range(SWEEPS):
+                walk.sweep(adapt=2 * sweep < SWEEPS)
+        except np.linalg.LinAlgError as error:
+            raise broke_down(error) from error
+        X = self.regression.regressors(xs)
+        target = self.regression.columns[self.regression.target]
+        rows = np.flatnonzero(target.requested & np.isfinite(X).all(axis=1))
+        drawn = self.regression.family.sample(X[rows], walk.at, streams.get(TABLES))
+        y[rows] = self.regression.undone(drawn)
+        xs[self.regression.target] = y
+        return {d: xs[names[d]][self.data.columns[d].requested] for d in self.data.missing}
+
+    def _observed_outcome(self) -> Array:
+        target = self.regression.columns[self.regression.target]
+        return self.regression.outcome(np.where(target.observed, target.x, np.nan))
+
+
+def check_table(data: Data, model: LatentModel) -> None:
+    """Raise UsageError for a model that cannot be swept beside a regression, or such a table."""
+    if model.sees != "gaussian" or model.kind != "gibbs" or isinstance(model, Candidates):
+        raise UsageError(
+            f"--analysis needs one model that is sampled, and --model {model.name} is not",
+            hint="Take --model glfm, bsvd or mixture.",
+        )
+    found = {
+        "rows that belong together (role group or time)": data.groups is not None,
+        "cells known to lie between two numbers": any(c.ends is not None for c in data.columns),
+        "successes among trials": any(c.trials is not None for c in data.columns),
+        "formula, only_if or less_than in the types file": bool(Relations.of(data.columns)),
+    }
+    for what, there in found.items():
+        if there:
+            raise UsageError(
+                f"--analysis does not know what to do with {what}",
+                hint="Leave out --analysis, or these columns.",
+            )
+
+
+def _logarithm(encoded: EncodedColumn, config: LinkConfig) -> EncodedColumn:
+    """Return a skewed positive column as one of its logarithm, where this is not skewed.
+
+    Ranks know little of the tail from which cells are missing, the more the larger the response.
+    """
+    column, x = encoded.column, encoded.typical
+    if column.integral or not column.positive or column.transform is not None or x.min() <= 0.0:
+        return encoded
+    skewed = abs(standard_moment(x, 3)) > config.rank_skewness
+    if not skewed or abs(standard_moment(np.log(x), 3)) > config.rank_skewness:
+        return encoded
+    return replace(encoded, column=replace(column, transform=Transform.LOG))
+
+
+class Walk:
+    """The completed columns but the response, changed in place sweep by sweep, and b.
+
+    xs : values and codes (n,) by column;  y : outcomes (n,), NaN where missing;  at : b
+    """
+
+    at: Coefficients
+
+    def __init__(
+        self, of: Compatible, xs: dict[str, Array], y: Array, streams: Streams
+    ) -> None:
+        self.of, self.xs, self.y, self.streams = of, xs, y, streams
+        self.names = list(xs)
+        columns = of.regression.columns
+        requested = {k: columns[name].requested for k, name in enumerate(xs)}
+        self.missing = {k: np.flatnonzero(one) for k, one in requested.items() if one.any()}
+        self.last: Coefficients | None = None
+        X = of.regression.regressors({name: columns[name].x for name in xs})
+        seen = np.isfinite(X)
+        squares = np.sum(np.where(seen, X, 0.0) ** 2, axis=0) / np.maximum(seen.sum(axis=0), 1)
+        self.squares = np.where(squares > 0.0, squares, 1.0)
+        self.chain = start_chain(replace(of.problem, xs=tuple(xs.values())), streams)
+        self.law = Posterior(self.chain.model, of.problem.links, self.chain.spans, ())
+
+    def sweep(self, adapt: bool) -> None:
+        """Make one transition of everything."""
+        chain, xs, rng = self.chain, self.xs, self.streams.get(TABLES)
+        chain.sweep(adapt)
+        X = self.of.regression.regressors(xs)
+        there = ~np.isnan(self.y) & np.isfinite(X).all(axis=1)
+        family = self.of.regression.family
+        self.at = self.last = family.draw(self.y[there], X[there], self.squares, self.last, rng)
+        now = self._log_density(xs)
+        draw = Draw(chain.model.draw(chain.state), chain.params, {})
+        for _ in range(TRIES):
+            proposed = dict(xs)
+            for k, x in draw_jointly(self.law, self.missing, rng, draw).items():
+                proposed[self.names[k]] = xs[self.names[k]].copy()
+                proposed[self.names[k]][self.missing[k]] = x
+            new = self._log_density(proposed)
+            with np.errstate(invalid="ignore"):  # of two that are impossible the first is kept
+                taken = np.log(rng.random(self.y.size)) < new - now
+            now = np.where(taken, new, now)
+            for k in self.missing:
+                xs[self.names[k]][taken] = proposed[self.names[k]][taken]
+        self._see()
+
+    def _log_density(self, xs: Mapping[str, Array]) -> Array:
+        """Return log p(y | x) of each row, 0 where y or a regressor will never be known."""
+        regression = self.of.regression
+        X, unknown = regression.regressors(xs), np.isnan(self.y)
+        for name in regression.names:
+            unknown = unknown | np.isnan(xs[name])
+        possible = ~unknown & np.isfinite(X).all(axis=1)
+        out = np.where(unknown, 0.0, -np.inf)
+        out[possible] = regression.family.log_density(self.y[possible], X[possible], self.at)
+        return out
+
+    def _see(self) -> None:
+        """Let the chain see the values of missing cells: draw their pseudo-observations."""
+        chain, rng = self.chain, self.streams.get(TABLES)
+        noise = chain.model.noise(chain.state)
+        chain.model.fill_eta(chain.state, chain.eta)
+        for k, rows in self.missing.items():
+            link, x, at = chain.problem.links[k], self.xs[self.names[k]][rows], chain.spans[k]
+            y = np.ascontiguousarray(chain.cells.y[rows, slice(*at)])
+            if chain.cells.known[k]:
+                _, y = link.start(x, rng)
+            else:
+                eta = np.ascontiguousarray(chain.eta_of(k)[rows])
+                link.augment(x, eta, float(noise[k]), chain.params[k], rng, y)
+            chain.cells.y[rows, slice(*at)] = y
