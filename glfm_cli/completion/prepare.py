@@ -27,6 +27,7 @@ from glfm_cli.latent.capabilities import (
     RefusesTypes,
     Scheduled,
     SuitsColumns,
+    TakesAtoms,
 )
 from glfm_cli.latent.grouped import with_groups
 from glfm_cli.latent.model import LatentModel, Problem
@@ -90,7 +91,7 @@ def problem_of(
     if "first_threshold_fixed" not in (sampling.settings or {}):  # without a bias it must be free
         bias = getattr(found.config, "bias", False)
         links_config = dataclasses.replace(links_config, first_threshold_fixed=bias)
-    if latent.sees != "gaussian":
+    if latent.sees != "gaussian" and not isinstance(latent, TakesAtoms):
         links_config = dataclasses.replace(links_config, atoms=False)
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)

@@ -123,7 +123,7 @@ def without_cells(
         x[at] = np.nan
         xs.append(x)
     thinned = posterior.thinned(max(DRAWS, 2 * len(posterior.chains)))
-    again = replace(problem, xs=tuple(xs), groups=groups)
+    again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     return fold_in(thinned, again, seed=0, threads=threads), hidden
 
 

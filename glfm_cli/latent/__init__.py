@@ -6,6 +6,7 @@ from glfm_cli.latent.auto import Auto
 from glfm_cli.latent.bsvd import Bsvd
 from glfm_cli.latent.clgp import Clgp
 from glfm_cli.latent.cnpf import Cnpf
+from glfm_cli.latent.forest import Forest
 from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.mixture import Mixture
 from glfm_cli.latent.model import LatentModel
@@ -24,5 +25,6 @@ MODELS: dict[str, LatentModel] = {
     "mixture": _MIXTURE,
     "clgp": Clgp(),
     "cnpf": Cnpf(),
+    "forest": Forest(),
     "auto": Auto({"glfm": _GLFM, "mixture": _MIXTURE, "bsvd": _BSVD}),
 }

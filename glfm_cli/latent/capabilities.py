@@ -184,6 +184,15 @@ class RefusesTypes(Protocol):
 
 
 @runtime_checkable
+class TakesAtoms(Protocol):
+    """A model that sees values, among which a column may have one of its own probability."""
+
+    @property
+    def takes_atoms(self) -> bool:
+        """Return True."""
+
+
+@runtime_checkable
 class TunesNewRows(Protocol):
     """A model that is tuned for new rows of which little is observed."""
 

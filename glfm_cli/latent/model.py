@@ -72,6 +72,7 @@ class Problem:
     link_config : the choices that the links were made with
     layout : of the cells; a sparse one has a single link
     groups : of rows that belong together, for a model that takes them (grouped.py)
+    of_fit : (n_rows,) the rows of a fit that these are, which may not tell of themselves
     """
 
     model: LatentModel
@@ -81,11 +82,13 @@ class Problem:
     link_config: LinkConfig = field(default_factory=LinkConfig)
     layout: Layout = DENSE
     groups: Groups | None = None
+    of_fit: Array | None = None
 
     def take(self, rows: Array) -> Problem:
         """Return that of some rows of a table."""
         groups = None if self.groups is None else self.groups.take(rows)
-        return replace(self, xs=tuple(x[rows] for x in self.xs), groups=groups)
+        of_fit = None if self.of_fit is None else self.of_fit[rows]
+        return replace(self, xs=tuple(x[rows] for x in self.xs), groups=groups, of_fit=of_fit)
 
     @property
     def n_rows(self) -> int:

@@ -1,7 +1,8 @@
-"""Cells that an ascent has not seen, in tables drawn from its model's own prior.
+"""Cells that a fit has not seen, of a model without a posterior, in tables that are drawn.
 
-q is no posterior, so that no joint law of parameters and table stays as it is. What does hold of
-a fit that a user can trust, in both directions:
+The q of an ascent is no posterior, and chained equations have none, so that no joint law of
+parameters and table stays as it is. Tables are drawn from an ascent's prior, of chained trees from
+smooth functions. What does hold of a fit that a user can trust, in both directions:
 
     u = F(x-) + v (F(x) - F(x-)),  v uniform,  is uniform, F the predictive distribution of x
     regret = log p(x | row, what all rows share) - log p(x | fit)  is 0 or more on average, and
@@ -13,7 +14,8 @@ a fit that has used what it saw from one that knows the columns alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,12 +106,16 @@ def of_column(
     return Unseen.of(*ends, log_true - log_p, rng)
 
 
-# clgp: smooth functions of a place --------------------------------------------------------------
+# clgp, forest: smooth functions of a place ------------------------------------------------------
 
 KINDS = {"real": 5, "ordinal": 1, "categorical": 1}
+CLGP = {"model": "clgp", "settings": {"dimensions": 2, "inducing": 20, "iterations": 150}}
+FOREST = {"model": "forest", "warmup": 5, "draws": 25, "thin": 1}
 
 
-def clgp(rng: Rng, n: int = 250, others: int = 1200) -> dict[str, Unseen]:
+def curves(
+    rng: Rng, options: Mapping[str, Any], n: int = 250, others: int = 1200
+) -> dict[str, Unseen]:
     """Functions with noise of places in two dimensions; three ordered levels, two levels.
 
     The truth knows functions, noise and thresholds, and of a row's place what its other cells say:
@@ -123,7 +129,7 @@ def clgp(rng: Rng, n: int = 250, others: int = 1200) -> dict[str, Unseen]:
     f = np.linalg.cholesky(K) @ rng.standard_normal((n + others, D))
     noise = 0.4 * np.exp(0.3 * rng.standard_normal(D))
     cells, log_p = zip(
-        *(clgp_cells(kind, f[:n, d], f[n:, d], noise[d], rng) for d, kind in enumerate(kinds)),
+        *(curve_cells(kind, f[:n, d], f[n:, d], noise[d], rng) for d, kind in enumerate(kinds)),
         strict=True,
     )
     hidden = rng.random((n, D)) < 0.2
@@ -136,10 +142,8 @@ def clgp(rng: Rng, n: int = 250, others: int = 1200) -> dict[str, Unseen]:
         columns[f"c{d}"] = pa.array(text, mask=hidden[:, d])
         how = {"transform": "none"} if real else {"levels": sorted(set(text))}
         types[f"c{d}"] = {"type": kind, **how}
-    problem, _, plan = prepare(
-        pa.table(columns), {"columns": types}, model="clgp", chains=1, seed=1,
-        settings={"dimensions": 2, "inducing": 20, "iterations": 150},
-    )  # fmt: skip
+    table, schema = pa.table(columns), {"columns": types}
+    problem, _, plan = prepare(table, schema, chains=1, seed=1, **options)
     posterior, found = sample(problem, plan).posterior, {}
     for d, kind in enumerate(kinds):
         rows = np.flatnonzero(hidden[:, d])
@@ -150,7 +154,7 @@ def clgp(rng: Rng, n: int = 250, others: int = 1200) -> dict[str, Unseen]:
     return {name: Unseen.joined(parts) for name, parts in found.items()}
 
 
-def clgp_cells(kind: str, f: Array, at: Array, sd: float, rng: Rng) -> tuple[Array, Array]:
+def curve_cells(kind: str, f: Array, at: Array, sd: float, rng: Rng) -> tuple[Array, Array]:
     """Return the cells (n,) of rows whose function is f, and log p (n, others) were it `at`."""
     y = f + sd * rng.standard_normal(f.size)
     if kind == "real":
@@ -285,8 +289,8 @@ def iqgme(rng: Rng, n: int = 120, new: int = 200) -> dict[str, Unseen]:
     }
 
 
-class Ascent(NamedTuple):
-    """How cells of a table drawn from a model's prior are seen, in so many tables, and limits."""
+class Judged(NamedTuple):
+    """How a model sees cells of tables that are drawn, in so many tables, and limits."""
 
     draw: Callable[[Rng], dict[str, Unseen]]
     tables: int
@@ -306,10 +310,19 @@ class Ascent(NamedTuple):
         ]
 
 
-ASCENTS = {
-    "clgp": Ascent(clgp, 4, {"numbers": Limits(0.15, 0.0, 0.5), "levels": Limits(0.05, 0.05, 0.2)}),
-    "cnpf": Ascent(cnpf, 8, {"counts": Limits(0.0, 0.1, 0.15)}),
-    "iqgme": Ascent(
+UNSEEN = {
+    "clgp": Judged(
+        partial(curves, options=CLGP),
+        4,
+        {"numbers": Limits(0.15, 0.0, 0.5), "levels": Limits(0.05, 0.05, 0.2)},
+    ),
+    "forest": Judged(
+        partial(curves, options=FOREST),
+        4,
+        {"numbers": Limits(0.2, 0.0, 0.6), "levels": Limits(0.1, 0.0, 0.3)},
+    ),
+    "cnpf": Judged(cnpf, 8, {"counts": Limits(0.0, 0.1, 0.15)}),
+    "iqgme": Judged(
         iqgme, 8, {"features": Limits(0.0, 0.1, 0.25), "labels": Limits(0.05, 0.0, 0.05)}
     ),
 }

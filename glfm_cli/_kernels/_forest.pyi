@@ -1,0 +1,84 @@
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float64]
+_Bytes = NDArray[np.uint8]
+_Ints = NDArray[np.int32]
+_Places = NDArray[np.intp]
+
+def grow(
+    z: _Floats,
+    nominal: _Bytes,
+    d: int,
+    n_levels: int,
+    donors: _Ints,
+    seed: int,
+    left_out: int,
+    tries: int,
+    least: int,
+    rng: np.random.Generator,
+    root: _Ints,
+    feature: _Ints,
+    threshold: _Floats,
+    child: _Ints,
+    size: _Ints,
+    members: _Ints,
+    pool: _Ints,
+    count: _Floats,
+) -> tuple[int, int]: ...
+def fill_moments(
+    z: _Floats,
+    nominal: _Bytes,
+    rows: _Places,
+    own: _Ints,
+    y: _Floats,
+    root: _Ints,
+    seed: int,
+    left_out: int,
+    feature: _Ints,
+    threshold: _Floats,
+    child: _Ints,
+    size: _Ints,
+    members: _Ints,
+    weight: float,
+    middle: float,
+    variance: float,
+    atom: float,
+    at_atom: float,
+    out: _Floats,
+) -> None: ...
+def fill_levels(
+    z: _Floats,
+    nominal: _Bytes,
+    rows: _Places,
+    own: _Ints,
+    y: _Floats,
+    root: _Ints,
+    seed: int,
+    left_out: int,
+    feature: _Ints,
+    threshold: _Floats,
+    child: _Ints,
+    size: _Ints,
+    members: _Ints,
+    weight: float,
+    prior: _Floats,
+    p: _Floats,
+) -> None: ...
+def draw_cells(
+    z: _Floats,
+    nominal: _Bytes,
+    d: int,
+    rows: _Places,
+    own: _Ints,
+    y: _Floats,
+    root: _Ints,
+    seed: int,
+    left_out: int,
+    feature: _Ints,
+    threshold: _Floats,
+    child: _Ints,
+    size: _Ints,
+    members: _Ints,
+    rng: np.random.Generator,
+) -> None: ...

@@ -1,0 +1,377 @@
+"""Extremely randomised trees of one column on the others, and what their leaves say.
+
+Cells are z (D, N), a column's cells next to one another, all of them filled. A node asks whether
+z[f, n] <= t, of a column f of unordered levels whether z[f, n] = t, both f and t at random: the
+best of a few such questions [Geurts and others 2006]. Trees stand one behind the other in arrays
+over nodes:
+
+    feature    f, or -1 in a leaf
+    threshold  t
+    child      the left child, whose neighbour is the right one; of a leaf, its first member
+    size       0, or how many members a leaf has
+
+and `members` are rows. Each row is left out of as many of the T trees of a column as any other: a
+hash of a seed and the row says of which, so that it needs no memory.
+"""
+
+from libc.stdint cimport uint64_t
+from numpy.random cimport bitgen_t
+from numpy.random.c_distributions cimport random_interval, random_standard_uniform
+
+from glfm_cli._kernels._variates cimport bitgen_of
+
+cdef enum:
+    PATIENCE = 8  # thresholds of a column that are tried, until both sides have members enough
+
+
+cdef inline bint sees(
+    uint64_t seed, Py_ssize_t row, Py_ssize_t t, Py_ssize_t T, Py_ssize_t left_out
+) noexcept nogil:
+    """Return whether tree t of T sees a row, which as many as `left_out` do not. O(1)."""
+    cdef uint64_t x = seed + (<uint64_t> row + 1) * <uint64_t> 0x9E3779B97F4A7C15
+    x = (x ^ (x >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9  # SplitMix64
+    x = (x ^ (x >> 27)) * <uint64_t> 0x94D049BB133111EB
+    x ^= x >> 31
+    return <Py_ssize_t> ((x + <uint64_t> t) % <uint64_t> T) >= left_out
+
+
+cdef inline bint goes_left(double x, double t, bint nominal) noexcept nogil:
+    """Return the answer to a node's question."""
+    return x == t if nominal else x <= t
+
+
+cdef double score(
+    const double[:, ::1] z, Py_ssize_t f, Py_ssize_t d, double t, bint nominal, int n_levels,
+    const int[::1] members, Py_ssize_t start, Py_ssize_t n, double mean, Py_ssize_t least,
+    double[::1] count,
+) noexcept nogil:
+    """Return by what a question lowers the spread of column d, but for a constant; -1 if unfit.
+
+    Of numbers the sum over both sides of (sum of y - mean)^2 / members, of levels of
+    sum of squared counts / members. O(n + R).
+    """
+    cdef Py_ssize_t i, row, n_left = 0
+    cdef double left = 0.0, right = 0.0, y
+    if n_levels:
+        for i in range(2 * n_levels):
+            count[i] = 0.0
+    for i in range(start, start + n):
+        row = members[i]
+        if goes_left(z[f, row], t, nominal):
+            n_left += 1
+            if n_levels:
+                count[<Py_ssize_t> z[d, row]] += 1.0
+            else:
+                left += z[d, row] - mean
+        elif n_levels:
+            count[n_levels + <Py_ssize_t> z[d, row]] += 1.0
+        else:
+            right += z[d, row] - mean
+    if n_left < least or n - n_left < least:
+        return -1.0
+    if not n_levels:
+        return left * left / n_left + right * right / (n - n_left)
+    for i in range(n_levels):
+        left += count[i] * count[i]
+        right += count[n_levels + i] * count[n_levels + i]
+    return left / n_left + right / (n - n_left)
+
+
+cdef bint ask(
+    const double[:, ::1] z, Py_ssize_t f, bint nominal, const int[::1] members, Py_ssize_t start,
+    Py_ssize_t n, bitgen_t* bitgen, double* t,
+) noexcept nogil:
+    """Set t to a threshold, or level, at random; return False where all members are alike. O(n)."""
+    cdef Py_ssize_t i
+    cdef double low, high, x
+    low = high = z[f, members[start]]
+    for i in range(start + 1, start + n):
+        x = z[f, members[i]]
+        if x < low:
+            low = x
+        elif x > high:
+            high = x
+    if low == high:
+        return False
+    if nominal:
+        t[0] = z[f, members[start + <Py_ssize_t> random_interval(bitgen, n - 1)]]
+    else:
+        t[0] = low + (high - low) * random_standard_uniform(bitgen)
+        if t[0] >= high:
+            t[0] = low
+    return True
+
+
+cdef bint spread(
+    const double[:, ::1] z, Py_ssize_t d, const int[::1] members, Py_ssize_t start, Py_ssize_t n,
+    double* mean,
+) noexcept nogil:
+    """Set the mean of column d over members; return whether they differ. O(n)."""
+    cdef Py_ssize_t i
+    cdef double first = z[d, members[start]], total = 0.0
+    cdef bint differ = False
+    for i in range(start, start + n):
+        total += z[d, members[i]]
+        differ = differ or z[d, members[i]] != first
+    mean[0] = total / n
+    return differ
+
+
+cdef Py_ssize_t part(
+    const double[:, ::1] z, Py_ssize_t f, double t, bint nominal, int[::1] members,
+    Py_ssize_t start, Py_ssize_t n,
+) noexcept nogil:
+    """Put the members that go left before the others; return how many. O(n)."""
+    cdef Py_ssize_t i = start, j = start + n - 1
+    cdef int held
+    while i <= j:
+        if goes_left(z[f, members[i]], t, nominal):
+            i += 1
+        else:
+            held = members[i]
+            members[i] = members[j]
+            members[j] = held
+            j -= 1
+    return i - start
+
+
+def grow(
+    const double[:, ::1] z,            # in (D, N)
+    const unsigned char[::1] nominal,  # in (D,) 1 = levels without an order
+    Py_ssize_t d,
+    int n_levels,                      # of column d if it is nominal, else 0
+    const int[::1] donors,             # in (n,) rows in which column d is observed
+    uint64_t seed,
+    Py_ssize_t left_out,               # trees that a row is left out of
+    Py_ssize_t tries,
+    Py_ssize_t least,
+    object rng,
+    int[::1] root,                     # out (T,)
+    int[::1] feature,                  # out, T (2 n / least + 3) nodes at most
+    double[::1] threshold,             # out
+    int[::1] child,                    # out
+    int[::1] size,                     # out
+    int[::1] members,                  # out, T n at most
+    int[::1] pool,                     # scratch (D - 1,)
+    double[::1] count,                 # scratch (2 n_levels,)
+):
+    """Grow T trees of column d; return how many nodes and members they have.
+
+    Nodes are visited in order, each a leaf until it is split. O(T tries n log n).
+    """
+    cdef Py_ssize_t T = root.shape[0], D = z.shape[0], t, i, j, node, start, n, f, asked, left
+    cdef Py_ssize_t n_nodes = 0, n_members = 0
+    cdef int best, held
+    cdef double at = 0.0, best_at = 0.0, gain, best_gain, mean = 0.0
+    cdef bitgen_t* bitgen = bitgen_of(rng)
+    with rng.bit_generator.lock, nogil:
+        j = 0
+        for f in range(D):
+            if f != d:
+                pool[j] = <int> f
+                j += 1
+        for t in range(T):
+            root[t] = <int> n_nodes
+            start = n_members
+            for i in range(donors.shape[0]):
+                if sees(seed, donors[i], t, T, left_out):
+                    members[n_members] = donors[i]
+                    n_members += 1
+            if n_members == start:  # few donors may all be left out
+                for i in range(donors.shape[0]):
+                    members[n_members] = donors[i]
+                    n_members += 1
+            node = n_nodes
+            n_nodes += 1
+            feature[node], threshold[node] = -1, 0.0
+            child[node], size[node] = <int> start, <int> (n_members - start)
+            while node < n_nodes:
+                start, n, best, best_gain, asked = child[node], size[node], -1, -1.0, 0
+                if n >= 2 * least and spread(z, d, members, start, n, &mean):
+                    for i in range(D - 1):
+                        if asked == tries:
+                            break
+                        j = i + <Py_ssize_t> random_interval(bitgen, D - 2 - i)
+                        held = pool[j]
+                        pool[j] = pool[i]
+                        pool[i] = held
+                        f = held
+                        gain = -1.0
+                        for j in range(PATIENCE):
+                            if not ask(z, f, nominal[f], members, start, n, bitgen, &at):
+                                break
+                            gain = score(
+                                z, f, d, at, nominal[f], n_levels, members, start, n, mean, least,
+                                count,
+                            )
+                            if gain >= 0.0:
+                                asked += 1
+                                break
+                        if gain > best_gain:
+                            best, best_gain, best_at = held, gain, at
+                if best >= 0:
+                    left = part(z, best, best_at, nominal[best], members, start, n)
+                    feature[node], threshold[node] = best, best_at
+                    child[node], size[node] = <int> n_nodes, 0
+                    for i in range(2):
+                        feature[n_nodes], threshold[n_nodes] = -1, 0.0
+                        child[n_nodes] = <int> (start + i * left)
+                        size[n_nodes] = <int> (n - left if i else left)
+                        n_nodes += 1
+                node += 1
+    return n_nodes, n_members
+
+
+cdef inline Py_ssize_t leaf_of(
+    const double[:, ::1] z, const unsigned char[::1] nominal, Py_ssize_t n, Py_ssize_t node,
+    const int[::1] feature, const double[::1] threshold, const int[::1] child,
+) noexcept nogil:
+    """Return the leaf of row n below a node. O(depth)."""
+    cdef Py_ssize_t f = feature[node]
+    while f >= 0:
+        node = child[node] + (0 if goes_left(z[f, n], threshold[node], nominal[f]) else 1)
+        f = feature[node]
+    return node
+
+
+def fill_moments(
+    const double[:, ::1] z,            # in (D, n_rows) of the rows that are asked for
+    const unsigned char[::1] nominal,  # in (D,)
+    const Py_ssize_t[::1] rows,        # in (n,)
+    const int[::1] own,                # in (n,) the donor that a row is itself, or -1
+    const double[::1] y,               # in (N,) the column in the rows of the fit
+    const int[::1] root,               # in (T,)
+    uint64_t seed,
+    Py_ssize_t left_out,
+    const int[::1] feature,
+    const double[::1] threshold,
+    const int[::1] child,
+    const int[::1] size,
+    const int[::1] members,
+    double weight,                     # members that the column as a whole is worth
+    double middle,                     # its mean,
+    double variance,                   # its variance in leaves,
+    double atom,                       # a value apart from the others, NaN for none,
+    double at_atom,                    # and its share
+    double[:, ::1] out,                # out (n, 5)
+):
+    """Fill what trees say of a column of numbers: means over those that are heard.
+
+    Of the values beside the atom: their mean, their variance in a leaf, (sum of squares + weight
+    variance) / (members + weight), and that of the mean between trees; the share of the atom,
+    (members at it + weight at_atom) / (members + weight); and how many trees are heard: all, but
+    of a row that is a donor itself those that have not seen it. O(n T (depth + leaf)).
+    """
+    cdef Py_ssize_t i, j, t, leaf, T = root.shape[0]
+    cdef double x, away, number, beside, mean, square, heard
+    with nogil:
+        for i in range(rows.shape[0]):
+            for j in range(5):
+                out[i, j] = 0.0
+            for t in range(T):
+                if left_out and own[i] >= 0 and sees(seed, own[i], t, T, left_out):
+                    continue
+                leaf = leaf_of(z, nominal, rows[i], root[t], feature, threshold, child)
+                number = beside = mean = square = 0.0
+                for j in range(child[leaf], child[leaf] + size[leaf]):
+                    if members[j] == own[i]:
+                        continue
+                    x = y[members[j]]
+                    number += 1.0
+                    if x != atom:  # by updates of mean and squares
+                        beside += 1.0
+                        away = x - mean
+                        mean += away / beside
+                        square += away * (x - mean)
+                if beside == 0.0:
+                    mean = middle
+                out[i, 4] += 1.0
+                heard = out[i, 4]
+                away = mean - out[i, 0]
+                out[i, 0] += away / heard
+                out[i, 2] += away * (mean - out[i, 0])
+                out[i, 1] += (square + weight * variance) / (beside + weight)
+                out[i, 3] += (number - beside + weight * at_atom) / (number + weight)
+            for j in range(1, 4):
+                out[i, j] /= out[i, 4]
+
+
+def fill_levels(
+    const double[:, ::1] z,            # in, as of `fill_moments`
+    const unsigned char[::1] nominal,
+    const Py_ssize_t[::1] rows,
+    const int[::1] own,
+    const double[::1] y,
+    const int[::1] root,
+    uint64_t seed,
+    Py_ssize_t left_out,
+    const int[::1] feature,
+    const double[::1] threshold,
+    const int[::1] child,
+    const int[::1] size,
+    const int[::1] members,
+    double weight,                     # members that the column as a whole is worth
+    const double[::1] prior,           # in (R,) adding up to 1
+    double[:, ::1] p,                  # out (n, R)
+):
+    """Fill the mean over trees of (members at a level + weight prior) / (members + weight).
+
+    Trees are heard as by `fill_moments`. O(n T (depth + leaf + R)).
+    """
+    cdef Py_ssize_t i, j, r, t, leaf, n, T = root.shape[0], R = prior.shape[0]
+    cdef double each, heard
+    with nogil:
+        for i in range(rows.shape[0]):
+            for r in range(R):
+                p[i, r] = 0.0
+            heard = 0.0
+            for t in range(T):
+                if left_out and own[i] >= 0 and sees(seed, own[i], t, T, left_out):
+                    continue
+                leaf = leaf_of(z, nominal, rows[i], root[t], feature, threshold, child)
+                n = 0
+                for j in range(child[leaf], child[leaf] + size[leaf]):
+                    n += members[j] != own[i]
+                each = 1.0 / (n + weight)
+                for j in range(child[leaf], child[leaf] + size[leaf]):
+                    if members[j] != own[i]:
+                        p[i, <Py_ssize_t> y[members[j]]] += each
+                for r in range(R):
+                    p[i, r] += weight * prior[r] * each
+                heard += 1.0
+            for r in range(R):
+                p[i, r] /= heard
+
+
+def draw_cells(
+    double[:, ::1] z,                  # in-out (D, n_rows)
+    const unsigned char[::1] nominal,
+    Py_ssize_t d,
+    const Py_ssize_t[::1] rows,        # in (n,) whose cell of column d is drawn
+    const int[::1] own,                # in (n,) as of `fill_moments`
+    const double[::1] y,               # in (N,)
+    const int[::1] root,               # in (T,)
+    uint64_t seed,
+    Py_ssize_t left_out,
+    const int[::1] feature,
+    const double[::1] threshold,
+    const int[::1] child,
+    const int[::1] size,
+    const int[::1] members,
+    object rng,
+):
+    """Give each row the value of a donor: of a member of its leaf in a tree, both at random.
+
+    Trees are heard as by `fill_moments`. O(n (T + depth)).
+    """
+    cdef Py_ssize_t i, j, t, leaf, T = root.shape[0]
+    cdef bitgen_t* bitgen = bitgen_of(rng)
+    with rng.bit_generator.lock, nogil:
+        for i in range(rows.shape[0]):
+            t = <Py_ssize_t> random_interval(bitgen, T - 1)
+            if left_out and own[i] >= 0:
+                while sees(seed, own[i], t, T, left_out):
+                    t = (t + 1) % T
+            leaf = leaf_of(z, nominal, rows[i], root[t], feature, threshold, child)
+            j = <Py_ssize_t> random_interval(bitgen, size[leaf] - 1)
+            z[d, rows[i]] = y[members[child[leaf] + j]]

@@ -1,0 +1,24 @@
+"""Chained extra trees: each column is forecast by random trees on all the others.
+
+A step is one of a sampler by chained equations [van Buuren and Groothuis-Oudshoorn 2011]: for a
+column with missing cells, trees are grown on the rows where it is observed, and each missing cell
+is given the value of a donor, one of the rows in its leaf [Doove and others 2014]. The law of a
+cell under a kept draw is not that donor but all members of its leaves, of trees grown for the draw
+[Meinshausen 2006]: of numbers a normal a leaf, whose variance is drawn to that of all leaves; of
+levels the shares of its members, drawn to those of the column.
+
+The equations need not be those of one joint law; what is promised is that forecasts are honest, not
+that the chain has a posterior. Trees see a part of the rows each, so that forecasts of an observed
+cell are by trees that have not seen it.
+
+Extremely randomised trees: [Geurts and others 2006]. Cost of a step: O(T sqrt(D) n log n) for each
+column visited. Memory of a kept draw: about 16 bytes for each tree and observed cell.
+"""
+
+from __future__ import annotations
+
+from glfm_cli.latent.forest.config import ForestConfig
+from glfm_cli.latent.forest.draw import ForestDraw
+from glfm_cli.latent.forest.model import Forest
+
+__all__ = ["Forest", "ForestConfig", "ForestDraw"]

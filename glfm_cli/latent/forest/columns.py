@@ -1,0 +1,72 @@
+"""From a table's columns to the cells that trees see, one number each.
+
+A number is y of its link, of which trees see the order alone; a level is its code. A value with a
+probability of its own, of a column in two parts, is the number `atom`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm_cli.arrays import Array
+from glfm_cli.links.link import Link
+from glfm_cli.links.observation import of_levels
+from glfm_cli.links.two_part import TwoPartLink
+
+FAR = 6.0  # from the mean, in deviations of y, that an atom may be
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """What the columns are to trees.
+
+    levels : (D,) int32, their number; 0 of numbers
+    nominal : (D,) uint8, 1 of levels without an order
+    atom : (D,) float64, NaN where there is none
+    noise : (D,) float64, variance that the link adds to a law
+    """
+
+    levels: Array
+    nominal: Array
+    atom: Array
+    noise: Array
+
+    @classmethod
+    def of(cls, links: Sequence[Link]) -> Kinds:
+        """Return those of some columns."""
+        levels = [of_levels(link).n_levels if link.discrete else 0 for link in links]
+        nominal = [link.discrete and not link.ordered for link in links]
+        atom = [_atom(link) if isinstance(link, TwoPartLink) else np.nan for link in links]
+        noise = [float(getattr(link, "noise", 0.0)) for link in links]
+        return cls(
+            np.array(levels, dtype=np.int32),
+            np.array(nominal, dtype=np.uint8),
+            np.array(atom),
+            np.array(noise),
+        )
+
+
+def _atom(link: TwoPartLink) -> float:
+    """Return a number by y of the atom that no other value has."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = float(link.margin.to_latent(np.array([link.at]))[0])
+    return float(np.nextafter(np.clip(np.nan_to_num(y, nan=-FAR), -FAR, FAR), np.inf))
+
+
+def cells_of(links: Sequence[Link], xs: Sequence[Array], kinds: Kinds) -> Array:
+    """Return the cells (D, N), NaN where they are missing."""
+    z = np.empty((len(links), len(xs[0])))
+    rng = np.random.default_rng(0)  # asked for by the protocol; no link of numbers draws
+    for d, (link, x) in enumerate(zip(links, xs, strict=True)):
+        if link.discrete:
+            z[d] = x
+            continue
+        y = link.start(x, rng)[1]
+        z[d] = np.where(np.isnan(x if x.ndim == 1 else x[:, 0]), np.nan, y[:, -1])
+        if not np.isnan(kinds.atom[d]):
+            assert isinstance(link, TwoPartLink)
+            z[d, x == link.at] = kinds.atom[d]
+    return z

@@ -1,0 +1,46 @@
+"""The settings of chained extra trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glfm_cli.settings import require
+
+
+@dataclass(frozen=True)
+class ForestConfig:
+    """How trees are grown, and how long a step is.
+
+    trees : of each column, grown for every kept draw
+    moving : of each column, grown anew in every step, by which missing cells are drawn
+    questions : at random, of which a node asks the best; 0 for the root of the number of columns
+    least : members of a leaf, at least
+    left_out : trees of a kept draw that do not see a row, by which its observed cells are forecast
+    prior : members of a leaf that the column as a whole is worth
+    visited : share of the columns that are drawn anew in a step
+    """
+
+    trees: int = 8
+    moving: int = 2
+    questions: int = 0
+    least: int = 5
+    left_out: int = 2
+    prior: float = 1.0
+    visited: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("trees", 2, 1000),
+            ("moving", 1, 1000),
+            ("questions", 0, 1_000_000),
+            ("least", 1, 1_000_000),
+        ):
+            value = getattr(self, name)
+            expected = f"a whole number from {low} to {high}"
+            require(low <= value <= high, name, value, expected)
+        most = self.trees - 1
+        expected = f"a whole number from 1 to {most}, one less than there are trees"
+        require(1 <= self.left_out <= most, "left_out", self.left_out, expected)
+        expected = "a number above 0, at most 1"
+        require(0.0 < self.visited <= 1.0, "visited", self.visited, expected)
+        require(0.0 < self.prior <= 1e6, "prior", self.prior, "a number above 0, at most 1e6")

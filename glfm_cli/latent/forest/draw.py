@@ -1,0 +1,173 @@
+"""A snapshot: the rows with their missing cells as drawn, and trees of every column on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+from glfm_cli.arrays import Array
+from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.trees import Trees, draw_cells, law
+from glfm_cli.latent.model import Sizes, take
+from glfm_cli.links.law import ALL, CellLaw, Normal, NormalMixture, Probabilities
+
+SURE = 1e-12  # probability of what is not so; variance of what is given
+MOST_LEVELS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class ForestDraw:
+    """What a column is predicted from under one draw.
+
+    donors, seen : (D, N) float64 and uint8, cells of the fit, and which of them were observed
+    z, known : (D, n) the same of the rows at hand
+    prior : members of a leaf that the column as a whole is worth
+    own : (n,) int32, the row of the fit that a row is, -1 of a new one
+    """
+
+    kinds: Kinds
+    prior: float
+    trees: Trees
+    donors: Array
+    seen: Array
+    z: Array
+    known: Array
+    own: Array
+
+    def donors_of(self, d: int) -> Array:
+        """Return column d (N,) of the fit, NaN where it was not observed."""
+        return np.where(self.seen[d], self.donors[d], np.nan)
+
+    def own_donor(self, d: int, rows: Array) -> Array:
+        """Return (n,) int32 the donor of column d that each of some rows is, or -1."""
+        own = self.own[rows]
+        return np.where((own >= 0) & (self.seen[d][own] != 0), own, -1).astype(np.int32)
+
+    def folded(
+        self, z: Array, own: Array, sweeps: int, rng: np.random.Generator
+    ) -> ForestDraw:
+        """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
+        missing, z = np.isnan(z), z.copy()
+        new = replace(self, z=z, known=(~missing).astype(np.uint8), own=own)
+        columns = [int(d) for d in np.flatnonzero(missing.any(axis=1))]
+        for d in columns:
+            seen = np.flatnonzero(self.seen[d])
+            of = self.donors[d][seen] if seen.size else np.zeros(1)
+            z[d][missing[d]] = rng.choice(of, int(missing[d].sum()))
+        places = {d: np.flatnonzero(missing[d]) for d in columns}
+        owners = {d: new.own_donor(d, places[d]) for d in columns}
+        for _ in range(sweeps):
+            for d in columns:
+                cells = places[d], owners[d], self.donors[d], self.trees, d
+                draw_cells(z, self.kinds, d, *cells, rng)
+        return new
+
+    def log_likelihood(self, at_most: int) -> float:
+        """Return the sum over observed cells of log p(y | all others), by some of the rows.
+
+        Of a cell at its column's atom, and of one beside it, the probability of that alone.
+        """
+        n = self.own.size
+        rows = np.arange(0, n, -(-n // at_most))
+        total = 0.0
+        of_rows = ForestLaw(self, rows)
+        for d, z in enumerate(self.z[:, rows]):
+            law, known, atom = of_rows.column(d), self.known[d][rows] != 0, self.kinds.atom[d]
+            if isinstance(law, Probabilities):
+                log_p = law.log_p(z)
+            else:
+                assert isinstance(law, NormalMixture)
+                log_p = law.log_average(partial(_log_normal, z, z == atom))
+            total += float(log_p[known].sum())
+        return total * n / rows.size
+
+    def pack(self) -> dict[str, Array]:
+        """Return it as named arrays; of the rows of a fit."""
+        kinds = {
+            "levels": self.kinds.levels,
+            "nominal": self.kinds.nominal,
+            "atom": np.nan_to_num(self.kinds.atom),
+            "noise": self.kinds.noise,
+        }
+        own = {"cells": self.donors, "seen": self.seen}
+        own["prior"] = np.array(self.prior)
+        return {**kinds, **own, **self.trees.pack()}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, Array], sizes: Sizes) -> ForestDraw:
+        """Return what `pack` gave; ValueError, with a phrase, when it is no such snapshot."""
+        D, N = sizes.columns, sizes.rows
+        levels = take(arrays, "levels", np.int32, (D,))
+        nominal = take(arrays, "nominal", np.uint8, (D,))
+        atom, noise = (take(arrays, name, np.float64, (D,)) for name in ("atom", "noise"))
+        width = np.array([end - start for start, end in sizes.spans])
+        if np.any(levels < 0) or np.any(levels > MOST_LEVELS) or np.any(nominal > (levels > 0)):
+            raise ValueError("'levels' or 'nominal' is out of range")
+        apart = (levels == 0) & (width == 2)
+        kinds = Kinds(levels, nominal, np.where(apart, atom, np.nan), noise)
+        z = take(arrays, "cells", np.float64, (D, N))
+        seen = take(arrays, "seen", np.uint8, (D, N))
+        check_cells(z, kinds)
+        prior = float(take(arrays, "prior", np.float64, ()))
+        if np.any(seen > 1) or not prior > 0.0 or np.any(noise < 0.0):
+            raise ValueError("'seen', 'prior' or 'noise' is out of range")
+        trees = Trees.unpack(arrays, D, N)
+        return cls(kinds, prior, trees, z, seen, z, seen, np.arange(N, dtype=np.int32))
+
+
+def check_cells(z: Array, kinds: Kinds) -> None:
+    """Raise ValueError unless cells (D, n) of levels are codes of levels."""
+    of = kinds.levels > 0
+    codes = z[of]
+    if np.any(codes != np.floor(codes)) or np.any(codes < 0):
+        raise ValueError("a cell is no code of a level")
+    if np.any(codes >= kinds.levels[of][:, None]):
+        raise ValueError("a cell is no code of a level")
+
+
+class ForestLaw:
+    """Cells of some rows under one draw; `drawn` makes those that were missing what was drawn."""
+
+    def __init__(self, draw: ForestDraw, rows: Array, *, drawn: bool = False) -> None:
+        self.draw, self.rows, self.drawn = draw, rows, drawn
+
+    def column(self, d: int, at: Array | slice = ALL) -> CellLaw:
+        """Return the law of the cells of column `d`, of the rows `at` among those asked for."""
+        draw, rows = self.draw, np.ascontiguousarray(self.rows[at], dtype=np.intp)
+        own = draw.own_donor(d, rows)
+        donors = draw.donors_of(d)
+        found = law(draw.z, rows, own, donors, draw.kinds, d, draw.trees, draw.prior)
+        if not self.drawn:
+            return found
+        given = draw.known[d][rows] == 0
+        return _given(found, draw.z[d][rows], given, float(draw.kinds.atom[d]))
+
+
+def _log_normal(z: Array, is_atom: Array, part: Normal) -> Array:
+    """Return log p(z) under one normal a cell, or that of the atom, or of none, by the first."""
+    mean, var = part.mean[:, -1], part.variances[:, -1]
+    log_p: Array = -0.5 * ((z - mean) ** 2 / var + np.log(2.0 * np.pi * var))
+    if part.mean.shape[1] == 2:
+        log_p = log_ndtr(np.where(is_atom, 1.0, -1.0) * part.mean[:, 0])
+    return log_p
+
+
+def _given(law: CellLaw, z: Array, given: Array, atom: float) -> CellLaw:
+    """Return a law in which some cells are what z (n,) says."""
+    if isinstance(law, Probabilities):
+        sure = z[given, None] == np.arange(law.p.shape[1])
+        p = law.p.copy()
+        p[given] = sure
+        return Probabilities(p)
+    assert isinstance(law, NormalMixture)
+    means, variances = law.means.copy(), np.broadcast_to(law.variances, law.means.shape).copy()
+    means[given, :, -1] = np.where(z == atom, 0.0, z)[given, None]
+    variances[given, :, -1] = SURE
+    if means.shape[2] == 2:
+        means[given, :, 0] = ndtri(np.where(z == atom, 1.0 - SURE, SURE))[given, None]
+    return NormalMixture(law.weights, means, variances)

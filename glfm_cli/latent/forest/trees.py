@@ -1,0 +1,252 @@
+"""Trees of some columns on all the others, and the laws of cells that their leaves are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from glfm_cli._kernels import _forest
+from glfm_cli.arrays import Array
+from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.config import ForestConfig
+from glfm_cli.latent.model import take
+from glfm_cli.links.law import CellLaw, NormalMixture, Probabilities
+
+COLUMNS = ("root", "seed", "within", "scale")
+NODES = ("feature", "threshold", "child", "size")
+LEAST_SHARE = 1e-3  # of a leaf's members at an atom, or beside it
+LEAST_VARIANCE = 1e-4  # of y, whose variance in the column is about 1
+FEWEST = 20  # observed cells of a column, from which its scale is found
+SCALES = (0.2, 5.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """T trees of each of k columns, one behind the other (see the kernel).
+
+    left_out : trees of a column that do not see a row
+    root : (k, T) int32 first nodes, -1 of a column without an observed cell
+    seed : (k,) uint64, of which trees do not see which rows
+    within : (k,) variance of numbers within leaves, all of a column's together
+    scale : (k,) by which the variances of laws are multiplied
+    """
+
+    left_out: int
+    root: Array
+    seed: Array
+    within: Array
+    scale: Array
+    feature: Array
+    threshold: Array
+    child: Array
+    size: Array
+    members: Array
+
+    @property
+    def nodes(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Return nodes and members, as the kernels take them."""
+        return self.feature, self.threshold, self.child, self.size, self.members
+
+    def pack(self) -> dict[str, Array]:
+        """Return them as named arrays."""
+        arrays = {name: getattr(self, name) for name in (*COLUMNS, *NODES, "members")}
+        return {"left_out": np.array(self.left_out, dtype=np.int64), **arrays}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, Array], columns: int, rows: int) -> Trees:
+        """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
+        root = take(arrays, "root", np.int32, (columns, None))
+        seed = take(arrays, "seed", np.uint64, (columns,))
+        within, scale = (take(arrays, n, np.float64, (columns,)) for n in ("within", "scale"))
+        left_out = int(take(arrays, "left_out", np.int64, ()))
+        feature = take(arrays, "feature", np.int32, (None,))
+        threshold = take(arrays, "threshold", np.float64, feature.shape)
+        child, size = (take(arrays, name, np.int32, feature.shape) for name in ("child", "size"))
+        members = take(arrays, "members", np.int32, (None,))
+        node, leaf = np.arange(feature.size), feature < 0
+        first, n = child.astype(np.int64), size.astype(np.int64)
+        inner = (first > node) & (first < feature.size - 1) & (n == 0)
+        outer = (first >= 0) & (n > 0) & (first + n <= members.size)
+        if not np.all(np.where(leaf, outer & (feature == -1), inner & (feature < columns))):
+            raise ValueError("'feature', 'child' or 'size' does not make trees")
+        if not root.shape[1] or np.any(root < -1) or np.any(root >= feature.size):
+            raise ValueError("'root' is out of range")
+        if np.any(members < 0) or np.any(members >= rows):
+            raise ValueError("'members' is out of range")
+        if np.any(within < 0.0) or np.any(scale <= 0.0):
+            raise ValueError("'within' is below 0, or 'scale' not above")
+        if not 0 < left_out < root.shape[1]:
+            raise ValueError("'left_out' is out of range")
+        return cls(left_out, root, seed, within, scale, feature, threshold, child, size, members)
+
+
+def grow(
+    z: Array,
+    seen: Array,
+    kinds: Kinds,
+    columns: Sequence[int],
+    n_trees: int,
+    left_out: int,
+    config: ForestConfig,
+    rng: np.random.Generator,
+) -> Trees:
+    """Return trees of some columns, in their order.
+
+    Parameters
+    ----------
+    z : (D, N) float64
+        Every cell, missing ones as they were drawn.
+    seen : (D, N) uint8
+        Which are observed: of others no tree is grown.
+    left_out : int
+        Trees of a column that do not see a row; by these `scale` is found.
+    """
+    D, grown = z.shape[0], []
+    root = np.full((len(columns), n_trees), -1, dtype=np.int32)
+    seed = rng.integers(2**64, size=len(columns), dtype=np.uint64)
+    within, n_nodes, n_members = np.ones(len(columns)), 0, 0
+    tries = config.questions or int(np.ceil(np.sqrt(D - 1.0)))
+    for k, d in enumerate(columns):
+        donors = np.flatnonzero(seen[d]).astype(np.int32)
+        if not donors.size:
+            continue
+        n_levels = int(kinds.levels[d]) if kinds.nominal[d] else 0
+        most = n_trees * (2 * (donors.size // config.least) + 3)
+        feature, child, size = (np.empty(most, dtype=np.int32) for _ in range(3))
+        threshold, members = np.empty(most), np.empty(n_trees * donors.size, dtype=np.int32)
+        n, m = _forest.grow(
+            *(z, kinds.nominal, d, n_levels, donors, int(seed[k]), left_out, tries, config.least),
+            *(rng, root[k], feature, threshold, child, size, members),
+            *(np.empty(max(D - 1, 1), dtype=np.int32), np.empty(2 * n_levels)),
+        )
+        if not kinds.levels[d]:
+            starts = child[:n][feature[:n] < 0]
+            within[k] = _within(z[d], starts, members[:m], float(kinds.atom[d]))
+        root[k] += n_nodes
+        child[:n] += np.where(feature[:n] < 0, n_members, n_nodes).astype(np.int32)
+        parts = feature[:n], threshold[:n], child[:n], size[:n], members[:m]
+        grown.append(tuple(part.copy() for part in parts))
+        n_nodes, n_members = n_nodes + n, n_members + m
+    if not grown:
+        none = np.empty(0, dtype=np.int32)
+        grown = [(none, np.empty(0), none, none, none)]
+    arrays = (np.concatenate(part) for part in zip(*grown, strict=True))
+    return Trees(left_out, root, seed, within, np.ones(len(columns)), *arrays)
+
+
+def draw_cells(
+    z: Array,
+    kinds: Kinds,
+    d: int,
+    rows: Array,
+    own: Array,
+    donors: Array,
+    trees: Trees,
+    k: int,
+    rng: np.random.Generator,
+) -> None:
+    """Draw cells of column d of z (D, n_rows) from donors, by the trees number k, in place."""
+    if trees.root[k, 0] >= 0:
+        _forest.draw_cells(
+            *(z, kinds.nominal, d, rows, own, donors, trees.root[k], int(trees.seed[k])),
+            *(trees.left_out, *trees.nodes, rng),
+        )
+
+
+def law(
+    z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees,
+    prior: float,
+) -> CellLaw:  # fmt: skip
+    """Return the law of cells of column d, by trees of every column.
+
+    Parameters
+    ----------
+    z : (D, n_rows) float64
+        The rows, all of whose cells are filled.
+    rows : (n,) int
+        Which of them are meant.
+    own : (n,) int32
+        The row of the fit that a row is, where its cell is a donor itself, else -1.
+    donors : (N,) float64
+        The column in the rows of the fit, NaN where it was not observed.
+    prior : float
+        Members of a leaf that the column as a whole is worth.
+    """
+    n, R = rows.size, int(kinds.levels[d])
+    seen = donors[~np.isnan(donors)]
+    if R:
+        whole: Array = np.bincount(seen.astype(np.intp), minlength=R) + 1.0 / R
+        whole = whole / whole.sum()
+        if not seen.size:
+            return Probabilities(np.tile(whole, (n, 1)))
+        p = np.empty((n, R))
+        heard = z, kinds.nominal, rows, own, donors, trees.root[d], int(trees.seed[d])
+        _forest.fill_levels(*heard, trees.left_out, *trees.nodes, prior, whole, p)
+        return Probabilities(p)
+    atom = float(kinds.atom[d])
+    if not seen.size:
+        found = np.tile([0.0, 1.0, 0.0, 0.5, 1.0], (n, 1))
+    else:
+        found = moments(z, rows, own, donors, kinds, d, trees, prior)
+    mean, within, between, share, _ = found.T
+    var = trees.scale[d] * (within + between) - kinds.noise[d]
+    mean, var = mean[:, None, None], np.maximum(var, LEAST_VARIANCE)[:, None, None]
+    if not np.isnan(atom):
+        probit = ndtri(np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE))[:, None, None]
+        mean = np.concatenate([probit, mean], axis=2)
+        var = np.concatenate([np.ones_like(var), var], axis=2)
+    return NormalMixture(np.ones((1, 1)), mean, var)
+
+
+def moments(
+    z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees,
+    prior: float,
+) -> Array:  # fmt: skip
+    """Return what trees say of numbers (n, 5), as the kernel has it, arguments those of `law`."""
+    atom, seen = float(kinds.atom[d]), donors[~np.isnan(donors)]
+    beside = seen[seen != atom]
+    middle = float(beside.mean()) if beside.size else 0.0
+    out = np.empty((rows.size, 5))
+    heard = z, kinds.nominal, rows, own, donors, trees.root[d], int(trees.seed[d])
+    whole = prior, middle, float(trees.within[d]), atom, float(np.mean(seen == atom))
+    _forest.fill_moments(*heard, trees.left_out, *trees.nodes, *whole, out)
+    return out
+
+
+def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> Trees:
+    """Return trees of every column whose laws are as wide as forecasts of observed cells are off.
+
+    The mean over trees that have not seen a cell is farther off than that over all of them, by what
+    fewer trees leave of their variance.
+    """
+    scale = np.ones(len(z))
+    T = trees.root.shape[1]
+    for d in np.flatnonzero((kinds.levels == 0) & (seen.sum(axis=1) >= FEWEST)).tolist():
+        rows = np.flatnonzero(seen[d] & (z[d] != kinds.atom[d]))
+        donors = np.where(seen[d], z[d], np.nan)
+        if not rows.size:
+            continue
+        found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, prior)
+        mean, within, between, _, heard = found.T
+        spare = between * heard / np.maximum(heard - 1.0, 1.0)  # variance of one tree's mean
+        off = (z[d][rows] - mean) ** 2 - spare * (1.0 / heard - 1.0 / T)
+        total = float(np.sum(within + spare * (1.0 - 1.0 / T)))
+        if total > 0.0:
+            scale[d] = np.clip(float(np.sum(off)) / total, *SCALES)
+    return replace(trees, scale=scale)
+
+
+def _within(y: Array, starts: Array, members: Array, atom: float) -> float:
+    """Return the variance of y that the leaves of some trees leave over, atoms aside."""
+    start = np.sort(starts)
+    x = y[members]
+    beside = x != atom
+    mean = np.add.reduceat(np.where(beside, x, 0.0), start)
+    number = np.add.reduceat(beside.astype(np.float64), start)
+    mean /= np.maximum(number, 1.0)
+    away = np.where(beside, x - np.repeat(mean, np.diff(np.append(start, x.size))), 0.0)
+    freedom = float(np.maximum(number - 1.0, 0.0).sum())
+    return float(away @ away) / freedom if freedom > 0.0 else 1.0
