@@ -10,7 +10,7 @@ from glfm_cli.completion.header import Encoded
 from glfm_cli.encoding import Data
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import CELLS as MEASURED
-from glfm_cli.inference.precision import GOAL, Precision, measure_precision
+from glfm_cli.inference.precision import GOAL, GROWTH_GOAL, Precision, measure_precision
 from glfm_cli.inference.run import Plan
 from glfm_cli.latent.model import Pairs
 from glfm_cli.streams import CELLS, Streams
@@ -33,14 +33,14 @@ def chain_count(
 ) -> Callable[[Posterior], int] | None:
     """Return what says how many chains a run takes, given those it has; None where that is fixed.
 
-    As many as bring the estimates to `goal`, where somebody says; else to `GOAL`, at most as many
-    as the plan allows.
+    As many as bring the estimates to `goal`, where somebody says; else to `GROWTH_GOAL`, at most as
+    many as the plan allows.
     """
     if goal is None and plan.most_chains is None:
         return None
 
     def count(posterior: Posterior) -> int:
-        found = judge(posterior, data, plan.seed, goal)
+        found = judge(posterior, data, plan.seed, goal or GROWTH_GOAL)
         most = plan.most_chains if goal is None else max(8, 4 * found.chains)
         return max(plan.chains, min(found.chains_needed, most or plan.chains))
 

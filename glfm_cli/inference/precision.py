@@ -29,6 +29,7 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import ChainMeans, chain_means
 
 GOAL = 0.12  # of a cell's sd; adds less than 2 % to its variance, 1 % to its error
+GROWTH_GOAL = 0.1  # up to which a small table gets more chains: 0.5 % of the error of twice as many
 CELLS = 400  # that are looked at, drawn at random
 MOST_CHAINS = 400
 MARGIN = 1.1  # of chains, since the error is an estimate
