@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.stats import nbinom
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -20,6 +21,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.estimators.count_matrix import counts_of
 from glfm_cli.latent.cnpf import CnpfConfig
 from glfm_cli.latent.cnpf.calibration import fit_factors
+from glfm_cli.latent.cnpf.prediction import rates
 
 QUICK: dict[str, Any] = {"components": 6, "restarts": 1, "threads": 1}
 QUICK["settings"] = {"passes": 25, "dimensions": 2}
@@ -97,19 +99,26 @@ def test_unseen_cells_are_not_zeros(fitted: GlfmFactorizer, X: Array) -> None:
     assert errors[0] < 0.8 * errors[1]
 
 
-def test_recommended_columns_have_no_count_and_the_largest_rates(
+def test_recommended_columns_have_no_count_and_are_the_likeliest(
     fitted: GlfmFactorizer, X: Array
 ) -> None:
-    column, rate = fitted.recommend(sparse.csr_array(X), 5)
-    rates = np.where(X > 0, -1.0, fitted.rates(X))
+    column, p = fitted.recommend(sparse.csr_array(X), 5)
     assert (np.take_along_axis(X, column, axis=1) == 0).all()
-    np.testing.assert_allclose(rate[:, 0], rates.max(axis=1))
-    assert (np.diff(rate, axis=1) <= 0.0).all()
+    assert (np.diff(p, axis=1) <= 0.0).all()
+    folded = fitted._fitted.fold_in(counts_of(X), fitted._fit_config)
+    u, i = np.indices(X.shape).reshape(2, -1)
+    likely = np.zeros(X.size)
+    for weight, draw in zip(folded.weights, folded.draws, strict=True):
+        law = rates(draw, u, i)
+        shape = law.mean**2 / law.var
+        likely += weight * nbinom.sf(0, shape, shape / (shape + law.mean))
+    likely = np.where(X > 0, -1.0, likely.reshape(X.shape))
+    np.testing.assert_allclose(p, -np.sort(-likely, axis=1)[:, :5], rtol=1e-9)
     full = np.ones((1, X.shape[1]), dtype=int)
     full[0, 3] = 0
-    column, rate = fitted.recommend(full, 2)
+    column, p = fitted.recommend(full, 2)
     assert column.tolist() == [[3, -1]]
-    assert np.isnan(rate[0, 1])
+    assert np.isnan(p[0, 1])
 
 
 def test_restarts_predict_together_the_one_of_the_largest_bound_first(X: Array) -> None:
@@ -121,6 +130,8 @@ def test_restarts_predict_together_the_one_of_the_largest_bound_first(X: Array) 
     each = [replace(found, draws=(draw,), weights=(1.0,)) for draw in found.draws]
     average = np.average([one.rates(slice(9)) for one in each], axis=0, weights=found.weights)
     np.testing.assert_allclose(found.rates(slice(9)), average)
+    average = np.average([one.p_any(slice(9)) for one in each], axis=0, weights=found.weights)
+    np.testing.assert_allclose(found.p_any(slice(9)), average)
 
 
 def test_weights_are_expected_counts(fitted: GlfmFactorizer, X: Array) -> None:

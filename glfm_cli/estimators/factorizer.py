@@ -181,12 +181,12 @@ class GlfmFactorizer(WithParameters):
         return self._fitted.fold_in(counts, self._fit_config).rates(slice(None))
 
     def recommend(self, X: Any, n: int = 10) -> tuple[Array, Array]:
-        """Return the n likeliest columns with no count yet of each row, and their rates.
+        """Return the n likeliest columns with no count yet of each row, and how likely each is.
 
         Returns
         -------
         columns : (rows, n) int64, numbers of columns, -1 where a row has not that many left
-        rates : (rows, n), NaN there
+        p : (rows, n) probabilities of a count of at least one, NaN there
         """
         counts = self._new(X)
         if not 1 <= n <= counts.shape[1]:
@@ -194,11 +194,11 @@ class GlfmFactorizer(WithParameters):
         folded = self._fitted.fold_in(counts, self._fit_config)
         size = max(1, PART // counts.shape[1])
         found = [
-            likeliest(folded.rates(slice(start, start + size)), n, counts, start)
+            likeliest(folded.p_any(slice(start, start + size)), n, counts, start)
             for start in range(0, counts.shape[0], size)
         ]
-        columns, values = zip(*found, strict=True)
-        return np.concatenate(columns), np.concatenate(values)
+        columns, p = zip(*found, strict=True)
+        return np.concatenate(columns), np.concatenate(p)
 
     def perplexity(self, X: Any, observed: float | None = None) -> float:
         """Return exp(-mean log p) of the counts of new rows whose columns are hidden at random.

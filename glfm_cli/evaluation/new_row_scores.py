@@ -4,8 +4,8 @@ perplexity        exp(- sum y log p / sum y) over hidden counts y of all rows, p
                   share of the rates of all columns of its row
 perplexity_mixed  the same with a tenth of the columns' shares in all rows mixed in
 log_score         mean log probability of a Poisson count over all hidden cells, zeros too
-recall_20         of the hidden columns with a count, the share among the 20 largest rates of
-                  the hidden columns, over that of a perfect list; mean over rows
+recall_20         of the hidden columns with a count, the share among the 20 hidden columns that
+                  are likeliest to have one, over that of a perfect list; mean over rows
 ndcg_20           discounted gain of that list over that of a perfect one
                   [Jarvelin and Kekalainen 2002]
 """
@@ -48,7 +48,8 @@ def score_new_rows(rows: HeldOutRows, prediction: Prediction) -> list[Score]:
             poisson = count * np.log(rates[u, i]) - gammaln(count + 1.0)
             logs += [(count * np.log(p)).sum(), (count * np.log(mixed)).sum(), poisson.sum()]
         logs[2] -= rates[hidden].sum()
-        best = np.argsort(-np.where(hidden, rates, -np.inf), axis=1, kind="stable")[:, :LISTED]
+        likely = rates if prediction.p_any is None else prediction.p_any(part)
+        best = np.argsort(-np.where(hidden, likely, -np.inf), axis=1, kind="stable")[:, :LISTED]
         found = np.take_along_axis(y > 0, best, axis=1)
         perfect = np.minimum((y > 0).sum(axis=1), LISTED)
         for one, most in zip(found[perfect > 0], perfect[perfect > 0], strict=True):

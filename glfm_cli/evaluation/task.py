@@ -41,6 +41,7 @@ class Prediction:
     probabilities : (n, R) of levels; None if unknown or for numbers
     mean : (n,) of a matrix, in the numbers that its levels are; None for a table
     rates : of some of the new rows of counts, (n, J) of all columns
+    p_any : likewise probabilities of a count of at least one; None where rates say as much
     """
 
     estimate: Array
@@ -49,6 +50,7 @@ class Prediction:
     probabilities: Array | None = None
     mean: Array | None = None
     rates: Callable[[slice], Array] | None = None
+    p_any: Callable[[slice], Array] | None = None
 
 
 @dataclass(frozen=True)

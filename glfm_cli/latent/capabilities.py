@@ -164,6 +164,9 @@ class HasFactors(Protocol):
     def factors(self, draw: Any) -> CountFactors:
         """Return what the rates of a draw are made of."""
 
+    def p_any(self, draw: Any, rows: slice | Array) -> Array:
+        """Return the probabilities (n, J) of a count of at least one, of all columns."""
+
 
 @runtime_checkable
 class LimitedTypes(Protocol):

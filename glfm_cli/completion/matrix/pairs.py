@@ -28,7 +28,7 @@ WhichPairs = partial[Iterator[Pairs]]
 
 @dataclass(frozen=True)
 class Likeliest:
-    """So many columns with the largest rates of some rows, ascending numbers of them."""
+    """So many of the likeliest columns of some rows, ascending numbers of them."""
 
     n: int
     rows: Array
@@ -124,25 +124,26 @@ def _unobserved(
 
 
 def recommended(posterior: Posterior, triplets: Triplets, asked: Likeliest) -> Iterator[Pairs]:
-    """Yield the columns of the largest rates of each row that is asked for, the largest first.
+    """Yield the columns of each row that is asked for, the likeliest to have a count first.
 
-    Of those alone in which the row has no count yet, nor is missing one. O(rows x columns) time,
-    in blocks of rows.
+    Of those alone in which the row has no count yet, nor is missing one. The probability of a count
+    of at least one is averaged over draws: a large rate under a few of them is no reason to list a
+    column. O(rows x columns) time, in blocks of rows.
     """
     model, n_columns = posterior.model, len(triplets.columns)
     assert isinstance(model, HasFactors)
     shares = zip(posterior.draws(), posterior.shares(), strict=True)
-    parts = [(share, model.factors(draw.latent)) for draw, share in shares if share > 0.0]
+    parts = [(share, draw.latent) for draw, share in shares if share > 0.0]
     step = max(1, PART // n_columns)
     for start in range(0, asked.rows.size, step):
         rows = asked.rows[start : start + step]
-        rates = sum(share * (part.rows[rows] @ part.columns.T) for share, part in parts)
+        likely = sum(share * model.p_any(draw, rows) for share, draw in parts)
         low, high = np.searchsorted(triplets.row, [rows[0], rows[-1] + 1])
         at = np.searchsorted(rows, triplets.row[low:high])
         here = rows[at] == triplets.row[low:high]
-        rates[at[here], triplets.column[low:high][here]] = -np.inf
-        best = np.argsort(-rates, axis=1, kind="stable")[:, : asked.n]
-        there = np.isfinite(np.take_along_axis(rates, best, axis=1))
+        likely[at[here], triplets.column[low:high][here]] = -np.inf
+        best = np.argsort(-likely, axis=1, kind="stable")[:, : asked.n]
+        there = np.isfinite(np.take_along_axis(likely, best, axis=1))
         row = np.broadcast_to(rows[:, None], best.shape)
         yield Pairs(row[there], best[there].astype(np.int64))
 

@@ -91,7 +91,8 @@ class FactorMethod(ModelMethod):
         )
         folded = fold_in(posterior, problem, seed=task.seed, threads=task.threads)
         weights = zip(folded.draws(), folded.shares() / folded.n_draws, strict=True)
-        parts = [(share, model.factors(draw.latent)) for draw, share in weights if share > 0.0]
+        draws = [(share, draw.latent) for draw, share in weights if share > 0.0]
+        parts = [(share, model.factors(draw)) for share, draw in draws]
 
         def predict(part: slice) -> Array:
             at = slice(n_train + part.start, n_train + part.stop)
@@ -99,4 +100,9 @@ class FactorMethod(ModelMethod):
             total: Array = np.sum(rates, axis=0)
             return total
 
-        return {0: Prediction(NONE, rates=predict)}
+        def likely(part: slice) -> Array:
+            at = slice(n_train + part.start, n_train + part.stop)
+            total: Array = np.sum([share * model.p_any(one, at) for share, one in draws], axis=0)
+            return total
+
+        return {0: Prediction(NONE, rates=predict, p_any=likely)}

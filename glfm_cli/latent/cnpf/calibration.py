@@ -15,7 +15,7 @@ from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw
 from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.masks import hide_columns
-from glfm_cli.latent.cnpf.prediction import cell_shares, fold_in
+from glfm_cli.latent.cnpf.prediction import cell_shares, fold_in, p_any
 from glfm_cli.latent.model import Progress
 from glfm_cli.streams import CHECKS, FOLD, Streams
 
@@ -68,6 +68,13 @@ class Factors:
         )
         return total
 
+    def p_any(self, rows: slice) -> Array:
+        """Return the probabilities (n, I) of a count of at least one, of a run of rows."""
+        found = self.weights[0] * p_any(self.draws[0], rows)
+        for weight, draw in zip(self.weights[1:], self.draws[1:], strict=True):
+            found += weight * p_any(draw, rows)
+        return found
+
 
 def weights_of(bounds: Array) -> Array:
     """Return the softmax of bounds in units of what restarts as good as the best differ by.
@@ -97,7 +104,7 @@ def _ascend(
     while not progress.done:
         progress = _MODEL.step(state, counts, streams)
     bound = math.nan if progress.bound is None or progress.noisy else progress.bound
-    return _MODEL.draw(state, counts), bound, tuple(_MODEL.warnings(state))
+    return _MODEL.draw(state, counts), bound, tuple(_MODEL.warnings(state, counts))
 
 
 def chosen_tau(
@@ -147,16 +154,16 @@ def held_out_perplexity(
     return float(np.exp(-log_p / total))
 
 
-def likeliest(rates: Array, n: int, counts: Counts, start: int) -> tuple[Array, Array]:
-    """Return the columns and rates (rows, n) of the largest rates where a row has no count yet.
+def likeliest(p: Array, n: int, counts: Counts, start: int) -> tuple[Array, Array]:
+    """Return the columns (rows, n) of the largest p where a row has no count yet, and these.
 
-    rates : (rows, I), overwritten where there is a count;  start : number of the first row
+    p : (rows, I), overwritten where there is a count;  start : number of the first row
     """
     side = counts.rows
-    ends = side.indptr[start : start + rates.shape[0] + 1]
-    row = np.repeat(np.arange(rates.shape[0]), np.diff(ends))
-    rates[row, side.index[ends[0] : ends[-1]]] = -np.inf
-    column = np.argsort(-rates, axis=1, kind="stable")[:, :n]
-    value = np.take_along_axis(rates, column, axis=1)
+    ends = side.indptr[start : start + p.shape[0] + 1]
+    row = np.repeat(np.arange(p.shape[0]), np.diff(ends))
+    p[row, side.index[ends[0] : ends[-1]]] = -np.inf
+    column = np.argsort(-p, axis=1, kind="stable")[:, :n]
+    value = np.take_along_axis(p, column, axis=1)
     nothing = np.isneginf(value)
     return np.where(nothing, -1, column), np.where(nothing, np.nan, value)

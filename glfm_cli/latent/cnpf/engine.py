@@ -25,6 +25,7 @@ from glfm_cli.streams import ROWS, START, Streams
 
 FALL = 1e-8  # relative fall of the bound that is more than rounding
 ROUNDS = 25  # of rows that start anew
+HEAVY = 0.2  # share of the counts in the largest hundredth of the cells that hides the others
 
 
 class CnpfEngine:
@@ -124,12 +125,19 @@ class CnpfEngine:
             own["components"] = float(live.sum())
         return own
 
-    def warnings(self, state: CnpfState) -> list[str]:
+    def warnings(self, state: CnpfState, counts: Counts) -> list[str]:
         """Return what a user should know of a finished fit."""
-        T = state.config.components
+        T, found = state.config.components, []
         if state.rows is not None and bool(np.all(shares(state.rows, T) > DEAD)):
-            return [f"all {T} components are in use; the setting `components` allows more"]
-        return []
+            found.append(f"all {T} components are in use; the setting `components` allows more")
+        few = -(-counts.count.size // 100)
+        largest = float(np.sort(counts.count)[-few:].sum()) / max(counts.count.sum(), 1)
+        if few > 1 and largest > HEAVY:
+            found.append(
+                f"{largest:.0%} of all counts are in 1 % of the cells, which the fit is about; "
+                "with 1 + floor(log2 count) in their place every cell says about as much"
+            )
+        return found
 
     def save(self, state: CnpfState) -> dict[str, Array]:
         """Return everything that the next step depends on, as named arrays."""

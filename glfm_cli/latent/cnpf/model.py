@@ -15,7 +15,7 @@ from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw
 from glfm_cli.latent.cnpf.engine import CnpfEngine
-from glfm_cli.latent.cnpf.prediction import fold_in, rates, sample_rates
+from glfm_cli.latent.cnpf.prediction import fold_in, p_any, rates, sample_rates
 from glfm_cli.latent.cnpf.state import CnpfState
 from glfm_cli.latent.model import (
     Kind,
@@ -137,6 +137,10 @@ class Cnpf:
         """Return what components are made of."""
         return CountFactors(draw.mean_x * draw.size[:, None], draw.mean_a, draw.correlations())
 
+    def p_any(self, draw: CnpfDraw, rows: slice | Array) -> Array:
+        """Return the probabilities (n, I) of a count of at least one, of all columns."""
+        return p_any(draw, rows)
+
     def trace(self, state: CnpfChain) -> dict[str, float]:
         """Return the live components, the sum of weights and their rate."""
         return {k: v for k, v in ENGINE.trace(state.fit).items() if k != "bound"}
@@ -148,7 +152,7 @@ class Cnpf:
 
     def warnings(self, state: CnpfChain) -> list[str]:
         """Return what a user should know of a finished restart."""
-        return ENGINE.warnings(state.fit)
+        return ENGINE.warnings(state.fit, state.counts)
 
     def save(self, state: CnpfChain) -> dict[str, Array]:
         """Return everything that the next step depends on, besides counts and streams."""

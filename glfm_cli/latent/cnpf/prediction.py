@@ -17,6 +17,7 @@ from glfm_cli.latent.cnpf.tables import tables_of
 
 ROUNDS = 25
 PART = 1 << 16  # cells whose temporary numbers are held at once
+TINY = 1e-300
 SMOOTH = 0.01  # added to every column's count in the unigram
 
 
@@ -64,6 +65,22 @@ def rates(draw: CnpfDraw, row: Array, column: Array) -> Rates:
         mean[part] *= draw.size[u]
         var[part] *= draw.size[u] ** 2
     return Rates(mean, var)
+
+
+def p_any(draw: CnpfDraw, rows: slice | Array) -> Array:
+    """Return P(y > 0) (n, I) of some rows in all columns, by gamma rates of the moments of `rates`.
+
+    O(n I T), for three products of matrices.
+    """
+    x, a, size = draw.mean_x[rows], draw.mean_a, draw.size[rows, None]
+    var_x, var_a = x / draw.rate[rows], a**2 / draw.shared.A
+    mean = size * (x @ a.T)
+    scale = (var_x + x**2) @ var_a.T  # the variance over the mean: the scale of a gamma law
+    scale += var_x @ (a.T**2)
+    scale *= size**2 / np.maximum(mean, TINY)
+    np.maximum(scale, TINY, out=scale)
+    found: Array = -np.expm1(-mean / scale * np.log1p(scale))
+    return found
 
 
 def sample_rates(
