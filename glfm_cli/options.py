@@ -160,8 +160,8 @@ class Scaling:
         missing cells are among them; all rows are then completed given that. "auto" takes all rows
         of a table that is not large. All if left out.
     memory : int or str, optional
-        Bytes, or `500M`, `2G`: a file that takes more is completed with a fit in batches of rows.
-        Half of what is free if left out.
+        Bytes, or `500M`, `2G`: a file that takes more is completed in batches of rows, with a fit
+        or given `learn_rows`. With a fit half of what is free if left out.
     """
 
     learn_rows: int | str | None = None

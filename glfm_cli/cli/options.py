@@ -225,8 +225,8 @@ SCALING = {
         str | None,
         None,
         metavar="SIZE",
-        help="With --fit: complete a file that takes more than SIZE (500M, 2G) in batches of rows; "
-        "half of what is free if left out.",
+        help="With --fit or --learn-rows: complete a file that takes more than SIZE (500M, 2G) in "
+        "batches of rows; with --fit half of what is free if left out.",
     ),
 }
 ENGINE = {

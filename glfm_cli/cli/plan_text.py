@@ -28,6 +28,7 @@ def plan_lines(costs: dict[str, Any]) -> list[str]:
     """Return what would be done, a line for each thing that is known."""
     names = {
         "rows": "row",
+        "learnt_rows": "learnt row",
         "modelled_columns": "modelled column",
         "latent_columns": "latent column",
     }

@@ -32,8 +32,12 @@ class Shown:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        if not self._bar.disable:  # rich before 14.3 would end a line that was never begun
-            self._bar.stop()
+        _stop(self._bar)
+
+
+def _stop(bar: RichProgress) -> None:
+    if not bar.disable:  # rich before 14.3 would end a line that was never begun
+        bar.stop()
 
 
 class ProgressLine(Shown):
@@ -52,7 +56,7 @@ class ProgressLine(Shown):
 
     def __exit__(self, *_: object) -> None:
         if hasattr(self, "_bar"):
-            self._bar.stop()
+            _stop(self._bar)
         if self._left is None:
             return
         folder, complete = self._left
@@ -113,9 +117,28 @@ class ProgressLine(Shown):
 
     def sampled(self, run: Run) -> None:
         """Take the line away, and say what comes after Ctrl-C."""
-        self._bar.stop()
+        _stop(self._bar)
         if run.stopped == "interrupted":
             self._console.note(f"Interrupted; {self._what} the draws so far.")
+
+    def completed(self, rows: int, of: int | None) -> None:
+        """Show how many rows of a file are completed."""
+        from rich.console import Console as RichConsole
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        if not hasattr(self, "_rows"):
+            self._bar = RichProgress(
+                TextColumn("{task.completed:,.0f} rows completed"),
+                BarColumn(),
+                TimeRemainingColumn(),
+                console=RichConsole(file=self._console.stderr),
+                transient=True,
+                disable=not self._console.shows_progress,
+            )
+            self._rows = self._bar.add_task("", total=of)
+            self._bar.start()
+        self._bar.update(self._rows, completed=rows)
 
     def left(self, folder: Path, complete: bool) -> None:
         """Take note of where the run is kept, which is said last."""

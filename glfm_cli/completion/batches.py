@@ -10,7 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.files import Files
+from glfm_cli.completion.kept import Watch
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.requests import Unseen
 from glfm_cli.completion.result import Completion, CompletionResult, column_summary
 from glfm_cli.encoding import Data, NotCompleted, flag_columns
-from glfm_cli.errors import UsageError, counted
+from glfm_cli.errors import counted
 from glfm_cli.inference.folding import BATCH
 from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.sampling import Observer, Run
@@ -71,7 +72,11 @@ class BatchedCompletion(CompletionResult):
 
 @dataclass(frozen=True)
 class BatchedImputation:
-    """The completion of a file in batches that is ready to be made."""
+    """The completion of a file in batches that is ready to be made.
+
+    sampled : the run that the fit comes from, where it was made for this
+    n_rows : of the file, where they were counted
+    """
 
     source: Any
     fitted: Fitted
@@ -79,6 +84,8 @@ class BatchedImputation:
     how: Filling
     unseen: Unseen
     notes: tuple[str, ...]
+    sampled: Run | None = None
+    n_rows: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
@@ -98,6 +105,8 @@ class BatchedImputation:
                     cells.add(done.cells, made.n_rows)
                     levels.add(done.probabilities, made.n_rows)
                     made.add(done)
+                    if isinstance(observer, Watch):
+                        observer.completed(made.n_rows, self.n_rows)
                     yield flag_columns(done.table, done.data) if files.flags else done.table
 
             assert files.table is not None
@@ -106,6 +115,9 @@ class BatchedImputation:
             levels.write()
         assert made.precision is not None
         run = Run(self.fitted.posterior, None, time.monotonic() - began, self.fitted.notes)
+        if self.sampled is not None:
+            stopped, seconds = self.sampled.stopped, self.sampled.seconds + run.seconds
+            run = replace(run, stopped=stopped, seconds=seconds)
         about = made.precision, self.how.interval, self.how.seed
         columns = tuple(made.columns.values())
         found = BatchedCompletion(made.data(), run, *about, columns, made.n_columns)
@@ -133,10 +145,8 @@ def plan_batches(
     rows together.
     """
     needed = memory_needed(source)
-    together = (files.multiple, files.draws, files.traces, *files.others.values())
-    whole = how.estimate == "draw" or files.table is None
     grouped = fitted.groups is not None or not isinstance(fitted.posterior.model, JoinsRows)
-    if needed is None or whole or any(one is not None for one in together) or grouped:
+    if needed is None or how.estimate == "draw" or files.whole or grouped:
         return None
     if needed <= (free_memory() // 2 if memory is None else memory):
         return None
@@ -144,19 +154,6 @@ def plan_batches(
     data = fitted.encode(first, unseen=unseen, file=file_label(source))
     files.check(first, data)
     return BatchedImputation(source, fitted, files, how, unseen, (*data.notes, *fitted.notes))
-
-
-def check_memory(source: Any, memory: int | None) -> None:
-    """Raise UsageError when a table that is to be learnt from needs more memory than is allowed."""
-    needed = None if memory is None else memory_needed(source)
-    if needed is not None and memory is not None and needed > memory:
-        raise UsageError(
-            f"learning reads the table as a whole, which takes about {max(needed >> 20, 1)} MB: "
-            "more than --memory",
-            file=file_label(source),
-            hint="Learn from a file with a part of its rows, --save the fit, and complete the "
-            "table with --fit.",
-        )
 
 
 def free_memory() -> int:

@@ -61,6 +61,12 @@ class Files:
         """Whether somebody looks at the intervals of numbers: who gets the result alone may."""
         return self.cells is not None or self.table is None
 
+    @property
+    def whole(self) -> bool:
+        """Whether something is asked of all rows together, or nothing is written."""
+        asked = (self.multiple, self.draws, self.traces, self.record, *self.others.values())
+        return self.table is None or any(one is not None for one in asked)
+
     def by_option(self) -> dict[str, Path | str]:
         """Return every file but the record, by the option that names it."""
         named = {"--output": None if self.table == "-" else self.table, "--cells": self.cells}

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from glfm_cli.completion.analysis.versions import Compatible
-from glfm_cli.completion.batches import BatchedImputation, check_memory, plan_batches
+from glfm_cli.completion.batches import BatchedImputation, plan_batches
 from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost, missing_cells
 from glfm_cli.completion.estimates import Estimate
@@ -33,6 +33,7 @@ from glfm_cli.completion.requests import (
 )
 from glfm_cli.completion.result import Completion
 from glfm_cli.completion.session import Session, check_layout, plan_session
+from glfm_cli.completion.streamed import StreamedImputation, plan_stream
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
@@ -238,7 +239,7 @@ def plan_imputation(
     interval: float = INTERVAL,
     fit: FitLike | None = None,
     unseen: Unseen = "error",
-) -> Imputation | BatchedImputation:
+) -> Imputation | BatchedImputation | StreamedImputation:
     """Check everything and encode what is given; nothing is sampled or written yet."""
     sampling, saving, matrix, scaling = groups
     chosen = check_estimate(estimate, interval)
@@ -272,7 +273,9 @@ def plan_imputation(
         if batched is not None:
             return batched
     elif loaded is None:
-        check_memory(table, scaling.most_bytes)
+        streamed = plan_stream(table, None if sparse else schema, groups, files, how)
+        if streamed is not None:
+            return streamed
     source, file = as_table(table)
     if loaded is not None:
         task = Fitted.of_fit(loaded)

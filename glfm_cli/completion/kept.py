@@ -12,7 +12,7 @@ from glfm_cli.inference.sampling import Observer, Run
 
 @runtime_checkable
 class Watch(Protocol):
-    """An observer that is also told when sampling begins and ends, and what is kept of it."""
+    """An observer that is also told of all that comes before, between and after the sweeps."""
 
     def begun(self, session: Session) -> None:
         """Sampling begins."""
@@ -22,6 +22,9 @@ class Watch(Protocol):
 
     def sampled(self, run: Run) -> None:
         """Sampling has ended, and its answer is to be written."""
+
+    def completed(self, rows: int, of: int | None) -> None:
+        """So many rows of a file are completed, of as many as there are where that is known."""
 
     def left(self, folder: Path, complete: bool) -> None:
         """The run stays in a folder: `complete`, or the work of one that was cut short."""

@@ -1,0 +1,119 @@
+"""Complete a file that is not read as a whole: some of its rows are learnt from, all completed.
+
+One pass chooses the rows (`sampled_rows`), a run learns from them, and a second pass completes
+batch after batch (`batches`). Memory does not grow with the rows of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from glfm_cli.completion.batches import BatchedCompletion, BatchedImputation
+from glfm_cli.completion.complete import Filling
+from glfm_cli.completion.cost import estimate_cost
+from glfm_cli.completion.files import Files
+from glfm_cli.completion.kept import Kept
+from glfm_cli.completion.learning_rows import AUTO_ROWS
+from glfm_cli.completion.new_rows import Fitted
+from glfm_cli.completion.sampled_rows import sample_rows
+from glfm_cli.completion.session import Session, plan_session
+from glfm_cli.encoding import Data
+from glfm_cli.errors import UsageError
+from glfm_cli.inference.folding import BATCH
+from glfm_cli.inference.sampling import Observer
+from glfm_cli.io import memory_needed
+from glfm_cli.io.files import file_label
+from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
+from glfm_cli.schema import Role, Schema
+from glfm_cli.store import read_header
+
+_HINT = (
+    "--learn-rows auto learns from some of its rows and completes it in batches, unless role "
+    "group, --multiple, --plot or other outputs ask for all rows together."
+)
+
+
+@dataclass(frozen=True)
+class StreamedImputation:
+    """The completion of a file in batches, once some of its rows are learnt from.
+
+    session : the run over these rows
+    n_rows : of the file
+    """
+
+    source: Any
+    session: Session
+    files: Files
+    how: Filling
+    n_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what would be done, as `--dry-run --json` prints it."""
+        costs = estimate_cost(self.session)
+        learnt = {"rows": self.n_rows, "learnt_rows": costs["rows"], "rows_in_a_batch": BATCH}
+        known = ("modelled_columns", "latent_columns", "chains", "sweeps", "draws", "threads")
+        return learnt | {name: costs[name] for name in known}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know beforehand, one line each."""
+        return (*self.session.data.notes, *self.session.notes)
+
+    def complete(
+        self, observer: Observer | None = None, finish: Callable[[Any], None] | None = None
+    ) -> BatchedCompletion:
+        """Make the run, then complete batch after batch."""
+        session = self.session
+        assert isinstance(session.data, Data)
+        with Kept(session, observer) as kept:
+            run = kept.sample()
+            made = session.header.schema, session.data, session.problem, run.posterior
+            fitted = replace(Fitted.of_run(*made, self.how.seed).thinned(), notes=run.warnings)
+            how = fitted, self.files, self.how
+            batched = BatchedImputation(self.source, *how, "error", (), run, self.n_rows)
+            return batched.complete(observer, finish)
+
+
+def plan_stream(
+    source: Any,
+    schema: Schema | None,
+    groups: tuple[Sampling, Saving, MatrixOptions, Scaling],
+    files: Files,
+    how: Filling,
+) -> StreamedImputation | None:
+    """Return the completion of a file that takes more than `--memory`; None of a smaller one.
+
+    schema : None of a run that goes on, and of triplets
+
+    Raises
+    ------
+    UsageError
+        It would have to be read as a whole, for want of `--learn-rows` or for what is asked of it.
+    """
+    sampling, saving, matrix, scaling = groups
+    most = scaling.most_bytes
+    needed = None if most is None else memory_needed(source)
+    if most is None or needed is None or needed <= most:
+        return None
+    known, seed = schema, SEED if sampling.seed is None else sampling.seed
+    if saving.resume is not None:
+        header = read_header(saving.resume)
+        known, seed = None if header.matrix else header.schema, header.plan.seed
+    grouped = known is None or any(c.role in (Role.GROUP, Role.TIME) for c in known.columns)
+    if scaling.learn_rows in (None, "all") or how.estimate == "draw" or files.whole or grouped:
+        raise UsageError(
+            f"learning reads the table as a whole, which takes about {max(needed >> 20, 1)} MB: "
+            "more than --memory",
+            file=file_label(source),
+            hint=_HINT,
+        )
+    assert known is not None
+    n = AUTO_ROWS if scaling.learn_rows == "auto" else int(scaling.learn_rows)
+    table, n_rows = sample_rows(source, known, n, seed)
+    session = plan_session(table, schema, sampling, saving, matrix, file=file_label(source))
+    assert isinstance(session.data, Data)
+    files.check(table, session.data)
+    how = replace(how, seed=session.plan.seed)
+    return StreamedImputation(source, session, files, how, n_rows)
