@@ -14,7 +14,7 @@ from glfm_cli.completion import prepare
 from glfm_cli.inference.chain import start_chain
 from glfm_cli.latent.glfm import sampler
 from glfm_cli.latent.glfm.linear import LinearPart
-from glfm_cli.latent.row_effects import draw_normals
+from glfm_cli.latent.row_laws import draw_normals
 from glfm_cli.streams import Streams
 
 REPEATS = 20_000

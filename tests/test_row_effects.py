@@ -21,12 +21,14 @@ from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.glfm.state import GlfmConfig
 from glfm_cli.latent.grouped import GroupedState, with_groups
 from glfm_cli.latent.model import Problem
-from glfm_cli.latent.row_effects import (
-    RowEffects,
+from glfm_cli.latent.row_effects import RowEffects
+from glfm_cli.latent.row_laws import (
     Series,
+    SeriesRows,
     draw_chain,
     draw_intercepts,
     factorise,
+    slope_law,
 )
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
@@ -79,6 +81,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     fitted = RowEffects.start(Groups(np.array([0, 0, 0, 1]), ("a", "b"), time, 1), spans)
     fitted.a[:], fitted.m[:], fitted.omega[:] = [[0.5], [-0.5]], 0.2, 0.9
     fitted.v[:], fitted.length[:], fitted.u[:, 0] = 0.7, 2.0, [1.0, 0.3, -0.4, 0.0]
+    fitted.b[:], fitted.q[:] = [[0.3], [-0.2]], 0.5
     assert fitted.step == 1.5
     # Two rows of the first group, the second of them unseen, and two of a new one.
     later = np.array([2.0, 4.5, 0.0, 1.5])
@@ -93,14 +96,41 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     every = np.concatenate([time[:3], later])
     code = np.array([0, 0, 0, 0, 0, 1, 1])
     cov = 0.7 * np.exp(-np.abs(every[:, None] - every) / 1.5 / 2.0) * (code[:, None] == code)
-    cov[5:, 5:] += 0.9
+    t = (every - time.mean()) / time.std()
+    cov[5:, 5:] += 0.9 + 0.5 * np.outer(t[5:], t[5:])
     mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2])
+    mean[3:5] += 0.3 * t[3:5]
     at = [0, 1, 2, 3, 5, 6]
     known = np.concatenate([[1.0, 0.3, -0.4], e[[0, 2, 3], 0]])
     noises = np.diag([0.0, 0.0, 0.0, 0.4, 0.4, 0.4])
     gain = cov[3:, at] @ np.linalg.inv(cov[np.ix_(at, at)] + noises)
     assert drawn.mean(axis=0) == pytest.approx(mean[3:] + gain @ (known - mean[at]), abs=0.06)
     assert np.cov(drawn.T) == pytest.approx(cov[3:, 3:] - gain @ cov[at, 3:], abs=0.06)
+
+
+def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    series, length, v, q, noise = Series.of(CODE, TIME), 1.7, 0.6, 0.8, 0.3
+    t = (TIME - TIME.mean()) / TIME.std()
+    same = CODE[:, None] == CODE
+    K = v * np.where(same, np.exp(-np.abs(TIME[:, None] - TIME) / series.step / length), 0.0)
+    seen = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise
+    e, at = rng.normal(size=CODE.size), np.flatnonzero(seen)
+    D, L = factorise(*series.links(length, v), seen[series.order])
+    order = series.order
+    A, B = slope_law(D, L, seen[order], e[order], t[order], CODE[order], 3)
+    rows = SeriesRows(order, CODE, t, 3)
+    of_a = rows.of_intercepts(
+        series, (np.array([v]), np.array([length]), np.array([q])), e[:, None], seen[:, None]
+    )
+    for g in range(3):
+        own = at[CODE[at] == g]
+        V = (K + noise * np.eye(CODE.size))[np.ix_(own, own)]
+        assert A[g] == pytest.approx(t[own] @ np.linalg.solve(V, t[own]))
+        assert B[g] == pytest.approx(t[own] @ np.linalg.solve(V, e[own]))
+        V += q * np.outer(t[own], t[own])
+        assert of_a[0][g, 0] == pytest.approx(np.linalg.solve(V, e[own]).sum())
+        assert of_a[1][g, 0] == pytest.approx(np.linalg.inv(V).sum())
 
 
 # The joint law of a sweep ----------------------------------------------------------------------
@@ -163,6 +193,8 @@ def draw_effects(effects: RowEffects, rng: np.random.Generator) -> None:
             K = np.where(CODE[:, None] == CODE, np.exp(-away / effects.length[s]), 0.0)
             root = np.linalg.cholesky(K + 1e-12 * np.eye(N))
             effects.u[:, s] = np.sqrt(effects.v[s]) * root @ rng.standard_normal(N)
+        effects.q[:] = np.abs(rng.standard_cauchy(S)) ** 2
+        effects.b[:] = np.sqrt(effects.q) * rng.standard_normal((G, S))
 
 
 def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
@@ -192,6 +224,9 @@ def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
     if len(effects.u):
         found["v"] = odd(np.log(effects.v))
         found["length"] = odd(np.log(effects.length))
+        found["q"] = odd(np.log(effects.q))
+        found["b"] = odd(effects.b / np.sqrt(effects.q)).sum(axis=0)
+        found["b square"] = even(effects.b / np.sqrt(effects.q)).sum(axis=0)
         u = effects.u / np.sqrt(effects.v)
         found["u square"] = even(u).sum(axis=0)
         found["u next"] = (odd(u[[2, 1, 6]]) * odd(u[[5, 4, 7]])).sum(axis=0)

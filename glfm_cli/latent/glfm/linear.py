@@ -22,7 +22,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.model import take
-from glfm_cli.latent.row_effects import draw_normals
+from glfm_cli.latent.row_laws import draw_normals
 
 _ROWS = 1 << 14  # whose precisions are held at once
 _FIRST, _NOISE = 20, 0.3  # steps of a start, and the variance of noise that they assume
