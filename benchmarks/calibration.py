@@ -1,6 +1,7 @@
 """How well calibrated are completed cells? Hides observed cells, completes, compares.
 
-    python benchmarks/calibration.py FOLDER [--rate 0.3] [--seed 0] [--tables a,b] [--out FILE]
+    python benchmarks/calibration.py FOLDER [--rate 0.3] [--seed 0] [--tables a,b] [--model glfm]
+        [--out FILE]
 
 For every NAME.csv(.gz) with NAME.types.yaml in FOLDER (`sample_data` by default): hide a share of
 the observed cells completely at random and complete the table. Printed are, without recalibration
@@ -58,7 +59,7 @@ def evaluate(path: Path, types: Path, options: argparse.Namespace) -> tuple[dict
     )  # fmt: skip
     name = path.name.split(".")[0]
     result: dict = {"table": name, "rate": options.rate, "seed": options.seed}
-    glfm, marginal = choose_methods(["glfm", "marginal"], {}, sampling, timeout=1.0)
+    glfm, marginal = choose_methods([options.model, "marginal"], {}, sampling, timeout=1.0)
     began = time.monotonic()
     posterior = glfm.sample(task).posterior
     result["seconds"] = time.monotonic() - began
@@ -158,6 +159,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tables", default="")
+    parser.add_argument("--model", default="glfm")
     parser.add_argument("--rows", type=int, default=5000, help="at most so many rows of a table")
     parser.add_argument("--chains", type=int, default=CHAINS)
     parser.add_argument("--warmup", type=int, default=WARMUP)

@@ -36,7 +36,8 @@ SLIPS = "tests/test_small_slips.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
 EVIDENCE = "tests/test_evidence.py"
-TWO_PART = "tests/test_two_part.py"
+TWO_PART, ANALYSIS = "tests/test_two_part.py", "tests/test_analysis.py"
+VERSIONS, FAMILIES = "completion/analysis/versions.py", "completion/analysis/families.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_an_ascent_predicts_cells_that_it_has_not_seen"
 
@@ -62,10 +63,13 @@ MUTANTS = {
         SLIPS,
     ),
     "I for I - 1 in the Jacobian": Mutant(
-        "latent/bsvd/moves.py", "(n_rows - 1) * log_t", "n_rows * log_t", SLIPS
+        "latent/bsvd/moves.py", "(moved - 1) * log_t", "moved * log_t", SLIPS
     ),
     "no Jacobian between sides": Mutant(
-        "latent/bsvd/moves.py", "(n_rows - n_columns) * log_t", "0.0 * log_t", SLIPS
+        "latent/bsvd/moves.py",
+        "(moved - n_columns - of_columns.p) * log_t",
+        "0.0 * log_t",
+        SLIPS,
     ),
     "weights' variance scaled by the noise": Mutant(
         "latent/glfm/sampler.py",
@@ -120,6 +124,36 @@ MUTANTS = {
     ),
     "restarts without weights in probabilities": Mutant(
         "links/averages.py", "self.total += share * ", "self.total += ", SLIPS
+    ),
+    "versions that no analysis chooses": Mutant(
+        VERSIONS, "rng.random(self.y.size)) < new - now", "rng.random(self.y.size)) < 9.0", ANALYSIS
+    ),
+    "accepted versions with the density of those before": Mutant(
+        VERSIONS, "now = np.where(taken, new, now)", "now = now + 0.0", ANALYSIS
+    ),
+    "a chain that does not see its versions": Mutant(
+        VERSIONS, "        self._see()\n", "", ANALYSIS
+    ),
+    "coefficients of the first sweep": Mutant(
+        VERSIONS,
+        "self.at = self.last = family.draw(",
+        "self.at = self.last = self.last or family.draw(",
+        ANALYSIS,
+    ),
+    "versions that are taken where they are refused": Mutant(
+        VERSIONS,
+        "xs[self.names[k]][taken] = proposed",
+        "xs[self.names[k]][~taken] = proposed",
+        ANALYSIS,
+    ),
+    "coefficients accepted whatever proposes them": Mutant(
+        FAMILIES, "log_p + 0.5 * (DF + b.size)", "log_p + 0.0 * (DF + b.size)", ANALYSIS
+    ),
+    "residual variance with n degrees of freedom": Mutant(
+        FAMILIES, "rng.chisquare(n - p)", "rng.chisquare(n)", ANALYSIS
+    ),
+    "coefficients without their variance": Mutant(
+        FAMILIES, "mode + np.sqrt(s2) * np.linalg", "mode + 0.0 * np.linalg", ANALYSIS
     ),
     "quantiles of the wrong tail": Mutant(
         "links/averages.py", "cdf < probability - 1e-12", "cdf < 1.0 - probability", LINKS
@@ -192,8 +226,8 @@ MUTANTS = {
     ),
     "both halves the same": Mutant(
         "exploration/halves.py",
-        "Half(run.posterior, rows, others)",
-        "Half(run.posterior, rows, rows)",
+        "HalfSample(run.posterior, rows, others)",
+        "HalfSample(run.posterior, rows, rows)",
         EVIDENCE,
     ),
     "halves added up": Mutant(
@@ -251,7 +285,10 @@ MUTANTS = {
         "latent/iqgme/experts.py", "= prior.nu0 + s.n", "= prior.nu0 + 2.0 * s.n", PRIORS
     ),
     "spread of scores taken off": Mutant(
-        "latent/iqgme/local.py", "part.xx += square", "part.xx -= square", PRIORS
+        "latent/iqgme/local.py",
+        "part.xx += np.swapaxes(spread",
+        "part.xx -= np.swapaxes(spread",
+        PRIORS,
     ),
     "sticks that forget who comes behind": Mutant(
         "latent/iqgme/sticks.py", "self.alpha + rows_behind(n)", "self.alpha + 0.0 * n[:-1]", PRIORS
@@ -307,7 +344,7 @@ def first_failure(mutant: Mutant, folder: Path) -> str | None:
         )
     finally:
         path.write_text(source, encoding="utf-8")
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, flags=re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, flags=re.MULTILINE)
     if found is None and done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     return found and found[1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,14 @@ from scipy.special import ndtr
 from glfm_cli import impute
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
-from glfm_cli.completion.analysis.families import FAMILIES, WIDE, WIDE_LINEAR, Coefficients
+from glfm_cli.completion.analysis import versions
+from glfm_cli.completion.analysis.families import (
+    FAMILIES,
+    WIDE,
+    WIDE_LINEAR,
+    Coefficients,
+    Linear,
+)
 from glfm_cli.completion.analysis.formula import read_regression
 from glfm_cli.completion.analysis.versions import Compatible, Walk
 from glfm_cli.errors import UsageError
@@ -132,6 +141,24 @@ def test_what_is_not_known_together_with_an_analysis_is_refused() -> None:
         done.multiple(1, "y ~ x * sex * ph.ecog")
 
 
+def test_a_saved_fit_gives_the_same_versions(tmp_path: Path) -> None:
+    """Skewed columns included, which are seen by their logarithm where that is not skewed."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(40)
+    x = np.where(rng.random(40) < 0.3, np.nan, np.exp(1.5 * z))
+    table = pa.table({"x": pa.array(x, from_pandas=True), "y": z + rng.standard_normal(40)})
+    types = {"columns": {"x": "positive", "y": "real"}}
+    short = {"chains": 1, "warmup": 2, "draws": 2, "threads": 1, "save": tmp_path / "a.glfm"}
+    done = impute(table, types, **short)
+    again = impute(table, fit=tmp_path / "a.glfm", threads=1)
+    (one,), (two,) = (list(part.multiple(1, "y ~ log(x)").tables()) for part in (done, again))
+    assert one.equals(two)
+    compatible = done.multiple(1, "y ~ log(x)").compatible
+    assert compatible.problem.links[0].margin.to_latent(x[:2]) == pytest.approx(
+        (np.log(x[:2]) - np.nanmean(np.log(x))) / np.nanstd(np.log(x))
+    )
+
+
 # The draws -----------------------------------------------------------------------------------
 
 
@@ -158,6 +185,42 @@ def test_coefficients_have_their_posterior(name: str) -> None:
     assert np.allclose(np.std(drawn, axis=0), sd, rtol=0.1)
 
 
+class Known(Linear):
+    """A regression whose coefficients are known: y ~ N(3 x, 0.25)."""
+
+    def draw(self, *_: Any) -> Coefficients:
+        return Coefficients(np.array([0.0, 3.0]), 0.25)
+
+
+def test_tries_lead_to_the_law_of_a_covariate_given_the_response(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From values that are mostly impossible; each try must know what the last one left."""
+    monkeypatch.setattr(versions, "TRIES", 80)
+    x, y = np.random.default_rng(0).standard_normal(1000), np.full(1000, 2.0)
+    table = pa.table({"x": pa.array(np.where(np.arange(1000) < 50, x, np.nan), from_pandas=True),
+                      "y": y})  # fmt: skip
+    of = walk_of(table, {"x": "real", "y": "real"}, "y ~ x")
+    of = replace(of, regression=replace(of.regression, family=Known()))
+    walk = Walk(of, {"x": x.copy()}, y, Streams(1, 0))
+    walk.sweep(adapt=False)
+    eta = walk.chain.eta[0, 0]
+    mean, above = of.problem.links[0].margin.to_value(np.array([eta, eta + 1.0]))
+    prior = walk.chain.state.noise[0] * (above - mean) ** 2
+    variance = 1.0 / (1.0 / prior + 9.0 / 0.25)
+    expected = variance * (mean / prior + 3.0 * 2.0 / 0.25)
+    drawn = walk.xs["x"][50:]
+    assert abs(drawn.mean() - expected) < 4 * np.sqrt(variance / drawn.size)
+    assert drawn.std() == pytest.approx(np.sqrt(variance), rel=0.1)
+
+
+def walk_of(table: pa.Table, types: dict[str, str], text: str) -> Compatible:
+    """Return what versions are drawn with, of a model without features."""
+    settings = {"max_features": 0, "initial_features": 0, "components": 0, "rank_kurtosis": 0.0}
+    problem, data, _ = prepare(table, {"columns": types}, settings=settings)
+    return Compatible.of(text, data, problem, (problem.config, problem.link_config), 3)
+
+
 def test_missing_covariates_have_the_posterior_of_both_models_together() -> None:
     """Enumerated: a value on a grid and two levels, all parameters integrated out."""
     x = np.array([-1.2, -0.6, -0.1, 0.3, 0.9, 1.6, np.nan, 0.2])
@@ -171,10 +234,7 @@ def test_missing_covariates_have_the_posterior_of_both_models_together() -> None
             "y": y,
         }
     )
-    types = {"columns": {"x": "real", "g": "categorical", "y": "real"}}
-    settings = {"max_features": 0, "initial_features": 0, "components": 0, "rank_kurtosis": 0.0}
-    problem, data, _ = prepare(table, types, settings=settings)
-    of = Compatible.of("y ~ x * g", data, problem.model, problem.config, problem.link_config, 3)
+    of = walk_of(table, {"x": "real", "g": "categorical", "y": "real"}, "y ~ x * g")
 
     seen = ~np.isnan(x)
     center, scale = x[seen].mean(), x[seen].std()
@@ -202,7 +262,7 @@ def test_missing_covariates_have_the_posterior_of_both_models_together() -> None
 
     walk = Walk(of, {"x": np.where(seen, x, 0.0), "g": g.copy()}, y, Streams(7, 0))
     drawn = []
-    for _ in range(1500):
+    for _ in range(1200):
         walk.sweep(adapt=False)
         drawn.append([walk.xs["g"][2], walk.xs["g"][7], walk.xs["x"][6]])
     found = np.array(drawn)[100:]

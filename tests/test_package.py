@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import runpy
 import subprocess
 import tomllib
 from pathlib import Path
@@ -74,6 +75,14 @@ def test_every_package_folder_is_installed() -> None:
         set(find_packages(str(REPOSITORY), include=SETUPTOOLS["packages"]["find"]["include"]))
         == found
     )
+
+
+def test_every_slip_that_is_planted_finds_its_line() -> None:
+    planted = runpy.run_path(str(REPOSITORY / "benchmarks" / "mutants.py"))["MUTANTS"]
+    package = Path(glfm_cli.__file__).parent
+    for title, slip in planted.items():
+        found = (package / slip.file).read_text(encoding="utf-8").count(slip.right)
+        assert found == 1, title
 
 
 def test_every_kernel_is_built() -> None:

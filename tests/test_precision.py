@@ -13,7 +13,7 @@ import pytest
 from glfm_cli.completion import Files, impute, judge
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.precision import GOAL, MARGIN, Precision, measure_precision
+from glfm_cli.inference.precision import CHANCE, GOAL, MARGIN, Precision, _drift, measure_precision
 from glfm_cli.inference.predictive import chain_means, predict
 from glfm_cli.inference.run import Plan
 
@@ -104,6 +104,12 @@ def test_a_drift_that_all_chains_share_is_found(table: pa.Table) -> None:
     found = measure_precision(moved, cells, np.random.default_rng(0))
     assert found.drift > 0.3
     assert not found.good
+
+
+def test_what_chains_share_by_chance_is_no_drift() -> None:
+    rng = np.random.default_rng(1)
+    found = [_drift(rng.standard_normal((12, 5)), rng) for _ in range(300)]
+    assert np.mean(np.array(found) > 0.0) < 4 * CHANCE
 
 
 def raised(draw: Draw) -> Draw:

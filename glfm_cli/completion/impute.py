@@ -297,8 +297,8 @@ def plan_imputation(
     files.check(source, data)
     if files.analysis is not None:
         assert isinstance(data, Data)
-        model = (task.problem if isinstance(task, Session) else task.posterior).model
-        Compatible.of(files.analysis, data, model, *task.configs, seed)
+        run = task.problem if isinstance(task, Session) else task.posterior
+        Compatible.of(files.analysis, data, run, task.configs, seed)
     recommend = None if isinstance(data, Data) else likeliest(data, matrix)
     how = replace(how, seed=seed)
     return Imputation(given, source, task, data, pairs, files, how, recommend)

@@ -161,9 +161,7 @@ class Completion(CompletionResult):
         posterior, compatible = self.posterior, None
         if analysis is not None:
             assert self.configs is not None
-            compatible = Compatible.of(
-                analysis, self.data, posterior.model, *self.configs, self.seed
-            )
+            compatible = Compatible.of(analysis, self.data, posterior, self.configs, self.seed)
         return choose_multiple(
             self.table, self.data, posterior, self.seed, self.precision, versions, compatible
         )

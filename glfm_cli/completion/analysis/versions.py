@@ -32,7 +32,7 @@ from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
-from glfm_cli.links.margins import standard_moment
+from glfm_cli.links.margins import FEWEST_FOR_TAILS, standard_moment
 from glfm_cli.schema import Transform
 from glfm_cli.streams import TABLES, Streams
 
@@ -57,9 +57,14 @@ class Compatible:
 
     @classmethod
     def of(
-        cls, text: str, data: Data, model: LatentModel, config: Any, links: LinkConfig, seed: int
+        cls,
+        text: str,
+        data: Data,
+        run: Posterior | Problem,
+        configs: tuple[Any, LinkConfig],
+        seed: int,
     ) -> Compatible:
-        """Return that of an analysis, with the model and the settings of a run.
+        """Return that of an analysis, with the model, links and settings of a run.
 
         Raises
         ------
@@ -67,7 +72,8 @@ class Compatible:
             The text is no regression of the table, or the model or the table is beyond this.
         """
         regression = read_regression(text, data.columns)
-        check_table(data, model)
+        check_table(data, run.model)
+        config, link_config = configs
         n = np.sum(~np.isnan(regression.outcome(regression.columns[regression.target].x)))
         n_terms = regression.regressors({c.column.name: c.x for c in data.columns}).shape[1]
         if n <= n_terms + 1:
@@ -75,9 +81,13 @@ class Compatible:
                 f"--analysis '{text}' has {n_terms} coefficients, and {n} rows have its response",
                 hint="Leave out some terms.",
             )
-        columns = [c for c in data.columns if c.column.name != regression.target]
-        made = tuple(make_link(_logarithm(c, links), links) for c in columns)
-        problem = Problem(model, config, made, tuple(c.cells for c in columns), links)
+        links, xs = [], []
+        for encoded, link in zip(data.columns, run.links, strict=True):
+            if encoded.column.name != regression.target:
+                logarithm = _logarithm(encoded, link_config)
+                links.append(link if logarithm is None else make_link(logarithm, link_config))
+                xs.append(encoded.cells)
+        problem = Problem(run.model, config, tuple(links), tuple(xs), link_config)
         return cls(regression, data, problem, seed)
 
     def draw(self, start: Mapping[int, Array], number: int) -> dict[int, Array]:
@@ -130,17 +140,18 @@ def check_table(data: Data, model: LatentModel) -> None:
             )
 
 
-def _logarithm(encoded: EncodedColumn, config: LinkConfig) -> EncodedColumn:
-    """Return a skewed positive column as one of its logarithm, where this is not skewed.
+def _logarithm(encoded: EncodedColumn, config: LinkConfig) -> EncodedColumn | None:
+    """Return a skewed positive column as one of its logarithm, None where that is skewed, too.
 
     Ranks know little of the tail from which cells are missing, the more the larger the response.
     """
-    column, x = encoded.column, encoded.typical
-    if column.integral or not column.positive or column.transform is not None or x.min() <= 0.0:
-        return encoded
+    column, x = encoded.column, encoded.x[encoded.observed]
+    free = column.positive and not column.integral and column.transform is None
+    if not free or x.size < FEWEST_FOR_TAILS or x.min() <= 0.0:
+        return None
     skewed = abs(standard_moment(x, 3)) > config.rank_skewness
     if not skewed or abs(standard_moment(np.log(x), 3)) > config.rank_skewness:
-        return encoded
+        return None
     return replace(encoded, column=replace(column, transform=Transform.LOG))
 
 
