@@ -27,6 +27,7 @@ class CnpfDraw:
     shape, rate : (U, T) of q(x_uk)
     size : (U,) by which the rates of rows are multiplied, 1 but in a topic model
     tau : by which the weights are multiplied for new rows
+    excess : e, variance of the factor by which the rate of a cell differs from the mean of its kind
     """
 
     shared: Globals
@@ -35,6 +36,7 @@ class CnpfDraw:
     rate: Array
     size: Array
     tau: float = 1.0
+    excess: float = 0.0
 
     @property
     def mean_x(self) -> Array:
@@ -76,6 +78,7 @@ class CnpfDraw:
             "x_rate": self.rate,
             "x_size": self.size,
             "tau": np.array(self.tau),
+            "excess": np.array(self.excess),
         }
 
     @classmethod
@@ -95,9 +98,11 @@ class CnpfDraw:
         tau = float(take(arrays, "tau", np.float64, ()))
         if not all(np.all(part > 0.0) for part in law) or not 0.0 < tau <= GREATEST:
             raise ValueError("'x_shape', 'x_rate' or 'tau' is out of range")
-        if np.any(size < 0.0):
-            raise ValueError("'x_size' is below 0")
-        return cls(shared, columns_with_rates(own, sizes.latent), law[0], law[1], size, tau)
+        excess = float(take(arrays, "excess", np.float64, ()))
+        if np.any(size < 0.0) or excess < 0.0:
+            raise ValueError("'x_size' or 'excess' is below 0")
+        columns = columns_with_rates(own, sizes.latent)
+        return cls(shared, columns, law[0], law[1], size, tau, excess)
 
     def with_rows(self, more: CnpfDraw) -> CnpfDraw:
         """Return the draw with other rows behind its own."""
@@ -106,6 +111,12 @@ class CnpfDraw:
             for name in ("shape", "rate", "size")
         )
         return replace(self, shape=shape, rate=rate, size=size)
+
+
+def widened(mean: Array, var: Array, e: float) -> Array:
+    """Return the variance of rates of some mean and variance, times factors of variance e."""
+    out: Array = var * (1.0 + e) + e * mean**2
+    return out
 
 
 def _matrix(arrays: Mapping[str, Array], name: str) -> Array:

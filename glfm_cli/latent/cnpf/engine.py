@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from glfm_cli.latent.cnpf.ascent import run_pass
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
+from glfm_cli.latent.cnpf.excess import excess_of
 from glfm_cli.latent.cnpf.merges import DEAD, merge_components, shares
 from glfm_cli.latent.cnpf.prediction import fold_in
 from glfm_cli.latent.cnpf.rows import visit_rows
@@ -108,7 +110,8 @@ class CnpfEngine:
                 rows, rounds = state.rows.copy(), 1
             visit_rows(rows, counts, tables, each, rounds)
         columns = columns_of(config, counts)
-        return draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)
+        draw = draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)
+        return replace(draw, excess=excess_of(config, draw, counts))
 
     def fold_in(self, draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
         """Return the snapshot of new rows, given everything that the fit's rows share."""

@@ -102,10 +102,11 @@ class Cnpf:
         return RatesLaw(of_rates.reshape(shape), found.mean.reshape(shape))
 
     def joint(self, draw: CnpfDraw, rows: Rows, rng: np.random.Generator) -> RatesLaw:
-        """Return the law of cells given rates, drawn together within rows and columns."""
+        """Return the law of cells given rates drawn together within rows and columns."""
         pairs, shape = _pairs_of(draw, rows)
         mean = sample_rates(draw, pairs.row, pairs.column, 1, rng).reshape(shape)
-        return RatesLaw(np.full(shape, CERTAIN), np.maximum(mean, 1e-300))
+        of_cells = 1.0 / max(draw.excess, 1.0 / CERTAIN)
+        return RatesLaw(np.full(shape, of_cells), np.maximum(mean, 1e-300))
 
     def fold_in(
         self, draw: CnpfDraw, values: Values, sweeps: int, rng: np.random.Generator

@@ -10,7 +10,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
-from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
+from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of, widened
 from glfm_cli.latent.cnpf.rows import visit_rows
 from glfm_cli.latent.cnpf.starts import start_new_rows
 from glfm_cli.latent.cnpf.tables import tables_of
@@ -35,7 +35,8 @@ def fold_in(draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
     with thread_pool(counts.threads) as each:
         visit_rows(rows, counts, tables, each, ROUNDS, mean_step=True)
     totals = counts.row_totals
-    return draw_of(config, draw.shared, draw.columns, rows, tables, totals, draw.tau)
+    new = draw_of(config, draw.shared, draw.columns, rows, tables, totals, draw.tau)
+    return replace(new, excess=draw.excess)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Rates:
 
 
 def rates(draw: CnpfDraw, row: Array, column: Array) -> Rates:
-    """Return the law's moments of sum_k x_uk a_ki at the cells (row, column).
+    """Return the moments of sum_k x_uk a_ki, times a cell's factor, at the cells (row, column).
 
     For a topic model these are shares of the row's total, times that.
     """
@@ -64,7 +65,7 @@ def rates(draw: CnpfDraw, row: Array, column: Array) -> Rates:
         var[part] += np.einsum("nk,nk->n", var_x[u], a[i] ** 2)
         mean[part] *= draw.size[u]
         var[part] *= draw.size[u] ** 2
-    return Rates(mean, var)
+    return Rates(mean, widened(mean, var, draw.excess))
 
 
 def p_any(draw: CnpfDraw, rows: slice | Array) -> Array:
@@ -77,7 +78,8 @@ def p_any(draw: CnpfDraw, rows: slice | Array) -> Array:
     mean = size * (x @ a.T)
     scale = (var_x + x**2) @ var_a.T  # the variance over the mean: the scale of a gamma law
     scale += var_x @ (a.T**2)
-    scale *= size**2 / np.maximum(mean, TINY)
+    scale *= size**2 / np.maximum(mean, TINY) * (1.0 + draw.excess)
+    scale += draw.excess * mean
     np.maximum(scale, TINY, out=scale)
     found: Array = -np.expm1(-mean / scale * np.log1p(scale))
     return found
