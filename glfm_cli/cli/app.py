@@ -82,6 +82,7 @@ def end(action: Callable[[], int], console: Console) -> int:
     """Run an action and return its exit status; nothing escapes as a traceback."""
     try:
         status = action()
+        console.clear()
         console.stdout.flush()
         return status
     except GlfmError as error:

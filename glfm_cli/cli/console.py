@@ -10,6 +10,8 @@ from typing import TextIO
 
 from glfm_cli.errors import GlfmError
 
+CLEAR = "\x1b[K"  # erases the rest of a terminal's line
+
 
 class ExitStatus(IntEnum):
     """How a command ended, as its exit status."""
@@ -36,14 +38,28 @@ class Console:
     stdout: TextIO = field(default_factory=lambda: sys.stdout)
     stderr: TextIO = field(default_factory=lambda: sys.stderr)
     quiet: bool = False
+    _waiting: bool = False
 
     @property
     def shows_progress(self) -> bool:
         """True when stderr is a terminal and the user did not ask for quiet."""
         return not self.quiet and self.stderr.isatty()
 
+    def wait(self, text: str) -> None:
+        """Show on a terminal what is going on, until something else is said."""
+        if self.shows_progress:
+            self._waiting = True
+            self._write(f"\r{text}{CLEAR}")
+
+    def clear(self) -> None:
+        """Take away what `wait` showed."""
+        if self._waiting:
+            self._waiting = False
+            self._write(f"\r{CLEAR}")
+
     def result(self, text: str) -> None:
         """Write a result, as it is."""
+        self.clear()
         self.stdout.write(text)
 
     def note(self, text: str) -> None:
@@ -66,7 +82,11 @@ class Console:
         self.error(error.message(), error.hint)
 
     def _say(self, text: str) -> None:
+        self.clear()
+        # One write: other processes that write to the same terminal cannot come between.
+        self._write(" ".join(text.split()) + "\n")
+
+    def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # nobody listens any more: the work goes on
-            # One write: other processes that write to the same terminal cannot come between.
-            self.stderr.write(" ".join(text.split()) + "\n")
+            self.stderr.write(text)
             self.stderr.flush()

@@ -93,9 +93,12 @@ def run(
     distribution, averaged over the draws of all chains. Observed cells, rows, columns, their
     order and names come out as they went in.
     """
+    console = options.console_of(ctx)
+    if output is not None:
+        console.wait("reading the table")  # loading what that takes is the longer part
+
     from glfm_cli.completion import Files, impute, plan_imputation
 
-    console = options.console_of(ctx)
     more = {} if plot is None else {"--plot": plot}
     files = Files(
         output or "-",

@@ -78,6 +78,7 @@ class ProgressLine(Shown):
             def render(self, task: Task) -> Text:
                 return Text(f"{task.speed:.0f} sweeps/s" if task.speed else "")
 
+        self._console.clear()
         for text in session.notes:
             self._console.warn(text)
         plan, self._done = session.plan, session.done

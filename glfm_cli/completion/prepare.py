@@ -164,8 +164,8 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
     UsageError
         There is no such model, or it does not take the layout.
     """
-    able = [name for name, model in MODELS.items() if layout in model.layouts]
-    name = sampling.model or able[0]
+    able = (name for name, model in MODELS.items() if layout in model.layouts)
+    name = sampling.model or next(able)
     if name in ELSEWHERE:
         why, hint = ELSEWHERE[name]
         raise UsageError(f"--model {name} {why}", hint=hint)
@@ -177,7 +177,7 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
             expected=" or ".join(MODELS),
             hint=f"Did you mean '{close[0]}'?" if close else None,
         )
-    if name not in able:
+    if layout not in MODELS[name].layouts:
         what = {"sparse": "triplets", "counts": "triplets whose absent pairs are zeros"}
         hint = "A types file with roles row, column and value describes a matrix."
         if "counts" in MODELS[name].layouts:

@@ -10,10 +10,10 @@ determine its row's features.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
 from glfm_cli.arrays import Array
@@ -42,6 +42,8 @@ EXPONENT_RANGE = 1.0  # of log a
 # Prior probability that a column needs no correction: weak evidence is no reason to correct.
 NO_CORRECTION = 0.9
 STEP = 1e-3  # of log a, to see how its loss bends
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+TOLERANCE = 1e-6  # of log a
 
 Hidden = dict[int, tuple[Array, Array]]  # by column: places among the rows, true values
 
@@ -153,8 +155,7 @@ def fit_exponent(p: Array, codes: Array) -> float:
         normaliser = float(np.sum(a * log_p.max(axis=1) + total))
         return normaliser - a * float(true) + 0.5 * float((log_a / EXPONENT_SD) ** 2)
 
-    bounds = (-EXPONENT_RANGE, EXPONENT_RANGE)
-    mode = float(minimize_scalar(loss, bounds=bounds, method="bounded").x)
+    mode = _lowest(loss, -EXPONENT_RANGE, EXPONENT_RANGE)
     curvature = (loss(mode + STEP) - 2.0 * loss(mode) + loss(mode - STEP)) / STEP**2
     log_odds = loss(0.0) - loss(mode) - np.log(EXPONENT_SD) - 0.5 * np.log(max(curvature, 1.0))
     return float(np.exp(mode * _probability(float(log_odds))))
@@ -168,14 +169,33 @@ def fit_tilt(u: Array) -> Array:
     """
     total, n = polynomials(np.clip(u, 0.0, 1.0)).sum(axis=1), u.size
 
-    def loss(b: Array) -> tuple[float, Array]:
-        value = n * log_mass(b) - float(b @ total) + 0.5 * float(np.sum((b / TILT_SD) ** 2))
-        return value, n * tilt_moments(b) - total + b / TILT_SD**2
+    def loss(b: Array) -> float:
+        return n * log_mass(b) - float(b @ total) + 0.5 * float(np.sum((b / TILT_SD) ** 2))
 
-    mode: Array = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
-    curvature = n * tilt_covariance(mode) + np.eye(2) / TILT_SD**2
-    log_odds = -loss(mode)[0] - 2.0 * np.log(TILT_SD) - 0.5 * np.linalg.slogdet(curvature)[1]
-    return mode * _probability(log_odds)
+    mode, step = np.zeros(2), np.ones(2)
+    while np.abs(step).max() > TOLERANCE:  # the loss is convex: Newton's method finds its place
+        curvature = n * tilt_covariance(mode) + np.eye(2) / TILT_SD**2
+        step = np.linalg.solve(curvature, total - n * tilt_moments(mode) - mode / TILT_SD**2)
+        while loss(mode + step) > loss(mode) and np.abs(step).max() > TOLERANCE:
+            step = step / 2.0
+        mode = mode + step
+    log_odds = -loss(mode) - 2.0 * np.log(TILT_SD) - 0.5 * np.linalg.slogdet(curvature)[1]
+    out: Array = mode * _probability(float(log_odds))
+    return out
+
+
+def _lowest(loss: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function with one valley is lowest, by golden sections."""
+    x = [low, high - GOLDEN * (high - low), low + GOLDEN * (high - low), high]
+    y = [loss(x[1]), loss(x[2])]
+    while x[3] - x[0] > TOLERANCE:
+        if y[0] < y[1]:
+            x = [x[0], x[2] - GOLDEN * (x[2] - x[0]), x[1], x[2]]
+            y = [loss(x[1]), y[0]]
+        else:
+            x = [x[1], x[2], x[1] + GOLDEN * (x[3] - x[1]), x[3]]
+            y = [y[1], loss(x[2])]
+    return (x[0] + x[3]) / 2.0
 
 
 def _probability(log_odds: float) -> float:

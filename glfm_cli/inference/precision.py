@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.fft import dct
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.posterior import Posterior
@@ -145,7 +144,8 @@ def measure_precision(
     found = chain_means(posterior, _some(cells, n_cells, rng)).values()
     scaled = zip(*map(_scaled, found), strict=True)
     whole, first, second = (np.concatenate(part, axis=1) for part in scaled)
-    contrasts = math.sqrt(2.0 / n_chains) * dct(whole, axis=0, norm="ortho")[1:]
+    k, c = np.arange(1, n_chains)[:, None], np.arange(n_chains)
+    contrasts = (2.0 / n_chains) * np.cos(np.pi * k * (c + 0.5) / n_chains) @ whole
     typical, most = np.quantile(np.abs(contrasts), (0.5, 0.95)).tolist()
     return Precision(n_cells, n_chains, typical, most, _drift(second - first, rng), goal)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from glfm_cli.latent.auto import Auto
-from glfm_cli.latent.bsvd import Bsvd
-from glfm_cli.latent.clgp import Clgp
-from glfm_cli.latent.cnpf import Cnpf
-from glfm_cli.latent.forest import Forest
-from glfm_cli.latent.glfm import Glfm
-from glfm_cli.latent.mixture import Mixture
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Any
+
 from glfm_cli.latent.model import LatentModel
 
 # What is no model of tables: why not, and what to take.
@@ -18,13 +15,46 @@ ELSEWHERE = {
         "Take --model mixture, or `glfm classify ... --target COLUMN --complete FILE`.",
     )
 }
-_GLFM, _BSVD, _MIXTURE = Glfm(), Bsvd(), Mixture()
-MODELS: dict[str, LatentModel] = {
-    "glfm": _GLFM,
-    "bsvd": _BSVD,
-    "mixture": _MIXTURE,
-    "clgp": Clgp(),
-    "cnpf": Cnpf(),
-    "forest": Forest(),
-    "auto": Auto({"glfm": _GLFM, "mixture": _MIXTURE, "bsvd": _BSVD}),
-}
+CANDIDATES = ("glfm", "mixture", "bsvd")  # of `auto`
+
+
+class _Models(MutableMapping[str, LatentModel]):
+    """Models by name, each imported and made when it is first asked for."""
+
+    def __init__(self, classes: dict[str, str]) -> None:
+        self._known: dict[str, Any] = dict(classes)
+
+    def __getitem__(self, name: str) -> LatentModel:
+        found = self._known[name]
+        if isinstance(found, str):
+            module, _, kind = found.partition(":")
+            made = getattr(import_module(module), kind)
+            found = made({one: self[one] for one in CANDIDATES}) if name == "auto" else made()
+            self._known[name] = found
+        model: LatentModel = found
+        return model
+
+    def __setitem__(self, name: str, model: LatentModel) -> None:
+        self._known[name] = model
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+MODELS = _Models(
+    {
+        "glfm": "glfm_cli.latent.glfm:Glfm",
+        "bsvd": "glfm_cli.latent.bsvd:Bsvd",
+        "mixture": "glfm_cli.latent.mixture:Mixture",
+        "clgp": "glfm_cli.latent.clgp:Clgp",
+        "cnpf": "glfm_cli.latent.cnpf:Cnpf",
+        "forest": "glfm_cli.latent.forest:Forest",
+        "auto": "glfm_cli.latent.auto:Auto",
+    }
+)

@@ -21,7 +21,6 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.grouped import with_groups
-from glfm_cli.latent.iqgme import ExpertAscent, IqgmeConfig, experts_model
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema
@@ -112,6 +111,8 @@ class Header:
     def latent(self) -> LatentModel:
         """Return the latent model."""
         if self.classifier is not None:
+            from glfm_cli.latent.iqgme import experts_model  # large, and of classifiers alone
+
             return experts_model(self.model_config)
         model = MODELS[self.model]
         return model if self.groups is None else with_groups(model)
@@ -213,7 +214,11 @@ def read_header(folder: Path) -> Header:
     said = _Reader(content, file)
     schema = _read_types(folder)
     model, classifier = said.text("model"), said.classifier()
-    known: list[str] = list(MODELS) if classifier is None else [ExpertAscent.name]
+    known = list(MODELS)
+    if classifier is not None:
+        from glfm_cli.latent.iqgme import ExpertAscent, IqgmeConfig
+
+        known = [ExpertAscent.name]
     if model not in known:
         raise StoreError(
             "the model is not known here", file=file, value=model, expected=" or ".join(known)

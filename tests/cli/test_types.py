@@ -325,6 +325,17 @@ def test_progress_is_for_terminals_and_not_for_the_quiet() -> None:
     assert shown == [False, True, False]
 
 
+def test_what_is_going_on_is_shown_on_a_terminal_until_something_is_said() -> None:
+    console = Console(io.StringIO(), stderr := Terminal())
+    console.wait("reading")
+    assert stderr.getvalue() == "\rreading\x1b[K"
+    console.note("done")
+    console.note("again")
+    assert stderr.getvalue() == "\rreading\x1b[K\r\x1b[Kdone\nagain\n"
+    Console(io.StringIO(), silent := io.StringIO()).wait("reading")
+    assert silent.getvalue() == ""
+
+
 def test_the_process_ends_with_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["glfm", "nonsense"])
     monkeypatch.setattr(sys, "stderr", io.StringIO())

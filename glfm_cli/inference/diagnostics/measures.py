@@ -24,7 +24,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import next_fast_len
 from scipy.special import ndtri
 
 Array = NDArray[np.float64]
@@ -173,7 +172,7 @@ def _autocovariance(chains: Array) -> Array:
     """Return the autocovariance of each chain at lags 0..n-1, divisor n, by FFT."""
     n = chains.shape[1]
     centred = chains - chains.mean(axis=1, keepdims=True)
-    padded = next_fast_len(2 * n, real=True)  # zeros, so that the circular lags do not wrap
+    padded = 1 << (2 * n - 1).bit_length()  # zeros, so that the circular lags do not wrap
     spectrum = np.fft.rfft(centred, n=padded, axis=1)
     power = spectrum.real**2 + spectrum.imag**2
     return np.fft.irfft(power, n=padded, axis=1)[:, :n] / n
