@@ -181,6 +181,13 @@ def test_summaries_of_parts_add_up() -> None:
     both = {"column": "a", "observed": 12, "completed": 4, "mean": 5.0, "mean_sd": 1.75}
     assert summed(summed({}, one), other) == both
     assert summed({"column": "a", "observed": 5, "completed": 0}, other) == other | {"observed": 12}
+    of_rows = {"observed": 1, "margin": {"weight": 1.0, "mean": 2.0}}
+    more = {"observed": 1, "margin": {"weight": 3.0, "mean": 6.0}}
+    assert summed(summed({}, of_rows), more)["margin"] == {"weight": 4.0, "mean": 5.0}
+    assert summed(of_rows, {"observed": 1})["margin"] == of_rows["margin"]  # its rows count 0
+    shares = [{"weight": weight, "levels": {"x": p}} for weight, p in ((1, 0.0), (3, 1.0))]
+    one, other = ({"observed": 1, "margin": margin} for margin in shares)
+    assert summed(one, other)["margin"] == {"weight": 4, "levels": {"x": 0.75}}
 
 
 # Reading -------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ def test_margins_are_those_of_the_population(kept: Any) -> None:
     x = parts["x"].encoded.x.copy()
     x[parts["x"].marginal.rows] = parts["x"].marginal.mean
     assert told["x"]["mean"] == pytest.approx(w @ x / w.sum())
+    assert told["x"]["weight"] == w.sum()
     part = parts["y"]
     yes = part.encoded.levels.index("yes")
     p = (part.encoded.x == yes).astype(float)

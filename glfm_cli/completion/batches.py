@@ -22,7 +22,13 @@ from glfm_cli.completion.files import Files
 from glfm_cli.completion.kept import Watch
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.requests import Unseen
-from glfm_cli.completion.result import Completion, CompletionResult, column_summary
+from glfm_cli.completion.result import (
+    Completion,
+    CompletionResult,
+    column_summary,
+    margin_of,
+    summed_margins,
+)
 from glfm_cli.encoding import Data, NotCompleted, flag_columns
 from glfm_cli.errors import counted
 from glfm_cli.inference.folding import BATCH
@@ -190,6 +196,7 @@ class _Made:
         for part in done.columns:
             name = part.encoded.column.name
             new = column_summary(part, done.candidates(number[name]))
+            new |= margin_of(part, data.weights)
             self.columns[name] = summed(self.columns.get(name, {}), new)
 
     def data(self) -> Data:
@@ -209,7 +216,7 @@ def summed(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     if "levels" in found:
         both = (one.get("levels", {}), other.get("levels", {}))
         found["levels"] = {name: sum(n.get(name, 0) for n in both) for name in found["levels"]}
-    return found
+    return found | summed_margins(one.get("margin"), other.get("margin"))
 
 
 class _Spool:

@@ -294,7 +294,8 @@ def column_summary(part: ColumnCompletion, candidates: dict[str, float]) -> dict
 def margin_of(part: ColumnCompletion, weights: Array | None) -> dict[str, Any]:
     """Return the mean of a completed column, or the shares of its levels, in the population.
 
-    Missing cells count with their predictive means, or probabilities; without weights, nothing.
+    Missing cells count with their predictive means, or probabilities; beside it how many the rows
+    stand for. Without weights, nothing.
     """
     encoded, spread = part.encoded, part.marginal
     if weights is None or encoded.trials is not None:
@@ -306,10 +307,26 @@ def margin_of(part: ColumnCompletion, weights: Array | None) -> dict[str, Any]:
         return {}
     x = encoded.x[encoded.observed]
     if spread.probabilities is None:
-        return {"margin": {"mean": float(np.average(np.append(x, spread.mean), weights=weight))}}
+        mean = float(np.average(np.append(x, spread.mean), weights=weight))
+        return {"margin": {"weight": float(weight.sum()), "mean": mean}}
     p = np.vstack([np.eye(len(encoded.levels))[x.astype(int)], spread.probabilities])
-    shares = np.average(p, axis=0, weights=weight)
-    return {"margin": {"levels": dict(zip(encoded.levels, shares.tolist(), strict=True))}}
+    shares = np.average(p, axis=0, weights=weight).tolist()
+    levels = dict(zip(encoded.levels, shares, strict=True))
+    return {"margin": {"weight": float(weight.sum()), "levels": levels}}
+
+
+def summed_margins(one: dict[str, Any] | None, other: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what `margin_of` says of two parts of a column together, ready to be merged in."""
+    if one is None or other is None:
+        return {} if one is other else {"margin": one or other}
+    a, b = one["weight"], other["weight"]
+    found: dict[str, Any] = {"weight": a + b}
+    if "mean" in one:
+        found["mean"] = (a * one["mean"] + b * other["mean"]) / (a + b)
+    else:
+        levels = one["levels"], other["levels"]
+        found["levels"] = {n: (a * p + b * levels[1][n]) / (a + b) for n, p in levels[0].items()}
+    return {"margin": found}
 
 
 def _mean(values: Array) -> float:
