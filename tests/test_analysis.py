@@ -137,6 +137,8 @@ def test_what_is_not_known_together_with_an_analysis_is_refused() -> None:
     with pytest.raises(UsageError, match="--model auto is not"):
         impute(TABLE, TYPES, model="auto", **short).multiple(1, "y ~ x")
     done = impute(TABLE, TYPES, **short)
+    with pytest.raises(UsageError, match=r"'n', row 1: .* the response is not finite, found 0"):
+        done.multiple(1, "log(n) ~ x")
     with pytest.raises(UsageError, match="8 coefficients, and 6 rows"):
         done.multiple(1, "y ~ x * sex * ph.ecog")
 
