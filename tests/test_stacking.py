@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
 from glfm_cli.completion.multiple import spread
-from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
 from glfm_cli.inference.hidden_cells import forecasts, recalibrate
 from glfm_cli.inference.joint_draws import JointDraws
@@ -28,6 +28,8 @@ from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import Problem
 
 TYPES = {"columns": {"x": "real", "y": "real", "c": "categorical", "o": "ordinal"}}
+
+PAIR = {"glfm": 1, "mixture": 1, "forest": 0}
 
 
 def table_of(n: int = 240, seed: int = 0) -> pa.Table:
@@ -46,14 +48,14 @@ def table_of(n: int = 240, seed: int = 0) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    return prepare(table_of(), TYPES, model="auto", seed=2, settings={"glfm": 1})[0]
+    return prepare(table_of(), TYPES, model="auto", seed=2, settings=PAIR)[0]
 
 
 @pytest.fixture(scope="module")
 def posterior(problem: Problem) -> Posterior:
     """Four chains, of two candidates in turn."""
     options = {"model": "auto", "chains": 4, "warmup": 15, "draws": 8, "thin": 1, "seed": 2}
-    plan = prepare(table_of(), TYPES, **options)[2]
+    plan = prepare(table_of(), TYPES, settings=PAIR, **options)[2]
     return sample(problem, plan).posterior
 
 
@@ -62,7 +64,7 @@ def weighted(posterior: Posterior, weights: np.ndarray) -> Posterior:
     return replace(posterior, recalibration=Recalibration(np.ones(n), np.zeros((n, 2)), weights))
 
 
-WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.3, 0.7, 0.0], [0.6, 0.4, 0.0]])
+WEIGHTS = np.array([[0.9, 0.1, 0, 0], [0.2, 0.8, 0, 0], [0.3, 0.7, 0, 0], [0.6, 0.4, 0, 0]])
 CELLS = {d: np.arange(d, 12 + d) for d in range(4)}
 
 
@@ -111,22 +113,52 @@ def test_a_chain_is_the_one_that_its_model_would_make(problem: Problem) -> None:
         for _ in range(3):
             ours.sweep(adapt=True)
             theirs.sweep(adapt=True)
-        own = problem.model.pack(problem.model.draw(ours.state))
+        own = problem.model.pack(ours.keep().latent)
         for key, value in alone.model.pack(alone.model.draw(theirs.state)).items():
-            if name == "glfm":
-                np.testing.assert_array_equal(own[f"own.{key}"], value)
-            else:  # bounds are drawn beside it, of which it makes no use
-                assert own[f"own.{key}"].shape == value.shape
+            np.testing.assert_array_equal(own[key], value)
         assert int(own["candidate"]) == index % 2
 
 
 def test_candidates_are_as_many_as_set() -> None:
-    config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2)
+    config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2, forest=0)
     assert config.turns == (0, 1, 2, 0, 2, 0)
     with pytest.raises(UsageError, match="one candidate at least"):
-        MODELS["auto"].Config(glfm=0, mixture=0)
+        MODELS["auto"].Config(glfm=0, mixture=0, forest=0)
     with pytest.raises(UsageError, match="a whole number from 0 to 8"):
         MODELS["auto"].Config(glfm=-1)
+
+
+def test_trees_count_where_columns_follow_rules(tmp_path: Path) -> None:
+    """y is x where a and b agree, else -x, which latent features foretell less well."""
+    rng, n = np.random.default_rng(2), 400
+    a, b = rng.integers(2, size=(2, n))
+    x = rng.standard_normal(n)
+    y = np.where(a == b, x, -x) + 0.05 * rng.standard_normal(n)
+    columns = {"a": [f"a{i}" for i in a], "b": [f"b{i}" for i in b], "x": x}
+    table = pa.table({**columns, "y": pa.array(y, mask=rng.random(n) < 0.3)})
+    types = {"columns": {"a": "categorical", "b": "categorical", "x": "real", "y": "real"}}
+    options = {"model": "auto", "chains": 3, "warmup": 20, "draws": 8, "thin": 1}
+    folder = tmp_path / "rules.glfm"
+    done = impute(table, types, save=folder, **options)
+    assert done.candidates(3)["forest"] > 0.5
+    new = pa.table({"a": ["a0"], "b": ["b1"], "x": [1.0], "y": pa.array([None], pa.float64())})
+    new = impute(new, fit=folder)
+    assert new.to_table()["y"][0].as_py() == pytest.approx(-1.0, abs=0.6)
+
+
+def test_candidates_that_do_not_take_a_table_have_no_chain() -> None:
+    table = pa.table({"h": ["1", "2"], "n": ["3", "4"], "x": [1.0, None], "g": ["a", "b"]})
+    rates = {"h": {"type": "binomial", "trials": "n"}, "n": "ignore", "x": "real", "g": "ignore"}
+    groups = {"h": "real", "n": "real", "x": "real", "g": {"role": "group"}}
+    for columns in (rates, groups):
+        one = prepare(table, {"columns": columns}, model="auto")[0]
+        names = [one.model.candidates[one.model.turn(one, c)] for c in range(9)]
+        assert set(names) == {"glfm", "mixture"}
+    for columns, why in ((rates, "takes no binomial"), (groups, "another candidate")):
+        alone = {"glfm": 0, "mixture": 0, "forest": 1}
+        one = prepare(table, {"columns": columns}, model="auto", settings=alone)[0]
+        with pytest.raises(GlfmError, match=why):
+            chains.start(one, 0, 0)
 
 
 # Forecasts -------------------------------------------------------------------------------------
@@ -149,9 +181,9 @@ def test_a_forecast_is_the_weighted_sum_of_the_candidates(posterior: Posterior) 
 
 
 def test_candidates_without_chains_do_not_count(posterior: Posterior) -> None:
-    away = weighted(posterior, np.tile([0.25, 0.25, 0.5], (4, 1)))
+    away = weighted(posterior, np.tile([0.25, 0.25, 0.5, 0.0], (4, 1)))
     assert away.chain_weights(0).tolist() == [0.25] * 4
-    assert weighted(posterior, np.tile([0.0, 0.0, 1.0], (4, 1))).chain_weights(1).sum() == 1.0
+    assert weighted(posterior, np.tile([0.0, 0.0, 1.0, 0.0], (4, 1))).chain_weights(1).sum() == 1.0
 
 
 def test_scores_are_of_the_weighted_sum(posterior: Posterior) -> None:
@@ -177,7 +209,7 @@ def test_joint_draws_of_each_candidate_follow_the_stacked_forecast(
 ) -> None:
     """Over the missing cells of a column, whichever candidate made the draws."""
     rows = {d: np.flatnonzero(np.isnan(problem.xs[d])) for d in (0, 2)}
-    stack, rng = weighted(posterior, WEIGHTS[:, [1, 0, 2]]), np.random.default_rng(3)
+    stack, rng = weighted(posterior, WEIGHTS[:, [1, 0, 2, 3]]), np.random.default_rng(3)
     marginal, joint = predict(stack, rows, (0.1, 0.25, 0.5, 0.75, 0.9)), JointDraws(stack, rows)
     np.testing.assert_array_equal(joint.levels[2], marginal[2].probabilities)
     np.testing.assert_allclose(joint.quantiles[0][:, 14], marginal[0].quantiles[:, 2], rtol=1e-9)
@@ -258,14 +290,15 @@ def test_weights_are_learnt_and_do_not_depend_on_threads(
     assert two is not None
     assert one.weights is not None
     np.testing.assert_array_equal(one.weights, two.weights)
-    assert one.weights.shape == (4, 3)
+    assert one.weights.shape == (4, 4)
     assert (one.weights[:, :2] > 0).all()
-    assert not one.weights[:, 2].any()
+    assert not one.weights[:, 2:].any()
     assert one.weights[1, 1] > 0.55, "two groups that lie crosswise are a mixture's"
 
 
 def test_weights_are_told_and_kept(tmp_path: Path) -> None:
     options = {"model": "auto", "chains": 4, "warmup": 10, "draws": 8, "thin": 1, "threads": 1}
+    options["settings"] = PAIR
     folder = tmp_path / "a.glfm"
     done = impute(table_of(), TYPES, save=folder, **options)
     said = done.to_dict()
@@ -279,7 +312,7 @@ def test_weights_are_told_and_kept(tmp_path: Path) -> None:
     kept = load_fit(folder).posterior
     np.testing.assert_array_equal(kept.recalibration.weights, by.weights)
     header = json.loads((folder / "run.json").read_text())
-    for wrong in ([[0.5, 0.5]] * 4, [[0.7, 0.7, 0.0]] * 4, [[-0.5, 1.5, 0.0]] * 4, None):
+    for wrong in ([[0.5, 0.5]] * 4, [[0.7, 0.7, 0.0, 0.0]] * 4, [[-0.5, 1.5, 0.0, 0.0]] * 4, None):
         header["recalibration"]["weights"] = wrong
         (folder / "run.json").write_text(json.dumps(header))
         with pytest.raises(StoreError, match="recalibration"):
@@ -289,7 +322,7 @@ def test_weights_are_told_and_kept(tmp_path: Path) -> None:
 def test_without_hidden_cells_every_draw_counts_the_same() -> None:
     options = {"model": "auto", "chains": 3, "warmup": 3, "draws": 2, "threads": 1}
     done = impute(table_of(), TYPES, settings={"recalibrate": False}, **options)
-    equal = {"glfm": 2 / 3, "mixture": 1 / 3}
+    equal = {"glfm": 1 / 3, "mixture": 1 / 3, "forest": 1 / 3}
     assert done.to_dict()["candidates"] == pytest.approx(equal, abs=1e-4)
     alone = impute(table_of(), TYPES, **{**options, "model": "mixture"})
     assert "candidates" not in alone.to_dict()

@@ -24,6 +24,7 @@ def grow(
     size: _Ints,
     members: _Ints,
     pool: _Ints,
+    away: _Floats,
     count: _Floats,
 ) -> tuple[int, int]: ...
 def fill_moments(

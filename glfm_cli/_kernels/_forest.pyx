@@ -40,80 +40,101 @@ cdef inline bint goes_left(double x, double t, bint nominal) noexcept nogil:
     return x == t if nominal else x <= t
 
 
-cdef double score(
-    const double[:, ::1] z, Py_ssize_t f, Py_ssize_t d, double t, bint nominal, int n_levels,
-    const int[::1] members, Py_ssize_t start, Py_ssize_t n, double mean, Py_ssize_t least,
-    double[::1] count,
+cdef double gain_of_numbers(
+    const double* x, const int* members, Py_ssize_t n, double t, bint nominal,
+    const double* away, Py_ssize_t least,
 ) noexcept nogil:
-    """Return by what a question lowers the spread of column d, but for a constant; -1 if unfit.
-
-    Of numbers the sum over both sides of (sum of y - mean)^2 / members, of levels of
-    sum of squared counts / members. O(n + R).
+    """Return by what a question lowers the sum of squares of `away`, of mean 0; -1 if unfit. O(n).
     """
-    cdef Py_ssize_t i, row, n_left = 0
-    cdef double left = 0.0, right = 0.0, y
-    if n_levels:
-        for i in range(2 * n_levels):
-            count[i] = 0.0
-    for i in range(start, start + n):
-        row = members[i]
-        if goes_left(z[f, row], t, nominal):
-            n_left += 1
-            if n_levels:
-                count[<Py_ssize_t> z[d, row]] += 1.0
-            else:
-                left += z[d, row] - mean
-        elif n_levels:
-            count[n_levels + <Py_ssize_t> z[d, row]] += 1.0
-        else:
-            right += z[d, row] - mean
+    cdef Py_ssize_t i, n_left = 0
+    cdef double left = 0.0
+    cdef bint side
+    if nominal:
+        for i in range(n):
+            side = x[members[i]] == t
+            n_left += side
+            left += side * away[i]
+    else:
+        for i in range(n):
+            side = x[members[i]] <= t
+            n_left += side
+            left += side * away[i]
     if n_left < least or n - n_left < least:
         return -1.0
-    if not n_levels:
-        return left * left / n_left + right * right / (n - n_left)
+    return left * left * n / (<double> n_left * (n - n_left))
+
+
+cdef double gain_of_levels(
+    const double* x, const int* members, Py_ssize_t n, double t, bint nominal,
+    const double* codes, Py_ssize_t least, int n_levels, double* count,
+) noexcept nogil:
+    """Return the sum over both sides of squared counts of levels / members; -1 if unfit.
+
+    count : those of all members, then as much scratch. O(n + R).
+    """
+    cdef Py_ssize_t i, n_left = 0
+    cdef double left = 0.0, right = 0.0
+    cdef double* here = count + n_levels
     for i in range(n_levels):
-        left += count[i] * count[i]
-        right += count[n_levels + i] * count[n_levels + i]
+        here[i] = 0.0
+    for i in range(n):
+        if goes_left(x[members[i]], t, nominal):
+            n_left += 1
+            here[<Py_ssize_t> codes[i]] += 1.0
+    if n_left < least or n - n_left < least:
+        return -1.0
+    for i in range(n_levels):
+        left += here[i] * here[i]
+        right += (count[i] - here[i]) * (count[i] - here[i])
     return left / n_left + right / (n - n_left)
 
 
 cdef bint ask(
-    const double[:, ::1] z, Py_ssize_t f, bint nominal, const int[::1] members, Py_ssize_t start,
-    Py_ssize_t n, bitgen_t* bitgen, double* t,
+    const double* x, const int* members, Py_ssize_t n, bint nominal, bitgen_t* bitgen, double* t,
 ) noexcept nogil:
-    """Set t to a threshold, or level, at random; return False where all members are alike. O(n)."""
-    cdef Py_ssize_t i
-    cdef double low, high, x
-    low = high = z[f, members[start]]
-    for i in range(start + 1, start + n):
-        x = z[f, members[i]]
-        if x < low:
-            low = x
-        elif x > high:
-            high = x
-    if low == high:
-        return False
-    if nominal:
-        t[0] = z[f, members[start + <Py_ssize_t> random_interval(bitgen, n - 1)]]
-    else:
-        t[0] = low + (high - low) * random_standard_uniform(bitgen)
-        if t[0] >= high:
-            t[0] = low
-    return True
+    """Set t between two members at random, or to the level of one; return False if all are alike.
+
+    O(1), and O(n) where the two are alike.
+    """
+    cdef Py_ssize_t i, j = <Py_ssize_t> random_interval(bitgen, n - 1)
+    cdef double first = x[members[j]], other
+    cdef Py_ssize_t start = <Py_ssize_t> random_interval(bitgen, n - 1)
+    for i in range(n):
+        other = x[members[(start + i) % n]]
+        if other != first:
+            if nominal:
+                t[0] = first
+            else:
+                t[0] = 0.5 * (first + other)
+                if t[0] >= (first if first > other else other):
+                    t[0] = first if first < other else other
+            return True
+    return False
 
 
 cdef bint spread(
-    const double[:, ::1] z, Py_ssize_t d, const int[::1] members, Py_ssize_t start, Py_ssize_t n,
-    double* mean,
+    const double* y, const int* members, Py_ssize_t n, int n_levels, double* away, double* count,
 ) noexcept nogil:
-    """Set the mean of column d over members; return whether they differ. O(n)."""
+    """Fill the distances of members from their mean, or codes and counts; return if they differ.
+
+    O(n + R).
+    """
     cdef Py_ssize_t i
-    cdef double first = z[d, members[start]], total = 0.0
+    cdef double first = y[members[0]], total = 0.0
     cdef bint differ = False
-    for i in range(start, start + n):
-        total += z[d, members[i]]
-        differ = differ or z[d, members[i]] != first
-    mean[0] = total / n
+    for i in range(n_levels):
+        count[i] = 0.0
+    for i in range(n):
+        away[i] = y[members[i]]
+        differ = differ or away[i] != first
+        total += away[i]
+    if n_levels:
+        for i in range(n):
+            count[<Py_ssize_t> away[i]] += 1.0
+    else:
+        total /= n
+        for i in range(n):
+            away[i] -= total
     return differ
 
 
@@ -153,7 +174,8 @@ def grow(
     int[::1] size,                     # out
     int[::1] members,                  # out, T n at most
     int[::1] pool,                     # scratch (D - 1,)
-    double[::1] count,                 # scratch (2 n_levels,)
+    double[::1] away,                  # scratch (n,)
+    double[::1] count,                 # scratch (2 n_levels + 1,)
 ):
     """Grow T trees of column d; return how many nodes and members they have.
 
@@ -162,7 +184,10 @@ def grow(
     cdef Py_ssize_t T = root.shape[0], D = z.shape[0], t, i, j, node, start, n, f, asked, left
     cdef Py_ssize_t n_nodes = 0, n_members = 0
     cdef int best, held
-    cdef double at = 0.0, best_at = 0.0, gain, best_gain, mean = 0.0
+    cdef double at = 0.0, best_at = 0.0, gain, best_gain
+    cdef const double* x
+    cdef const int* here
+    cdef double* counts = &count[0]
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
         j = 0
@@ -187,7 +212,8 @@ def grow(
             child[node], size[node] = <int> start, <int> (n_members - start)
             while node < n_nodes:
                 start, n, best, best_gain, asked = child[node], size[node], -1, -1.0, 0
-                if n >= 2 * least and spread(z, d, members, start, n, &mean):
+                here = &members[start]
+                if n >= 2 * least and spread(&z[d, 0], here, n, n_levels, &away[0], counts):
                     for i in range(D - 1):
                         if asked == tries:
                             break
@@ -195,15 +221,18 @@ def grow(
                         held = pool[j]
                         pool[j] = pool[i]
                         pool[i] = held
-                        f = held
-                        gain = -1.0
+                        f, x, gain = held, &z[held, 0], -1.0
                         for j in range(PATIENCE):
-                            if not ask(z, f, nominal[f], members, start, n, bitgen, &at):
+                            if not ask(x, here, n, nominal[f], bitgen, &at):
                                 break
-                            gain = score(
-                                z, f, d, at, nominal[f], n_levels, members, start, n, mean, least,
-                                count,
-                            )
+                            if n_levels:
+                                gain = gain_of_levels(
+                                    x, here, n, at, nominal[f], &away[0], least, n_levels, counts
+                                )
+                            else:
+                                gain = gain_of_numbers(
+                                    x, here, n, at, nominal[f], &away[0], least
+                                )
                             if gain >= 0.0:
                                 asked += 1
                                 break

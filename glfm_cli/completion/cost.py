@@ -79,7 +79,7 @@ def _pace(problem: Problem, plan: Plan) -> _Pace:
         chain.sweep(adapt=True)
         sweeps += 1
     per_sweep = (time.monotonic() - began) / sweeps
-    draw = problem.model.pack(problem.model.draw(chain.state))
+    draw = problem.model.pack(chain.keep().latent)
     return _Pace(per_sweep, sum(array.nbytes for array in draw.values()))
 
 

@@ -46,7 +46,7 @@ EFFORTS = {
             "auto": Length(chains=8, warmup=30, draws=5),  # weighed by what corrects forecasts
             "mixture": Length(chains=4, warmup=30, draws=5, recalibrate=False),
             "clgp": Length(chains=2),
-            "forest": Length(chains=2, warmup=5, draws=10, thin=1),
+            "forest": Length(chains=2, warmup=5, draws=5, thin=1),
             "cnpf": Length(chains=1),
             "iqgme": Length(chains=2),
         },
@@ -56,13 +56,13 @@ EFFORTS = {
         lengths={
             "glfm": Length(first_chains=CHAINS, warmup=60, draws=20, thin=4),
             # Chained equations forget their start within a few sweeps.
-            "forest": Length(chains=4, warmup=15, draws=25, thin=1),
+            "forest": Length(chains=4, warmup=10, draws=6, thin=2),
         },
     ),
     "thorough": Effort(
         lengths={
             **{name: Length(chains=16) for name in ("clgp", "cnpf", "iqgme")},
-            "forest": Length(chains=8, warmup=20, draws=50, thin=1),
+            "forest": Length(chains=8, warmup=15, draws=20, thin=2),
         },
         others=Length(chains=32, draws=30),
     ),

@@ -17,7 +17,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.latent.capabilities import JoinsRows
+from glfm_cli.latent.capabilities import Candidates, JoinsRows
 from glfm_cli.latent.model import DENSE, Cells, Problem, Refill, Values, gaussian, sees_values
 from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
 from glfm_cli.links.law import is_one_normal
@@ -81,19 +81,39 @@ def _fold_batch(
     posterior: Posterior, problem: Problem, *, seed: int, threads: int, sweeps: int
 ) -> Posterior:
     stop = threading.Event()
-    values = sees_values(problem.model)
-    starts = [] if values else _starting_points(problem)
+    parts = [_of_chain(posterior, problem, index) for index in range(len(posterior.chains))]
+    values = [sees_values(own.model) for _, own in parts]
+    starts = [] if all(values) else _starting_points(problem)
 
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
-        if values:
-            return lambda: _fold_values(posterior, problem, index, seed, sweeps, stop)
-        return lambda: _fold_chain(posterior, problem, index, starts, seed, sweeps, stop)
+        ours, own = parts[index]
+        if values[index]:
+            return lambda: _fold_values(ours, own, index, seed, sweeps, stop)
+        return lambda: _fold_chain(ours, own, index, starts, seed, sweeps, stop)
 
     jobs = [job(index) for index in range(len(posterior.chains))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
     if stop.is_set():
         raise KeyboardInterrupt
+    model = posterior.model
+    if isinstance(model, Candidates):
+        pairs = zip(posterior.groups, chains, strict=True)
+        chains = [
+            tuple(replace(draw, latent=model.mark(draw.latent, which)) for draw in chain)
+            for which, chain in pairs
+        ]
     return replace(posterior, chains=tuple(chains))
+
+
+def _of_chain(posterior: Posterior, problem: Problem, index: int) -> tuple[Posterior, Problem]:
+    """Return posterior and problem as the model of one chain has them."""
+    model = problem.model
+    if not isinstance(model, Candidates):
+        return posterior, problem
+    own = model.problem_of(problem, posterior.groups[index])
+    chains = list(posterior.chains)
+    chains[index] = tuple(replace(one, latent=model.own(one.latent)) for one in chains[index])
+    return replace(posterior, model=own.model, chains=tuple(chains)), own
 
 
 def _starting_points(problem: Problem) -> list[Array]:

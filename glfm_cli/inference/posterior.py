@@ -210,7 +210,8 @@ class Posterior:
     def traces(self) -> dict[str, Array]:
         """Return every traced scalar as (chain, draw), cut to the shortest chain from its end."""
         length = min(len(chain) for chain in self.chains)
-        names = self.chains[0][0].trace
+        first, *others = (chain[0].trace for chain in self.chains)
+        names = [name for name in first if all(name in other for other in others)]
         return {
             name: np.array(
                 [

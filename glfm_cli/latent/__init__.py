@@ -15,7 +15,7 @@ ELSEWHERE = {
         "Take --model mixture, or `glfm classify ... --target COLUMN --complete FILE`.",
     )
 }
-CANDIDATES = ("glfm", "mixture", "bsvd")  # of `auto`
+CANDIDATES = ("glfm", "mixture", "bsvd", "forest")  # of `auto`
 
 
 class _Models(MutableMapping[str, LatentModel]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
@@ -232,6 +232,32 @@ class Candidates(Protocol):
 
     def candidate(self, draw: Any) -> int:
         """Return the place, among the names, of the model that made a draw."""
+
+    def own(self, draw: Any) -> Any:
+        """Return the snapshot as its model made it."""
+
+    def mark(self, own: Any, which: int) -> Any:
+        """Return the snapshot of a model, with its place: `own` undoes it."""
+
+    def turn(self, problem: Any, index: int) -> int:
+        """Return the place of the model of which chain number `index` is."""
+
+    def problem_of(self, problem: Any, which: int) -> Any:
+        """Return the problem as a model alone has it."""
+
+    def candidate_in(self, arrays: Mapping[str, Array]) -> int:
+        """Return the place of the model that saved arrays; ValueError if it is nobody's."""
+
+    def with_each(self, change: Callable[[Any], Any]) -> Any:
+        """Return the same of changed models, but of those that see values."""
+
+
+@runtime_checkable
+class SuitsOthers(Protocol):
+    """A model whose defaults depend on whether it is alone."""
+
+    def config_beside(self) -> Any:
+        """Return the configuration beside models whose chains are longer."""
 
 
 @runtime_checkable

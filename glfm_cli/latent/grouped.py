@@ -17,6 +17,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
+from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.model import Cells, LatentModel, Refill, Rows, Sizes, Spans, gaussian
 from glfm_cli.latent.plain import PlainModel
 from glfm_cli.latent.row_effects import FoldedEffects, RowEffects
@@ -241,11 +242,16 @@ def _class_of(kind: type) -> type:
 def with_groups(model: LatentModel) -> LatentModel:
     """Return a model of tables whose rows belong together; it sees Gaussian cells.
 
+    Of several candidates, those that do.
+
     Raises
     ------
     UsageError
         It sees values.
     """
+    if isinstance(model, Candidates):
+        changed: LatentModel = model.with_each(with_groups)
+        return changed
     if model.sees != "gaussian":
         raise UsageError(
             f"--model {model.name} takes no columns of role group or time",

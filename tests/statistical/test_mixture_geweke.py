@@ -5,7 +5,7 @@ That a sweep has it as its invariant law is tested in `tests/contract/test_prior
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,8 +14,6 @@ from scipy.stats import wishart
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Chain, start_chain
-from glfm_cli.latent.auto import Auto, AutoConfig
-from glfm_cli.latent.glfm import Glfm
 from glfm_cli.latent.mixture import sampler as mixture
 from glfm_cli.latent.mixture.sampler import Mixture, MixtureConfig, MixtureState
 from glfm_cli.latent.model import Problem
@@ -117,33 +115,6 @@ def run(n_sweeps: int, seed: int) -> Comparison:
     setting = Setting(make_links(*TYPES))
     own = (partial(one, setting) for one in (Setting.chain, draw_prior, draw_table))
     return JointLaw(*own, statistics).compare(n_sweeps, seed)  # type: ignore[arg-type]
-
-
-def run_inside(n_sweeps: int, seed: int) -> Comparison:
-    """Compare both simulators of a chain of `auto` whose candidate is the mixture."""
-    setting = Setting(make_links(*TYPES))
-    auto = Auto({"glfm": Glfm(), "mixture": _Fixed()})
-
-    def own(chain: Chain) -> Chain:
-        return replace(chain, state=chain.state.own)
-
-    def new_chain(seed: int, index: int) -> Chain:
-        alone = setting.chain(seed, index)
-        problem = replace(alone.problem, model=auto, config=AutoConfig(glfm=0))
-        return start_chain(problem, Streams(seed, index))
-
-    return JointLaw(
-        new_chain,
-        lambda chain, rng: draw_prior(setting, own(chain), rng),
-        partial(draw_table, setting),
-        lambda chain: statistics(own(chain)),
-    ).compare(n_sweeps, seed)
-
-
-class _Fixed(Mixture):
-    """The mixture with the settings of the test."""
-
-    Config = staticmethod(lambda: CONFIG)  # type: ignore[assignment]
 
 
 @pytest.mark.slow

@@ -4,15 +4,15 @@ A step is one of a sampler by chained equations [van Buuren and Groothuis-Oudsho
 column with missing cells, trees are grown on the rows where it is observed, and each missing cell
 is given the value of a donor, one of the rows in its leaf [Doove and others 2014]. The law of a
 cell under a kept draw is not that donor but all members of its leaves, of trees grown for the draw
-[Meinshausen 2006]: of numbers a normal a leaf, whose variance is drawn to that of all leaves; of
-levels the shares of its members, drawn to those of the column.
+[Meinshausen 2006]: of numbers a normal of their mean and variance, in leaves and between trees; of
+levels the shares of members.
 
 The equations need not be those of one joint law; what is promised is that forecasts are honest, not
-that the chain has a posterior. Trees see a part of the rows each, so that forecasts of an observed
-cell are by trees that have not seen it.
+that the chain has a posterior. Every row is left out of some trees: forecasts of an observed cell
+are by trees that have not seen it, and by these the variances of a column are scaled.
 
-Extremely randomised trees: [Geurts and others 2006]. Cost of a step: O(T sqrt(D) n log n) for each
-column visited. Memory of a kept draw: about 16 bytes for each tree and observed cell.
+Extremely randomised trees: [Geurts and others 2006]. Cost of a step: O(T questions n log n) for
+each column visited. Memory of a kept draw: about 16 bytes for each tree and observed cell.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.errors import SchemaError
 from glfm_cli.links.link import Link
-from glfm_cli.links.observation import of_levels
+from glfm_cli.links.observation import Counting, of_levels
 from glfm_cli.links.two_part import TwoPartLink
 
 FAR = 6.0  # from the mean, in deviations of y, that an atom may be
@@ -36,7 +37,16 @@ class Kinds:
 
     @classmethod
     def of(cls, links: Sequence[Link]) -> Kinds:
-        """Return those of some columns."""
+        """Return those of some columns.
+
+        Raises
+        ------
+        SchemaError
+            One is of successes among trials.
+        """
+        for link in links:
+            if isinstance(link, Counting):
+                raise SchemaError("--model forest takes no binomial columns", column=link.name)
         levels = [of_levels(link).n_levels if link.discrete else 0 for link in links]
         nominal = [link.discrete and not link.ordered for link in links]
         atom = [_atom(link) if isinstance(link, TwoPartLink) else np.nan for link in links]

@@ -13,7 +13,7 @@ class ForestConfig:
 
     trees : of each column, grown for every kept draw
     moving : of each column, grown anew in every step, by which missing cells are drawn
-    questions : at random, of which a node asks the best; 0 for the root of the number of columns
+    questions : at random, each of another column, of which a node asks the best
     least : members of a leaf, at least
     left_out : trees of a kept draw that do not see a row, by which its observed cells are forecast
     prior : members of a leaf that the column as a whole is worth
@@ -21,9 +21,9 @@ class ForestConfig:
     """
 
     trees: int = 8
-    moving: int = 2
-    questions: int = 0
-    least: int = 5
+    moving: int = 1
+    questions: int = 30
+    least: int = 3
     left_out: int = 2
     prior: float = 1.0
     visited: float = 1.0
@@ -32,7 +32,7 @@ class ForestConfig:
         for name, low, high in (
             ("trees", 2, 1000),
             ("moving", 1, 1000),
-            ("questions", 0, 1_000_000),
+            ("questions", 1, 1_000_000),
             ("least", 1, 1_000_000),
         ):
             value = getattr(self, name)

@@ -54,6 +54,10 @@ class Forest:
     takes_atoms = True
     refuses = frozenset({"binomial"})
 
+    def config_beside(self) -> ForestConfig:
+        """Return fewer trees for more draws, and short steps."""
+        return ForestConfig(trees=4, left_out=1, visited=0.1)
+
     def start(
         self, values: Values, config: ForestConfig, streams: Streams, chain: int
     ) -> ForestState:

@@ -18,7 +18,7 @@ from glfm_cli.links.law import CellLaw, NormalMixture, Probabilities
 COLUMNS = ("root", "seed", "within", "scale")
 NODES = ("feature", "threshold", "child", "size")
 LEAST_SHARE = 1e-3  # of a leaf's members at an atom, or beside it
-LEAST_VARIANCE = 1e-4  # of y, whose variance in the column is about 1
+LEAST_VARIANCE = 1e-3  # of y, whose variance in the column is about 1
 FEWEST = 20  # observed cells of a column, from which its scale is found
 SCALES = (0.2, 5.0)
 
@@ -108,7 +108,6 @@ def grow(
     root = np.full((len(columns), n_trees), -1, dtype=np.int32)
     seed = rng.integers(2**64, size=len(columns), dtype=np.uint64)
     within, n_nodes, n_members = np.ones(len(columns)), 0, 0
-    tries = config.questions or int(np.ceil(np.sqrt(D - 1.0)))
     for k, d in enumerate(columns):
         donors = np.flatnonzero(seen[d]).astype(np.int32)
         if not donors.size:
@@ -118,9 +117,16 @@ def grow(
         feature, child, size = (np.empty(most, dtype=np.int32) for _ in range(3))
         threshold, members = np.empty(most), np.empty(n_trees * donors.size, dtype=np.int32)
         n, m = _forest.grow(
-            *(z, kinds.nominal, d, n_levels, donors, int(seed[k]), left_out, tries, config.least),
-            *(rng, root[k], feature, threshold, child, size, members),
-            *(np.empty(max(D - 1, 1), dtype=np.int32), np.empty(2 * n_levels)),
+            *(z, kinds.nominal, d, n_levels, donors, int(seed[k]), left_out),
+            *(config.questions, config.least, rng, root[k]),
+            feature,
+            threshold,
+            child,
+            size,
+            members,
+            np.empty(max(D - 1, 1), dtype=np.int32),
+            np.empty(donors.size),
+            np.empty(2 * n_levels + 1),
         )
         if not kinds.levels[d]:
             starts = child[:n][feature[:n] < 0]
