@@ -357,7 +357,7 @@ def test_an_ordered_dictionary_keeps_its_order() -> None:
 # Gaps ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null", "?", ".", "-", "#N/A", "missing"])
+@pytest.mark.parametrize("word", ["NA", "k.A.", "n/a", "NaN", "null", "?", ".", "-", "missing"])
 def test_words_for_missing_are_codes_in_every_column(word: str) -> None:
     for others in (texts(range(0, 90, 3)), ["red", "green", "blue"], ["low", "mid", "high"]):
         column, reason = guessed("x", repeat(*others, word))
@@ -365,7 +365,22 @@ def test_words_for_missing_are_codes_in_every_column(word: str) -> None:
         assert "taken for missing" in reason
 
 
-@pytest.mark.parametrize("word", ["none", "Unknown", "don't know"])
+def test_sentences_of_one_row_each_are_no_levels() -> None:
+    said = [f"case {i} was seen twice" for i in range(12)]
+    column, reason = guessed("note", repeat("", "nothing to add", rows=60) + said)
+    assert column.role is Role.IGNORE
+    assert "free text" in reason
+    assert guessed("city", repeat("New York City", "Oslo", rows=60))[0].nominal
+
+
+def test_dates_in_several_forms_are_named_with_one_of_each() -> None:
+    cells = [f"2023-05-{d:02d}" for d in range(1, 29)] + ["03.05.2023", "17.06.2023"]
+    column, reason = guessed("seen", cells)
+    assert column.role is Role.IGNORE
+    assert "in several forms, 28 like 2023-05-01, 2 like 03.05.2023; write them alike" in reason
+
+
+@pytest.mark.parametrize("word", ["none", "Unknown", "don't know", "weiß nicht"])
 def test_doubtful_words_are_codes_among_numbers_and_levels_among_words(word: str) -> None:
     assert codes(guessed("x", repeat(*texts(range(0, 90, 3)), word))[0]) == {word}
     column, _ = guessed("x", repeat("red", "green", word))

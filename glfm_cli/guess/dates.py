@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore
@@ -53,11 +58,32 @@ def judge_dates(column: Profile) -> Verdict | None:
         return _duration(column)
     form = next((one for one in _FORMATS if _reads(one, column)), None)
     if form is None:
-        return ignore(column.name, "dates or times in a form that is not read; see type date")
+        return ignore(column.name, _several(column))
     other = form.replace("%d", "%x").replace("%m", "%d").replace("%x", "%m")
     swapped = form.startswith("%d") and "%m" in form and _reads(other, column)
     note = "; the day may be the month as well" if swapped else ""
     return _date(column, None if form == ISO else form, f"dates{note}")
+
+
+def _several(column: Profile) -> str:
+    """Return what is to be said of dates that no one format reads."""
+    found, left = [], np.ones(column.n_distinct, dtype=bool)
+    texts = column.words()
+    for _ in range(3):
+        read = {one: _read_by(one, texts) & left for one in _FORMATS}
+        most = max(read, key=lambda one: int(column.counts[read[one]].sum()))
+        if read[most].any():
+            cells = int(column.counts[read[most]].sum())
+            found.append(f"{cells} like {texts[int(np.argmax(read[most]))].strip()}")
+            left &= ~read[most]
+    if len(found) < 2 or left.any():
+        return "dates or times in a form that is not read; see type date"
+    return f"dates in several forms, {', '.join(found)}; write them alike to model them"
+
+
+def _read_by(form: str, texts: Sequence[str]) -> NDArray[np.bool_]:
+    moments = Moments("date", form)
+    return np.array([moments.number(text) is not None for text in texts], dtype=bool)
 
 
 def _reads(form: str, column: Profile) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import glfm_cli.guess.names as names
 import glfm_cli.guess.scales as scales
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role
 
+FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
 
@@ -24,9 +27,18 @@ def judge_words(column: Profile) -> Verdict:
         )
     if column.n_distinct == column.n_observed:
         return ignore(name, "text that is different in every row")
+    if _is_free_text(column):
+        return ignore(name, "free text, of which most occurs once")
     if problem := many_levels(column):
         return ignore(name, f"text; {problem}")
     return _levels(column)
+
+
+def _is_free_text(column: Profile) -> bool:
+    """Return whether texts are sentences, most of which stand in one row alone."""
+    once = column.counts == 1
+    lengths = [len(word.split()) for word in column.words()]
+    return once.sum() >= FEWEST_ONCE and once.mean() >= 0.6 and float(np.mean(lengths)) >= 3.0
 
 
 def _is_repeated_id(column: Profile) -> bool:

@@ -24,6 +24,7 @@ from glfm_cli.io.dialect import Dialect, Quoting, describe_quoting, with_dialect
 from glfm_cli.io.formats import check_is_text
 from glfm_cli.io.units import SAMPLE, is_units_row, with_units
 
+MOST_NOTES = 20  # lines under a table that may be notes
 MAX_STRING_BYTES = 2**31 - 1  # of one Arrow string array; beyond it offsets need 64 bits
 
 
@@ -225,7 +226,12 @@ def _check_rows(cells: CellSpans, n_cells: int, n_columns: int, file: str) -> No
     found = int(counts[row])
     first = int(counts[:row].sum())
     if found == 1 and cells.ends[first] == cells.starts[first]:
-        raise TableError("the line is blank", file=file, row=row, hint="Delete the line.")
+        below = counts[row + 1 :]
+        hint = "Delete the line."
+        if below.size <= MOST_NOTES and np.all(below != n_columns):
+            lines = "line" if below.size == 1 else f"{below.size} lines"
+            hint = f"Delete it, and the {lines} below it, which look like notes under the table."
+        raise TableError("the line is blank", file=file, row=row, hint=hint)
     if np.all(counts[1:] == n_columns + 1):
         hint = "The header lacks one name, perhaps that of the row names: add it."
     elif found > n_columns:

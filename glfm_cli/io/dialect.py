@@ -10,6 +10,7 @@ column's quoting is the rule that fits it best and the texts that are exceptions
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -23,6 +24,11 @@ from glfm_cli.io.units import units_of
 
 METADATA_KEY = b"glfm.csv"
 WRITTEN_TYPE_KEY = b"glfm.type"
+# Words for the sum of all rows, in several languages (in lower case).
+_TOTAL = re.compile(
+    r"(grand )?totals?|sum|(gesamt)?summe|(ins)?gesamt|totale|somme|total g[eé]n[eé]ral|suma|soma|"
+    r"total geral|totaal|summa|razem|итого"
+)
 
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _ENCODINGS = {
@@ -109,7 +115,24 @@ def notes_of(table: pa.Table) -> tuple[str, ...]:
         said.append(f"{above} above the header stand for no rows, and are written back")
     if units_of(table):
         said.append("the row below the header holds units, and is written back")
-    return tuple(said)
+    return (*said, *_total_note(table))
+
+
+def _total_note(table: pa.Table) -> tuple[str, ...]:
+    """Return the note that the last row looks like a total of the others, if it does."""
+    for name in table.column_names if table.num_rows > 2 else ():
+        column = table[name]
+        if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+            continue
+        last = str(column[-1].as_py() or "").strip()
+        if _TOTAL.fullmatch(last.casefold().rstrip(":. ")) is None:
+            continue
+        if pc.sum(pc.equal(column, column[-1])).as_py() == 1:
+            return (
+                f"the last row, {table.num_rows}, looks like a total of the others "
+                f"('{name}' is '{last}') and is taken for data: delete it if it is one",
+            )
+    return ()
 
 
 def with_dialect(table: pa.Table, dialect: Dialect) -> pa.Table:

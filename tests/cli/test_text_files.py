@@ -50,6 +50,23 @@ def test_a_row_of_units_is_written_back_where_it_stood(desk, here: Callable) -> 
     assert flagged[:2] == ["Nr;Länge;Art;Länge_imp;Art_imp", '"";"cm";-;"";""']
 
 
+def test_a_last_row_that_looks_like_a_total_is_named(desk, here: Callable) -> None:
+    rows = "".join(f"{'north' if i % 2 else 'south'},{i},{i * 1.5}\n" for i in range(30))
+    desk.put("table.csv", f"region,n,cost\n{rows}Total:,435,652.5\n")
+    said = here("types", "table.csv", "-o", "types.yaml").lines("Warning")
+    assert len(said) == 1
+    assert "the last row, 31, looks like a total of the others ('region' is 'Total:')" in said[0]
+    desk.put("table.csv", f"region,n,cost\nTotal:,1,2\n{rows}Total:,435,652.5\n")  # a level
+    assert here("types", "table.csv").lines("Warning") == []
+
+
+def test_notes_under_a_table_are_told_from_rows(desk, here: Callable) -> None:
+    desk.put("table.csv", "a,b\n1,x\n2,y\n\n* above the limit\n")
+    said = here("types", "table.csv")
+    assert said.status == 2
+    assert "Hint: Delete it, and the line below it, which look like notes" in said.stderr
+
+
 def test_a_row_that_only_looks_like_units_stays_a_row(desk, here: Callable) -> None:
     desk.put("table.csv", "sex,grade\nm,1\n" + "m,2\nf,1\n" * 20)
     assert here("types", "table.csv", "-o", "types.yaml").lines("Warning") == []
