@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli import GlfmError, evaluate, explore, impute
+from glfm_cli import GlfmError, classify, evaluate, explore, impute
 from glfm_cli.completion import prepare
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.tasks import runner_of
@@ -52,6 +52,23 @@ def test_rows_of_groups_are_drawn_elsewhere_as_here() -> None:
     few = {**SHORT, "chains": 2}
     local = impute(table, types, threads=1, **few)
     assert impute(table, types, engine="processes", threads=2, **few).cells().equals(local.cells())
+
+
+def test_folds_are_predicted_alike_by_other_processes() -> None:
+    types = {"columns": {"a": "real", "k": {"type": "categorical", "role": "target"}}}
+    few: dict[str, Any] = {"cv": 3, "chains": 2, "settings": {"iterations": 10}}
+    here, there = (
+        classify(make(), types, threads=2, **few, **more)
+        for more in ({}, {"engine": "processes"})
+    )
+    assert here.predictions is not None
+    assert there.predictions is not None
+    assert np.array_equal(here.predictions.p, there.predictions.p)
+    assert here.cross_validation.scores == there.cross_validation.scores
+    short = classify(make(), types, threads=2, engine="processes", time_limit=1e-3, **few)
+    assert short.stopped == "time limit"
+    with pytest.raises(GlfmError, match="--engine is about the folds of --cv"):
+        classify(make(), types, engine="processes")
 
 
 def test_a_time_limit_holds_in_other_processes() -> None:
@@ -128,7 +145,7 @@ def test_an_exploration_says_the_same_whoever_makes_its_chains() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_makes_the_fits_of_an_evaluation_and_of_an_exploration() -> None:
+def test_a_cluster_makes_the_fits_of_every_command() -> None:
     distributed = pytest.importorskip("distributed")
     hidden: dict[str, Any] = {"methods": ("glfm", "mean"), "rates": (0.3,), "repeats": 2}
     few: dict[str, Any] = {**SHORT, "chains": 2}
@@ -138,7 +155,11 @@ def test_a_cluster_makes_the_fits_of_an_evaluation_and_of_an_exploration() -> No
         found = explore(make(), TYPES, threads=1, **few, **how).to_dict()
         cost = ("seconds", "megabytes")
         kept = [str(line) for line in scores if line.what.score not in cost]
-        return kept, {**found, "seconds": None}
+        labels = {"columns": {"a": "real", "k": {"type": "categorical", "role": "target"}}}
+        more = {"settings": {"iterations": 5}, **how}
+        p = classify(make(), labels, cv=2, chains=1, threads=1, **more).predictions
+        assert p is not None
+        return kept, {**found, "seconds": None, "p": p.p.tolist()}
 
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None

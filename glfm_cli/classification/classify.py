@@ -31,6 +31,7 @@ from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.executors import available_threads, run_jobs, thread_pool
 from glfm_cli.inference.sampling import Observer, Stop
+from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.latent.iqgme import IqgmeConfig
 from glfm_cli.links import LinkConfig
 from glfm_cli.options import STARTS, Sampling, Saving, gather
@@ -75,7 +76,8 @@ def classify(
     sampling, saving : Sampling, Saving
         The options; their fields are keywords of this function, too. Of `Sampling` there are
         `effort`, `chains` (starts of the fit, 4 if left out), `seed`, `settings`, `threads` and
-        `time_limit`, at which the fit ends where it is, as at Ctrl-C; of `Saving` there are `save`,
+        `time_limit`, at which the fit ends where it is, as at Ctrl-C, and of `cv` `engine` and
+        `scheduler`; of `Saving` there are `save`,
         `resume`, `checkpoint`.
         Predictions of a resumed run are those of an uninterrupted one.
     unseen : {"error", "missing"}
@@ -107,10 +109,13 @@ def classify(
     elif new is None and not (request.keeping or complete or np.isnan(request.task.code).any()):
         raise nothing_to_predict()
     threads, limit = sampling.threads or available_threads(), sampling.time_limit
+    runner = runner_of(sampling.engine, sampling.scheduler, threads)
+    if runner is not None and cv is None:
+        raise UsageError("--engine is about the folds of --cv", hint="Leave it out, or add --cv.")
     stop = Stop(None if limit is None else began + limit)
     with thread_pool(threads) as pool:
         request = request.run_by(pool=pool, stop=stop, observer=observer, threads=threads)
-        found = request.fitted(new, complete) if cv is None else request.validated(cv)
+        found = request.fitted(new, complete) if cv is None else request.validated(cv, runner)
     given = table if predict is None else predict
     return replace(found, seconds=time.monotonic() - began, stopped=stop.reason, given=given)
 
@@ -131,10 +136,11 @@ class FitRequest:
         """Return the same, with what it runs on and who is told."""
         return replace(self, how=replace(self.how, **how))
 
-    def validated(self, n_folds: int) -> Classification:
-        """Return what cross-validation predicts."""
+    def validated(self, n_folds: int, runner: Runner | None) -> Classification:
+        """Return what cross-validation predicts, its folds fitted by `runner`."""
         task = self.task
-        found = cross_validate(task.features, task.code, len(task.levels), self.how, n_folds)
+        of_task = task.features, task.code, len(task.levels)
+        found = cross_validate(*of_task, self.how, n_folds, runner)
         p = found.p[MODEL]
         predictions = self._predictions(found.rows, p, found.fold)
         return self._result(predictions, note=found.note, cross_validation=found)

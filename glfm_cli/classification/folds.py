@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.scores import all_scores
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError, UsageError
+from glfm_cli.inference.run import Stop
+from glfm_cli.inference.tasks import Runner
 
 MODEL = "iqgme"
 
@@ -68,28 +72,73 @@ def cross_validate(
     n_levels: int,
     how: Fitting,
     n_folds: int,
+    runner: Runner | None = None,
 ) -> CrossValidation:
     """Predict every labelled row from the others.
 
     Rows without a label are in no fold, and teach nothing here. With scikit-learn installed the
-    same folds are predicted by logistic regression. Arguments are those of `fit_classifier`.
+    same folds are predicted by logistic regression. Folds are fitted by `runner`, one after another
+    here if left out; other arguments are those of `fit_classifier`.
     """
     rows = np.flatnonzero(~np.isnan(code))
-    here, own = take(columns, rows), code[rows]
+    own = code[rows]
     fold = stratified_folds(own, n_folds, np.random.default_rng([how.seed, n_folds]))
-    names = (MODEL, *(baselines.NAMES if baselines.available() and columns else ()))
-    p = {name: np.empty((rows.size, n_levels)) for name in names}
-    note = None
-    for k in range(n_folds):
-        inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        train, test = take(here, inside), take(here, outside)
-        model = fit_classifier(train, own[inside], n_levels, how)
-        note = note or model.note
-        p[MODEL][outside] = model.probabilities(test, how.pool)
-        if len(names) > 1:
-            of_train = (train, own[inside], test, n_levels)
-            others = baselines.baseline_probabilities(*of_train, how.links, how.seed)
-            for name, values in others.items():
-                p[name][outside] = values
+    work = _Folds(take(columns, rows), own, n_levels, how, fold)
+    notes: list[str | None] = [None] * n_folds
+    p: dict[str, Array] = {}
+
+    def keep(k: int, answer: _OfFold) -> None:
+        notes[k] = answer.note
+        for name, values in answer.p.items():
+            p.setdefault(name, np.empty((rows.size, n_levels)))[fold == k] = values
+        if how.stop is not None:
+            how.stop.reason = how.stop.reason or answer.stopped
+
+    if runner is None:
+        for k in range(n_folds):
+            keep(k, work.predicted(k))
+    else:
+        stop = how.stop
+        left = None if stop is None or stop.deadline is None else stop.deadline - time.monotonic()
+        alone = replace(work, how=replace(how, pool=None, stop=None, observer=None, threads=1))
+        runner(_predict_fold, (alone, left), range(n_folds), on_result=keep)
     scores = {name: all_scores(own, values) for name, values in p.items()}
+    note = next((note for note in notes if note), None)
     return CrossValidation(n_folds, rows, fold, p, scores, note)
+
+
+class _OfFold(NamedTuple):
+    """What a fold is predicted to be, why its fit ended early, and what to know of it."""
+
+    p: dict[str, Array]
+    stopped: str | None
+    note: str | None
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """Labelled rows, and which fold each is in."""
+
+    columns: Sequence[EncodedColumn]
+    code: Array
+    n_levels: int
+    how: Fitting
+    fold: Array
+
+    def predicted(self, k: int) -> _OfFold:
+        """Predict a fold from all others."""
+        inside, outside = np.flatnonzero(self.fold != k), np.flatnonzero(self.fold == k)
+        train, test = take(self.columns, inside), take(self.columns, outside)
+        how, own = self.how, self.code[inside]
+        model = fit_classifier(train, own, self.n_levels, how)
+        p = {MODEL: model.probabilities(test, how.pool)}
+        if baselines.available() and self.columns:
+            of_train = (train, own, test, self.n_levels)
+            p |= baselines.baseline_probabilities(*of_train, how.links, how.seed)
+        return _OfFold(p, None if how.stop is None else how.stop.reason, model.note)
+
+
+def _predict_fold(work: tuple[_Folds, float | None], k: int) -> _OfFold:
+    folds, left = work
+    stop = Stop(None if left is None else time.monotonic() + left)
+    return replace(folds, how=replace(folds.how, stop=stop)).predicted(k)

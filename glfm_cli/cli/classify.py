@@ -84,7 +84,7 @@ Predict = Annotated[
 ]
 
 
-@options.takes(options.FITTING, own=OPTIONS)
+@options.takes(options.FITTING, options.ENGINE, own=OPTIONS)
 def run(
     ctx: typer.Context,
     data: Train,
