@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +48,39 @@ def test_what_is_no_such_file_is_said_in_one_line(
     (tmp_path / name).write_text(text)
     with pytest.raises(TableError, match=error):
         read_table(tmp_path / name)
+
+
+def test_columns_and_rows_have_the_names_of_files_behind_a_question_mark(tmp_path: Path) -> None:
+    banner = "%%MatrixMarket matrix coordinate integer general\n"
+    (tmp_path / "y.mtx").write_text(f"{banner}2 4 3\n1 4 5\n2 1 7\n2 2 1\n")
+    (tmp_path / "genes.tsv").write_text("g1\tone\ng2\ttwo\ng3\tthree\ng4\tfour\n")
+    with gzip.open(tmp_path / "rows.txt.gz", "wt") as file:
+        file.write("a text\nanother\n")
+    where = f"{tmp_path}/y.mtx?columns={tmp_path}/genes.tsv&rows={tmp_path}/rows.txt.gz"
+    assert read_table(where).to_pydict() == {
+        "row": ["a text", "another", "another"],
+        "column": ["g4", "g1", "g2"],
+        "value": [5, 7, 1],
+    }
+    (tmp_path / "zero.svmlight").write_text("1 0:2 3:1\n1 2:5\n")  # counts columns from 0
+    found = read_table(f"{tmp_path}/zero.svmlight?columns={tmp_path}/genes.tsv")
+    assert found["column"].to_pylist() == ["g1", "g4", "g3"]
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        ("a\nb\na\nd\n", "row 3: found 'a'"),
+        ("a\n\nc\nd\n", "row 2: found ''"),
+        ("a\nb\nc\n", "has 3 names, expected at least 4, for every column"),
+        (None, "there is no such file"),
+    ],
+)
+def test_names_that_do_not_fit_are_said_in_one_line(
+    tmp_path: Path, names: str | None, error: str
+) -> None:
+    (tmp_path / "y.svmlight").write_text("1 1:2 4:1\n")
+    if names is not None:
+        (tmp_path / "words.txt").write_text(names)
+    with pytest.raises(TableError, match=error):
+        read_table(f"{tmp_path}/y.svmlight?columns={tmp_path}/words.txt")

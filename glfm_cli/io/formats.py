@@ -46,6 +46,7 @@ class FileFormat:
 
 
 _SHEET = (("sheet", "NAME or number"), ("header", "the row of the names"))
+_NAMES = (("columns", "a file of their names"), ("rows", "a file of their names"))
 _TABLE = (("table", "NAME"), ("query", "SELECT ..."))
 
 FORMATS = {
@@ -63,8 +64,10 @@ FORMATS = {
     "sav": FileFormat((".sav", ".zsav"), ".statistics"),
     "dta": FileFormat((".dta",), ".statistics"),
     "sas": FileFormat((".sas7bdat", ".xpt"), ".statistics"),
-    "mtx": FileFormat((".mtx",), ".sparse_matrices", text=True),
-    "svmlight": FileFormat((".svmlight", ".libsvm"), ".sparse_matrices", text=True),
+    "mtx": FileFormat((".mtx",), ".sparse_matrices", text=True, options=_NAMES),
+    "svmlight": FileFormat(
+        (".svmlight", ".libsvm"), ".sparse_matrices", text=True, options=_NAMES
+    ),
     "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), ".sql", is_database=True, options=_TABLE),
     "duckdb": FileFormat((".duckdb", ".ddb"), ".sql", is_database=True, options=_TABLE),
 }

@@ -1,13 +1,15 @@
 """Sparse matrices as triplets: Matrix Market and SVMlight files, the cells that they list.
 
 A row of the table is a listed cell: `row` and `column`, numbered as the file does, and `value`.
-Rows of an SVMlight file are numbered from 1, and their labels left out.
+Rows of an SVMlight file are numbered from 1, and their labels left out. Files of names, one a line,
+may stand behind a `?`: `counts.mtx?columns=vocabulary.txt&rows=documents.txt`.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -15,6 +17,8 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import OutputError, TableError
+from glfm_cli.io.files import read_bytes
+from glfm_cli.io.packed import PACKINGS, unpack
 
 BANNER = "%%MatrixMarket matrix coordinate"
 FIELDS = ("integer", "real", "pattern")
@@ -26,7 +30,7 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
     Raises
     ------
     TableError
-        The file is not of its format, or lists no cell; names the line.
+        The file is not of its format, or lists no cell; names the line. Or names do not fit.
     """
     text = data.decode("utf-8", "replace")
     row, column, value = (_matrix_market if layout == "mtx" else _svmlight)(text, file)
@@ -34,7 +38,42 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         raise TableError("lists no cell", file=file, expected="at least one")
     if np.array_equal(value, np.floor(value)) and np.abs(value).max() < 2**53:
         value = value.astype(np.int64)
-    return pa.table({"row": row, "column": column, "value": value})
+    ids = {"row": row, "column": column}
+    first = 0 if layout == "svmlight" and column.min() == 0 else 1
+    for name, least in (("row", 1), ("column", first)):
+        if f"{name}s" in options:
+            ids[name] = _named(ids[name] - least, options[f"{name}s"], name)
+    return pa.table(ids | {"value": value})
+
+
+def _named(index: Array, file: str, what: str) -> pa.Array:
+    """Return the names (n,) of rows or columns by their numbers from 0 on.
+
+    Of lines that are cut at tabs, as those of genes are, the first part is the name.
+
+    Raises
+    ------
+    TableError
+        A line is blank, a name is there twice, or there are too few.
+    """
+    data, packing = read_bytes(file), PACKINGS.get(Path(file).suffix.lower())
+    data = data if packing is None else unpack(data, packing, file)
+    lines = data.decode("utf-8-sig", "replace").splitlines()
+    names = [line.partition("\t")[0].strip() for line in lines]
+    known: set[str] = set()
+    for number, name in enumerate(names, start=1):
+        if not name or name in known:
+            raise TableError(
+                file=file, row=number, value=f"'{name}'", expected="a name on each line, each once"
+            )
+        known.add(name)
+    if index.max() >= len(names):
+        raise TableError(
+            f"has {len(names)} names",
+            file=file,
+            expected=f"at least {index.max() + 1}, for every {what} that the matrix lists",
+        )
+    return pa.array(names, pa.string()).take(pa.array(index))
 
 
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
