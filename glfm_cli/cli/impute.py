@@ -99,19 +99,8 @@ def run(
 
     from glfm_cli.completion import Files, impute, plan_imputation
 
-    more = {} if plot is None else {"--plot": plot}
-    files = Files(
-        output or "-",
-        cells,
-        probabilities,
-        flags,
-        multiple,
-        draws_to,
-        traces_to,
-        record,
-        more,
-        analysis,
-    )
+    named = (output or "-", cells, probabilities, flags, multiple, draws_to, traces_to, record)
+    files = Files(*named, {} if plot is None else {"--plot": plot}, analysis)
     dry_run = ctx.params["dry_run"]
     on_stdout = ["--json"] * as_json + ["the table"] * (output is None)
     outputs: dict[str, Path | None] = {name: Path(path) for name, path in files.by_option().items()}
