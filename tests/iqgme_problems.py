@@ -118,6 +118,17 @@ def gamma_terms(a0: float, b0: float, a: float, b: float) -> float:
     return float(prior + a - np.log(b) + gammaln(a) + (1 - a) * digamma(a))
 
 
+def common_rate_terms(
+    prior: Prior, lam: Array, log_lam: Array, a: float, b: Array
+) -> float:
+    """E[log p] + entropy of the features' lam = Gamma(a, b) and the best beta of all of them."""
+    shape, rate = prior.s0 + prior.a0 * lam.size, prior.s0 / prior.b0 + lam.sum()
+    beta, log_beta = shape / rate, digamma(shape) - np.log(rate)
+    out = gamma_terms(prior.s0, prior.s0 / prior.b0, shape, rate)
+    out += np.sum(prior.a0 * log_beta - gammaln(prior.a0) + (prior.a0 - 1) * log_lam - beta * lam)
+    return float(out + np.sum(a - np.log(b) + gammaln(a) + (1 - a) * digamma(a)))
+
+
 def log_wishart(B: Array, nu: float) -> float:
     P = len(B)
     out = -0.5 * nu * np.linalg.slogdet(B)[1] - 0.5 * nu * P * np.log(2)
@@ -150,7 +161,10 @@ def plain_bound(
     for p in range(P + 1):
         phi = q.phi[0, p]
         total += 0.5 * (np.log(prior.g0) - prior.g0 * (lam[p] * phi**2 + 1 / q.g))
-        total += gamma_terms(prior.a0, prior.b0, q.a, q.b[p]) - 0.5 * (np.log(q.g) - 1)
+        total -= 0.5 * (np.log(q.g) - 1)
+        if p == P:
+            total += gamma_terms(prior.a0, prior.b0, q.a, q.b[p])
+    total += common_rate_terms(prior, lam[:P], log_lam[:P], q.a, q.b[:P])
     for h in range(H - 1):
         v1, v2 = q.v1[h], q.v2[h]
         total += log_alpha + (alpha - 1) * log_rest[h] + betaln(v1, v2)

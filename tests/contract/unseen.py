@@ -205,7 +205,7 @@ def cnpf(rng: Rng, rows: int = 150, columns: int = 60, mean: float = 30.0) -> di
 
 EXPERTS = IqgmeConfig(
     experts=4, factors=0, alpha_shape=2.0, expert_degrees=4.0, scale_shape=8.0,
-    weight_shape=3.0, weight_rate=3.0, weight_center=0.5,
+    weight_shape=3.0, weight_rate=3.0, rate_shape=6.0, weight_center=0.5,
 )  # fmt: skip
 P = 3
 
@@ -225,7 +225,9 @@ class Truth(NamedTuple):
         alpha = rng.gamma(config.alpha_shape) / config.alpha_rate
         v = np.append(rng.beta(1.0, alpha, H - 1), 1.0)
         pi = v * np.cumprod(np.append(1.0, 1.0 - v[:-1]))
-        lam = rng.gamma(config.weight_shape, size=P + 1) / config.weight_rate
+        rate = rng.gamma(config.rate_shape, config.weight_rate / config.rate_shape)
+        rates = np.append(np.full(P, rate), config.weight_rate)
+        lam = rng.gamma(config.weight_shape, size=P + 1) / rates
         zeta = rng.standard_normal(P + 1) / np.sqrt(config.weight_center * lam)
         w = zeta + rng.standard_normal((H, P + 1)) / np.sqrt(lam)
         scale = rng.gamma(config.scale_shape, size=H) / config.scale_shape

@@ -32,6 +32,7 @@ CONFIG = IqgmeConfig(
     center_precision=0.5,
     weight_shape=3.0,
     weight_rate=2.0,
+    rate_shape=4.0,
     weight_center=0.5,
 )
 P, H = 3, CONFIG.experts
@@ -53,7 +54,10 @@ def draw_joint(rng: np.random.Generator) -> tuple[GibbsState, KnownRows]:
     """Return parameters and rows from the model, independently of the package's sampler."""
     alpha = rng.gamma(CONFIG.alpha_shape) / CONFIG.alpha_rate
     sticks = np.minimum(rng.beta(1.0, alpha, H - 1), 1.0 - 1e-12)
-    lam = rng.gamma(CONFIG.weight_shape, size=P + 1) / CONFIG.weight_rate
+    rate = rng.gamma(CONFIG.rate_shape, CONFIG.weight_rate / CONFIG.rate_shape)
+    lam = rng.gamma(CONFIG.weight_shape, size=P + 1) / np.append(
+        np.full(P, rate), CONFIG.weight_rate
+    )
     zeta = rng.standard_normal((1, P + 1)) / np.sqrt(CONFIG.weight_center * lam)
     mw = zeta + rng.standard_normal((H, 1, P + 1)) / np.sqrt(lam)
     nu0 = P + CONFIG.expert_degrees

@@ -2,9 +2,11 @@
 
     V_h ~ Beta(1, alpha), pi_h = V_h (1 - V_1) ... (1 - V_h-1);  alpha ~ Gamma
     t = w_h [f, 1] + noise;  w_hkp ~ N(zeta_kp, 1 / lam_p);  (zeta, lam)_p normal-gamma
+    lam_p ~ Gamma(a0, beta) of features, Gamma(a0, b0) of the intercept;  beta ~ Gamma(s0, s0 / b0)
 
 f is what a rule acts on: F features, or factors behind them. Every update maximises the bound in
-what it changes.  [iQGME section 3.4.1]
+what it changes. [iQGME section 3.4.1; beta is ours: by it all features tell how much weights are to
+be drawn together. q(beta) is always the best for q(lam), and not kept.]
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.sticks import Sticks, gamma_part
 
 EMPTY = 1e-9  # labelled rows of an expert that has none
+ROUNDS = 5  # in which beta and lam settle
 
 
 class Labelled(Protocol):
@@ -143,7 +146,19 @@ class Coefficients(Sticks):
         self.phi = self.mw.sum(axis=0) / self.g
         self.a = prior.a0 + 0.5 * H * K
         square = (self.mw**2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw)
-        self.b = prior.b0 + 0.5 * square - 0.5 * self.g * (self.phi**2).sum(axis=0)
+        own = 0.5 * square - 0.5 * self.g * (self.phi**2).sum(axis=0)
+        for _ in range(ROUNDS):
+            self.b = self.rates(prior) + own
+
+    def common_rate(self, prior: Prior) -> tuple[float, float]:
+        """Return shape and rate of q(beta), the best for q(lam)."""
+        shape = prior.s0 + self.F * prior.a0
+        return shape, prior.s0 / prior.b0 + float(self.lam[: self.F].sum())
+
+    def rates(self, prior: Prior) -> Array:
+        """Return the expected rate (F + 1,) of the prior of every lam."""
+        shape, rate = self.common_rate(prior)
+        return np.append(np.full(self.F, shape / rate), prior.b0)
 
     def settle_weight_prior(self, prior: Prior, s: Labelled) -> None:
         """Update (zeta, lam) together with w of the empty experts.
@@ -160,8 +175,9 @@ class Coefficients(Sticks):
         phi = self.mw[full].sum(axis=0) / g
         square = (self.mw[full] ** 2).sum(axis=(0, 1)) + K * np.einsum("hpp->p", self.Sw[full])
         self.a = prior.a0 + 0.5 * self.H * K
-        b = prior.b0 + 0.5 * (square - g * (phi**2).sum(axis=0))
-        self.b = b / (1.0 - 0.5 * n_empty * K / self.a)
+        own = 0.5 * (square - g * (phi**2).sum(axis=0))
+        for _ in range(ROUNDS):
+            self.b = (self.rates(prior) + own) / (1.0 - 0.5 * n_empty * K / self.a)
         self.phi = phi
         self.mw[~full] = phi
         self.Sw[~full] = np.diag(1.0 / self.lam)
@@ -179,5 +195,8 @@ class Coefficients(Sticks):
         entropy += 0.5 * K * H * (F + 1) * (1.0 + LOG_2PI)
         log_g = K * np.log(prior.g0 / self.g)
         center = log_g - prior.g0 * (self.lam * (self.phi**2).sum(axis=0) + K / self.g) + K
-        gammas = gamma_part(prior.a0, prior.b0, self.a, self.b).sum()
+        shape, rate = self.common_rate(prior)
+        gammas = gamma_part(prior.a0, self.rates(prior), self.a, self.b).sum()
+        gammas += F * prior.a0 * (digamma(shape) - np.log(shape))  # E log beta for log E beta
+        gammas += gamma_part(prior.s0, prior.s0 / prior.b0, shape, rate)
         return float(prior_w.sum()) + entropy + 0.5 * float(center.sum()) + float(gammas)

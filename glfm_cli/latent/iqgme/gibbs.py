@@ -216,7 +216,7 @@ def draw_experts(
 def _draw_weights(
     state: GibbsState, rows: KnownRows, prior: Prior, rng: np.random.Generator
 ) -> None:
-    """Draw w, then (zeta, lam) without those of experts that have no label, and then these.
+    """Draw w, beta, then (zeta, lam) without w of experts that have no label, and then these.
 
     Given theirs, lam would only creep along: they say nothing that it did not tell them.
     """
@@ -234,7 +234,9 @@ def _draw_weights(
     w = q.mw[full]
     g = prior.g0 + len(w)
     phi = w.sum(axis=0) / g
-    rate = prior.b0 + 0.5 * ((w**2).sum(axis=(0, 1)) - g * (phi**2).sum(axis=0))
+    beta = rng.gamma(prior.s0 + P * prior.a0) / (prior.s0 / prior.b0 + q.lam[:P].sum())
+    rate = np.append(np.full(P, beta), prior.b0)
+    rate += 0.5 * ((w**2).sum(axis=(0, 1)) - g * (phi**2).sum(axis=0))
     q.lam = rng.gamma(prior.a0 + 0.5 * len(w) * K, size=P + 1) / rate
     q.zeta = phi + rng.standard_normal((K, P + 1)) / np.sqrt(g * q.lam)
     empty = rng.standard_normal((int(np.sum(~full)), K, P + 1))

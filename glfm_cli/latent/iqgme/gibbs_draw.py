@@ -80,7 +80,8 @@ def draw_prior(prior: Prior, H: int, K: int, rng: np.random.Generator) -> Drawn:
     """Return experts from the prior."""
     P = prior.m0.size
     alpha = rng.gamma(prior.t1) / prior.t2
-    lam = rng.gamma(prior.a0, size=P + 1) / prior.b0
+    beta = rng.gamma(prior.s0) * prior.b0 / prior.s0
+    lam = rng.gamma(prior.a0, size=P + 1) / np.append(np.full(P, beta), prior.b0)
     zeta = rng.standard_normal((K, P + 1)) / np.sqrt(prior.g0 * lam)
     mw = zeta + rng.standard_normal((H, K, P + 1)) / np.sqrt(lam)
     sticks = draw_sticks(np.zeros(H), alpha, rng)

@@ -31,7 +31,9 @@ class IqgmeConfig:
     scale_shape : how firmly that scale is believed to be 1: shape and rate of its gamma prior
     expert_degrees : degrees of freedom of the Wishart prior beyond the number of features
     center_precision : u0, how many rows the prior centre of an expert is worth
-    weight_shape, weight_rate : gamma prior of the precisions of the experts' weights
+    weight_shape, weight_rate : gamma prior of the precisions of the experts' weights; the rate is
+        that of the intercept's, and the prior mean of one that the features have in common
+    rate_shape : of the gamma prior of that one
     weight_center : g0, how many experts the prior centre of the weights is worth
     own_rules : whether each of several tasks has rules of its own, about those that they share
     own_precision : of what these are off by; None chooses it by labels that are foretold
@@ -56,8 +58,9 @@ class IqgmeConfig:
     scale_shape: float = 1.0
     expert_degrees: float = 2.0
     center_precision: float = 0.1
-    weight_shape: float = 0.01
-    weight_rate: float = 0.01
+    weight_shape: float = 0.5
+    weight_rate: float = 0.1
+    rate_shape: float = 0.1
     weight_center: float = 0.1
     own_rules: bool = True
     own_precision: float | None = None
@@ -66,7 +69,7 @@ class IqgmeConfig:
     stack: bool = True
     iterations: int = 1000
     short: int = 10
-    tolerance: float = 1e-5
+    tolerance: float = 1e-4
     average: bool = True
     inference: Literal["variational", "gibbs"] = "variational"
     sweeps: int = 400
@@ -80,7 +83,7 @@ class IqgmeConfig:
             require(value >= least, name, value, f"a whole number from {least}")
         positive = (
             *("alpha_shape", "alpha_rate", "expert_variance", "scale_shape", "center_precision"),
-            *("weight_shape", "weight_rate", "weight_center", "tolerance"),
+            *("weight_shape", "weight_rate", "rate_shape", "weight_center", "tolerance"),
             *("own_shape", "own_rate"),
         )
         for name in positive:
@@ -147,6 +150,7 @@ class Prior:
     """The prior in the symbols of the model's description.
 
     t1, t2 : of alpha;  a0, b0, g0 : of the weights;  o1, o2 : of tasks' deviations
+    s0 : shape of the prior of the rate that features have in common, of mean b0
     u0, nu0, m0 (P,), B0_inv (P, P) : normal-Wishart of an expert, Lam ~ W((r B0_inv)^-1, nu0)
     c0 : shape and rate of the gamma prior of r, the scale of each expert
     """
@@ -156,6 +160,7 @@ class Prior:
     a0: float
     b0: float
     g0: float
+    s0: float
     o1: float
     o2: float
     u0: float
@@ -184,6 +189,7 @@ class Prior:
             a0=config.weight_shape,
             b0=config.weight_rate,
             g0=config.weight_center,
+            s0=config.rate_shape,
             o1=config.own_shape,
             o2=config.own_rate,
         )
