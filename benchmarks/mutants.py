@@ -286,9 +286,9 @@ MUTANTS = {
     ),
     "spread of scores taken off": Mutant(
         "latent/iqgme/local.py",
-        "part.xx += np.swapaxes(spread",
-        "part.xx -= np.swapaxes(spread",
-        PRIORS,
+        "part.xx += np.swapaxes(spread, 1, 2) @ done.along",
+        "part.xx -= np.swapaxes(spread, 1, 2) @ done.along",
+        "tests/test_iqgme.py",
     ),
     "sticks that forget who comes behind": Mutant(
         "latent/iqgme/sticks.py", "self.alpha + rows_behind(n)", "self.alpha + 0.0 * n[:-1]", PRIORS
