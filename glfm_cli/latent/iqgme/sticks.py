@@ -87,7 +87,7 @@ def by_size(n: Array, alpha: float) -> Array | None:
     return order if stick_evidence(n[order], alpha) > stick_evidence(n, alpha) else None
 
 
-def gamma_part(a0: float, b0: float, a: Any, b: Any) -> Any:
+def gamma_part(a0: float, b0: Any, a: Any, b: Any) -> Any:
     """Return E_q[log Gamma(a0, b0)] plus the entropy of q = Gamma(a, b), for each a and b."""
     expected = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * (digamma(a) - np.log(b)) - b0 * a / b
     out = expected + a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a)
