@@ -23,8 +23,16 @@ from glfm_cli.exploration.lines import convergence_line, remainder_line
 from glfm_cli.exploration.patterns import best_overlap
 from glfm_cli.exploration.scales import ColumnProfile
 from glfm_cli.exploration.stability import correlations
-from glfm_cli.exploration.words import in_words, number, percent, typical, without_middle
+from glfm_cli.exploration.words import (
+    in_words,
+    number,
+    percent,
+    quantity,
+    typical,
+    without_middle,
+)
 from glfm_cli.inference.diagnostics import diagnose
+from glfm_cli.schema import Schema
 
 SHORT: dict[str, Any] = {"chains": 3, "warmup": 40, "draws": 6, "threads": 1}
 N_ROWS = 200
@@ -124,6 +132,24 @@ def test_words_on_ordered_levels_speak_of_the_end_that_gains(
     (scale,) = (scale for scale in planted[0].scales if scale.name == "grade")
     profiles = [ColumnProfile(float(np.arange(3) @ mass), np.array(mass)) for mass in (off, on)]
     assert in_words(Effect(scale, *profiles, z=9.0, credible=True)) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ({"type": "date", "format": "%d.%m.%Y"}, 19723.4, "01.01.2024"),
+        ({"type": "date", "format": "excel"}, 19723.4, "2024-01-01"),
+        ({"type": "duration"}, 95.0, "1:35"),
+        ("real", 19723.4, "19,723"),
+    ],
+)
+def test_quantities_are_written_as_their_column_is(
+    planted: tuple[Exploration, np.ndarray], kind: Any, value: float, text: str
+) -> None:
+    scale = next(s for s in planted[0].scales if not s.discrete)
+    column = Schema.from_dict({"columns": {"x": kind}}).resolve(["x"])[0]
+    own = dataclasses.replace(scale, encoded=dataclasses.replace(scale.encoded, column=column))
+    assert quantity(own, value) == text
 
 
 def test_a_typical_level_fits_its_column(planted: tuple[Exploration, np.ndarray]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from glfm_cli.exploration.features import Effect
 from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.schema import Column
+from glfm_cli.schema.moments import EXCEL, Moments
 
 LEAST = 0.05  # effects that move a smaller part of a column are not put into words
 MOST = 4
@@ -32,7 +33,8 @@ def in_words(effect: Effect) -> str:
     if effect.direction == "none":
         return f"{column.name} stays as it is"
     if not effect.scale.discrete:
-        span = f"{number(effect.off.mean)} → {number(effect.on.mean)}{unit(column)}"
+        ends = (quantity(effect.scale, part.mean) for part in (effect.off, effect.on))
+        span = f"{' → '.join(ends)}{unit(column)}"
         return f"{column.name} {effect.direction} ({span})"
     levels = effect.scale.encoded.levels
     before, after = effect.off.mass, effect.on.mass
@@ -67,13 +69,25 @@ def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) ->
     where even that would say little, the probability goes to a line of its own.
     """
     if not scale.discrete:
-        return number(profile.mean)
+        return quantity(scale, profile.mean)
     top = int(np.argmax(profile.mass))
     level, share = scale.encoded.levels[top], percent(float(profile.mass[top]))
     wide = sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in level)
     if letters is None or wide + 1 + len(share) <= letters:
         return f"{level} {share}"
     return f"{without_middle(level, 2 * letters - 1)}\n{share}"
+
+
+def quantity(scale: Scale, value: float) -> str:
+    """Return a value of a column of numbers: a date as one, in the column's form where it has one.
+    """
+    moments = scale.encoded.column.moments
+    if moments is None or np.isnan(value):
+        return number(value)
+    if moments.kind == "date":
+        value = float(np.round(value))
+        moments = Moments("date") if moments.format == EXCEL else moments
+    return moments.text(value)
 
 
 def number(value: float) -> str:
