@@ -1,7 +1,7 @@
 """Where does the time of `glfm impute` go? Its steps from file to file, at the defaults.
 
-    python benchmarks/end_to_end.py [--sizes 1000x20,100000x50] [--threads 2] [--chains 8]
-        [--warmup 100] [--draws 20] [--tables FILE...]
+    python benchmarks/end_to_end.py [--sizes 1000x20,100000x50] [--threads 2] [--chains N]
+        [--warmup N] [--draws N] [--thin N] [--tables FILE...]
 
 For each size a CSV file of mixed columns with a tenth of the cells missing (that of `speed.py`,
 with ten planted features) is completed by a process of its own, which takes the steps that the
@@ -38,7 +38,6 @@ from memory import status
 from speed import planted
 
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.options import DRAWS, WARMUP
 
 FEATURES = 10
 
@@ -71,6 +70,8 @@ def complete_file(
     machine's clock.
     """
     from glfm_cli.completion import Files, complete, plan_session
+    from glfm_cli.completion.complete import Filling
+    from glfm_cli.completion.verdict import chain_count
     from glfm_cli.inference.hidden_cells import recalibrate
     from glfm_cli.inference.sampling import sample
     from glfm_cli.io import read_table
@@ -89,13 +90,13 @@ def complete_file(
             schema = Schema.from_dict({"columns": types})
         session = plan_session(table, schema, Sampling(**plan), Saving())
     with clock.step("sampling"):
-        run = sample(session.problem, session.plan, threads=threads)
+        enough = chain_count(session.plan, session.data)
+        run = sample(session.problem, session.plan, threads=threads, enough=enough)
     with clock.step("correcting"):
         posterior = recalibrate(run.posterior, session.problem, threads=threads)
         run = replace(run, posterior=posterior)
     with clock.step("predicting"):
-        seed = session.plan.seed
-        completion = complete(run, session.data, table, seed=seed, threads=threads)
+        completion = complete(run, session.data, table, Filling(session.plan.seed, threads=threads))
     with clock.step("writing"):
         Files(folder / "out.csv", folder / "cells.csv").write(completion, table)
     return clock.seconds, status("VmHWM")
@@ -132,15 +133,15 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--tables", type=Path, nargs="+", default=[])
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--chains", type=int, help="as many as the table asks for if left out")
-    parser.add_argument("--warmup", type=int, default=WARMUP)
-    parser.add_argument("--draws", type=int, default=DRAWS)
+    for name in ("--warmup", "--draws", "--thin"):
+        parser.add_argument(name, type=int, help="as the command has it if left out")
     return parser
 
 
 def main() -> None:
     """Measure every size and print."""
     chosen = options().parse_args()
-    plan = {"chains": chosen.chains, "warmup": chosen.warmup, "draws": chosen.draws}
+    plan = {name: getattr(chosen, name) for name in ("chains", "warmup", "draws", "thin")}
     print(f"{'table':<16} {'step':<10} {'seconds':>8} {'cpu s':>8} {'share':>6}")
     for given in chosen.tables or chosen.sizes:
         seconds, peak = measure(given, plan, chosen.threads)

@@ -25,7 +25,7 @@ from glfm_cli.evaluation.methods import choose_methods
 from glfm_cli.evaluation.scoring import score_all, spans
 from glfm_cli.evaluation.task import hide
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.options import DRAWS, THIN, WARMUP, Sampling
+from glfm_cli.options import Sampling
 from glfm_cli.schema import read_schema
 
 
@@ -56,9 +56,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--rate", type=float, default=0.3)
     parser.add_argument("--chains", type=int, help="as many as the table asks for if left out")
-    parser.add_argument("--warmup", type=int, default=WARMUP)
-    parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--thin", type=int, default=THIN)
+    parser.add_argument("--warmup", type=int, help="as the command has it if left out")
+    parser.add_argument("--draws", type=int)
+    parser.add_argument("--thin", type=int)
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()

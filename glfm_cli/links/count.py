@@ -146,8 +146,12 @@ class CountLink(NumericLink):
         """
         sd = self.sd(var, params)
         low, high = self.cut(x), self.cut(x + 1.0)
-        # Counts so large that x + 1 rounds to x still have a density.
-        log_width = self.margin.log_slope(np.maximum(x, 1.0)) - np.log(sd)
+
+        def log_width(at: Array) -> Array:  # counts so large that x + 1 rounds to x have a density
+            some, spread = np.broadcast_to(x, at.shape)[at], np.broadcast_to(sd, at.shape)[at]
+            out: Array = self.margin.log_slope(np.maximum(some, 1.0)) - np.log(spread)
+            return out
+
         return log_interval((low - eta) / sd, (high - eta) / sd, log_width)
 
     def _expect(self, eta: Array, sd: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
@@ -14,31 +16,36 @@ LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 NARROW = 1e-5
 
 
-def log_interval(a: Array, b: Array, log_width: Array | None = None) -> Array:
+def log_interval(
+    a: Array, b: Array, log_width: Callable[[Array], Array] | None = None
+) -> Array:
     """Return log(Phi(b) - Phi(a)) for a <= b.
 
     Parameters
     ----------
     a, b : (n,) float64
         Ends; infinite ends are allowed.
-    log_width : (n,) float64, optional
-        log(b - a), for intervals so narrow that b - a itself has lost its digits.
+    log_width : callable, optional
+        Returns log(b - a) of some of them, told by a mask (n,): those so narrow that b - a itself
+        has lost its digits.
     """
     flip = a > 0.0
     a, b = np.where(flip, -b, a), np.where(flip, -a, b)
     a, b = np.clip(a, -FARTHEST, FARTHEST), np.clip(b, -FARTHEST, FARTHEST)
     width = b - a
-    narrow = width < NARROW
-    with np.errstate(divide="ignore"):
-        log_a, log_b = log_ndtr(a), log_ndtr(b)
-        # Across the centre the small tails are subtracted from 1; in a tail logs are.
-        ratio = np.where(narrow, 0.5, np.exp(np.minimum(log_a - log_b, 0.0)))
-        tail = log_b + np.log1p(-np.where(ratio < 1.0, ratio, 0.5))
-        centre = np.log1p(-np.where(b > 0.0, ndtr(a) + ndtr(-b), 0.0))
-        middle = 0.5 * (a + b)
-        size = np.log(width) if log_width is None else log_width
-        thin = size - 0.5 * middle * middle - 0.5 * np.log(2.0 * np.pi)
-    return np.where(narrow, thin, np.where(b > 0.0, centre, tail))
+    narrow, out = width < NARROW, np.empty(np.shape(width))
+    # Across the centre the small tails are subtracted from 1; in a tail logs are.
+    centre, tail = (b > 0.0) & ~narrow, ~((b > 0.0) | narrow)
+    out[centre] = np.log1p(-(ndtr(a[centre]) + ndtr(-b[centre])))
+    log_a, log_b = log_ndtr(a[tail]), log_ndtr(b[tail])
+    ratio = np.exp(np.minimum(log_a - log_b, 0.0))
+    out[tail] = log_b + np.log1p(-np.where(ratio < 1.0, ratio, 0.5))
+    if narrow.any():
+        middle = 0.5 * (a[narrow] + b[narrow])
+        with np.errstate(divide="ignore"):
+            size = np.log(width[narrow]) if log_width is None else log_width(narrow)
+        out[narrow] = size - 0.5 * middle * middle - 0.5 * np.log(2.0 * np.pi)
+    return out
 
 
 def interval_moments(a: Array, b: Array) -> tuple[Array, Array, Array]:

@@ -15,6 +15,7 @@ deviation about 1 whatever the column's unit, and then its constants are frozen.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -202,12 +203,21 @@ class Interpolated:
     def to_latent(self, x: Array) -> Array:
         with np.errstate(all="ignore"):
             r = np.asarray(x, dtype=np.float64) / self.unit
-            y = np.interp(r, self.x, self.y)
-            below = -_pareto_tail(np.exp(self.tails[0]) * (self.x[0] - r), -self.y[0])[0]
-            above = _pareto_tail(np.exp(self.tails[1]) * (r - self.x[-1]), self.y[-1])[0]
-        y = np.where(r < self.x[0], below, y)
-        y = np.where(r > self.x[-1], above, y)
+            y = np.asarray(np.interp(r, self.x, self.y))
+        for beyond, u, k, sign in self._beyond(r):
+            y[beyond] = sign * _pareto_tail(u, sign * self.y[k])[0]
         return np.where(np.isnan(r), r, y)  # np.interp answers NaN with a single knot's value
+
+    def _beyond(self, r: Array) -> Iterator[tuple[Array, Array, int, float]]:
+        """Yield where r lies beyond an end, by how much in units of y, that knot, and its side.
+
+        Few numbers do, and the tails cost far more than what lies between the knots.
+        """
+        for beyond, k, sign in ((r < self.x[0], 0, -1.0), (r > self.x[-1], -1, 1.0)):
+            if beyond.any():
+                with np.errstate(all="ignore"):
+                    u = np.exp(self.tails[k]) * (sign * (r[beyond] - self.x[k]))
+                yield beyond, u, k, sign
 
     def to_value(self, y: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -221,12 +231,9 @@ class Interpolated:
         )
         left = slopes[np.searchsorted(self.x, r, "left")]
         right = slopes[np.searchsorted(self.x, r, "right")]
-        out = np.logaddexp(left, right) - np.log(2.0)
-        with np.errstate(all="ignore"):
-            below = _pareto_tail(np.exp(self.tails[0]) * (self.x[0] - r), -self.y[0])[1]
-            above = _pareto_tail(np.exp(self.tails[1]) * (r - self.x[-1]), self.y[-1])[1]
-        out = np.where(r < self.x[0], out + below, out)
-        out = np.where(r > self.x[-1], out + above, out)
+        out = np.asarray(np.logaddexp(left, right) - np.log(2.0))
+        for beyond, u, k, sign in self._beyond(r):
+            out[beyond] += _pareto_tail(u, sign * self.y[k])[1]
         return out - np.log(self.unit)
 
 
@@ -237,10 +244,11 @@ def _pareto_tail(u: Array, end: float) -> tuple[Array, Array]:
     """
     log_T = float(log_ndtr(-end))
     log_hazard = -0.5 * end * end - LOG_SQRT_2PI - log_T
-    log_v = np.log1p(np.exp(log_hazard) * np.maximum(u, 0.0))
-    y = -ndtri_exp(log_T - log_v)
-    log_density = -0.5 * y * y - LOG_SQRT_2PI
-    return y, log_T + log_hazard - 2.0 * log_v - log_density
+    with np.errstate(all="ignore"):
+        log_v = np.log1p(np.exp(log_hazard) * np.maximum(u, 0.0))
+        y = -ndtri_exp(log_T - log_v)
+        log_density = -0.5 * y * y - LOG_SQRT_2PI
+        return y, log_T + log_hazard - 2.0 * log_v - log_density
 
 
 def rank_margin(x: Array, n_below: int = 0) -> Interpolated:
