@@ -543,6 +543,19 @@ def test_notes_warn_of_what_weakens_the_completion(cells: list[str], said: str, 
     assert any(note in line for line in encode(csv(*cells), schema(said)).notes)
 
 
+@pytest.mark.parametrize("levels", [None, ["no", "yes"]])
+def test_other_writings_of_a_level_are_that_level(levels: list[str] | None) -> None:
+    said = {"type": "categorical", "aliases": {"yes": ["Yes", "1"], "no": ["N"]}}
+    types = Schema.from_dict({"columns": {"v": said | ({"levels": levels} if levels else {})}})
+    assert Schema.from_yaml(types.to_yaml()) == types
+    table = csv("yes", "1.0", "N", "", "no", " Yes ")
+    data = encode(table, types)
+    assert data.columns[0].levels == ("no", "yes")
+    np.testing.assert_array_equal(data.columns[0].x, [1, 1, 0, np.nan, 0, 1])
+    made = decode(table, data, {"v": np.array([1.0])})
+    assert made["v"].to_pylist() == ["yes", "1.0", "N", "yes", "no", " Yes "]
+
+
 def test_an_ordinary_table_has_no_notes(sample_data: Path) -> None:
     table = read_table(sample_data / "pbc.csv")
     assert encode(table, read_schema(sample_data / "pbc.types.yaml")).notes == ()

@@ -373,6 +373,18 @@ def test_sentences_of_one_row_each_are_no_levels() -> None:
     assert guessed("city", repeat("New York City", "Oslo", rows=60))[0].nominal
 
 
+def test_writings_of_one_level_are_aliases_of_the_commonest() -> None:
+    column, reason = guessed("smokes", repeat("Yes", "yes", "NO", "ja", "0"))
+    assert (column.levels, set(column.aliases)) == (
+        ("NO", "Yes"),
+        {("yes", "Yes"), ("ja", "Yes"), ("0", "NO")},
+    )
+    assert "yes or no; written in several ways: " in reason
+    column, _ = guessed("city", repeat("Rome", "rome", "Oslo", "Bern"))
+    assert (column.levels, column.aliases) == (("Bern", "Oslo", "Rome"), (("rome", "Rome"),))
+    assert guessed("code", repeat("a", "A", "b"))[0].aliases == ()
+
+
 def test_dates_in_several_forms_are_named_with_one_of_each() -> None:
     cells = [f"2023-05-{d:02d}" for d in range(1, 29)] + ["03.05.2023", "17.06.2023"]
     column, reason = guessed("seen", cells)
@@ -494,11 +506,6 @@ def test_line_breaks_in_cells_and_names_stay_out_of_the_comments() -> None:
     table = pa.table({"a\nb": repeat("x\ny: 1", "z", "w"), "c\u2028": repeat("only\nthis")})
     guess = guess_schema(table)
     assert Schema.from_yaml(guess.to_yaml("two\nlines.csv")) == guess.schema
-
-
-def test_capitals_and_spaces_that_split_a_level_are_pointed_out() -> None:
-    _, reason = guessed("x", repeat("Oslo", "oslo", "Rome"))
-    assert "differ only in capitals or spaces" in reason
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,8 @@ def _shortest(decimal: str) -> str:
 
 def _learn(source: Source, seen: list[str]) -> tuple[str, ...]:
     """Return the levels of a column whose types file lists none, in a sensible order."""
-    present = set(seen)
+    other = {level_key(text): level_key(level) for text, level in source.column.aliases}
+    present = {other.get(text, text) for text in seen}
     if source.ordered is not None:
         in_order = [level_key(t) for t in text_of(source.ordered).to_pylist() if t is not None]
         return tuple(dict.fromkeys(text for text in in_order if text in present))
@@ -206,6 +207,9 @@ def _places(source: Source, levels: tuple[str, ...]) -> dict[str, int]:
                 hint="Keep one of them in `levels`.",
             )
         place[key] = code
+    for text, level in source.column.aliases:
+        if level_key(level) in place:
+            place.setdefault(level_key(text), place[level_key(level)])
     return place
 
 

@@ -39,6 +39,11 @@ def is_yes_no(words: Iterable[str]) -> bool:
     return ranks == [0, 1]
 
 
+def yes_no(word: str) -> int | None:
+    """Return 1 of a yes and 0 of a no, in digits, too; None of another word."""
+    return {"0": 0, "1": 1}.get(word.strip(), _YES_NO.get(plain(word)))
+
+
 def order(words: Iterable[str]) -> tuple[str, ...] | None:
     """Return words from low to high when they are steps of one scale, otherwise None."""
     found = sorted(words)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import glfm_cli.guess.names as names
@@ -47,7 +49,23 @@ def _is_repeated_id(column: Profile) -> bool:
 
 
 def _levels(column: Profile) -> Verdict:
+    aliases = _aliases(column)
+    if aliases:
+        column = column.keep(np.array([word not in aliases for word in column.words()]))
+    verdict = _one_writing(column)
+    if not aliases:
+        return verdict
+    shown = ", ".join(f"{text} is {level}" for text, level in list(aliases.items())[:4])
+    more = f" and {len(aliases) - 4} more" if len(aliases) > 4 else ""
+    made = replace(verdict.column, aliases=tuple(aliases.items()))
+    return Verdict(made, f"{verdict.reason}; written in several ways: {shown}{more}")
+
+
+def _one_writing(column: Profile) -> Verdict:
+    """Return the guess for texts of which each is a level."""
     name, words = column.name, column.words()
+    if len(words) == 1:
+        return ignore(name, f"always {words[0]}")
     if len(words) == 2:
         levels = scales.order(words) or column.in_order()
         if scales.is_yes_no(words):
@@ -60,9 +78,25 @@ def _levels(column: Profile) -> Verdict:
     reason = f"{len(words)} different texts"
     if column.is_number.all():
         reason = f"{len(words)} different codes, with zeros in front"
-    if len({" ".join(word.casefold().split()) for word in words}) < len(words):
-        reason += "; some differ only in capitals or spaces, so the same thing may count twice"
     return _categorical(name, column.in_order(), reason)
+
+
+def _aliases(column: Profile) -> dict[str, str]:
+    """Return the level of each text that is another writing of it, of which it is the commonest.
+
+    Texts that differ in capitals and spaces alone, letters apart, which may be codes; where all
+    are a yes or a no, in any language.
+    """
+    words, counts = column.words(), column.counts
+    keys = [" ".join(word.casefold().split()) if len(word) > 1 else word for word in words]
+    ranks = [scales.yes_no(word) for word in words]
+    if len(words) > 2 and {*ranks} == {0, 1}:
+        keys = [str(rank) for rank in ranks]
+    # The commonest last; of equally common ones no digit, and with a capital.
+    rank = [(n, not w.isdecimal(), w[:1].isupper(), w) for n, w in zip(counts, words, strict=True)]
+    level = {keys[i]: words[i] for i in sorted(range(len(words)), key=lambda i: rank[i])}
+    other = [(w, level[key]) for w, key in zip(words, keys, strict=True) if w != level[key]]
+    return dict(sorted(other, key=lambda pair: pair[1]))
 
 
 def _categorical(name: str, levels: tuple[str, ...], reason: str) -> Verdict:

@@ -48,6 +48,12 @@ def check_column(column: Column, error: Refusal) -> None:
                 f"'{level}' is both a level and a missing code",
                 hint=f"Take it out of `levels`, or give '{column.name}' its own `missing` list.",
             )
+    for text, level in column.aliases:
+        if column.levels is not None and level not in column.levels:
+            raise error("`aliases`", value=f"'{level}'", expected=listed(column.levels))
+        if text in (column.levels or ()) or text in codes:
+            what = "a missing code" if text in codes else "a level"
+            raise error(f"'{text}' is {what} and stands in `aliases`", expected="one of the two")
     _check_support(column, error)
 
 
@@ -155,6 +161,7 @@ def _check_belongs(column: Column, error: Refusal) -> None:
     has_bounds = column.bounds != (None, None)
     for key, present, values in (
         ("levels", column.levels is not None, "levels"),
+        ("aliases", bool(column.aliases), "levels"),
         ("transform", column.transform is not None, "numbers"),
         ("reflect", column.reflect is not None, "numbers"),
         ("bounds", has_bounds, "numbers"),

@@ -61,6 +61,7 @@ class Column:
     role: Role = Role.FEATURE
     type: ColumnType | None = None  # None for a column that is not modelled, unless it was written
     levels: tuple[str, ...] | None = None  # None: learnt from the table
+    aliases: tuple[tuple[str, str], ...] = ()  # other writings of levels, each with its level
     transform: Transform | None = None  # None: chosen from the data
     reflect: float | None = None  # the transform acts on reflect - x
     bounds: tuple[float | None, float | None] = (None, None)

@@ -23,6 +23,7 @@ _KEYS = (
     "type",
     "role",
     "levels",
+    "aliases",
     "transform",
     "reflect",
     "bounds",
@@ -116,6 +117,7 @@ class ColumnParser:
             role=self.column_role(said),
             type=self.column_type(said),
             levels=self.levels(said),
+            aliases=self.aliases(said),
             transform=self.choice(said, "transform", _TRANSFORMS),
             reflect=self.number_if("reflect", said),
             bounds=self.bounds(said),
@@ -328,6 +330,23 @@ class ColumnParser:
                 raise self.error(f"the level '{level}' is listed twice")
             seen.add(level)
         return tuple(levels)
+
+    def aliases(self, said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        given = said.get("aliases")
+        if given is None:
+            return ()
+        expected = "other writings of each level, such as {yes: [Yes, Y], no: [No, N]}"
+        if not isinstance(given, Mapping) or not given:
+            raise self.error("`aliases`", value=describe(given), expected=expected)
+        found: dict[str, str] = {}
+        for level, texts in given.items():
+            if not isinstance(texts, list) or not all(isinstance(t, str) and t for t in texts):
+                raise self.error("`aliases`", value=describe(texts), expected=expected)
+            for text in texts:
+                if text in found or text in given:
+                    raise self.error(f"`aliases` has '{text}' twice", expected="one level for it")
+                found[text] = level
+        return tuple(found.items())
 
     def codes(self, said: Any) -> tuple[MissingCode, ...]:
         """Return the codes of a `missing:` list."""

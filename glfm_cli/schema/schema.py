@@ -142,6 +142,11 @@ class Schema:
             said["role"] = str(column.role)
         if column.levels is not None:
             said["levels"] = list(column.levels)
+        if column.aliases:
+            named = dict.fromkeys(level for _, level in column.aliases)
+            said["aliases"] = {
+                level: [text for text, own in column.aliases if own == level] for level in named
+            }
         if column.transform is not None:
             said["transform"] = str(column.transform)
         if column.reflect is not None:
