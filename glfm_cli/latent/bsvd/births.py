@@ -31,6 +31,7 @@ from glfm_cli.latent.bsvd.moves import (
     shift,
 )
 
+TRIED = 0.5  # share of the sweeps that try one
 STEPS = 30
 TEMPERATURES = (np.arange(STEPS + 1) / STEPS) ** 2
 
@@ -39,7 +40,7 @@ def move_rank(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) 
     """Try to bring in a component, or to take one away; `E` (m,), the residuals, follow."""
     on, K = state.active, state.s.size
     n = on.size
-    if K < 2:  # a single component is always on
+    if K < 2 or rng.random() >= TRIED:  # a single component is always on
         return
     if rng.random() < 0.5:
         if n == K:

@@ -1,10 +1,13 @@
-"""With how many components a chain of triplets begins.
+"""With which components a chain of triplets begins.
 
-In a large matrix a component that fits nothing but noise is slow to go, and one that is missing
-hardly ever comes: where rows have few cells, a start with many is bad, and where components are
-strong, one with few. So a tenth of the cells is hidden, some sweeps are made with 0, 1, 2, 5, ...
-components held on, and a chain begins with those that foretell the hidden cells best. It is a
-start and nothing else: the sweeps that follow see all cells.
+In a large matrix a component that fits nothing but noise is slow to go, and one that is missing is
+slow to come. So the residuals of effects, in units of their noise and divided by the roots of the
+cells of row and column, are compared with themselves under random signs, which leave nothing but
+noise: components are looked for where singular values are larger than these [Hong, Sheng and
+Dobriban 2020], and begin as the singular vectors say. A tenth of the cells is hidden meanwhile, and
+only components which foretell these better are taken: all, or else the first half of them, and so
+on; then what is left is looked at again. It is a start and nothing else: the sweeps that follow see all
+cells, bring components in and take them away.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import svds
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
@@ -29,16 +34,17 @@ from glfm_cli.latent.bsvd.moves import (
 from glfm_cli.latent.model import Cells
 
 HIDDEN = 0.1
-SWEEPS, KEPT = 14, 7  # of each number of components, and the last of them that foretell
-PATIENCE = 2  # numbers in a row that are worse than the best, and no more are tried
-SIZES = (0, 1, 2, 5, 10, 20, 40)
+SWEEPS, KEPT = 14, 7  # with components that are tried, and the last of them that foretell
+ROUNDS = 3  # looks at the residuals
+FLIPS = 3  # random signs, of which the largest singular value counts
+FIRST = 10  # singular values that are looked at first
 EFFECTS = ("G_R", "G_C", "slope")
 
 
 def choose_components(
     state: BsvdState, cells: Cells, y: Array, rng: np.random.Generator, each: Each
 ) -> None:
-    """Switch on the components which foretell hidden cells best, as far as they were fitted.
+    """Switch on the components that residuals show and hidden cells confirm, as far as fitted.
 
     `state` has none, and effects and noise that some sweeps have fitted. O(m K^2) for every sweep.
     """
@@ -52,42 +58,82 @@ def choose_components(
     precision = weight[hidden] * of_rows[row] * of_columns[matrix.rows.index[hidden]]
     weight[hidden] = 0.0
     seen = replace(state, matrix=replace(matrix, weight=weight))  # the arrays are those of `state`
-    begin = best = _parts(state, 0)
-    least, worse = np.inf, 0
-    for size in SIZES:
-        if size > state.s.size or worse == PATIENCE:
-            break
-        _put(state, begin)
-        fill_means(state, each)
-        switch_on(state, size, rng)
+
+    def loss() -> float:
+        """Return what the mean of many sweeps would lose: that of few has noise of its own."""
         mean, variance = _foretold(seen, cells, y, hidden, rng, each)
-        # What the mean of many sweeps would lose: few of them add noise, the more so the more
-        # components there are.
-        loss = float(precision @ ((y[hidden] - mean) ** 2 - variance / KEPT))
-        worse = 0 if loss < least else worse + 1
-        if loss < least:
-            best, least = _parts(state, size), loss
-    noise = np.where(state.unit_noise, begin["noise"], best["noise"])
-    _put(state, best | {"noise": noise})
+        return float(precision @ ((y[hidden] - mean) ** 2 - variance / KEPT))
+
+    first = state.noise.copy()
+    least, best = loss(), _parts(state)
+    for _ in range(ROUNDS):
+        V, before = _missing(seen, y - state.x, rng), least
+        while V.shape[1]:
+            switch_on(state, V)
+            found = loss()
+            if found < least:
+                least, best = found, _parts(state)
+                break
+            _put(state, best)
+            fill_means(state, each)
+            V = V[:, : V.shape[1] // 2]
+        if least == before:
+            break
+    _put(state, best | {"noise": np.where(state.unit_noise, first, best["noise"])})
 
 
-def _parts(state: BsvdState, size: int) -> dict[str, Array]:
-    """Return copies of what sweeps change, the first components alone."""
-    parts = {name: getattr(state, name).copy() for name in ("noise", "s", "on", *EFFECTS)}
-    k = np.arange(size)
-    means = state.of_rows.save("rows", k) | state.of_columns.save("columns", k)
-    parts |= {name: part.copy() for name, part in means.items()}
-    return parts | {"U": state.U[:, :size].copy(), "V": state.V[:, :size].copy()}
+def _parts(state: BsvdState) -> dict[str, Array]:
+    """Return copies of what sweeps change, of the components that are on."""
+    k = state.active
+    parts = {name: getattr(state, name) for name in ("noise", "on", *EFFECTS)}
+    parts |= state.of_rows.save("rows", k) | state.of_columns.save("columns", k)
+    parts |= {name: getattr(state, name)[..., k] for name in ("s", "U", "V")}
+    return {name: part.copy() for name, part in parts.items()}
 
 
 def _put(state: BsvdState, parts: dict[str, Array]) -> None:
     """Write copies back into a state."""
-    for name in ("noise", "s", "on", *EFFECTS, "U", "V"):
-        part = parts[name]
-        getattr(state, name)[..., : part.shape[-1]] = part
-    k = np.arange(parts["U"].shape[1])
+    for name in ("noise", "on", *EFFECTS):
+        getattr(state, name)[...] = parts[name]
+    k = state.active
+    for name in ("s", "U", "V"):
+        getattr(state, name)[..., k] = parts[name]
     state.of_rows.load(parts, "rows", k)
     state.of_columns.load(parts, "columns", k)
+
+
+def _missing(state: BsvdState, E: Array, rng: np.random.Generator) -> Array:
+    """Return V (J, n), columns of length 1, of the n components that residuals (m,) show, the
+    largest first."""
+    matrix = state.matrix
+    (n_rows, n_columns), indptr, index = matrix.shape, matrix.rows.indptr, matrix.rows.index
+    most = min(state.s.size - state.active.size, min(n_rows, n_columns) - 1)
+    if most < 1:
+        return np.empty((n_columns, 0))
+    of_rows, of_columns = state.precision
+    cells = np.diff(indptr), np.diff(matrix.columns.indptr)
+    a, b = (1.0 / np.sqrt(n + max(float(n.mean()), 1.0)) for n in cells)
+    scaled = E * np.repeat(a * np.sqrt(of_rows), cells[0]) * (b * np.sqrt(of_columns))[index]
+    if matrix.weight.size:
+        scaled *= np.sqrt(matrix.weight)
+
+    def decomposed(values: Array, k: int) -> tuple[Array, Array]:
+        """Return the k largest singular values, and V' (k, J)."""
+        A = sparse.csr_matrix((values, index, indptr), shape=matrix.shape)
+        first = rng.standard_normal(min(matrix.shape))
+        _, size, vectors = svds(A, k, v0=first, return_singular_vectors="vh")
+        return size[::-1], vectors[::-1]
+
+    flipped = (scaled * rng.choice([-1.0, 1.0], E.size) for _ in range(FLIPS))
+    noise = max(float(decomposed(values, 1)[0][0]) for values in flipped)
+    k = min(FIRST, most)
+    while True:
+        size, vectors = decomposed(scaled, k)
+        if size.min() <= noise or k == most:
+            break
+        k = min(2 * k, most)
+    found = b[:, None] * vectors[size > noise].T
+    return found / np.linalg.norm(found, axis=0)
 
 
 def _foretold(

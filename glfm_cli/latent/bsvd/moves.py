@@ -89,13 +89,14 @@ class BsvdState:
         return np.ascontiguousarray(left), np.ascontiguousarray(right)
 
 
-def switch_on(state: BsvdState, n: int, rng: np.random.Generator) -> None:
-    """Switch on the first n components, with V from the prior and s of a middling size."""
+def switch_on(state: BsvdState, V: Array) -> None:
+    """Switch on components with V (J, n) and s of a middling size; they have no U yet."""
     n_rows, n_columns = state.matrix.shape
-    state.on[:n] = True
-    state.V[:, :n] = rng.standard_normal((n_columns, n)) / np.sqrt(max(n_columns, 1))
-    state.s[:n] = 0.5 * np.sqrt(n_rows * n_columns)
-    state.of_rows.factors[:, :n] = state.of_columns.factors[:, :n] = 0.0
+    k = np.flatnonzero(~state.on)[: V.shape[1]]
+    state.on[k] = True
+    state.U[:, k], state.V[:, k] = 0.0, V
+    state.s[k] = 0.5 * np.sqrt(n_rows * n_columns)
+    state.of_rows.factors[:, k] = state.of_columns.factors[:, k] = 0.0
 
 
 def draw_components(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) -> None:

@@ -109,7 +109,8 @@ class Bsvd(PlainModel):
         chosen = config.initial_components is None and state.design.one_kind
         n = 0 if chosen else COMPONENTS
         n = n if config.initial_components is None else config.initial_components
-        switch_on(state, min(n, state.s.size), rng)
+        shape = (n_columns, min(n, state.s.size))
+        switch_on(state, rng.standard_normal(shape) / np.sqrt(max(n_columns, 1)))
         state.alpha = 1.0 / max(n_rows * n_columns, 1)
         if n_columns == 0:
             return state
