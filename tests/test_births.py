@@ -174,7 +174,8 @@ def test_rotations_of_three_components_leave_their_prior() -> None:
         b = state.of_columns.factors
         own = state.V - X @ b
         found.append([*(4 * own**2).mean(0), *(4 * 1.6 * b[0] ** 2), own[:, 0] @ own[:, 2]])
-    z = (np.mean(found, 0) - np.repeat([1.0, 0.0], [6, 1])) / (np.std(found, 0) / np.sqrt(len(found)))
+    z = np.mean(found, 0) - np.repeat([1.0, 0.0], [6, 1])
+    z /= np.std(found, 0) / np.sqrt(len(found))
     assert np.abs(z).max() < 4.0, z
 
 

@@ -125,6 +125,22 @@ def test_many_counts_are_summed_as_well_as_few(seed: int) -> None:
     np.testing.assert_allclose(got, [integral(link, e, 0.5) for e in eta], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("transform", [Transform.NONE, Transform.RANK])
+def test_clamped_values_have_the_law_of_values_cut_off(transform: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.clip(rng.normal(3.0, 1.4, size=400), 1.0, 5.0)
+    link = link_of(x, ColumnType.REAL, transform=transform, bounds=(1.0, 5.0)).clamped()
+    eta, var = np.array([-2.0, 0.0, 1.7, 40.0]), np.array([0.5, 1.2, 0.3, 1.0])
+    drawn = link.value(eta + np.sqrt(var) * rng.normal(size=(40_000, 4)))
+    mass, first, second = link.moments(eta, var, {})
+    np.testing.assert_allclose(mass, 1.0)
+    np.testing.assert_allclose(first, drawn.mean(axis=0), atol=0.03)
+    np.testing.assert_allclose(second, (drawn**2).mean(axis=0), atol=0.2)
+    sampled = link.sample(normal(np.repeat(eta[:, None], 3, axis=1).T[:, [2]], 0.3), {}, rng)
+    assert ((sampled >= 1.0) & (sampled <= 5.0)).all()
+    assert first[3] == pytest.approx(5.0)
+
+
 def test_moments_survive_large_offsets(seed: int) -> None:
     x = 1.7e9 + np.random.default_rng(seed).normal(size=300)
     link = link_of(x, REAL, transform=Transform.NONE)

@@ -22,9 +22,10 @@ from glfm_cli.completion.header import (
 )
 from glfm_cli.completion.learning_rows import choose_rows, rows_to_learn
 from glfm_cli.completion.matrix.matrix import prepare_matrix
+from glfm_cli.completion.matrix.pairs import with_ids_of
 from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
-from glfm_cli.completion.prepare import model_of, prepare, problem_of
+from glfm_cli.completion.prepare import as_table, model_of, prepare, problem_of
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
 from glfm_cli.errors import StoreError, UsageError
@@ -272,13 +273,18 @@ def plan_fit(
     if scaling.learn_rows is not None:
         name = "learn-rows"
         raise UsageError(f"--{name} is about tables, and the types file describes triplets")
-    of_matrix = prepare_matrix(
-        encode_triplets(table, schema, file=file),
+    triplets = encode_triplets(table, schema, file=file)
+    notes: tuple[str, ...] = ()
+    if matrix.pairs is not None and triplets.value.column.absent is None:
+        triplets, notes = with_ids_of(triplets, *as_table(matrix.pairs))
+    problem, data, plan = prepare_matrix(
+        triplets,
         sampling,
         features=(features_of(matrix.row_features), features_of(matrix.column_features)),
         missingness_features=matrix.missingness_features,
     )
-    return Planned(*of_matrix, of_matrix[1])
+    data = replace(data, notes=notes)
+    return Planned(problem, data, plan, data)
 
 
 def check_layout(triplets: bool, matrix: MatrixOptions, *, of_fit: bool = False) -> None:

@@ -13,6 +13,7 @@ import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Profile
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.schema import Column, ColumnType, Role
+from glfm_cli.schema.phrases import is_number
 
 MOST_COLUMNS = 12  # besides those that say when
 FEWEST = 20  # rows from which a pattern means something
@@ -71,6 +72,9 @@ def as_triplets(
     if column.type == ColumnType.COUNT and complete and np.min(columns[value].numbers) >= 1.0:
         column = replace(column, absent="zero")
         reason = f"{verdict.reason}, no zeros, and {share} of the pairs: the others are zeros"
+    if column.ordinal and column.levels and all(map(is_number, column.levels)):
+        ends = [f"{float(column.levels[i]):g}" for i in (0, -1)]
+        reason += f"; means alone: {{type: real, bounds: [{ends[0]}, {ends[1]}], role: value}}"
     made[value] = Verdict(column, reason)
     return made
 

@@ -395,12 +395,27 @@ class NumericLink(PlainLink, ABC):
         return np.sqrt(self.variance(var, params))
 
     def _affine_moments(self, eta: Array, sd: Array) -> tuple[Array, Array]:
-        """Return E[u; in], E[u^2; in] for u = p + q y, in closed form."""
+        """Return E[u; in], E[u^2; in] for u = p + q y between the ends of u, in closed form."""
         p, p_plus_q = self.standard(self.margin.to_value(np.array([0.0, 1.0])))
         q = p_plus_q - p
-        mass = interval_mass(eta, sd, *self.latent_bounds)
-        y1, y2 = linear_moments(eta, sd, *self.latent_bounds)
-        return p * mass + q * y1, p * p * mass + 2.0 * p * q * y1 + q * q * y2
+        a, b = self.latent_bounds
+        low, high = latent_interval(self.margin, self.lower, self.upper)
+        inside = max(a, low), min(b, high)
+        mass = interval_mass(eta, sd, *inside)
+        y1, y2 = linear_moments(eta, sd, *inside)
+        first, second = p * mass + q * y1, p * p * mass + 2.0 * p * q * y1 + q * q * y2
+        for end, beyond in ((self.lower, (a, low)), (self.upper, (high, b))):
+            if beyond[0] < beyond[1]:  # values there are that end
+                mass, u = interval_mass(eta, sd, *beyond), float(self.standard(np.array(end)))
+                first, second = first + mass * u, second + mass * u * u
+        return first, second
+
+    def clamped(self) -> Self:
+        """Return the link by which values beyond the bounds are at them, not impossible.
+
+        So that values heaped at the ends of a scale, as ratings are, lie inside their intervals.
+        """
+        return dataclasses.replace(self, latent_bounds=self.margin.latent_range)
 
     def _expect(self, eta: Array, sd: Array) -> Array:
         """Return (n, 2): E[u; in], E[u^2; in] by quadrature."""

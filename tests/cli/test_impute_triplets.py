@@ -38,6 +38,35 @@ def test_every_unobserved_pair_is_predicted_in_long_form(matrix: Any) -> None:
     assert said.lines("Error") == []
 
 
+def test_ids_that_only_pairs_have_are_predicted_and_named(matrix: Any) -> None:
+    matrix.put("pairs.csv", "user,item\nu1,1\nnew,1\nnew,77\n")
+    said = matrix.impute("--pairs", "pairs.csv", "-o", "out.csv", "--save", "fit.glfm")
+    assert said.status == 0, said.stderr
+    assert "column 'user': 1 id of --pairs without any cell ('new')" in said.stderr
+    found = rows_of((matrix.folder / "out.csv").read_text())
+    assert [(row["user"], row["item"]) for row in found[1:]] == [("new", "1"), ("new", "77")]
+    assert all(0.0 < float(row["p_2"]) < 1.0 for row in found)
+    matrix.put("features.csv", "item,old\n" + "".join(f"{j},{j % 2}\n" for j in range(6)))
+    matrix.put("features.yaml", "columns: {item: id, old: real}\n")
+    with_features = ["--column-features", "features.csv", "--column-types", "features.yaml"]
+    refused = matrix.impute("--pairs", "pairs.csv", *with_features)
+    assert "features.csv: says nothing of item '77'" in refused.stderr
+
+
+def test_numbers_between_bounds_have_intervals_that_end_at_them(matrix: Any) -> None:
+    types = TYPES.replace("ordinal,", "real, bounds: [1, 3],")
+    matrix.put("types.yaml", types)
+    cells = [(i, j) for i in range(8) for j in range(6) if (i + 2 * j) % 4]
+    table = "".join(f"u{i},{j},{(3, 3, 1, 3, 2)[(7 * i * i + 5 * j) % 5]}\n" for i, j in cells)
+    matrix.put("table.csv", "user,item,rating\n" + table)
+    rows = rows_of(matrix.complete()[1])
+    low, high = ([float(row[name]) for row in rows] for name in ("lower", "upper"))
+    assert min(low) >= 1.0
+    assert max(high) <= 3.0
+    assert 3.0 in high  # a heap at the end of the scale can be told
+    assert all(1.0 <= float(row["mean"]) <= 3.0 for row in rows)
+
+
 def test_listed_pairs_are_predicted_in_their_order_and_summarised(matrix: Any) -> None:
     matrix.put("pairs.csv", "item,user,note\n5,u3,x\n0,u1,y\n")
     said = matrix.impute("--pairs", "pairs.csv", "-o", "out.csv", "--json")
@@ -76,7 +105,6 @@ def test_a_dry_run_says_what_would_be_done(matrix: Any) -> None:
         (["--row-features", "table.csv"], "--row-features needs --row-types FILE"),
         (["--missingness-features", "7"], "--missingness-features, found 7, expected a whole"),
         (["--column-types", "t.yaml"], "--column-types needs --column-features FILE"),
-        (["--pairs", "pairs.csv"], "pairs.csv, column 'user', row 2: found 'new', expected an id"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(matrix: Any, options: list[str], error: str) -> None:

@@ -28,6 +28,7 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import Entries, Problem, Sparse
 from glfm_cli.links import Link, LinkConfig, make_link
+from glfm_cli.links.numeric import NumericLink
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, gather
 
 P_ANY = "p_any"  # of a count: the probability of at least one
@@ -234,6 +235,8 @@ def _check_names(triplets: Triplets) -> None:
 
 def _link(value: EncodedColumn, config: LinkConfig, *, rates: bool) -> Link:
     link = make_link(value, replace(config, atoms=False), rates=rates, weights=True)
+    if value.column.bounds != (None, None) and isinstance(link, NumericLink):
+        link = link.clamped()
     if link.n_latent != 1:
         raise SchemaError(
             f"a matrix of categories needs two levels, this has {len(value.levels)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -56,6 +56,31 @@ def read_pairs(
         return Pairs(found[0], found[1])
     source = open_column(table, table.column_names.index(value.name), value, file)
     return Pairs(found[0], found[1], encode_numbers(source, zeros=True)[0])
+
+
+def with_ids_of(
+    triplets: Triplets, pairs: pa.Table, file: str | None
+) -> tuple[Triplets, tuple[str, ...]]:
+    """Return triplets that know the ids of pairs, too, and a note of those without any cell.
+
+    What is wrong with the pairs is said by `read_pairs`.
+    """
+    sides, notes = [], []
+    for ids in (triplets.rows, triplets.columns):
+        more = ids
+        if ids.name in pairs.column_names:
+            at = pairs.column_names.index(ids.name)
+            more = ids.with_more(encode_ids(open_column(pairs, at, Column(ids.name), file))[0])
+        n = len(more) - len(ids)
+        if n:
+            known = f"{n} ids" if n > 1 else "1 id"
+            first = f"'{more.keys[len(ids)]}'" + (" and others" if n > 1 else "")
+            notes.append(
+                f"column '{ids.name}': {known} of --pairs without any cell ({first}), predicted "
+                "from what others have in common, and from features if there are some"
+            )
+        sides.append(more)
+    return replace(triplets, rows=sides[0], columns=sides[1]), tuple(notes)
 
 
 def read_ids(

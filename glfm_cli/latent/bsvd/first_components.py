@@ -6,8 +6,8 @@ cells of row and column, are compared with themselves under random signs, which 
 noise: components are looked for where singular values are larger than these [Hong, Sheng and
 Dobriban 2020], and begin as the singular vectors say. A tenth of the cells is hidden meanwhile, and
 only components which foretell these better are taken: all, or else the first half of them, and so
-on; then what is left is looked at again. It is a start and nothing else: the sweeps that follow see all
-cells, bring components in and take them away.
+on; then what is left is looked at again. It is a start and nothing else: the sweeps that follow see
+all cells, bring components in and take them away.
 """
 
 from __future__ import annotations
