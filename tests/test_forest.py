@@ -145,6 +145,13 @@ def test_laws_are_as_wide_as_forecasts_of_observed_cells_are_off(draw: ForestDra
     assert draw.trees.scale[d] == pytest.approx(off / total)
 
 
+def test_what_a_link_adds_to_a_law_is_taken_off_it(problem: Problem, draw: ForestDraw) -> None:
+    noisy = replace(draw, kinds=replace(draw.kinds, noise=np.full(5, 0.002)))
+    laws = [problem.model.cells_law(one, slice(None)).column(0) for one in (draw, noisy)]
+    var, less = (law.variances[:, 0, 0] for law in laws)
+    np.testing.assert_allclose(less, np.maximum(var - 0.002, 1e-3))
+
+
 def test_every_row_is_left_out_of_as_many_trees(draw: ForestDraw) -> None:
     for d in range(5):
         rows = np.flatnonzero(draw.seen[d])
@@ -180,6 +187,18 @@ def test_a_node_asks_the_best_of_all_its_questions_when_there_are_many() -> None
         assert np.mean(first == 2) > 0.8, how
 
 
+def test_a_node_weighs_how_many_go_where() -> None:
+    """A tenth of the rows by two units of y, against a half of them by one."""
+    rng, n = np.random.default_rng(3), 600
+    a, b = rng.random(n) < 0.5, rng.random(n) < 0.1
+    y = a + 2.0 * b + 0.1 * rng.standard_normal(n)
+    table = pa.table({"y": y, "a": np.where(a, "1", "0"), "b": np.where(b, "1", "0")})
+    real = {"type": "real", "transform": "none"}
+    types = {"columns": {"y": real, "a": "categorical", "b": "categorical"}}
+    trees = chains.start(prepare(table, types, model="forest")[0], 1, 0).keep().latent.trees
+    assert (trees.feature[trees.root[0]] == 2).all()
+
+
 def noise(n: int = 500) -> Problem:
     rng = np.random.default_rng(1)
     columns = {f"x{i}": rng.standard_normal(n) for i in range(6)}
@@ -201,12 +220,42 @@ def test_a_cell_says_nothing_of_itself() -> None:
     spans = tuple((d, d + 1) for d in range(6))
     posterior = Posterior(problem.model, problem.links, spans, (tuple(draws),))
     folded, hidden = without_cells(posterior, problem)
-    following = []
+    following, drawn = [], []
     for d, (at, true) in hidden.items():
+        drawn += [np.corrcoef(draw.latent.z[d, at], true)[0, 1] for draw in folded.draws()]
         laws = [folded.cells_law(draw, at).column(d) for draw in folded.draws()]
         mean = np.mean([law.moments()[0][:, 0] for law in laws], axis=0)
         following.append(np.corrcoef(mean, true)[0, 1])
     assert abs(np.mean(following)) < 0.1, "with its own trees it is 0.5"
+    assert abs(np.mean(drawn)) < 0.04
+
+
+def test_steps_visit_the_columns_in_turn_and_draws_have_trees_of_their_own() -> None:
+    settings = {"visited": 0.2}
+    problem = prepare(table_of(), TYPES, model="forest", settings=settings)[0]
+    chain, kept = chains.start(problem, 3, 0), []
+    for step in range(7):
+        before = chain.state.z.copy()
+        chain.sweep(adapt=False)
+        changed = (chain.state.z != before).any(axis=1)
+        assert np.flatnonzero(changed).tolist() == [step % 5]
+        kept.append(chain.keep().latent)
+        np.testing.assert_array_equal(kept[-1].z, chain.state.z)
+    assert len({int(one.trees.seed[0]) for one in kept}) == 7
+
+
+def test_new_rows_are_drawn_until_their_cells_fit_each_other() -> None:
+    """Of three columns that are nearly one, two are missing."""
+    t = np.random.default_rng(0).standard_normal(300)
+    table = pa.table({"x": t, "y": t, "z": t})
+    types = {"columns": {name: {"type": "real", "transform": "none"} for name in "xyz"}}
+    problem = prepare(table, types, model="forest")[0]
+    draw = chains.start(problem, 1, 0).keep().latent
+    new = np.full((3, 60), np.nan)
+    new[0] = t[:60]
+    rng, nobody = np.random.default_rng(1), np.full(60, -1, dtype=np.int32)
+    folded = draw.folded(new, nobody, 5, rng).z
+    assert np.corrcoef(folded)[np.triu_indices(3, 1)].min() > 0.8
 
 
 def test_joint_draws_are_what_the_chain_drew_and_donors_values(
