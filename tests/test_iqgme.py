@@ -195,6 +195,9 @@ def test_missing_features_and_scores_are_at_their_joint_best(frozen: Frozen) -> 
             assert abs(slope(value, getattr(frozen, name), index, 1e-4)) < 1e-6, (name, index)
 
 
+# Fits ----------------------------------------------------------------------------------------
+
+
 def test_the_number_of_threads_does_not_change_the_result(monkeypatch: Any) -> None:
     monkeypatch.setattr("glfm_cli.latent.iqgme.rows.BLOCK", 4)
     rows = problem(3)
