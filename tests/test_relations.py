@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from glfm_cli import impute
 from glfm_cli.completion import prepare
 from glfm_cli.encoding import encode, settle, with_known
 from glfm_cli.errors import GlfmError
+from glfm_cli.inference.equations import Equations
+from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.schema import Schema
 from glfm_cli.schema.formula import parse_formula
 
@@ -192,6 +196,31 @@ def test_inequalities_and_sums_hold_in_every_version() -> None:
         truth = true[part.encoded.column.name][part.marginal.rows]
         inside += list((truth >= low * (1 - 1e-9)) & (truth <= high * (1 + 1e-9)))
     assert 0.88 < np.mean(inside) <= 1.0
+
+
+def test_only_cells_that_equations_hold_miss_the_correction_of_forecasts() -> None:
+    table, _ = pressures(80, 6)
+    types = {name: {"type": "positive", "parts_of": "total"} for name in ("rent", "food", "rest")}
+    every = {"rest": "ignore", "columns": {"x": "real", "total": "positive"} | types}
+    done = impute(table, every, seed=1, **SHORT)
+    D = len(done.data.columns)
+    tilted = Recalibration(np.ones(D), np.full((D, 2), 0.3))
+    posterior, data = replace(done.posterior, recalibration=tilted), done.data
+    equations = Equations(data.columns, posterior.links)
+    some = next(posterior.draws())
+    drawn = [
+        JointDraws(posterior, data.missing, equations=one).draw(np.random.default_rng(1), some)
+        for one in (None, equations)
+    ]
+    names = [e.column.name for e in data.columns]
+    for name in ("rent", "food", "rest"):
+        d = names.index(name)
+        held = equations.moved[d][data.missing[d]]
+        free = ~held & ~data.columns[d].observed[data.missing[d]]
+        assert held.any()
+        assert free.any()
+        assert np.array_equal(drawn[0][d][free], drawn[1][d][free])
+        assert np.mean(drawn[0][d][held] != drawn[1][d][held]) > 0.8
 
 
 def test_whatever_is_put_in_parts_of_parts_add_up() -> None:

@@ -52,7 +52,7 @@ class Block(NamedTuple):
 class Equations:
     """What is redrawn of the missing cells of a table.
 
-    moved : the columns of which some cells are
+    moved : by column, which rows (N,) are
     """
 
     def __init__(self, columns: Sequence[EncodedColumn], links: Sequence[Link]) -> None:
@@ -60,12 +60,16 @@ class Equations:
         self.columns, self.links, self.less = columns, links, relations.less
         self.outside_in = relations.equations[::-1]
         self.involved = {d for one in self.outside_in for d in (one.d, *one.of)}.union(*self.less)
-        self.moved = frozenset(d for one in self.outside_in for d in one.of if self._moves(one))
-
-    def _moves(self, one: Relation) -> bool:
-        free = np.sum([~self.columns[d].observed for d in one.of], axis=0)
-        is_part = any(one.d in other.of for other in self.outside_in)
-        return bool(np.any((free > 1) & (self.columns[one.d].observed | is_part)))
+        self.moved: dict[int, Array] = {}
+        there = {d: columns[d].observed | columns[d].requested for d in self.involved}
+        fixed = {d: columns[d].observed.copy() for d in self.involved}
+        for one in self.outside_in:
+            known = fixed[one.d] & np.all([there[d] for d in (one.d, *one.of)], axis=0)
+            several = known & (np.sum([~fixed[d] for d in one.of], axis=0) > 1)
+            for d in one.of if several.any() else ():
+                self.moved[d] = (several & ~fixed[d]) | self.moved.get(d, False)
+            for d in one.of:
+                fixed[d] |= known
 
     def redraw(self, block: Block, found: Mapping[int, Array], rng: np.random.Generator) -> None:
         """Draw cells anew given the equations of their rows, in place.

@@ -52,7 +52,6 @@ class JointDraws:
             return
         of_levels = {d: rows for d, rows in cells.items() if by.exponents[d] != 1.0}
         bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
-        bounded |= set() if equations is None else equations.moved
         free = {d: rows for d, rows in cells.items() if d not in bounded}
         of_numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
         if by.weights is not None:
@@ -89,6 +88,17 @@ class JointDraws:
             draw = self.posterior.choose(rng)
         hold = self.ends, self.less, self.equations
         drawn = draw_jointly(self.posterior, self.cells, rng, draw, *hold)
+        given = {} if self.equations is None else self.equations.moved
+        kept = {d: (given[d][self.cells[d]], x.copy()) for d, x in drawn.items() if d in given}
+        drawn = self._corrected(drawn, draw, rng)
+        for d, (held, x) in kept.items():
+            drawn[d] = np.where(held, x, drawn[d])
+        return drawn
+
+    def _corrected(
+        self, drawn: dict[int, Array], draw: Draw, rng: np.random.Generator
+    ) -> dict[int, Array]:
+        """Return cells moved from what is forecast of them before the correction to after it."""
         by = self.posterior.recalibration
         if self.candidates:
             model = self.posterior.model
