@@ -23,9 +23,10 @@ from glfm_cli import Schema, read_table, write_table
 from glfm_cli.cli import impute as command
 from glfm_cli.completion import impute as task
 from glfm_cli.completion import prepare
+from glfm_cli.completion.efforts import EXPLORED, paced
 from glfm_cli.completion.prepare import FEW_CELLS, MORE_CHAINS
 from glfm_cli.latent import MODELS
-from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
+from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP, MatrixOptions, Sampling, Saving
 from tests.cli.terminal import OnTerminal
 
 Here = Callable[..., Any]
@@ -457,6 +458,14 @@ def test_normal_effort_is_what_is_done_when_nothing_is_said() -> None:
     for model in ("glfm", "bsvd", "mixture"):
         assert plan_of(effort="normal", model=model) == plan_of(model=model)
     assert plan_of(effort="normal") == plan_of()
+
+
+def test_chains_that_explore_keep_their_length(here: Here) -> None:
+    told = paced(Sampling(), "glfm", EXPLORED)
+    assert (told.warmup, told.draws, told.thin, told.chains) == (WARMUP, DRAWS, THIN, None)
+    assert paced(Sampling(), "clgp", EXPLORED) == Sampling()
+    assert paced(Sampling(effort="quick"), "glfm", EXPLORED).chains == 8
+    assert "[default: 100;" in " ".join(here("explore", "--help").stdout.split())
 
 
 def test_effort_fills_in_what_is_not_said() -> None:
