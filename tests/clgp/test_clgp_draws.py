@@ -19,6 +19,7 @@ from glfm_cli.latent.clgp import ClgpConfig, ClgpDraw, ClgpEngine, ColumnKind, O
 from glfm_cli.latent.clgp.laws import softmax_mean, spread_normals
 from glfm_cli.latent.clgp.parameters import Places
 from glfm_cli.latent.model import Sizes
+from glfm_cli.links.law import NormalMixture
 from glfm_cli.streams import Streams
 
 MODEL = ClgpEngine()
@@ -106,6 +107,20 @@ def test_a_law_is_that_of_joint_draws(seed: int) -> None:
     sd = np.sqrt(second - mean**2)
     np.testing.assert_allclose(joint.mean(axis=0), mean, atol=0.03 * sd.max())
     np.testing.assert_allclose(joint.std(axis=0), sd, rtol=0.04)
+
+
+def test_laws_of_numbers_have_the_noise_of_their_column(seed: int) -> None:
+    draw, table = random_draw(seed)
+    numbers = [d for d, kind in enumerate(draw.kinds) if kind.kind == "number"]
+    law = draw.law(slice(None))
+    assert law.var is not None
+    assert numbers
+    for d in numbers:
+        span = table.slots.spans[d]
+        found, noise = law.column(d), np.exp(draw.shared.log_noise[d])
+        assert isinstance(found, NormalMixture)
+        np.testing.assert_array_equal(found.means, law.mean[:, :, span])
+        np.testing.assert_allclose(found.variances, law.var[:, :, span] + noise)
 
 
 def test_cells_of_a_row_hang_together_by_its_place(seed: int) -> None:
