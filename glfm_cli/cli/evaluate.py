@@ -49,7 +49,7 @@ OPTIONS = {
         help="What completes the table: a model (glfm), sibp (all columns Gaussian), marginal (no "
         "features), mean (mean, median, mode), draw (a random observed value), knn and iterative "
         "(with scikit-learn), and those of --method. Of triplets: bsvd, mean, row-mean, "
-        "column-mean.",
+        "column-mean, additive.",
     ),
     "program": typer.Option(
         "--method",

@@ -23,7 +23,7 @@ class Design:
     methods : sequence of str
         Latent models by name, "sibp", "marginal", "mean", "draw", "knn", "iterative"; the names of
         programs are added if they are not there. Of triplets: models that take them, "mean" (of
-        all cells), "row-mean", "column-mean".
+        all cells), "row-mean", "column-mean", "additive" (of row and column).
     programs : mapping of str to str
         Other programs: a name and a command with `{input}` and `{output}`, and, where useful,
         `{types}` and `{seed}`.

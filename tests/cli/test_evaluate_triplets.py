@@ -116,7 +116,31 @@ def test_means_of_rows_foretell_values_that_rows_make(types: dict[str, Any]) -> 
     said = {name: scored(held, method.fit(task)[0]) for name, method in MEANS.items()}
     assert said["row-mean"]["rmse"] < said["mean"]["rmse"]
     assert said["row-mean"]["log_score"] > said["mean"]["log_score"]
-    assert set(said) == {"mean", "row-mean", "column-mean"}
+    assert set(said) == {"mean", "row-mean", "column-mean", "additive"}
+
+
+@pytest.mark.parametrize("kind", ["real", "ordinal", "binomial"])
+def test_what_rows_and_columns_add_is_foretold_by_both(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    u, i = np.divmod(np.arange(40 * 30), 30)
+    mean = 0.5 + 0.02 * (u % 10) - 0.02 * (i % 9)
+    sd, n = 0.05, np.full(u.size, 200)
+    x = mean + sd * rng.normal(size=u.size)
+    values = {"real": x, "ordinal": np.clip(np.round(10 * x), 1, 9)}
+    values["binomial"] = rng.binomial(n, mean)
+    table = pa.table({"u": u, "i": i, "r": values[kind], "n": n})
+    value = {"type": kind, "role": "value"} | ({"trials": "n"} if kind == "binomial" else {})
+    types = {"columns": {"u": "row", "i": "column", "r": value, "n": "ignore"}}
+    held = drawn(table, types, rate=0.3)
+    task = hide_pairs(table, Schema.from_dict(types), held, seed=0, threads=1)
+    said = {name: scored(held, method.fit(task)[0]) for name, method in MEANS.items()}
+    for name in ("mean", "row-mean", "column-mean"):
+        assert said["additive"]["rmse"] < 0.8 * said[name]["rmse"]
+    if kind == "real":  # the density is that of the noise
+        expected = -0.5 * np.log(2 * np.pi * np.e * sd**2)
+        assert said["additive"]["log_score"] == pytest.approx(expected, abs=0.15)
+    else:
+        assert said["additive"]["log_score"] > said["row-mean"]["log_score"]
 
 
 def rated(desk: Any, table: pa.Table) -> None:
