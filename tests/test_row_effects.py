@@ -133,6 +133,21 @@ def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int)
         assert of_a[1][g, 0] == pytest.approx(np.linalg.inv(V).sum())
 
 
+def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = Groups(CODE, ("a", "b", "c"), TIME)
+    effects = RowEffects.start(groups, ((0, 1), (1, 3)))
+    before = effects.scale_group(((0, 1), (1, 3)))
+    effects.b[:], effects.q[:] = rng.normal(size=(3, 3)), rng.gamma(2.0, size=3)
+    after = effects.scale_group(((0, 1), (1, 3)))
+    squares = np.sum(effects.b**2 / effects.q, axis=0)
+    assert after[:, 0] - before[:, 0] == pytest.approx([squares[0], squares[1:].sum()])
+    assert list(after[:, 1]) == [10 + 3 + 2, 2 * (10 + 3 + 2)]
+    b = effects.b.copy()
+    effects.rescale(np.array([2.0, 3.0, 3.0]))
+    assert effects.b == pytest.approx(b * [2.0, 3.0, 3.0])
+
+
 # The joint law of a sweep ----------------------------------------------------------------------
 
 

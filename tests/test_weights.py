@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from glfm_cli import classify, explore, impute
 from glfm_cli.errors import GlfmError
+from glfm_cli.exploration.features import effects
 from glfm_cli.guess import guess_schema
 
 SHORT: dict[str, Any] = {"model": "glfm", "chains": 2, "warmup": 20, "draws": 4, "threads": 1}
@@ -79,6 +82,22 @@ def test_what_is_explored_is_as_of_rows_repeated(kept: Any) -> None:
     gone = np.array([table[name].is_null().to_numpy() for name in scales])[:, many]
     np.testing.assert_allclose(found.missing.share, gone.mean(axis=1))
     assert found.missing.complete == pytest.approx(np.mean(~gone.any(axis=0)))
+
+
+def test_effects_are_as_of_rows_repeated(kept: Any) -> None:
+    scales = explore(kept[1]).scales
+    rng = np.random.default_rng(4)
+    w = survey(1)["w"].to_numpy()
+    rows, many = np.arange(N), np.repeat(np.arange(N), w)
+    p = rng.random((len(scales), N, 1))
+    found = []
+    for at, weight in ((rows, scales[0].weight), (many, None)):
+        half = SimpleNamespace(known=[True], rows=at, probability=p[:, at])
+        own = [replace(scale, weight=weight) for scale in scales]
+        found.append(effects([half], 0, own, np.zeros(len(own)), np.ones(len(own), bool)))  # type: ignore[list-item]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one.on.mass, other.on.mass)
+        np.testing.assert_allclose(one.off.mass, other.off.mass)
 
 
 def test_a_weight_with_a_type_is_a_predictor_besides() -> None:

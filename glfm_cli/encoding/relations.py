@@ -25,6 +25,7 @@ from glfm_cli.schema.formula import Formula, parse_formula
 from glfm_cli.schema.relations import in_order
 
 MOST_PLACES = 9  # decimals of a column, as its values show
+LEAST_STEP = 1e-9  # relative, between a number and one that is larger
 SHOWN = 5  # rows of violations
 
 
@@ -138,10 +139,11 @@ def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
     for d, other in relations.less:
         with np.errstate(invalid="ignore"):
             over = cells[d] >= cells[other]  # means that were rounded
-        step = float(columns[d].column.integral)
+        at = np.maximum(np.abs(cells[d]), np.abs(cells[other]))
+        step = np.ones(at.size) if columns[d].column.integral else LEAST_STEP * at
         low, high = (over & columns[one].requested & ~columns[one].observed for one in (d, other))
-        cells[d][low] = cells[other][low] - step
-        cells[other][high & ~low] = cells[d][high & ~low] + step
+        cells[d][low] = cells[other][low] - step[low]
+        cells[other][high & ~low] = cells[d][high & ~low] + step[high & ~low]
     fixed = {d: encoded.observed.copy() for d, encoded in enumerate(columns)}
     for one in reversed(relations.equations):  # parts of a part of a sum follow from that
         enforce(columns, cells, one, {d: ~fixed[d] for d in (one.d, *one.of)})
