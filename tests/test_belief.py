@@ -21,22 +21,22 @@ def shares_that_count(sticks: list[np.ndarray]) -> np.ndarray:
     return sum((share > DOMINANT).astype(int) for share in shares)
 
 
-def experts(v1: float, v2: float) -> Experts:
+def experts(v1: float, v2: float, tau1: float = 3.0) -> Experts:
     """Return q of an expert with rows, and of those without, behind one stick."""
     q = Experts.from_prior(Prior.of(IqgmeConfig(), 2), 2, 1)
-    q.v1, q.v2, q.tau1, q.tau2 = np.array([v1]), np.array([v2]), 3.0, 2.0
+    q.v1, q.v2, q.tau1, q.tau2 = np.array([v1]), np.array([v2]), tau1, 2.0
     return q
 
 
 def test_the_number_of_experts_is_that_of_sticks_integrated_out(seed: int) -> None:
-    q = experts(30.0, 0.4)
+    q = experts(30.0, 0.4, 12.0)
     sticks, alpha = _of_fit(q, 3, np.random.default_rng(seed))
     found = Belief.of(sticks, alpha, np.full(alpha.size, 1.0 / alpha.size))
     p = (np.arange(400) + 0.5) / 400  # q of the stick of empty experts is Beta(1, E alpha)
-    grid = shares_that_count([beta(30.0, 0.4).ppf(p), beta(1.0, 1.5).ppf(p)])
+    grid = shares_that_count([beta(30.0, 0.4).ppf(p), beta(1.0, 6.0).ppf(p)])
     expected = np.bincount(grid.ravel(), minlength=4) / grid.size
     np.testing.assert_allclose(found.counts, expected, atol=0.03)
-    np.testing.assert_allclose(found.alpha, gamma(3.0, scale=0.5).ppf([0.1, 0.5, 0.9]), rtol=0.06)
+    np.testing.assert_allclose(found.alpha, gamma(12.0, scale=0.5).ppf([0.1, 0.5, 0.9]), rtol=0.06)
 
 
 def test_fits_count_by_their_weights_and_the_prior_is_that_of_the_model() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import log_ndtr, logsumexp, ndtr
-from scipy.stats import gamma
+from scipy.stats import gamma, kstest
 
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import (
@@ -16,6 +16,7 @@ from glfm_cli.latent.iqgme import (
     LabelLaw,
     label_law,
 )
+from glfm_cli.latent.iqgme.gibbs import draw_common_rate
 from glfm_cli.latent.iqgme.prior import Prior
 from tests.iqgme_problems import Array, Patience, above, choices, signs, steps
 
@@ -103,6 +104,14 @@ def test_one_expert_predicts_as_a_probit_does_exactly(gaps: float, seed: int) ->
     bound, sampled = predict(KnownRows(at[:, None], np.ones((15, 1), dtype=bool)), config, train)
     assert np.mean(np.abs(sampled - exact)) < 0.015
     assert np.mean(np.abs(bound - exact)) < 0.03
+
+
+def test_the_rate_that_features_share_is_drawn_from_its_conditional(seed: int) -> None:
+    prior = Prior.of(IqgmeConfig(weight_shape=1.5, weight_rate=0.5, rate_shape=2.0), 3)
+    rng, lam = np.random.default_rng(seed), np.array([1.0, 2.0, 7.0])
+    drawn = [draw_common_rate(lam, prior, rng) for _ in range(2000)]
+    law = gamma(2.0 + 3 * 1.5, scale=1.0 / (2.0 / 0.5 + 10.0))
+    assert kstest(drawn, law.cdf).pvalue > 1e-4
 
 
 def test_a_chain_that_is_stopped_keeps_what_it_has(seed: int) -> None:

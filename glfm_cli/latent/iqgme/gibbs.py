@@ -234,10 +234,14 @@ def _draw_weights(
     w = q.mw[full]
     g = prior.g0 + len(w)
     phi = w.sum(axis=0) / g
-    beta = rng.gamma(prior.s0 + P * prior.a0) / (prior.s0 / prior.b0 + q.lam[:P].sum())
-    rate = np.append(np.full(P, beta), prior.b0)
+    rate = np.append(np.full(P, draw_common_rate(q.lam[:P], prior, rng)), prior.b0)
     rate += 0.5 * ((w**2).sum(axis=(0, 1)) - g * (phi**2).sum(axis=0))
     q.lam = rng.gamma(prior.a0 + 0.5 * len(w) * K, size=P + 1) / rate
     q.zeta = phi + rng.standard_normal((K, P + 1)) / np.sqrt(g * q.lam)
     empty = rng.standard_normal((int(np.sum(~full)), K, P + 1))
     q.mw[~full] = q.zeta + empty / np.sqrt(q.lam)
+
+
+def draw_common_rate(lam: Array, prior: Prior, rng: np.random.Generator) -> float:
+    """Return beta given the precisions lam (P,) of the features' weights."""
+    return float(rng.gamma(prior.s0 + lam.size * prior.a0) / (prior.s0 / prior.b0 + lam.sum()))
