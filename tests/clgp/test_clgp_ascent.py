@@ -186,12 +186,14 @@ def test_a_rows_first_gradient_moves_it_by_the_rate_in_any_batch(seed: int) -> N
     np.testing.assert_allclose(moved, 3.0 * rate, rtol=1e-3)
 
 
-def test_a_step_tells_the_bound_it_found(seed: int) -> None:
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_step_tells_the_bound_it_found(seed: int, batches: bool) -> None:
+    config = BATCHES if batches else SMALL
     table = mixed_table(np.random.default_rng(seed), 40)
-    state, streams = ascended(table, SMALL, seed, 10)
+    state, streams = ascended(table, config, seed, 9)  # a pass begins
     fair = MODEL.bound(state, table)
     told = [
-        MODEL.step(MODEL.load(MODEL.save(state), table, SMALL), table, Streams(k, 3)).bound
+        MODEL.step(MODEL.load(MODEL.save(state), table, config), table, Streams(k, 3)).bound
         for k in range(60)
     ]
     assert abs(np.mean(told) - fair) < 4.0 * np.std(told) / 60**0.5 + 0.01 * abs(fair)
