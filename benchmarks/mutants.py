@@ -81,10 +81,16 @@ MUTANTS = {
         "inference/hidden_cells.py", "        x[at] = np.nan\n", "", RECALIBRATION
     ),
     "corrections without doubt": Mutant(
-        "inference/hidden_cells.py", "mode * _probability(float(log_odds))", "mode", RECALIBRATION
+        "inference/hidden_cells.py",
+        "out: Array = mode * _probability(float(log_odds))",
+        "out: Array = mode",
+        RECALIBRATION,
     ),
     "tilts the wrong way": Mutant(
-        "inference/hidden_cells.py", "return mode * _prob", "return -mode * _prob", RECALIBRATION
+        "inference/hidden_cells.py",
+        "out: Array = mode * _prob",
+        "out: Array = -mode * _prob",
+        RECALIBRATION,
     ),
     "powers of levels inverted": Mutant(
         "inference/recalibration.py",
@@ -94,8 +100,8 @@ MUTANTS = {
     ),
     "one seed's variance for two": Mutant(
         "inference/precision.py",
-        "math.sqrt(2.0 / n_chains)",
-        "math.sqrt(1.0 / n_chains)",
+        "(2.0 / n_chains) * np.cos",
+        "(math.sqrt(2.0) / n_chains) * np.cos",
         PRECISION,
     ),
     "error of a cell with the wrong divisor": Mutant(
@@ -199,8 +205,8 @@ MUTANTS = {
     ),
     "counts two wide": Mutant(
         "links/count.py",
-        "        low, high = self.cut(x), self.cut(x + 1.0)\n        # Counts",
-        "        low, high = self.cut(x), self.cut(x + 2.0)\n        # Counts",
+        "low, high = self.cut(x), self.cut(x + 1.0)\n\n        def log_width",
+        "low, high = self.cut(x), self.cut(x + 2.0)\n\n        def log_width",
         LINKS,
     ),
     "mass of features without their number": Mutant(
