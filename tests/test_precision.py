@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli.completion import Files, impute, judge
+from glfm_cli.completion import Files, impute, judge, plan_imputation
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.precision import CHANCE, GOAL, MARGIN, Precision, _drift, measure_precision
 from glfm_cli.inference.predictive import chain_means, predict
 from glfm_cli.inference.run import Plan
+from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling
 
 TYPES = {"columns": {"a": {"type": "real"}, "b": {"type": "real"}, "c": {"type": "categorical"}}}
 SHORT = {"warmup": 15, "draws": 6, "thin": 1, "threads": 1}
@@ -154,7 +156,9 @@ def test_a_small_table_takes_more_chains_while_its_estimates_are_imprecise(
     impute(table, TYPES, save=folder, time_limit=1e-9, **rough)
     assert impute(table, resume=folder, threads=1).table.equals(done.table)
     tables = Files(tmp_path / "m.csv", multiple=2)
-    assert len(impute(table, TYPES, files=tables, **rough).posterior.chains) == 16
+    groups = Sampling(), Saving(), MatrixOptions(), Scaling()
+    planned: Any = plan_imputation(table, TYPES, groups, tables)
+    assert (planned.task.plan.chains, planned.task.plan.most_chains) == (16, None)
 
 
 def test_chains_are_counted_to_the_goal_and_no_further(table: pa.Table) -> None:
