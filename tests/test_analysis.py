@@ -21,8 +21,8 @@ from glfm_cli.completion.analysis.families import (
     FAMILIES,
     WIDE,
     WIDE_LINEAR,
-    Coefficients,
     Linear,
+    RegressionDraw,
 )
 from glfm_cli.completion.analysis.formula import read_regression
 from glfm_cli.completion.analysis.versions import Compatible, Walk
@@ -173,7 +173,7 @@ def test_coefficients_have_their_posterior(name: str) -> None:
     axes = np.meshgrid(np.linspace(-9, 4, 80), np.linspace(-4, 9, 80), indexing="ij")
     grid = np.column_stack([axis.ravel() for axis in axes])
     log_p = [
-        family.log_density(y, X, Coefficients(b)).sum() - 0.5 * b @ b / WIDE**2 for b in grid
+        family.log_density(y, X, RegressionDraw(b)).sum() - 0.5 * b @ b / WIDE**2 for b in grid
     ]
     p = np.exp(log_p - np.max(log_p))
     p /= p.sum()
@@ -190,8 +190,8 @@ def test_coefficients_have_their_posterior(name: str) -> None:
 class Known(Linear):
     """A regression whose coefficients are known: y ~ N(3 x, 0.25)."""
 
-    def draw(self, *_: Any) -> Coefficients:
-        return Coefficients(np.array([0.0, 3.0]), 0.25)
+    def draw(self, *_: Any) -> RegressionDraw:
+        return RegressionDraw(np.array([0.0, 3.0]), 0.25)
 
 
 def test_tries_lead_to_the_law_of_a_covariate_given_the_response(

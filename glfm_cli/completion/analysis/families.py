@@ -11,6 +11,7 @@ p(s2) ~ s2^(p/2 - 1) leaves n - p degrees of freedom.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +27,7 @@ LARGEST = 30.0  # linear predictor of a count that is looked at
 
 
 @dataclass(frozen=True)
-class Coefficients:
+class RegressionDraw:
     """b (p,), and the variance of a linear law."""
 
     b: Array
@@ -36,7 +37,7 @@ class Coefficients:
 class Family(Protocol):
     """A law of a response (n,) given its linear predictor."""
 
-    def log_density(self, y: Array, X: Array, at: Coefficients) -> Array:
+    def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         """Return log p(y_n | x_n) (n,)."""
 
     def draw(
@@ -44,19 +45,19 @@ class Family(Protocol):
         y: Array,
         X: Array,
         squares: Array,
-        last: Coefficients | None,
+        last: RegressionDraw | None,
         rng: np.random.Generator,
-    ) -> Coefficients:
+    ) -> RegressionDraw:
         """Return coefficients after a step that leaves their posterior as it is; m is `squares`."""
 
-    def sample(self, X: Array, at: Coefficients, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
         """Return draws of y (n,)."""
 
 
 class Linear:
     """Normal responses."""
 
-    def log_density(self, y: Array, X: Array, at: Coefficients) -> Array:
+    def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         return -0.5 * (y - X @ at.b) ** 2 / at.s2 - 0.5 * np.log(2.0 * np.pi * at.s2)
 
     def draw(
@@ -64,45 +65,48 @@ class Linear:
         y: Array,
         X: Array,
         squares: Array,
-        last: Coefficients | None,
+        last: RegressionDraw | None,
         rng: np.random.Generator,
-    ) -> Coefficients:
+    ) -> RegressionDraw:
         n, p = X.shape
         prior = np.diag(squares) / WIDE_LINEAR**2
         Q = X.T @ X + prior
         L = np.linalg.cholesky(Q)
         mode = np.linalg.solve(Q, X.T @ y)
         s2 = float((np.sum((y - X @ mode) ** 2) + mode @ prior @ mode) / rng.chisquare(n - p))
-        return Coefficients(mode + np.sqrt(s2) * np.linalg.solve(L.T, rng.standard_normal(p)), s2)
+        return RegressionDraw(mode + np.sqrt(s2) * np.linalg.solve(L.T, rng.standard_normal(p)), s2)
 
-    def sample(self, X: Array, at: Coefficients, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
         return X @ at.b + np.sqrt(at.s2) * rng.standard_normal(len(X))
 
 
-class _Exponential:
+class _Exponential(ABC):
     """Responses whose law is an exponential family in its canonical parameter X b."""
 
+    @abstractmethod
     def first(self, y: Array) -> Array:
         """Return a linear predictor (n,) that Newton's steps begin near."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mean(self, eta: Array) -> Array:
-        raise NotImplementedError
+        """Return E y (n,) at linear predictors."""
 
+    @abstractmethod
     def weight(self, mean: Array) -> Array:
-        raise NotImplementedError
+        """Return the variance of y (n,) at means."""
 
-    def log_density(self, y: Array, X: Array, at: Coefficients) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
+        """Return log p(y_n | x_n) (n,)."""
 
     def draw(
         self,
         y: Array,
         X: Array,
         squares: Array,
-        last: Coefficients | None,
+        last: RegressionDraw | None,
         rng: np.random.Generator,
-    ) -> Coefficients:
+    ) -> RegressionDraw:
         prior = np.diag(squares) / WIDE**2
         # From a start that the last coefficients have no part in, so that proposals have none.
         mode = np.linalg.solve(X.T @ X + prior, X.T @ self.first(y))
@@ -118,13 +122,13 @@ class _Exponential:
         def log_ratio(b: Array) -> float:
             """Return log p(b, y) less log of the density that proposes b."""
             z = L.T @ (b - mode)
-            log_p = float(np.sum(self.log_density(y, X, Coefficients(b)))) - 0.5 * b @ prior @ b
+            log_p = float(np.sum(self.log_density(y, X, RegressionDraw(b)))) - 0.5 * b @ prior @ b
             return float(log_p + 0.5 * (DF + b.size) * np.log1p(z @ z / DF))
 
         t = rng.standard_normal(mode.size) / np.sqrt(rng.chisquare(DF) / DF)
         b = mode + np.linalg.solve(L.T, t)
         if last is None or np.log(rng.random()) < log_ratio(b) - log_ratio(last.b):
-            return Coefficients(b)
+            return RegressionDraw(b)
         return last
 
 
@@ -141,11 +145,11 @@ class Logistic(_Exponential):
     def weight(self, mean: Array) -> Array:
         return mean * (1.0 - mean)
 
-    def log_density(self, y: Array, X: Array, at: Coefficients) -> Array:
+    def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         eta = X @ at.b
         return y * eta - np.logaddexp(0.0, eta)
 
-    def sample(self, X: Array, at: Coefficients, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
         return (rng.random(len(X)) < expit(X @ at.b)).astype(np.float64)
 
 
@@ -161,12 +165,12 @@ class Poisson(_Exponential):
     def weight(self, mean: Array) -> Array:
         return mean
 
-    def log_density(self, y: Array, X: Array, at: Coefficients) -> Array:
+    def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         eta = X @ at.b
         out: Array = y * eta - np.exp(np.minimum(eta, LARGEST)) - gammaln(y + 1.0)
         return out
 
-    def sample(self, X: Array, at: Coefficients, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
         return rng.poisson(self.mean(X @ at.b)).astype(np.float64)
 
 

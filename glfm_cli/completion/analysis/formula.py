@@ -39,7 +39,7 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class Regression:
+class AnalysisFormula:
     """A regression of a table's columns, read and checked.
 
     response : a column, or an expression of one that can be undone
@@ -115,7 +115,7 @@ class Regression:
         return np.array([level_key(level) for level in levels], dtype=object)[codes]
 
 
-def read_regression(text: str, columns: Sequence[EncodedColumn]) -> Regression:
+def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisFormula:
     """Return the regression that a text is, of the modelled columns of a table.
 
     Raises
@@ -138,7 +138,7 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> Regression:
     if len(response.names) != 1:
         raise _wrong(text, "its response is no column, nor an expression of one")
     target = by_name[response.names[0]]
-    found = Regression(text, response, tuple(terms), _family(text, response, target), by_name)
+    found = AnalysisFormula(text, response, tuple(terms), _family(text, response, target), by_name)
     if found.target in found.names:
         raise _wrong(text, f"'{found.target}' is on both sides of ~")
     return found

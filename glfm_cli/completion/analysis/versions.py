@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.analysis.families import Coefficients
-from glfm_cli.completion.analysis.formula import Regression, read_regression
+from glfm_cli.completion.analysis.families import RegressionDraw
+from glfm_cli.completion.analysis.formula import AnalysisFormula, read_regression
 from glfm_cli.encoding import Data, EncodedColumn, Relations
 from glfm_cli.errors import UsageError, broke_down
 from glfm_cli.inference.chain import start_chain
@@ -50,7 +50,7 @@ class Compatible:
     seed : of the run
     """
 
-    regression: Regression
+    regression: AnalysisFormula
     data: Data
     problem: Problem
     seed: int
@@ -171,7 +171,7 @@ class Walk:
     xs : values and codes (n,) by column;  y : outcomes (n,), NaN where missing;  at : b
     """
 
-    at: Coefficients
+    at: RegressionDraw
 
     def __init__(
         self, of: Compatible, xs: dict[str, Array], y: Array, streams: Streams
@@ -181,7 +181,7 @@ class Walk:
         columns = of.regression.columns
         requested = {k: columns[name].requested for k, name in enumerate(xs)}
         self.missing = {k: np.flatnonzero(one) for k, one in requested.items() if one.any()}
-        self.last: Coefficients | None = None
+        self.last: RegressionDraw | None = None
         X = of.regression.regressors({name: columns[name].x for name in xs})
         seen = np.isfinite(X)
         squares = np.sum(np.where(seen, X, 0.0) ** 2, axis=0) / np.maximum(seen.sum(axis=0), 1)
