@@ -14,7 +14,7 @@ from scipy.integrate import cumulative_trapezoid, trapezoid
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
-from glfm_cli.inference.equations import Block, Equations
+from glfm_cli.inference.equations import Equations, RowsOfDraw
 from glfm_cli.links import Link
 from glfm_cli.links.law import CellLaw, NormalMixture
 
@@ -51,7 +51,7 @@ def redraw(
     law = Law(means, [np.full(s, sd**2 if s == 1 else 1.0) for s in sizes])
     rows = {d: np.arange(N) for d, name in enumerate(types) if row[name] is None}
     found = {d: links[d].sample(law.column(d, at), params[d], rng) for d, at in rows.items()}
-    block = Block(slice(SEEN, SEEN + N), SimpleNamespace(params=params), law, rows, {})  # type: ignore[arg-type]
+    block = RowsOfDraw(slice(SEEN, SEEN + N), SimpleNamespace(params=params), law, rows, {})  # type: ignore[arg-type]
     Equations(data.columns, links).redraw(block, found, rng)
 
     def density(d: int) -> Any:

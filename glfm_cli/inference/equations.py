@@ -34,7 +34,7 @@ CANDIDATES = 32  # M
 STEP = 1e-6  # relative, of the derivative
 
 
-class Block(NamedTuple):
+class RowsOfDraw(NamedTuple):
     """Some rows of a table, under one draw.
 
     at : which of its rows;  law : of their cells
@@ -71,12 +71,14 @@ class Equations:
             for d in one.of:
                 fixed[d] |= known
 
-    def redraw(self, block: Block, found: Mapping[int, Array], rng: np.random.Generator) -> None:
+    def redraw(
+        self, block: RowsOfDraw, found: Mapping[int, Array], rng: np.random.Generator
+    ) -> None:
         """Draw cells anew given the equations of their rows, in place.
 
         Parameters
         ----------
-        block : Block
+        block : RowsOfDraw
         found : mapping of int to (n,) float64
             By column the draws of missing cells.
         rng : numpy.random.Generator
@@ -107,7 +109,7 @@ class Equations:
     def _of_one(
         self,
         one: Relation,
-        block: Block,
+        block: RowsOfDraw,
         cells: dict[int, Array],
         ends: Mapping[int, Array],
         free: Mapping[int, Array],

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.inference.equations import Block, Equations
+from glfm_cli.inference.equations import Equations, RowsOfDraw
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.recalibration import LEAST
@@ -249,7 +249,7 @@ def draw_jointly(
             if first in here and second in here:
                 _redraw((first, second), here, found, sample)
         if equations is not None and equations.moved:
-            equations.redraw(Block(block, draw, law, here, known), found, rng)
+            equations.redraw(RowsOfDraw(block, draw, law, here, known), found, rng)
         for d, x in found.items():
             drawn[d].append(x)
     return {d: np.concatenate(part) if part else np.empty(0) for d, part in drawn.items()}
