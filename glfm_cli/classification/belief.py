@@ -95,7 +95,7 @@ def _of_fit(q: Any, most: int, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def in_words(after: Belief, before: Belief) -> list[str]:
-    """Return two lines."""
+    """Return four lines."""
 
     def counted(belief: Belief) -> str:
         likely = sorted(belief.named.items(), key=lambda item: -item[1])[:4]
@@ -106,6 +106,8 @@ def in_words(after: Belief, before: Belief) -> list[str]:
         return f"{median:.2g} ({low:.2g} to {high:.2g})"
 
     return [
-        f"Number of experts: {counted(after)}; before the data {counted(before)}",
-        f"alpha: {ranged(after)}; before the data {ranged(before)}",
+        f"Number of experts: {counted(after)}",
+        f"  before the data: {counted(before)}",
+        f"alpha: {ranged(after)}",
+        f"  before the data: {ranged(before)}",
     ]

@@ -162,7 +162,7 @@ TYPES_FILES: dict[str, tuple[str | bytes, str]] = {
     ),
     "unknown key": (
         a_is("{typ: real}"),
-        "types.yaml, column 'a': unknown key, found 'typ', expected type, role, levels, transform",
+        "types.yaml, column 'a': unknown key, found 'typ', expected type, role, levels, aliases",
     ),
     "unknown column": (TYPES + "  c: real\n", "types.yaml, column 'c': the table has no such col"),
     "unknown pattern": (

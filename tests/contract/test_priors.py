@@ -179,7 +179,9 @@ CASES = {
         for case, make in test_bsvd_geweke.SETTINGS.items()
     },
     "mixture": Case("mixture", test_mixture_geweke.run, 1_000, 40_000),
-    "additive": Case("additive", lambda n, seed: additive().compare(n, seed), 1_000, 40_000),
+    "row-plus-column": Case(
+        "row-plus-column", lambda n, seed: additive().compare(n, seed), 1_000, 40_000
+    ),
     "two-way, levels": Case(
         "two-way", lambda n, seed: two_way(grades(4)).compare(n, seed), 1_000, 40_000
     ),

@@ -18,7 +18,7 @@ from tests.contract.toys.proportion import PROPORTION
 from tests.contract.toys.two_way import TwoWay
 
 MODEL_LINES = {
-    "additive": Additive(),
+    "row-plus-column": Additive(),
     "two-way": TwoWay(),
     "classes": Classes(),
     "halved-classes": HalvedClasses(),

@@ -47,7 +47,7 @@ class Effects:
 class Additive(PlainModel):
     """Rows and columns by Gibbs sampling."""
 
-    name = "additive"
+    name = "row-plus-column"
     Config = AdditiveConfig
 
     def start(self, cells: Cells, config: AdditiveConfig, streams: Streams) -> Effects:
