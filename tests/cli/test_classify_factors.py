@@ -100,7 +100,7 @@ def test_a_kept_fit_predicts_completes_and_explains(
     assert experts[0]["drives"][0]["effect"] != 0.0
     shown, told = (here(name, "sick.glfm").stdout for name in ("explore", "diagnose"))
     assert shown.splitlines()[1].startswith("Number of experts: ")
-    assert shown.splitlines()[1:3] == told.splitlines()[-2:]
+    assert shown.splitlines()[1:5] == told.splitlines()[-4:]
     found = json.loads(here("diagnose", "sick.glfm", "--json").stdout)
     assert sum(found["posterior"]["experts"].values()) > 0.97
     assert found["fit"]["starts"]
