@@ -125,7 +125,7 @@ SAMPLING = {
         str,
         "glfm",
         metavar="NAME",
-        help="The latent model: glfm, mixture, bsvd or clgp, or auto, which weighs several; of "
+        help="The model: glfm, mixture, forest, bsvd or clgp, or auto, which weighs several; of "
         "triplets bsvd, of counts cnpf.",
     ),
     "effort": shared(
