@@ -22,14 +22,10 @@ RAREST = 1e-6  # the least rate or probability
 
 
 @dataclass(frozen=True)
-class UnitMean:
-    """The mean of a unit's cells, shrunken to that of all cells; so are shares and rates.
-
-    unit : "row", "column" or "all"
-    """
+class Baseline:
+    """A method of every matrix, steered by nothing but its name."""
 
     name: str
-    unit: str
 
     @property
     def key(self) -> str:
@@ -41,6 +37,16 @@ class UnitMean:
 
     def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
         """Accept every matrix."""
+
+
+@dataclass(frozen=True)
+class UnitMean(Baseline):
+    """The mean of a unit's cells, shrunken to that of all cells; so are shares and rates.
+
+    unit : "row", "column" or "all"
+    """
+
+    unit: str
 
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return a value a cell, with the probabilities of levels and of successes."""
@@ -77,25 +83,11 @@ class UnitMean:
         return np.zeros_like(triplets.row), 1
 
 
-@dataclass(frozen=True)
-class Additive:
+class Additive(Baseline):
     """An effect of the row and one of the column beside the overall mean, both shrunken.
 
     With a normal law of what is left, of levels by their numbers; of successes a rate.
     """
-
-    name: str
-
-    @property
-    def key(self) -> str:
-        """Return its name."""
-        return self.name
-
-    def load(self) -> None:
-        """Do nothing."""
-
-    def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
-        """Accept every matrix."""
 
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return a value a cell, with its log probability or density, and those of levels."""
