@@ -6,10 +6,9 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
-
 from glfm_cli import __version__
 from glfm_cli.errors import GlfmError, UsageError
+from glfm_cli.inference.blas import one_blas_thread
 
 Result = TypeVar("Result")
 Context = TypeVar("Context")
@@ -100,5 +99,5 @@ def _on_worker(
             f"a worker of the cluster has glfm {__version__}, and this is {version}",
             hint="Install the same version everywhere.",
         )
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         return function(context, item)

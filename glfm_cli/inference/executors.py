@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from glfm_cli.inference.blas import one_blas_thread
 
 Result = TypeVar("Result")
 Context = TypeVar("Context")
@@ -50,7 +50,7 @@ def run_jobs(
         Called at Ctrl-C; it asks the jobs to end soon, and their results are still returned. A
         second Ctrl-C raises KeyboardInterrupt.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         pool = ThreadPoolExecutor(max_workers=max(1, min(threads, len(jobs))))
         asked = False
         try:
@@ -80,7 +80,7 @@ def thread_pool(threads: int) -> Iterator[ThreadPoolExecutor | None]:
 
     An exception, Ctrl-C for one, leaves the jobs undone that have not begun.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         if threads == 1:
             yield None
             return
@@ -126,7 +126,7 @@ def run_in_processes(
         What a call raised.
     """
     if workers <= 1 or len(items) <= 1:
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             for i, item in enumerate(items):
                 on_result(i, function(context, item))
         return
@@ -236,7 +236,7 @@ def serve() -> None:
     # What a library prints or reads must not meet the calls.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         try:
             function, context = pickle.load(calls)
             while not ended.is_set():
