@@ -153,15 +153,11 @@ class Saving:
 class Scaling:
     """How much of a large table a model is learnt from.
 
-    Attributes
-    ----------
-    learn_rows : int, "auto" or "all", optional
-        Learn what all rows share from so many rows, drawn so that rare levels and rare patterns of
-        missing cells are among them; all rows are then completed given that. "auto" takes all rows
-        of a table that is not large. All if left out.
-    memory : int or str, optional
-        Bytes, or `500M`, `2G`: a file that takes more is completed in batches of rows, with a fit
-        or given `learn_rows`. With a fit half of what is free if left out.
+    learn_rows : int, "auto" or "all"; learn what all rows share from so many rows, drawn so that
+        rare levels and rare patterns of missing cells are among them; all rows are then completed
+        given that. "auto" takes all rows of a table that is not large. All if left out.
+    memory : bytes, or `500M`, `2G`: a file that takes more is completed in batches of rows, with a
+        fit or given `learn_rows`. With a fit half of what is free if left out.
     """
 
     learn_rows: int | str | None = None
@@ -243,10 +239,7 @@ class MatrixOptions:
 def gather(options: Mapping[str, Any], *groups: Any) -> tuple[Any, ...]:
     """Return the groups with the options laid over the fields of their names.
 
-    Raises
-    ------
-    TypeError
-        An option is a field of no group, as Python says it of a function's keywords.
+    Raises TypeError: an option is a field of no group, as Python says it of a function's keywords.
     """
     names = [{field.name for field in fields(group)} for group in groups]
     for name in options:

@@ -15,17 +15,11 @@ from glfm_cli.errors import UsageError
 def apply_settings(configs: Mapping[str, Any], settings: Mapping[str, object]) -> dict[str, Any]:
     """Return the configurations with every setting put into the one that has its field.
 
-    Parameters
-    ----------
-    configs : mapping of str to frozen dataclass
-        The configurations a run has, by any label; no field name occurs twice.
-    settings : mapping
-        Field names to values; text is converted to the field's type.
+    configs : the configurations a run has, by any label; no field name occurs twice
+    settings : field names to values; text is converted to the field's type
 
-    Raises
-    ------
-    UsageError
-        An unknown name, or a value that is not of the field's type or outside its range.
+    Raises UsageError: an unknown name, or a value that is not of the field's type or outside its
+        range.
     """
     owners = {
         field.name: label

@@ -36,12 +36,8 @@ def seed_of_batch(seed: int, number: int) -> int:
 class Streams:
     """The random streams of one chain.
 
-    Parameters
-    ----------
-    seed : int
-        The run's seed, >= 0.
-    chain : int
-        Which chain; two chains share no draws. Streams that were loaded do not know it.
+    seed : the run's seed, >= 0
+    chain : which chain; two chains share no draws. Streams that were loaded do not know it.
     """
 
     def __init__(self, seed: int, chain: int) -> None:

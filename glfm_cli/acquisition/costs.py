@@ -22,10 +22,7 @@ def costs_of(cells: TableCells | PairCells, table: pa.Table, *, file: str | None
     A table's cells cost what the row of their column says (columns `column` and `cost`); those of
     a matrix what the row of their row id, their column id, or of both says.
 
-    Raises
-    ------
-    TableError
-        A column is missing, a cost is no number above 0, or a cell has none.
+    Raises TableError: a column is missing, a cost is no number above 0, or a cell has none.
     """
     cost = _costs(table, file)
     if isinstance(cells, TableCells):

@@ -61,24 +61,14 @@ def gains(groups: Sequence[Group], most: Array) -> Array:
 def choose(features: Features, alone: Array, most: Array, cost: Array, count: int) -> Selection:
     """Return the greedy choice of `count` cells by gain over cost.
 
-    Parameters
-    ----------
-    features : callable
-        Gives the groups of any candidates; called for as few as will do.
-    alone : (n,) float64
-        What each candidate tells by itself, as `gains` returns it.
-    most : (n,) float64
-        What it can tell at most; infinite for a number.
-    cost : (n,) float64
-        Above 0.
-    count : int
-        At most n.
+    features : gives the groups of any candidates; called for as few as will do
+    alone : (n,) float64; what each candidate tells by itself, as `gains` returns it
+    most : (n,) float64; what it can tell at most; infinite for a number
+    cost : (n,) float64; above 0
+    count : at most n
 
-    Returns
-    -------
-    Selection
-        The same as if all n had been compared at each step: a cell that was not looked at cannot
-        add more than it tells by itself. O(count x cells looked at x S T).
+    Returns: the same as if all n had been compared at each step: a cell that was not looked at
+        cannot add more than it tells by itself. O(count x cells looked at x S T).
     """
     rate = alone / cost
     order = np.argsort(-rate, kind="stable")

@@ -190,10 +190,8 @@ def find_cells(
 ) -> Search:
     """Return the missing cells of a table, or the requested pairs of a matrix, with their costs.
 
-    Raises
-    ------
-    GlfmError
-        A pair has a value already, the costs are wrong, or there is nothing to choose from.
+    Raises GlfmError: a pair has a value already, the costs are wrong, or there is nothing to choose
+        from.
     """
     notes: tuple[str, ...] = ()
     cells: TableCells | PairCells

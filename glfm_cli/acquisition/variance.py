@@ -58,25 +58,15 @@ def lowering(
 ) -> tuple[Selection, Array]:
     """Return the greedy choice of `count` cells by lowered variance over cost.
 
-    Parameters
-    ----------
-    groups : draws of all n candidates
     units : of each kind of unit, the number of each candidate's (n,)
-    most : (n,) float64
-        What a value can tell at most, in nats; infinite for a number.
-    cost : (n,) float64
-        Above 0.
-    count : int
-        At most n.
-    times : (n,) float64
-        How many open cells each stands for, where these are some of very many.
+    most : (n,) float64; what a value can tell at most, in nats; infinite for a number
+    cost : (n,) float64; above 0
+    count : at most n
+    times : (n,) float64; how many open cells each stands for, where these are some of very many
 
-    Returns
-    -------
-    Selection, (n,) float64
-        Gains, and what each cell would lower by itself; both in cells' variances. What a cell adds
-        is looked at again only when it comes first, so a cell that has come to tell more since
-        may come late. O(n M S^2 T) for M neighbours.
+    Returns Selection, (n,) float64: gains, and what each cell would lower by itself; both in cells'
+        variances. What a cell adds is looked at again only when it comes first, so a cell that has
+        come to tell more since may come late. O(n M S^2 T) for M neighbours.
     """
     open_cells = _OpenCells(groups, units, most, times)
     alone = np.array([open_cells.gain(c) for c in range(most.size)])

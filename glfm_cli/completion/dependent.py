@@ -36,15 +36,9 @@ def settled_marginals(
 ) -> dict[int, Marginal]:
     """Return the marginals of the columns of formulas, from draws in which these hold.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    data : Data
-        With what follows from known cells.
-    marginals : mapping of int to Marginal
-        Of all missing cells, each column by itself.
-    at : sequence of float
-        Probabilities of the first quantiles.
+    data : with what follows from known cells
+    marginals : of all missing cells, each column by itself
+    at : probabilities of the first quantiles
     """
     of = [d for d in sorted(Relations.of(data.columns).numbers) if d in marginals]
     if not of:

@@ -121,10 +121,8 @@ def header_to_continue(
 ) -> tuple[Header, Plan]:
     """Return what a folder says of its run, and the plan to go on with; the options must fit.
 
-    Raises
-    ------
-    StoreError, UsageError
-        The folder is broken, or types or an option are not those of its run.
+    Raises StoreError, UsageError: the folder is broken, or types or an option are not those of its
+        run.
     """
     check_folder(folder)
     header = read_header(folder)

@@ -123,10 +123,7 @@ def choose_multiple(
 ) -> Multiple:
     """Return `versions` versions of a completed table, each from a draw far from the others'.
 
-    Raises
-    ------
-    UsageError
-        There shall be none, or the table has a column `.imp` or `.id`.
+    Raises UsageError: there shall be none, or the table has a column `.imp` or `.id`.
     """
     if versions < 1:
         raise UsageError("--multiple", value=versions, expected="a whole number from 1")

@@ -109,21 +109,13 @@ class Fitted:
     ) -> Encoded:
         """Return the rows of a table, or triplets, encoded as the fit's were.
 
-        Parameters
-        ----------
-        table : pyarrow.Table
-            With the fit's modelled columns, in any order; triplets for a fit of these.
-        matrix : MatrixOptions, optional
-            Of triplets, what is known of new units.
-        unseen : {"error", "missing"}
-            What a level is that the fit does not know; as "missing" it is left as it stands.
-        file : str, optional
-            The table's name in messages.
+        table : with the fit's modelled columns, in any order; triplets for a fit of these
+        matrix : of triplets, what is known of new units
+        unseen : {"error", "missing"}; what a level is that the fit does not know; as "missing" it
+            is left as it stands
+        file : the table's name in messages
 
-        Raises
-        ------
-        GlfmError
-            The table is not like the fit's.
+        Raises GlfmError: the table is not like the fit's.
         """
         missing = check_unseen(unseen) == "missing"
         if self.fit is not None:

@@ -159,10 +159,7 @@ def configure(
 def model_of(sampling: Sampling, layout: str) -> LatentModel:
     """Return the latent model that is asked for, else the first that takes the layout.
 
-    Raises
-    ------
-    UsageError
-        There is no such model, or it does not take the layout.
+    Raises UsageError: there is no such model, or it does not take the layout.
     """
     able = (name for name, model in MODELS.items() if layout in model.layouts)
     name = sampling.model or next(able)
@@ -224,10 +221,7 @@ class NamedTable(NamedTuple):
 def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
     """Return a table and what its columns mean; the types "auto" are guessed from it.
 
-    Raises
-    ------
-    UsageError
-        Table and types are both to be read from standard input.
+    Raises UsageError: table and types are both to be read from standard input.
     """
     if is_guessed(types):
         read = NamedTable(*as_table(table))
@@ -248,10 +242,7 @@ def is_guessed(types: object) -> bool:
 def as_schema(types: Types) -> Schema:
     """Return the schema that a types file, its content or its path describes; - is stdin.
 
-    Raises
-    ------
-    UsageError
-        It is none of these, and not what `guess_schema` returns.
+    Raises UsageError: it is none of these, and not what `guess_schema` returns.
     """
     if isinstance(types, Schema):
         return types

@@ -33,18 +33,12 @@ def run_record(
 ) -> dict[str, Any]:
     """Return the record of a run, ready for JSON.
 
-    Parameters
-    ----------
-    session : Session
-        What was sampled, from which table, with which options.
-    run : Run
-        How that went.
-    judged, warnings : mapping, sequence of str
-        What is said of the result: its precision, or how the chains agree, under its name.
-    request : mapping of str to plain value
-        The other options: what fills a missing cell, the width of intervals, a time limit.
-    outputs : mapping of str to path
-        The files that were written, by the option that names each; they are hashed.
+    session : what was sampled, from which table, with which options
+    run : how that went
+    judged, warnings : what is said of the result: its precision, or how the chains agree, under its
+        name
+    request : the other options: what fills a missing cell, the width of intervals, a time limit
+    outputs : the files that were written, by the option that names each; they are hashed
     """
     header = session.header
     chains = max(session.plan.chains, len(run.posterior.chains))

@@ -33,14 +33,9 @@ def check_unseen(unseen: str) -> Unseen:
 def check_with_fit(fitted: bool, written: Mapping[str, object], unseen: str) -> None:
     """Raise UsageError when options of sampling meet a fit, or one of a fit meets none.
 
-    Parameters
-    ----------
-    fitted : bool
-        Whether there is a fit.
-    written : mapping
-        What was said of options that shape a fit, by name.
-    unseen : str
-        What an unseen level is.
+    fitted : whether there is a fit
+    written : what was said of options that shape a fit, by name
+    unseen : what an unseen level is
     """
     check_unseen(unseen)
     if not fitted and unseen != "error":
@@ -55,14 +50,9 @@ def check_with_fit(fitted: bool, written: Mapping[str, object], unseen: str) -> 
 def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None) -> None:
     """Raise UsageError when several versions of a table cannot be drawn as asked.
 
-    Parameters
-    ----------
-    versions : int, optional
-        How many; None asks for nothing.
-    estimate : Estimate
-        What fills the missing cells of a single table.
-    n_draws : int, optional
-        Draws that the run will keep, over all chains; None of an ascent, which keeps laws.
+    versions : how many; None asks for nothing
+    estimate : what fills the missing cells of a single table
+    n_draws : draws that the run will keep, over all chains; None of an ascent, which keeps laws
     """
     if versions is None:
         return

@@ -246,10 +246,7 @@ class Completion(CompletionResult):
 def cells_schema(ids: pa.Schema) -> pa.Schema:
     """Return the columns of `Completion.cells`.
 
-    Raises
-    ------
-    UsageError
-        An id column has the name of one of the others.
+    Raises UsageError: an id column has the name of one of the others.
     """
     text, number = pa.string(), pa.float64()
     fixed = {"row": pa.int64(), "column": text, "type": text, "estimate": text}

@@ -20,10 +20,7 @@ def is_saved_fit(path: object) -> bool:
 def encoded_of_fit(fit: Fit, why: str) -> Encoded:
     """Return the table, or the matrix, that a fit was made from; `why` says who needs it.
 
-    Raises
-    ------
-    UsageError
-        It was left out.
+    Raises UsageError: it was left out.
     """
     if fit.matrix is not None and fit.matrix.cells is not None:
         return matrix_of_fit(fit)

@@ -96,10 +96,8 @@ class Session:
     def begun(self) -> Session:
         """Return the session with its folder made or opened again; nothing was written before.
 
-        Raises
-        ------
-        OutputError, StoreError
-            The folder cannot be written, is broken, or another run writes to it.
+        Raises OutputError, StoreError: the folder cannot be written, is broken, or another run
+            writes to it.
         """
         links, every = self.problem.links, self.saving.checkpoint
         data = self._saved_data() if self.saving.with_data else None
@@ -202,10 +200,8 @@ def plan_session(
 ) -> Session:
     """Check everything, encode what is given and calibrate the links; nothing is written yet.
 
-    Raises
-    ------
-    GlfmError
-        The table, the types or an option are wrong, or do not belong to the run to go on with.
+    Raises GlfmError: the table, the types or an option are wrong, or do not belong to the run to go
+        on with.
     """
     workers = sampling.threads or available_threads()
     runner = runner_of(sampling.engine, sampling.scheduler, workers)

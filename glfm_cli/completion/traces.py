@@ -26,12 +26,8 @@ _OF_COLUMN = re.compile(r"(?:noise|cell_(?P<row>\d+))_(?P<column>\d+)")
 def check_traces(path: Path | str) -> None:
     """Raise now what `write_traces` would raise after the work.
 
-    Raises
-    ------
-    UsageError
-        The name does not end in .nc, or xarray or h5netcdf is not installed.
-    OutputError
-        The folder is missing or not writable.
+    Raises UsageError: the name does not end in .nc, or xarray or h5netcdf is not installed;
+        OutputError: the folder is missing or not writable.
     """
     if not str(path).lower().endswith(SUFFIX):
         raise UsageError("the traces are NetCDF", file=str(path), expected="a name ending in .nc")
@@ -52,16 +48,11 @@ def write_traces(
 
     Chains and draws count from 1. Attributes name the column, and the data row, of a quantity.
 
-    Parameters
-    ----------
-    path : path
-        A name that `check_traces` has passed.
-    traces : mapping of str to (chains, draws) float64
-        As `Posterior.traces` and `trace_cells` name them.
-    data : Data
-        Its columns lend their names.
-    model, seed : str, int
-        Attributes of the file.
+    path : a name that `check_traces` has passed
+    traces : mapping of str to (chains, draws) float64; as `Posterior.traces` and `trace_cells` name
+        them
+    data : its columns lend their names
+    model, seed : attributes of the file
     """
     with tempfile.TemporaryDirectory(prefix="glfm-") as folder:  # HDF5 writes to a name only
         file = os.path.join(folder, "traces.nc")

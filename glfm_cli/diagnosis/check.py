@@ -105,13 +105,9 @@ def check_columns(
 
     O(replicates x cells) time; memory O(replicates x (GRID + levels)) a column.
 
-    Parameters
-    ----------
-    data : Data
-        The table it was fitted to.
-    replicates : int
-        How many columns are made of each, by evenly spread draws; where there are fewer draws,
-        some make several.
+    data : the table it was fitted to
+    replicates : how many columns are made of each, by evenly spread draws; where there are fewer
+        draws, some make several
     """
     counts = [_counter(link, e) for link, e in zip(posterior.links, data.columns, strict=True)]
     draws = list(posterior.draws(replicates))

@@ -21,33 +21,22 @@ Mask = NDArray[np.bool_]
 class EncodedColumn:
     """One modelled column.
 
-    Parameters
-    ----------
-    column : Column
-        What the column means, with a type.
-    index : int
-        Its position in the table.
-    x : (n_rows,) float64
-        The value in the column's own unit, or the code 0..R-1 of its level; NaN where not observed.
-    observed : (n_rows,) bool
-        Cells that hold a value.
-    wanted : (n_rows,) bool
-        Missing cells to be completed: none in a predictor, none at a code with `impute: false`.
-    levels : tuple of str
-        The R levels, in the order of their codes; empty for a numeric column.
-    sample : (m,) float64, optional
-        Values that show the column's size, spread and zeros where its own cells are not to be
-        asked: those of the fit that new rows are completed with.
-    style : NumberStyle or MomentStyle, optional
-        How its numbers are written, where the types file says something of it.
-    ends : (n_rows, 2) float64, optional
-        The least and the largest value of cells that are known only to lie between two numbers,
-        which count as not observed; NaN at all others.
-    trials : (n_rows,) float64, optional
-        Of a column of successes among trials, how many trials each cell has, NaN where that is not
-        known; x is then the share of successes.
-    exact : bool
-        Whether completed cells have all the digits that a formula over them needs.
+    column : what the column means, with a type
+    index : its position in the table
+    x : (n_rows,) float64; the value in the column's own unit, or the code 0..R-1 of its level; NaN
+        where not observed
+    observed : (n_rows,) bool; cells that hold a value
+    wanted : (n_rows,) bool; missing cells to be completed: none in a predictor, none at a code with
+        `impute: false`
+    levels : the R levels, in the order of their codes; empty for a numeric column
+    sample : (m,) float64; values that show the column's size, spread and zeros where its own cells
+        are not to be asked: those of the fit that new rows are completed with
+    style : how its numbers are written, where the types file says something of it
+    ends : (n_rows, 2) float64; the least and the largest value of cells that are known only to lie
+        between two numbers, which count as not observed; NaN at all others
+    trials : (n_rows,) float64; of a column of successes among trials, how many trials each cell
+        has, NaN where that is not known; x is then the share of successes
+    exact : whether completed cells have all the digits that a formula over them needs
     """
 
     column: Column
@@ -133,22 +122,14 @@ class NotCompleted:
 class Data:
     """The modelled columns of a table, in the table's order.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the table.
-    columns : tuple of EncodedColumn
-        Columns of role feature, target and predictor.
-    notes : tuple of str
-        What the user should be warned of, one line each.
-    ids : tuple of str
-        Names of the columns of role id.
-    not_completed : tuple of NotCompleted
-        Cells without a value that stay as they are.
-    groups : Groups, optional
-        Which rows belong together, and in which order.
-    weights : (n_rows,) float64, optional
-        How many units of a population each row stands for: from 0, not all 0. No model sees them.
+    n_rows : rows of the table
+    columns : columns of role feature, target and predictor
+    notes : what the user should be warned of, one line each
+    ids : names of the columns of role id
+    not_completed : cells without a value that stay as they are
+    groups : which rows belong together, and in which order
+    weights : (n_rows,) float64; how many units of a population each row stands for: from 0, not all
+        0. No model sees them.
     """
 
     n_rows: int

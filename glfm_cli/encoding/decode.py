@@ -29,27 +29,15 @@ from glfm_cli.io import is_text_table, mark_written_type
 def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
     """Return the table with its missing cells completed and every other cell as it was.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The one that was encoded.
-    data : Data
-        What `encode` made of it.
-    fills : mapping of column name to (wanted.sum(),) float64
-        For each column with missing cells, their values in the column's own unit, or level codes.
+    table : the one that was encoded
+    data : what `encode` made of it
+    fills : mapping of column name to (wanted.sum(),) float64; for each column with missing cells,
+        their values in the column's own unit, or level codes
 
-    Returns
-    -------
-    pyarrow.Table
-        With the same columns and types. Text tables get numbers as text; numeric columns of them
-        are marked to be numbers when written to Parquet or Arrow.
-
-    Raises
-    ------
-    NumericalError
-        A value to fill in is not finite.
-    OutputError
-        A dictionary column has no room for another value.
+    Returns: with the same columns and types. Text tables get numbers as text; numeric columns of
+        them are marked to be numbers when written to Parquet or Arrow.
+    Raises NumericalError: a value to fill in is not finite; OutputError: a dictionary column has no
+        room for another value.
     """
     for encoded in (one.as_written for one in data.columns):
         field = _field(table, encoded)

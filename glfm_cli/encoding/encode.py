@@ -31,23 +31,14 @@ def encode(
 ) -> Data:
     """Return the modelled columns of a table as arrays, every observed cell checked.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        As `read_table` gives it.
-    schema : Schema
-        What its columns mean.
-    file : str, optional
-        The table's name in errors.
-    labels : bool
-        The rows may have labels, as those of a table of features.
+    table : as `read_table` gives it
+    schema : what its columns mean
+    file : the table's name in errors
+    labels : the rows may have labels, as those of a table of features
 
-    Raises
-    ------
-    TableError
-        A cell does not fit its column's type; names row (from 1), column, value, expectation.
-    SchemaError
-        The schema does not fit the table, or asks for what no model here does.
+    Raises TableError: a cell does not fit its column's type; names row (from 1), column, value,
+        expectation; SchemaError: the schema does not fit the table, or asks for what no model here
+        does.
     """
     columns = schema.resolve(table.column_names)
     for column in columns:

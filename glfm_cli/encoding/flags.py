@@ -15,10 +15,7 @@ SUFFIX = "_imp"
 def flag_columns(table: pa.Table, data: Data) -> pa.Table:
     """Return the table with a column NAME_imp for each completed column: 1 where it was missing.
 
-    Raises
-    ------
-    UsageError
-        The table already has a column of that name.
+    Raises UsageError: the table already has a column of that name.
     """
     text = is_text_table(table)
     for encoded in data.columns:

@@ -25,20 +25,11 @@ def groups_of(
 ) -> Groups | None:
     """Return which rows belong together, None where no column has role group or time.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    columns : sequence of Column
-        What each of its columns is.
-    encoded : sequence of EncodedColumn
-        Those that are modelled, that of role time among them.
-    known : sequence of str
-        Groups of a fit, which come first; others follow in the order of their first rows.
+    columns : what each of its columns is
+    encoded : those that are modelled, that of role time among them
+    known : groups of a fit, which come first; others follow in the order of their first rows
 
-    Raises
-    ------
-    TableError
-        A cell of role group or time is missing; names row and column.
+    Raises TableError: a cell of role group or time is missing; names row and column.
     """
     time, clock = time_of(encoded, file)
     index = next((i for i, c in enumerate(columns) if c.role is Role.GROUP), None)

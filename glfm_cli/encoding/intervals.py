@@ -22,10 +22,7 @@ def read_intervals(
     Of whole numbers the ends are whole, and `<5` ends at 4. NaN where a cell is none, None where
     all are none.
 
-    Raises
-    ------
-    TableError
-        The second end lies below the first.
+    Raises TableError: the second end lies below the first.
     """
     likely = pc.fill_null(pc.match_substring_regex(present, INTERVAL), False)
     if not pc.any(likely).as_py():
@@ -72,10 +69,7 @@ def with_limits(source: Source, x: Array, ends: Array | None) -> Array | None:
 def clip_ends(source: Source, ends: Array, allowed: Interval) -> Array:
     """Return the ends inside the values that a column can have.
 
-    Raises
-    ------
-    TableError
-        An interval holds none of these.
+    Raises TableError: an interval holds none of these.
     """
     clipped = np.clip(ends, allowed.lower, allowed.upper)
     wide = ends[:, 0] < ends[:, 1]

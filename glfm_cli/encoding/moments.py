@@ -20,10 +20,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def moments_of(source: Source, present: pa.Array) -> Array:
     """Return the numbers that cells are, NaN where `present` is null.
 
-    Raises
-    ------
-    TableError
-        A cell is no date or duration as the types file says; names the first.
+    Raises TableError: a cell is no date or duration as the types file says; names the first.
     """
     moments = source.column.moments
     assert moments is not None
@@ -43,10 +40,7 @@ def moments_of(source: Source, present: pa.Array) -> Array:
 def typed_moments(source: Source) -> Array:
     """Return the numbers (n,) that dates, times and numbers of an Arrow column are, NaN for null.
 
-    Raises
-    ------
-    TableError, SchemaError
-        The column holds something else.
+    Raises TableError, SchemaError: the column holds something else.
     """
     values, moments = source.values, source.column.moments
     assert moments is not None

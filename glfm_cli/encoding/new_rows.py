@@ -50,27 +50,16 @@ def encode_rows(
 ) -> Data:
     """Return the columns of a fit as another table has them, every observed cell checked.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        New rows; columns in any order.
-    schema : Schema
-        The types that the fit was made with.
-    learnt : sequence of LearntColumn
-        The fit's modelled columns; those of the result are in the same order.
-    unseen_is_missing : bool
-        Take a level that the fit does not know for a missing value, and leave the cell as it is.
-    groups : sequence of str
-        The groups that the fit knows.
-    file : str, optional
-        The table's name in errors.
+    table : new rows; columns in any order
+    schema : the types that the fit was made with
+    learnt : the fit's modelled columns; those of the result are in the same order
+    unseen_is_missing : take a level that the fit does not know for a missing value, and leave the
+        cell as it is
+    groups : the groups that the fit knows
+    file : the table's name in errors
 
-    Raises
-    ------
-    TableError
-        There are no rows, a modelled column is missing, or a cell does not fit its column.
-    SchemaError
-        A column is covered by no entry of the types.
+    Raises TableError: there are no rows, a modelled column is missing, or a cell does not fit its
+        column; SchemaError: a column is covered by no entry of the types.
     """
     if table.num_rows == 0:
         raise TableError("the table has no rows", file=file, expected="at least one row of data")

@@ -24,15 +24,9 @@ def not_completed(
 ) -> tuple[NotCompleted, ...]:
     """Return what is not completed, in the order of the table's columns.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    columns : sequence of Column
-        What each of its columns is.
-    encoded : sequence of EncodedColumn
-        Those that are modelled.
-    unseen : mapping of str to int, optional
-        How many cells of a column hold a level that the fit does not know.
+    columns : what each of its columns is
+    encoded : those that are modelled
+    unseen : how many cells of a column hold a level that the fit does not know
     """
     modelled = {one.index: one for one in encoded}
     found = []

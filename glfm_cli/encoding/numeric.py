@@ -44,20 +44,11 @@ def encode_numbers(
 ) -> Numbers:
     """Return what the cells of a column are.
 
-    Parameters
-    ----------
-    source : Source
-    zeros : bool, optional
-        That of `check_support`.
-    intervals : bool
-        Whether cells may be known only to lie between two numbers.
+    zeros : that of `check_support`
+    intervals : whether cells may be known only to lie between two numbers
 
-    Raises
-    ------
-    TableError
-        A cell is no number, or does not fit the column's type, bounds or transform.
-    SchemaError
-        The column's Arrow type holds no numbers.
+    Raises TableError: a cell is no number, or does not fit the column's type, bounds or transform;
+        SchemaError: the column's Arrow type holds no numbers.
     """
     dtype, ends = stored_dtype(source.values.type), None
     if source.is_text:

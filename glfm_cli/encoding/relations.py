@@ -89,10 +89,8 @@ def with_known(data: Data, file: str | None = None) -> Data:
     Such cells count as observed, and are still to be written. Empty cells of rows outside a
     column's condition are no missing cells; with `otherwise` they get its value.
 
-    Raises
-    ------
-    TableError
-        A formula has no finite value in a row, or a condition compares with what is no level.
+    Raises TableError: a formula has no finite value in a row, or a condition compares with what is
+        no level.
     """
     relations = Relations.of(data.columns)
     if not relations:
@@ -118,12 +116,8 @@ def with_known(data: Data, file: str | None = None) -> Data:
 def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
     """Return values of missing cells that obey all relations, NaN where there is to be none.
 
-    Parameters
-    ----------
-    data : Data
-        From `with_known`.
-    fills : mapping of int to (requested.sum(),) float64
-        By column, what a model puts there.
+    data : from `with_known`
+    fills : mapping of int to (requested.sum(),) float64; by column, what a model puts there
     """
     relations = Relations.of(data.columns)
     if not relations:

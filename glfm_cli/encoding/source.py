@@ -17,16 +17,10 @@ from glfm_cli.schema import Column
 class Source:
     """The values of one column, out of chunks and dictionaries.
 
-    Parameters
-    ----------
-    column : Column
-        What the types file says of it.
-    values : pyarrow.Array
-        One value a row; text as `large_string`.
-    ordered : pyarrow.Array, optional
-        The values of an ordered dictionary, in its order.
-    file : str, optional
-        Named in errors.
+    column : what the types file says of it
+    values : one value a row; text as `large_string`
+    ordered : the values of an ordered dictionary, in its order
+    file : named in errors
     """
 
     column: Column

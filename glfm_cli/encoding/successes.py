@@ -35,11 +35,8 @@ def encode_successes(table: pa.Table, columns: Sequence[Column], source: Source)
 
     columns : what each column of the table is
 
-    Raises
-    ------
-    TableError
-        A cell is no whole number from 0, there are successes without trials, or more than these,
-        or there are more trials than `MOST_TRIALS`.
+    Raises TableError: a cell is no whole number from 0, there are successes without trials, or more
+        than these, or there are more trials than `MOST_TRIALS`.
     """
     column = source.column
     index = table.column_names.index(str(column.trials))
@@ -83,10 +80,7 @@ def shares(found: Successes) -> tuple[Array, Array, Mask]:
 def _counted(source: Source, what: str) -> Numbers:
     """Return a column of hits or trials.
 
-    Raises
-    ------
-    TableError
-        A cell is no whole number from 0.
+    Raises TableError: a cell is no whole number from 0.
     """
     plain = replace(source.column.of_numbers(), trials=None, role=Role.FEATURE)
     found = encode_numbers(replace(source, column=plain))

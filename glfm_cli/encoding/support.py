@@ -74,14 +74,9 @@ class Interval:
 def support(column: Column, *, zero: bool, dtype: np.dtype) -> Interval:
     """Return the values that can stand in a completed cell.
 
-    Parameters
-    ----------
-    column : Column
-        A numeric column.
-    zero : bool
-        Whether 0 is among the values of a positive column: it is if one was observed.
-    dtype : numpy.dtype
-        Of the stored values; bounds are taken at its precision.
+    column : a numeric column
+    zero : whether 0 is among the values of a positive column: it is if one was observed
+    dtype : of the stored values; bounds are taken at its precision
     """
     whole = _by_type(column, zero=zero).meet(_by_bounds(column, dtype))
     return whole.meet(_by_transform(column))
@@ -90,14 +85,9 @@ def support(column: Column, *, zero: bool, dtype: np.dtype) -> Interval:
 def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | None = None) -> None:
     """Raise TableError when an observed value does not fit type, bounds or transform.
 
-    Parameters
-    ----------
-    x : (n_rows,) float64
-        NaN where not observed.
-    dtype : numpy.dtype
-        Of the stored values.
-    zeros : bool, optional
-        Whether a positive column had zeros when the model learnt it; None when it learns it now.
+    x : (n_rows,) float64; NaN where not observed
+    dtype : of the stored values
+    zeros : whether a positive column had zeros when the model learnt it; None when it learns it now
     """
     column, seen = source.column, ~np.isnan(x)
     hint = (

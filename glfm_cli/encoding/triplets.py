@@ -106,12 +106,9 @@ def encode_triplets(
     of a fit, whose levels hold; there need be no value then, and one of a level that the fit does
     not know is an error unless `unseen_is_missing`.
 
-    Raises
-    ------
-    TableError
-        An id or a value is wrong, or a pair is there twice; names row (from 1) and column.
-    SchemaError
-        The schema does not fit the table, or has columns besides that nothing would use.
+    Raises TableError: an id or a value is wrong, or a pair is there twice; names row (from 1) and
+        column; SchemaError: the schema does not fit the table, or has columns besides that nothing
+        would use.
     """
     columns = schema.resolve(table.column_names)
     place = {column.role: i for i, column in enumerate(columns)}
@@ -171,10 +168,7 @@ def encode_triplets(
 def encode_ids(source: Source) -> tuple[Ids, Array]:
     """Return the distinct ids of a column and which one each row has (n,).
 
-    Raises
-    ------
-    TableError
-        An id is missing, or one id is written in two ways.
+    Raises TableError: an id is missing, or one id is written in two ways.
     """
     keys, of_row = distinct_texts(source)
     if None in keys:

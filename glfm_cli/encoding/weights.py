@@ -18,10 +18,8 @@ from glfm_cli.schema import Column, Role
 def weights_of(table: pa.Table, columns: Sequence[Column], file: str | None) -> Array | None:
     """Return the weights (n_rows,) of the column of role weight, None where there is none.
 
-    Raises
-    ------
-    TableError
-        A weight is missing, no number or below 0, or all are 0; names row and column.
+    Raises TableError: a weight is missing, no number or below 0, or all are 0; names row and
+        column.
     """
     index = next((i for i, c in enumerate(columns) if c.role is Role.WEIGHT), None)
     if index is None:

@@ -41,10 +41,7 @@ def _exception(name: str) -> Any:
 def table_of_rows(X: Any) -> pa.Table:
     """Return rows as a table.
 
-    Raises
-    ------
-    RowsError
-        They are no table, have no row, or hold an infinite number.
+    Raises RowsError: they are no table, have no row, or hold an infinite number.
     """
     if hasattr(X, "tocsr"):
         raise RowsError(
@@ -87,10 +84,7 @@ def _check_matrix(matrix: np.ndarray) -> None:
 def table_of_new_rows(estimator: Any, X: Any) -> pa.Table:
     """Return rows as a table; those of a matrix have the columns that were fitted, in their order.
 
-    Raises
-    ------
-    RowsError
-        They are no rows, or a matrix of another number of columns.
+    Raises RowsError: they are no rows, or a matrix of another number of columns.
     """
     table = table_of_rows(X)
     if not isinstance(X, np.ndarray | list):
@@ -106,10 +100,7 @@ def table_of_new_rows(estimator: Any, X: Any) -> pa.Table:
 def labels_of_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return labels (n_rows,) as objects, and which of them are there.
 
-    Raises
-    ------
-    RowsError
-        They are no labels of so many rows, or of one class alone.
+    Raises RowsError: they are no labels of so many rows, or of one class alone.
     """
     if y is None:
         raise RowsError("the estimator requires y to be passed, but the target y is None")

@@ -17,11 +17,8 @@ def counts_of(X: Any, n_columns: int | None = None, threads: int = 1) -> Counts:
 
     n_columns : that it must have
 
-    Raises
-    ------
-    TableError
-        It is no matrix of whole numbers from 0 on, has another number of columns, stores a pair
-        twice, or is empty; names the first cell that is wrong, from 1.
+    Raises TableError: it is no matrix of whole numbers from 0 on, has another number of columns,
+        stores a pair twice, or is empty; names the first cell that is wrong, from 1.
     """
     row, column, count, shape = _sparse(X) if issparse(X) else _dense(X)
     if n_columns is not None and shape[1] != n_columns:

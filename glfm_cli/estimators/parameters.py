@@ -18,10 +18,7 @@ class WithParameters:
     def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor.
 
-        Raises
-        ------
-        UsageError
-            There is no such argument.
+        Raises UsageError: there is no such argument.
         """
         for name, value in params.items():
             if name not in self._parameters():

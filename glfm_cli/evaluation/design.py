@@ -18,32 +18,21 @@ TIMEOUT = 600.0
 class Design:
     """How an evaluation is made.
 
-    Attributes
-    ----------
-    methods : sequence of str
-        Latent models by name, "sibp", "marginal", "mean", "draw", "knn", "iterative"; the names of
-        programs are added if they are not there. Of triplets: models that take them, "mean" (of
-        all cells), "row-mean", "column-mean", "additive" (of row and column).
-    programs : mapping of str to str
-        Other programs: a name and a command with `{input}` and `{output}`, and, where useful,
-        `{types}` and `{seed}`.
-    method_timeout : float
-        Seconds that a program may take for one table.
-    rates : sequence of float
-        Shares of the cells to hide, each in (0, 1).
-    repeats : int
-        Sets of hidden cells at each rate, 5 if left out.
-    mechanism : {"mcar", "mar", "mnar", "observed"}, of triplets {"mcar", "one-per-row"}
-        What being hidden depends on: nothing, other columns, the value itself; or it imitates the
-        table's own missing cells. Of triplets a share of all cells, or one of every row.
-    reference : str, optional
-        The method that others are compared to; the first if left out.
-    jobs : int, optional
-        Fits that are made at the same time, in processes; as many as processors if left out.
-    output : path, optional
-        A table of the results, which grows as they come.
-    resume : bool
-        Go on with the results that `output` has already.
+    methods : latent models by name, "sibp", "marginal", "mean", "draw", "knn", "iterative"; the
+        names of programs are added if they are not there. Of triplets: models that take them,
+        "mean" (of all cells), "row-mean", "column-mean", "additive" (of row and column).
+    programs : other programs: a name and a command with `{input}` and `{output}`, and, where
+        useful, `{types}` and `{seed}`
+    method_timeout : seconds that a program may take for one table
+    rates : shares of the cells to hide, each in (0, 1)
+    repeats : sets of hidden cells at each rate, 5 if left out
+    mechanism : {"mcar", "mar", "mnar", "observed"}, of triplets {"mcar", "one-per-row"}; what being
+        hidden depends on: nothing, other columns, the value itself; or it imitates the table's own
+        missing cells. Of triplets a share of all cells, or one of every row.
+    reference : the method that others are compared to; the first if left out
+    jobs : fits that are made at the same time, in processes; as many as processors if left out
+    output : a table of the results, which grows as they come
+    resume : go on with the results that `output` has already
     """
 
     methods: Sequence[str] | None = None

@@ -44,10 +44,8 @@ def read_holdout(
 ) -> HoldOut | None:
     """Return what the table's split column marks, which decides alone; None without one.
 
-    Raises
-    ------
-    GlfmError
-        It says something else than train or test, or an option has nothing left to say.
+    Raises GlfmError: it says something else than train or test, or an option has nothing left to
+        say.
     """
     columns = schema.resolve(table.column_names)
     marks = [i for i, column in enumerate(columns) if column.role is Role.SPLIT]

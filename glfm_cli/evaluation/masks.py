@@ -67,24 +67,15 @@ def draw_mask(
 ) -> Array:
     """Return which cells (N, D) bool of an encoded table are hidden.
 
-    Parameters
-    ----------
-    data : Data
-        The table.
-    mechanism : str
-        One of `MECHANISMS`.
-    rate : float
-        Share of the cells that the mechanism can hide, in (0, 1): the observed cells of completed
-        columns; for "mar" without the columns that decide, for "observed" those of columns
-        that have gaps.
-    within : (N,) bool, optional
-        The rows in which cells may be hidden; all if left out.
+    data : the table
+    mechanism : one of `MECHANISMS`
+    rate : share of the cells that the mechanism can hide, in (0, 1): the observed cells of
+        completed columns; for "mar" without the columns that decide, for "observed" those of
+        columns that have gaps
+    within : (N,) bool; the rows in which cells may be hidden; all if left out
 
-    Raises
-    ------
-    UsageError
-        No such mask exists: it would hide a whole row or column, or the table has nothing that
-        the mechanism needs.
+    Raises UsageError: no such mask exists: it would hide a whole row or column, or the table has
+        nothing that the mechanism needs.
     """
     cells = MaskedCells.of(data)
     if within is not None:

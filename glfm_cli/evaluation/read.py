@@ -22,11 +22,8 @@ from glfm_cli.io import read_table
 def read_completed(path: str | os.PathLike[str], task: HiddenTask) -> dict[int, Array]:
     """Return the values or level codes that a completed table has in the hidden cells.
 
-    Raises
-    ------
-    TableError
-        The file is no table, has other rows or columns, or a hidden cell is empty or of no
-        known level.
+    Raises TableError: the file is no table, has other rows or columns, or a hidden cell is empty or
+        of no known level.
     """
     table = read_table(path)
     columns = {d: task.data.columns[d] for d in task.hidden}
@@ -43,18 +40,11 @@ def values_at(
 ) -> dict[int, Array]:
     """Return the values or codes of some cells of a completed table, checked.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Its columns may stand in any order.
-    columns : mapping of int to EncodedColumn
-        What the columns mean, and their levels; found in the table by name.
-    cells : mapping of int to (n,) int
-        Rows, by the same numbers.
-    n_rows : int
-        That it must have.
-    file : str, optional
-        Its name in errors.
+    table : its columns may stand in any order
+    columns : what the columns mean, and their levels; found in the table by name
+    cells : mapping of int to (n,) int; rows, by the same numbers
+    n_rows : that it must have
+    file : its name in errors
     """
     if table.num_rows != n_rows:
         raise TableError(

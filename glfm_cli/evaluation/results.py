@@ -137,10 +137,7 @@ def _number(value: object) -> float:
 class Results:
     """Where results go while they come, and the file that they become.
 
-    Parameters
-    ----------
-    path : path
-        The table; the suffix gives its format.
+    path : the table; the suffix gives its format
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -26,10 +26,7 @@ BINS = 10  # of the probabilities of levels, where calibration is judged
 def normalized_rmse(x: Array, guess: Array, span: float) -> float:
     """Return sqrt(mean (x - guess)^2) / span, for numbers  [GLFM section 5.1].
 
-    Parameters
-    ----------
-    span : float
-        Largest less smallest known value of the column, > 0.
+    span : largest less smallest known value of the column, > 0
     """
     # Divided first: the square of a large difference might overflow.
     return float(np.sqrt(np.mean(((x - guess) / span) ** 2)))
@@ -60,11 +57,8 @@ def crps(x: Array, q: Array) -> Array:
     the mean of the quantile losses  [Gneiting and Raftery 2007, sect. 4.2; Laio and Tamea 2007],
     here by the midpoint rule.
 
-    Parameters
-    ----------
-    q : (n, Q) float64
-        Quantiles at (j + 1/2) / Q, j = 0..Q-1. Equal columns make a point of the distribution,
-        and the score is |x - q|.
+    q : (n, Q) float64; quantiles at (j + 1/2) / Q, j = 0..Q-1. Equal columns make a point of the
+        distribution, and the score is |x - q|.
     """
     n_points = q.shape[1]
     a = (np.arange(n_points) + 0.5) / n_points

@@ -84,16 +84,10 @@ def score_all(
 ) -> list[Score]:
     """Return every score of one fit.
 
-    Parameters
-    ----------
-    columns : sequence of EncodedColumn
-        Of the table; levels and types are read.
-    span : mapping of int to float
-        Ranges, as `spans` gives them.
-    truth : mapping of int to (n,) float64
-        Column number to the hidden values or codes.
-    predictions : mapping of int to Prediction
-        For the same columns and cells.
+    columns : of the table; levels and types are read
+    span : ranges, as `spans` gives them
+    truth : mapping of int to (n,) float64; column number to the hidden values or codes
+    predictions : for the same columns and cells
     """
     parts = [
         _score_column(columns[d], span.get(d), x, predictions[d]) for d, x in sorted(truth.items())

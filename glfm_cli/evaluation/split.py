@@ -38,12 +38,8 @@ def read_split(table: pa.Table, schema: Schema, data: Data, file: str | None) ->
     whose cells are hidden in that row, separated by `;`. In a test row the target's cell is hidden
     if a column has role target; else the mechanism hides cells there, and only there.
 
-    Raises
-    ------
-    TableError
-        A cell of it says something else.
-    UsageError
-        It marks nothing, or a row or column as a whole.
+    Raises TableError: a cell of it says something else; UsageError: it marks nothing, or a row or
+        column as a whole.
     """
     columns = schema.resolve(table.column_names)
     found = [i for i, column in enumerate(columns) if column.role is Role.SPLIT]

@@ -118,14 +118,9 @@ def mean_and_error(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
 def summarize(fits: Iterable[Outcome], methods: Sequence[str], reference: str) -> list[Line]:
     """Return one line a score, rate and method, in that order, methods as given.
 
-    Parameters
-    ----------
-    fits : iterable of Outcome
-        Those that failed have no scores.
-    methods : sequence of str
-        Which methods to take; others are left out.
-    reference : str
-        The method that differences are taken to.
+    fits : those that failed have no scores
+    methods : which methods to take; others are left out
+    reference : the method that differences are taken to
     """
     found: dict[tuple[What, float], dict[str, dict[int, float]]] = {}
     for fit in fits:

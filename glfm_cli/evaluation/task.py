@@ -100,10 +100,7 @@ class Method(Protocol):
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return a prediction for every column with hidden cells.
 
-        Raises
-        ------
-        GlfmError
-            It gave no usable answer.
+        Raises GlfmError: it gave no usable answer.
         """
 
 

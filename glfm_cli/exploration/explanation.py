@@ -60,10 +60,7 @@ class Explanation:
 def feature_model(model: LatentModel) -> FeatureModel:
     """Return the model as one with features.
 
-    Raises
-    ------
-    UsageError
-        It has none.
+    Raises UsageError: it has none.
     """
     if not isinstance(model, FeatureModel):
         raise UsageError(

@@ -41,10 +41,8 @@ class ExplorationFiles:
     def check(self) -> None:
         """Raise now what writing would raise after the work.
 
-        Raises
-        ------
-        UsageError, OutputError
-            A format is not known, or a folder is missing or not writable.
+        Raises UsageError, OutputError: a format is not known, or a folder is missing or not
+            writable.
         """
         check_format(self.format)
         if self.folder is not None:
@@ -99,10 +97,7 @@ def write_files(
 ) -> list[Path]:
     """Write every table and `exploration.json` into a folder, which is made when missing.
 
-    Returns
-    -------
-    list of Path
-        What was written.
+    Returns: what was written.
     """
     path = Path(folder)
     check_format(format)

@@ -134,10 +134,8 @@ def plan_exploration(
 ) -> ExplorationJob:
     """Check everything, encode what is given and calibrate the links; nothing is sampled yet.
 
-    Raises
-    ------
-    GlfmError
-        The table, the types or an option are wrong, or do not belong to the run to go on with.
+    Raises GlfmError: the table, the types or an option are wrong, or do not belong to the run to go
+        on with.
     """
     sampling, saving, matrix = groups
     held_out = request.sample == "held-out"
@@ -229,10 +227,7 @@ def place_rows(
 ) -> ExplorationJob:
     """Return the rows of a table on the map of a saved fit, as a run that has been made.
 
-    Raises
-    ------
-    UsageError
-        The fit's model has no map.
+    Raises UsageError: the fit's model has no map.
     """
     kept = load_fit(fit) if isinstance(fit, str | os.PathLike) else fit
     if not isinstance(kept.model, Map):
@@ -262,13 +257,8 @@ def _changed(config: Any) -> dict[str, object]:
 def open_fit(path: str | os.PathLike[str], request: Request) -> ExplorationJob:
     """Return a saved fit as a run that has been made.
 
-    Raises
-    ------
-    StoreError
-        It is no saved fit, or a broken one.
-    UsageError
-        It was saved without its table, its model has nothing to explore, or the request does not
-        fit.
+    Raises StoreError: it is no saved fit, or a broken one; UsageError: it was saved without its
+        table, its model has nothing to explore, or the request does not fit.
     """
     fit = load_fit(path)
     data = encoded_of_fit(fit, "an exploration compares with it")

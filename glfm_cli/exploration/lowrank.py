@@ -108,10 +108,7 @@ class CovariateEffect:
 def component_model(model: LatentModel) -> Components:
     """Return the model as one with components.
 
-    Raises
-    ------
-    UsageError
-        It has none.
+    Raises UsageError: it has none.
     """
     if not isinstance(model, Components):
         able = [name for name, one in MODELS.items() if isinstance(one, Components)]

@@ -73,14 +73,7 @@ class RowsOnMap:
 def map_of(
     placed: RowsOnMap, data: Data, color: str | None, columns: Sequence[str] | None
 ) -> RowMap:
-    """Return the map of some rows.
-
-    Parameters
-    ----------
-    data : of the rows
-    color : the column that colours rows; None for the one that the map explains best
-    columns : those whose surfaces are wanted; None for the `SURFACES` that it explains best
-    """
+    """Return the map of some rows."""
     model, base, draw = placed.model, placed.base, placed.draw
     scales = tuple(
         scale_of(d, encoded, base.links[d], base.spans[d], BINS)

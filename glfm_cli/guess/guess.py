@@ -35,14 +35,9 @@ _HEADER = """\
 class Guess:
     """A types file guessed from a table.
 
-    Parameters
-    ----------
-    schema : Schema
-        Names every column of the table; all observed cells are valid under it.
-    reasons : mapping of str to str
-        Column name to why it was guessed so.
-    n_rows : int
-        Rows of the table.
+    schema : names every column of the table; all observed cells are valid under it
+    reasons : column name to why it was guessed so
+    n_rows : rows of the table
     """
 
     schema: Schema
@@ -52,10 +47,7 @@ class Guess:
     def to_yaml(self, source: str = "a table") -> str:
         """Return the types file, each entry with its reason as a comment.
 
-        Parameters
-        ----------
-        source : str
-            What the comment at the top calls the table.
+        source : what the comment at the top calls the table
         """
         columns = self.schema.columns
         lines = [

@@ -51,11 +51,7 @@ class _Parts(NamedTuple):
 def recognise(columns: Sequence[Profile], delimiter: str | None) -> list[Profile]:
     """Return the columns of a table, those of numbers in a form of their own read as numbers.
 
-    Parameters
-    ----------
-    columns : sequence of Profile
-    delimiter : str, optional
-        Of the file, if it was one of text.
+    delimiter : of the file, if it was one of text
     """
     parts = [_parted(column) for column in columns]
     votes = Counter(vote for one in parts if one and (vote := _vote(one)) is not None)

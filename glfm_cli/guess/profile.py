@@ -40,40 +40,23 @@ class Kind(Enum):
 class Profile:
     """The distinct values of one column.
 
-    Parameters
-    ----------
-    name : str
-        The column's name.
-    kind : Kind
-        What its cells are stored as.
-    n_rows : int
-        Rows of the table.
-    texts : pyarrow.StringArray
-        Distinct observed values in order of first appearance, as the text of a types file: no
-        spaces around, a whole number without a decimal point, a boolean as `true` or `false`.
-    counts : (n_distinct,) int64
-        How many cells hold each.
-    numbers : (n_distinct,) float64
-        Their values as numbers, NaN where the text is none.
-    n_blank : int
-        Cells that hold nothing but spaces; they count as empty.
-    order : tuple of str, optional
-        The levels of an ordered dictionary, from low to high.
-    raw, raw_counts : pyarrow.StringArray, (n_raw,) int64
-        The distinct texts of a column of text without the spaces around them, not tidied else,
-        and how many cells hold each.
-    written : Numerals
-        How the numbers are written.
-    mixture : str, optional
-        Why the numbers cannot be read, though they are some.
-    declared : Declared
-        What the file says of the column.
-    runs : int
-        How often the value changes from one row to the next, and one.
-    evidence : {"items", "order", "codes"}, optional
-        What the other columns tell of few whole numbers.
-    unit : str, optional
-        The unit that stands below its name.
+    name : the column's name
+    kind : what its cells are stored as
+    n_rows : rows of the table
+    texts : distinct observed values in order of first appearance, as the text of a types file: no
+        spaces around, a whole number without a decimal point, a boolean as `true` or `false`
+    counts : (n_distinct,) int64; how many cells hold each
+    numbers : (n_distinct,) float64; their values as numbers, NaN where the text is none
+    n_blank : cells that hold nothing but spaces; they count as empty
+    order : the levels of an ordered dictionary, from low to high
+    raw, raw_counts : pyarrow.StringArray, (n_raw,) int64; the distinct texts of a column of text
+        without the spaces around them, not tidied else, and how many cells hold each
+    written : how the numbers are written
+    mixture : why the numbers cannot be read, though they are some
+    declared : what the file says of the column
+    runs : how often the value changes from one row to the next, and one
+    evidence : {"items", "order", "codes"}; what the other columns tell of few whole numbers
+    unit : the unit that stands below its name
     """
 
     name: str

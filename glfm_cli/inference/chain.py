@@ -49,10 +49,7 @@ class Chain:
     def sweep(self, adapt: bool) -> None:
         """Make one transition of everything; links may tune their proposals when `adapt`.
 
-        Raises
-        ------
-        NumericalError
-            A covariance lost positive definiteness.
+        Raises NumericalError: a covariance lost positive definiteness.
         """
         model = self.model
         for d, link in enumerate(self.problem.links):
@@ -254,10 +251,7 @@ def _weights(problem: Problem) -> Array | None:
 def load_chain(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) -> Chain:
     """Return the chain that `Chain.save` described: its coming sweeps are the same, bit for bit.
 
-    Raises
-    ------
-    ValueError
-        The arrays are no chain of this problem, with a phrase that says why.
+    Raises ValueError: the arrays are no chain of this problem, with a phrase that says why.
     """
     cells = empty_cells(problem, threads)
     cells.y[:] = take(arrays, "y", np.float64, cells.y.shape)

@@ -75,10 +75,7 @@ def _start(problem: Problem, seed: int, index: int, threads: int) -> Chain | Val
 def load(problem: Problem, arrays: Mapping[str, Array], threads: int = 1) -> AnyChain:
     """Return the chain whose `save` gave the arrays: its coming steps are the same, bit for bit.
 
-    Raises
-    ------
-    ValueError
-        The arrays are no chain of this problem, with a phrase that says why.
+    Raises ValueError: the arrays are no chain of this problem, with a phrase that says why.
     """
     model = problem.model
     if isinstance(model, Candidates):

@@ -33,21 +33,12 @@ def run_on_cluster(
 ) -> None:
     """Call `function(context, item)` for every item on the workers of a cluster.
 
-    Parameters
-    ----------
-    function, context, items, on_result
-        As of `run_in_processes`; a call may be made again, when the worker that made it is lost.
-    scheduler : str
-        The address of Dask's scheduler, as `tcp://HOST:8786`.
+    function, context, items, on_result : as of `run_in_processes`; a call may be made again, when
+        the worker that made it is lost
+    scheduler : the address of Dask's scheduler, as `tcp://HOST:8786`
 
-    Raises
-    ------
-    UsageError
-        `distributed` is not installed.
-    ClusterError
-        No scheduler answers, it went away, or workers have another version of glfm.
-    Exception
-        What a call raised.
+    Raises UsageError: `distributed` is not installed; ClusterError: no scheduler answers, it went
+        away, or workers have another version of glfm; Exception: what a call raised.
     """
     try:
         distributed: Any = importlib.import_module("distributed")

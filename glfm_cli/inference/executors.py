@@ -40,15 +40,10 @@ def run_jobs(
 ) -> list[Result]:
     """Run the jobs, at most `threads` at a time, and return their results in order.
 
-    Parameters
-    ----------
-    jobs : sequence of callables
-        Independent of one another.
-    threads : int
-        Workers, >= 1. Kernels release the GIL, so chains run side by side.
-    on_interrupt : callable
-        Called at Ctrl-C; it asks the jobs to end soon, and their results are still returned. A
-        second Ctrl-C raises KeyboardInterrupt.
+    jobs : independent of one another
+    threads : workers, >= 1. Kernels release the GIL, so chains run side by side.
+    on_interrupt : called at Ctrl-C; it asks the jobs to end soon, and their results are still
+        returned. A second Ctrl-C raises KeyboardInterrupt.
     """
     with one_blas_thread():
         pool = ThreadPoolExecutor(max_workers=max(1, min(threads, len(jobs))))
@@ -104,26 +99,15 @@ def run_in_processes(
 ) -> None:
     """Call `function(context, item)` for every item, in worker processes or here.
 
-    Parameters
-    ----------
-    function : callable
-        At the top level of a module, so that a worker can find it.
-    context : object
-        Sent to every worker once; it and the items can be pickled.
-    items : sequence
-        What the calls differ in. Results must not depend on who makes them.
-    workers : int
-        Processes, >= 1; with 1 the calls are made in this one.
-    on_result : callable
-        Told the position of an item and its result as they come; called in this thread, one at
-        a time. An exception of it, and Ctrl-C, end all workers.
+    function : at the top level of a module, so that a worker can find it
+    context : sent to every worker once; it and the items can be pickled
+    items : what the calls differ in. Results must not depend on who makes them.
+    workers : processes, >= 1; with 1 the calls are made in this one
+    on_result : told the position of an item and its result as they come; called in this thread, one
+        at a time. An exception of it, and Ctrl-C, end all workers.
 
-    Raises
-    ------
-    WorkerError
-        A worker ended in the middle of a call, killed for want of memory for example.
-    Exception
-        What a call raised.
+    Raises WorkerError: a worker ended in the middle of a call, killed for want of memory for
+        example; Exception: what a call raised.
     """
     if workers <= 1 or len(items) <= 1:
         with one_blas_thread():

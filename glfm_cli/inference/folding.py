@@ -33,28 +33,14 @@ def fold_in(
 ) -> Posterior:
     """Return the posterior of new rows under every draw of a fit.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Of the fit; only what its rows share is used, and how many had each feature.
-    problem : Problem
-        The fit's model, configuration and links, and the columns of the new rows.
-    seed : int
-        The result depends on it, and not on `threads`.
-    threads : int
-        Chains that are worked on at the same time.
-    sweeps : int
-        Inner sweeps for each draw; each leaves the rows' exact conditional invariant.
+    posterior : of the fit; only what its rows share is used, and how many had each feature
+    problem : the fit's model, configuration and links, and the columns of the new rows
+    seed : the result depends on it, and not on `threads`
+    threads : chains that are worked on at the same time
+    sweeps : inner sweeps for each draw; each leaves the rows' exact conditional invariant
 
-    Returns
-    -------
-    Posterior
-        As many chains and draws. O(n S) memory for each thread, n K bits for each draw.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        At Ctrl-C.
+    Returns: as many chains and draws. O(n S) memory for each thread, n K bits for each draw.
+    Raises KeyboardInterrupt: at Ctrl-C.
     """
     model, together = problem.model, problem.layout != DENSE or problem.groups is not None
     if problem.n_rows <= BATCH or together or not isinstance(model, JoinsRows):

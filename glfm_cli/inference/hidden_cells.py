@@ -51,19 +51,11 @@ Hidden = dict[int, tuple[Array, Array]]  # by column: places among the rows, tru
 def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> Posterior:
     """Return the posterior with its forecasts recalibrated by those of observed cells.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Draws given the cells of `problem`.
-    problem : Problem
-        The cells; `link_config.recalibrate` False leaves the posterior as it is.
-    threads : int
-        Chains that are worked on at the same time; the result does not depend on it.
+    posterior : draws given the cells of `problem`
+    problem : the cells; `link_config.recalibrate` False leaves the posterior as it is
+    threads : chains that are worked on at the same time; the result does not depend on it
 
-    Returns
-    -------
-    Posterior
-        The same draws. Real and positive columns, and those of levels, have a correction each;
+    Returns: the same draws. Real and positive columns, and those of levels, have a correction each;
         counts, and columns where one value is common, have none. O(ROWS DRAWS) times the cost of
         folding in a row, for each chain.
     """

@@ -64,10 +64,7 @@ class Posterior:
     ) -> Posterior:
         """Return that of an ascent, whose draws trace `weight` and `score`, the best first.
 
-        Raises
-        ------
-        ValueError
-            The weights do not add up to 1.
+        Raises ValueError: the weights do not add up to 1.
         """
         chains = sorted(chains, key=lambda chain: -chain[0].trace["score"])
         weights = tuple(chain[0].trace["weight"] for chain in chains)

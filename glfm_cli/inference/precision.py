@@ -125,15 +125,9 @@ def measure_precision(
 ) -> Precision:
     """Return how precise the estimates of cells are, by at most `CELLS` of them.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    cells : mapping of int to (n,) int
-        Column number to the ascending row indices.
-    rng : numpy.random.Generator
-        Chooses the cells, and flips signs.
-    goal : float
-        See `Precision`.
+    cells : mapping of int to (n,) int; column number to the ascending row indices
+    rng : chooses the cells, and flips signs
+    goal : see `Precision`
     """
     n_cells, n_chains = sum(rows.size for rows in cells.values()), len(posterior.chains)
     if posterior.weights is not None:

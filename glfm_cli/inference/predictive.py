@@ -103,26 +103,18 @@ def predict(
 ) -> dict[int, Marginal]:
     """Return the marginal predictive of the given cells.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        With at least one draw.
-    cells : mapping of int to (n,) int
-        Column number (among the modelled ones) to the ascending row indices wanted.
-    at : sequence of float
-        Probabilities of the quantiles wanted, each in (0, 1).
-    numeric_quantiles : bool
-        False leaves the quantiles of numeric columns NaN, which saves the time to invert their
-        distribution functions.
-    threads : int
-        Blocks of rows that are predicted side by side.
-    ends : mapping of int to (n, 2) float64
-        By column, what its cells are known to lie between, NaN at those of which nothing is known.
+    posterior : with at least one draw
+    cells : mapping of int to (n,) int; column number (among the modelled ones) to the ascending row
+        indices wanted
+    at : probabilities of the quantiles wanted, each in (0, 1)
+    numeric_quantiles : False leaves the quantiles of numeric columns NaN, which saves the time to
+        invert their distribution functions
+    threads : blocks of rows that are predicted side by side
+    ends : mapping of int to (n, 2) float64; by column, what its cells are known to lie between, NaN
+        at those of which nothing is known
 
-    Returns
-    -------
-    dict of int to Marginal
-        O(n draws) time for each column; memory O(threads x BLOCK_ROWS x columns x QUANTILE_DRAWS).
+    Returns: O(n draws) time for each column; memory O(threads x BLOCK_ROWS x columns x
+        QUANTILE_DRAWS).
     """
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     counted = {d for d in ends if isinstance(posterior.links[d], Counting)}
@@ -172,13 +164,8 @@ def log_scores(
     log( average over draws of p(x | draw) ), by log-sum-exp; not the average of logs. Given that
     the bounds allow the value, and recalibrated like `predict`.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    cells : mapping of int to (n,) int
-        Column number to the ascending row indices.
-    truth : mapping of int to (n,) float64
-        The values, or level codes, at those cells.
+    cells : mapping of int to (n,) int; column number to the ascending row indices
+    truth : mapping of int to (n,) float64; the values, or level codes, at those cells
     """
     scores = {d: np.full(rows.size, -np.inf) for d, rows in cells.items()}
     forecasts: dict[int, Array] = {}  # of columns whose scores are corrected
@@ -216,21 +203,12 @@ def draw_jointly(
 ) -> dict[int, Array]:
     """Return one value or level code for each cell, all from one posterior draw.
 
-    Parameters
-    ----------
-    posterior : Posterior
-    cells : mapping of int to (n,) int
-        Column number to the ascending row indices.
-    rng : numpy.random.Generator
-        Gives the values, and chooses the draw where none is given.
-    draw : Draw, optional
-        The one to take.
-    ends : mapping of int to (n, 2) float64
-        That of `predict`.
-    less : sequence of pairs of int
-        Columns of which the first is less than the second in every row.
-    equations : Equations, optional
-        That hold in every row.
+    cells : mapping of int to (n,) int; column number to the ascending row indices
+    rng : gives the values, and chooses the draw where none is given
+    draw : the one to take
+    ends : mapping of int to (n, 2) float64; that of `predict`
+    less : columns of which the first is less than the second in every row
+    equations : that hold in every row
     """
     if draw is None:
         draw = posterior.choose(rng)

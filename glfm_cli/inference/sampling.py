@@ -154,33 +154,19 @@ def sample(
 ) -> Run:
     """Run all chains, or restarts of an ascent, and return their draws.
 
-    Parameters
-    ----------
-    problem, plan
-        What to sample, and how long.
-    threads : int
-        Chains that run at the same time, and where there are fewer chains, parts of a chain whose
-        model can use them; the draws do not depend on it.
-    time_limit : float, optional
-        Seconds after which the chains end with what they have.
-    observer : Observer, optional
-        Told of progress.
-    keeper : Keeper, optional
-        Where draws and states are kept, and chains are continued from; memory if left out.
-    stop : Stop, optional
-        What ends several runs together; `time_limit` is not looked at then.
-    enough : callable, optional
-        Told the draws once all chains are done, says how many chains there should be; asked again
-        when they are, until there are so many. An ascent has no use for it.
-    runner : Runner, optional
-        Makes the chains in other processes, to the same draws; threads of this one if left out.
+    problem, plan : what to sample, and how long
+    threads : chains that run at the same time, and where there are fewer chains, parts of a chain
+        whose model can use them; the draws do not depend on it
+    time_limit : seconds after which the chains end with what they have
+    observer : told of progress
+    keeper : where draws and states are kept, and chains are continued from; memory if left out
+    stop : what ends several runs together; `time_limit` is not looked at then
+    enough : told the draws once all chains are done, says how many chains there should be; asked
+        again when they are, until there are so many. An ascent has no use for it.
+    runner : makes the chains in other processes, to the same draws; threads of this one if left out
 
-    Raises
-    ------
-    UsageError
-        Restarts of an ascent, which go on together, are asked of other processes.
-    NumericalError
-        The model's numbers broke down.
+    Raises UsageError: restarts of an ascent, which go on together, are asked of other processes;
+        NumericalError: the model's numbers broke down.
     """
     began = time.monotonic()
     stop = stop or Stop(deadline=None if time_limit is None else began + time_limit)

@@ -26,12 +26,9 @@ CLOSE = 1e-7
 def stacked(scores: Mapping[int, Array], n_columns: int, there: Array) -> Array:
     """Return the weights (D, M) of M candidates in the forecasts of D columns.
 
-    Parameters
-    ----------
-    scores : mapping of int to (n, M) float64
-        By column, the log densities or probabilities that each candidate gave to the true values
-        of hidden cells. Columns that are left out get the weights of all together.
-    n_columns : int
+    scores : mapping of int to (n, M) float64; by column, the log densities or probabilities that
+        each candidate gave to the true values of hidden cells. Columns that are left out get the
+        weights of all together.
     there : (M,) bool, which candidates have draws; the others get no weight
     """
     equal = there / there.sum()

@@ -38,10 +38,8 @@ class Runner(Protocol):
 def runner_of(engine: str | None, scheduler: str | None, workers: int) -> Runner | None:
     """Return who makes the chains of a run, or fits; None for the usual way, within this machine.
 
-    Raises
-    ------
-    UsageError
-        There is no such engine, or a scheduler where none is asked, or none where one is.
+    Raises UsageError: there is no such engine, or a scheduler where none is asked, or none where
+        one is.
     """
     if engine is not None and engine not in ENGINES:
         raise UsageError("--engine", value=engine, expected=" or ".join(ENGINES))

@@ -49,10 +49,8 @@ def read_batches(source: PathLike, n_rows: int) -> Iterator[pa.Table]:
 
     As `read_table` reads them, for files of which `memory_needed` is known; O(n_rows) memory.
 
-    Raises
-    ------
-    TableError
-        The file is damaged, no UTF-8 text, or its rows are uneven; rows are counted from its first.
+    Raises TableError: the file is damaged, no UTF-8 text, or its rows are uneven; rows are counted
+        from its first.
     """
     place, file = locate(source), file_label(source)
     if place.is_many:

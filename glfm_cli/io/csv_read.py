@@ -44,18 +44,12 @@ def read(
 ) -> pa.Table:
     """Return a CSV file as a table of text columns that carries its dialect.
 
-    Parameters
-    ----------
-    raw : bytes
-        The whole file, unpacked.
-    layout : "csv", "tsv" or "txt"
-        The delimiter of `tsv` is the tab; otherwise it is told from the rows.
-    file : str
-        How messages call it.
-    options : mapping
-        None.
-    known : Top, optional
-        What is not to be told from the rows, which are a part.
+    raw : the whole file, unpacked
+    layout : "csv", "tsv" or "txt"; the delimiter of `tsv` is the tab; otherwise it is told from the
+        rows
+    file : how messages call it
+    options : None
+    known : what is not to be told from the rows, which are a part
     """
     data, encoding, bom = _decode(raw, file)
     if not data.strip():

@@ -39,10 +39,8 @@ def line_end(data: bytes) -> int:
 def split_cells(data: bytes, delimiter: str, file: str) -> CellSpans:
     """Return all cells of a file that is not empty, row after row.
 
-    Raises
-    ------
-    TableError
-        A quoted cell is never closed, or text follows its closing quote; names the data row.
+    Raises TableError: a quoted cell is never closed, or text follows its closing quote; names the
+        data row.
     """
     newline = line_end(data)
     at, is_quote, is_newline = _special_bytes(data, ord(delimiter), newline)

@@ -31,12 +31,8 @@ _TIMES = (datetime, date, time, timedelta)
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
     """Return a sheet, the first unless `sheet` says otherwise; `header` is the row of the names.
 
-    Raises
-    ------
-    TableError
-        The file is no workbook, the sheet is not there or empty, or a column has no name.
-    UsageError
-        python-calamine is not installed.
+    Raises TableError: the file is no workbook, the sheet is not there or empty, or a column has no
+        name; UsageError: python-calamine is not installed.
     """
     rows = _rows(data, file, options.get("sheet"))
     header = _header(rows, file, options.get("header"))
@@ -143,11 +139,7 @@ def _text(cell: Any) -> str:
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file as a workbook of one sheet.
 
-    Raises
-    ------
-    OutputError
-        The table is larger than a sheet, or holds lists or bytes.
-    UsageError
+    Raises OutputError: the table is larger than a sheet, or holds lists or bytes; UsageError:
         openpyxl is not installed.
     """
     openpyxl = need("openpyxl", "excel", shown)

@@ -11,10 +11,7 @@ from glfm_cli.errors import UsageError
 def need(module: str, extra: str, file: str) -> ModuleType:
     """Return a module of the optional dependencies `extra`.
 
-    Raises
-    ------
-    UsageError
-        It is not installed; the hint is the command that installs it.
+    Raises UsageError: it is not installed; the hint is the command that installs it.
     """
     try:
         return importlib.import_module(module)

@@ -66,19 +66,12 @@ def atomic_write(path: PathLike, mode: str = "wb", encoding: str = "utf-8") -> I
     it did and its target is replaced. A device or pipe, which cannot be replaced, is written
     directly.
 
-    Parameters
-    ----------
-    path : path
-        Where the file shall stand.
-    mode : "wb" or "w"
-        Bytes or text; text is written as it is, without translating line ends.
-    encoding : str
-        Of text.
+    path : where the file shall stand
+    mode : "wb" or "w"; bytes or text; text is written as it is, without translating line ends
+    encoding : of text
 
-    Raises
-    ------
-    OutputError
-        The folder is missing or not writable, the disk is full, or `path` is a folder.
+    Raises OutputError: the folder is missing or not writable, the disk is full, or `path` is a
+        folder.
     """
     target = Path(os.path.realpath(path))
     options: dict[str, Any] = {} if "b" in mode else {"encoding": encoding, "newline": ""}

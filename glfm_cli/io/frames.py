@@ -37,12 +37,7 @@ def table_of(data: Any) -> pa.Table:
     Tables and frames of pyarrow, pandas, polars, DuckDB and whatever else has
     `__arrow_c_stream__`; a matrix of NumPy, or a list of rows, with columns x0, x1, ...
 
-    Raises
-    ------
-    UsageError
-        It is none of them.
-    TableError
-        A column of a data frame mixes types.
+    Raises UsageError: it is none of them; TableError: a column of a data frame mixes types.
     """
     if isinstance(data, pa.Table):
         return data
@@ -100,14 +95,9 @@ def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
 def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
     """Return a completed table as what the data were given as.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        With the columns of `table_of(given)`, and new ones behind them.
-    given : object
-        What was given.
-    changed : collection of str
-        The columns that were completed.
+    table : with the columns of `table_of(given)`, and new ones behind them
+    given : what was given
+    changed : the columns that were completed
     """
     if is_frame(given):
         return frame_like(table, given, changed)
@@ -156,14 +146,9 @@ def with_texts(table: pa.Table, name: str, texts: Any) -> pa.Table:
 def frame_like(table: pa.Table, frame: Any, changed: Collection[str]) -> Any:
     """Return a copy of a data frame with some columns taken from a table, in their dtypes.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        With the columns of `table_of(frame)`, and new ones behind them.
-    frame : pandas.DataFrame
-        Its index, its other columns and the dtypes are kept.
-    changed : collection of str
-        Columns to take.
+    table : with the columns of `table_of(frame)`, and new ones behind them
+    frame : its index, its other columns and the dtypes are kept
+    changed : columns to take
     """
     out = frame.copy(deep=False)
     n_old = frame.shape[1]

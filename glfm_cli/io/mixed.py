@@ -19,12 +19,8 @@ _NUMBER = re.compile(NUMBER, re.ASCII)
 def mixed_column(values: Sequence[Any], texts: Sequence[str | None]) -> tuple[pa.Array, dict]:
     """Return a column of text, and the metadata of its field.
 
-    Parameters
-    ----------
-    values : sequence
-        Cells as the file holds them.
-    texts : sequence of str or None
-        The same as text.
+    values : cells as the file holds them
+    texts : the same as text
     """
     lookalikes = {v for v in values if isinstance(v, str) and _NUMBER.fullmatch(v)}
     return pa.array(texts, pa.string()), {KEY: json.dumps(sorted(lookalikes)).encode()}
@@ -33,10 +29,7 @@ def mixed_column(values: Sequence[Any], texts: Sequence[str | None]) -> tuple[pa
 def table_of_cells(names: Sequence[str], columns: Sequence[Sequence[Any]], file: str) -> pa.Table:
     """Return columns of Python's values as a table.
 
-    Raises
-    ------
-    TableError
-        A column mixes types other than numbers and text.
+    Raises TableError: a column mixes types other than numbers and text.
     """
     arrays, fields = [], []
     for name, values in zip(names, columns, strict=True):

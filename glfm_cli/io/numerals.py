@@ -30,16 +30,10 @@ class Reading(NamedTuple):
 class Numerals:
     """How the numbers of a column are written.
 
-    Parameters
-    ----------
-    decimal : "." or ","
-        Between the whole part and the fraction.
-    thousands : str
-        Between groups of digits, a key of `SEPARATORS`, or empty; groups may be left out.
-    percent : bool
-        Whether a percent sign stands beside every number.
-    unit : str
-        What stands beside every number, before or behind it, such as `cm` or a currency sign.
+    decimal : "." or ","; between the whole part and the fraction
+    thousands : between groups of digits, a key of `SEPARATORS`, or empty; groups may be left out
+    percent : whether a percent sign stands beside every number
+    unit : what stands beside every number, before or behind it, such as `cm` or a currency sign
     """
 
     decimal: str = "."

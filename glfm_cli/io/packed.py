@@ -31,10 +31,7 @@ def packing_of(data: bytes) -> str | None:
 def unpack(data: bytes, packing: str, file: str) -> bytes:
     """Return the bytes inside.
 
-    Raises
-    ------
-    TableError
-        They are packed in another way, cut off, or an archive of several files.
+    Raises TableError: they are packed in another way, cut off, or an archive of several files.
     """
     if not data.startswith(_MAGIC[packing]):
         suffix = next(key for key, name in PACKINGS.items() if name == packing)

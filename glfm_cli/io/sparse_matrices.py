@@ -27,10 +27,8 @@ FIELDS = ("integer", "real", "pattern")
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
     """Return the cells that a file lists.
 
-    Raises
-    ------
-    TableError
-        The file is not of its format, or lists no cell; names the line. Or names do not fit.
+    Raises TableError: the file is not of its format, or lists no cell; names the line. Or names do
+        not fit.
     """
     text = data.decode("utf-8", "replace")
     row, column, value = (_matrix_market if layout == "mtx" else _svmlight)(text, file)
@@ -51,10 +49,7 @@ def _named(index: Array, file: str, what: str) -> pa.Array:
 
     Of lines that are cut at tabs, as those of genes are, the first part is the name.
 
-    Raises
-    ------
-    TableError
-        A line is blank, a name is there twice, or there are too few.
+    Raises TableError: a line is blank, a name is there twice, or there are too few.
     """
     data, packing = read_bytes(file), PACKINGS.get(Path(file).suffix.lower())
     data = data if packing is None else unpack(data, packing, file)

@@ -24,12 +24,8 @@ def read_database(place: Location, layout: str, file: str) -> pa.Table:
 
     A database with one table needs neither. Nothing is written.
 
-    Raises
-    ------
-    TableError
-        There is no such file or table, or the query fails.
-    UsageError
-        duckdb is not installed.
+    Raises TableError: there is no such file or table, or the query fails; UsageError: duckdb is not
+        installed.
     """
     path = Path(place.path)
     if not path.is_file():
@@ -109,10 +105,7 @@ def _tables(base: Any, layout: str) -> list[str]:
 def check_database(place: Location, layout: str, file: str) -> str:
     """Return the name of the table that shall be written, which must not be there yet.
 
-    Raises
-    ------
-    OutputError
-        No table is named, it is there, or the file is no such database.
+    Raises OutputError: no table is named, it is there, or the file is no such database.
     """
     name = place.options.get("table")
     if name is None:
@@ -135,12 +128,8 @@ def check_database(place: Location, layout: str, file: str) -> str:
 def write_database(table: pa.Table, place: Location, layout: str, file: str) -> None:
     """Write a table as a new one of a database, in one transaction; the file is made if needed.
 
-    Raises
-    ------
-    OutputError
-        The table is there already, or the database refuses it.
-    UsageError
-        duckdb is not installed.
+    Raises OutputError: the table is there already, or the database refuses it; UsageError: duckdb
+        is not installed.
     """
     name, is_new = check_database(place, layout, file), not Path(place.path).exists()
     try:

@@ -30,12 +30,7 @@ _READERS = {"sav": "read_sav", "dta": "read_dta", "sas": "read_sas7bdat"}
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
     """Return the table of a file.
 
-    Raises
-    ------
-    TableError
-        The file is damaged, or has no rows.
-    UsageError
-        pyreadstat is not installed.
+    Raises TableError: the file is damaged, or has no rows; UsageError: pyreadstat is not installed.
     """
     pyreadstat = need("pyreadstat", "stats", file)
     reader = "read_xport" if file.lower().endswith(".xpt") else _READERS[layout]
@@ -133,12 +128,8 @@ def _shown(value: Any) -> str:
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file of SPSS (`sav`) or Stata (`dta`).
 
-    Raises
-    ------
-    OutputError
-        The format holds no such name or value.
-    UsageError
-        pyreadstat or pandas is not installed.
+    Raises OutputError: the format holds no such name or value; UsageError: pyreadstat or pandas is
+        not installed.
     """
     pyreadstat, pandas = need("pyreadstat", "stats", shown), need("pandas", "stats", shown)
     about = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))

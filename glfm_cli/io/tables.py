@@ -127,12 +127,8 @@ def write_parts(
 
     Memory is that of one part at a time (of all in an Arrow file with dictionary columns).
 
-    Parameters
-    ----------
-    parts : iterable of pyarrow.Table
-        At least one; all of one schema.
-    target, like
-        As in `write_table`.
+    parts : at least one; all of one schema
+    target, like : as in `write_table`
     """
     kind = _format_of_target(target, None)
     if kind.file_format.is_database:
@@ -178,14 +174,9 @@ def _quoted_as(dialect: Dialect, part: pa.Table) -> Dialect:
 def check_target(target: PathLike, table: pa.Table, *, format: str | None = None) -> None:
     """Raise, before long work, the error that `write_table` would, and leave no trace.
 
-    Parameters
-    ----------
-    target : path or "-"
-        Where the table shall be written.
-    table : pyarrow.Table
-        One with the columns that will be written, and at least one row.
-    format : str, optional
-        As in `write_table`.
+    target : path or "-"; where the table shall be written
+    table : one with the columns that will be written, and at least one row
+    format : as in `write_table`
     """
     kind = _format_of_target(target, format)
     if kind.file_format.is_database:

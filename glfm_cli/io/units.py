@@ -39,12 +39,8 @@ def unit_in(cell: str) -> str | None:
 def is_units_row(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether the cells under a header are units, and no row of the table.
 
-    Parameters
-    ----------
-    cells : sequence of str
-        The row under the header.
-    below : sequence of sequence of str
-        The cells under each of them.
+    cells : the row under the header
+    below : the cells under each of them
     """
     if not any(map(unit_in, cells)):
         return False

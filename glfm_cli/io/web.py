@@ -23,10 +23,7 @@ def path_of(address: str) -> str:
 def download(address: str) -> bytes:
     """Return what stands behind an address.
 
-    Raises
-    ------
-    TableError
-        The address is wrong, or the server refuses or does not answer.
+    Raises TableError: the address is wrong, or the server refuses or does not answer.
     """
     # Not imported by those who read no address.
     from http.client import HTTPException

@@ -244,10 +244,7 @@ def with_groups(model: LatentModel) -> LatentModel:
 
     Of several candidates, those that do.
 
-    Raises
-    ------
-    UsageError
-        It sees values.
+    Raises UsageError: it sees values.
     """
     if isinstance(model, Candidates):
         changed: LatentModel = model.with_each(with_groups)

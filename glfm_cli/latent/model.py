@@ -403,10 +403,7 @@ def take(
 ) -> Array:
     """Return a named array that must have this type and shape (None: any length), none larger.
 
-    Raises
-    ------
-    ValueError
-        It is missing or another, with a phrase that says so.
+    Raises ValueError: it is missing or another, with a phrase that says so.
     """
     array = arrays.get(name)
     if array is None:

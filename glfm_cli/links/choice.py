@@ -52,32 +52,18 @@ def choose_margin(
 ) -> Margin:
     """Return the calibrated margin of a numeric column.
 
-    Parameters
-    ----------
-    column : Column
-        `transform`, `reflect` and `bounds` are read.
-    sample : (n,) float64
-        Observed values; for counts the integers themselves.
-    own : Shape
-        The shape of the column's type, used without a transform.
-    rank : bool
-        Use the empirical distribution instead of a shape.
-    rows : (n,) int
-        Table rows of the sample, counted from 0, for messages.
-    n_below : int
-        Cells known only to lie below the sample (zeros of a positive column).
-    integers : bool
-        The values are integers, and g is wanted at the cut points between them.
-    intervals : bool
-        Some of the sample stand for intervals, of which ranks know nothing: by itself a skewed
-        column of them is seen by its logarithm, where that is defined.
+    column : `transform`, `reflect` and `bounds` are read
+    sample : (n,) float64; observed values; for counts the integers themselves
+    own : the shape of the column's type, used without a transform
+    rank : use the empirical distribution instead of a shape
+    rows : (n,) int; table rows of the sample, counted from 0, for messages
+    n_below : cells known only to lie below the sample (zeros of a positive column)
+    integers : the values are integers, and g is wanted at the cut points between them
+    intervals : some of the sample stand for intervals, of which ranks know nothing: by itself a
+        skewed column of them is seen by its logarithm, where that is defined
 
-    Raises
-    ------
-    TableError
-        A value lies outside the domain of the transform; names row, column and value.
-    SchemaError
-        Ranks are asked for of a column with intervals.
+    Raises TableError: a value lies outside the domain of the transform; names row, column and
+        value; SchemaError: ranks are asked for of a column with intervals.
     """
     if rank and intervals:
         if column.transform is Transform.RANK:

@@ -21,13 +21,9 @@ def log_interval(
 ) -> Array:
     """Return log(Phi(b) - Phi(a)) for a <= b.
 
-    Parameters
-    ----------
-    a, b : (n,) float64
-        Ends; infinite ends are allowed.
-    log_width : callable, optional
-        Returns log(b - a) of some of them, told by a mask (n,): those so narrow that b - a itself
-        has lost its digits.
+    a, b : (n,) float64; ends; infinite ends are allowed
+    log_width : returns log(b - a) of some of them, told by a mask (n,): those so narrow that b - a
+        itself has lost its digits
     """
     flip = a > 0.0
     a, b = np.where(flip, -b, a), np.where(flip, -a, b)

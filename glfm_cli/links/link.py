@@ -47,11 +47,8 @@ class Link(Observation, Protocol):
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
         """Return the link of a column, its constants calibrated on the observed cells.
 
-        Raises
-        ------
-        TableError
-            A value lies outside the domain of the transform or too far out for a finite latent
-            value, or no level is known.
+        Raises TableError: a value lies outside the domain of the transform or too far out for a
+            finite latent value, or no level is known.
         """
 
     def weights(self, x: Array) -> Array | None:

@@ -43,13 +43,9 @@ def make_link(
     rates : whether the model is one of rates, to which counts are Poisson
     weights : whether cells may have weights, as trials of one rate need
 
-    Raises
-    ------
-    SchemaError
-        The column's transform does not fit its type.
-    TableError
-        A value lies outside the domain of the transform or too far out for a finite latent
-        value, or no level is known.
+    Raises SchemaError: the column's transform does not fit its type; TableError: a value lies
+        outside the domain of the transform or too far out for a finite latent value, or no level is
+        known.
     """
     own, at = _class_of(encoded.column, rates, weights), None
     if encoded.ends is not None and encoded.column.atom not in (None, "none"):
@@ -82,10 +78,7 @@ def link_from(
 ) -> Link:
     """Return the link whose `constants` these are; `rates` as in `make_link`.
 
-    Raises
-    ------
-    ValueError
-        They are not those of such a link, with a phrase that says why.
+    Raises ValueError: they are not those of such a link, with a phrase that says why.
     """
     own = _class_of(column, rates, weights=not constants)
     if "at" in constants:

@@ -21,14 +21,9 @@ def expect_largest(winner: Array, eta: Array, slot: Array) -> tuple[Array, Array
     u ~ N(eta, I), and the reference's utility N(0, 1), of which no mean is returned.
     O(n R nodes) for each of the leading axes.
 
-    Parameters
-    ----------
-    winner : (n,) intp
-        Which of the R utilities is the largest.
-    eta : (..., n, R - 1) float64
-        Means before that is known.
-    slot : (R,) intp
-        Place of each utility in eta, -1 of the reference.
+    winner : (n,) intp; which of the R utilities is the largest
+    eta : (..., n, R - 1) float64; means before that is known
+    slot : (R,) intp; place of each utility in eta, -1 of the reference
     """
     each = np.ascontiguousarray(eta).reshape(-1, *eta.shape[-2:])
     mean, log_z = np.empty_like(each), np.empty(each.shape[:2])

@@ -39,10 +39,8 @@ _BETWEEN_TICKS = 6.0  # points
 def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
     """Draw a numeric column: histogram, line and a tick for each value put in.
 
-    Parameters
-    ----------
-    predicted : (n,) float64
-        A sample that stands for the predictive distribution averaged over the completed cells.
+    predicted : (n,) float64; a sample that stands for the predictive distribution averaged over the
+        completed cells
     """
     seen = part.encoded.x[part.encoded.observed]
     seen, predicted, put_in = (_in_reach(x) for x in (seen, predicted, part.estimate))
@@ -188,11 +186,8 @@ def fewer(
 ) -> tuple[list[str], Array]:
     """Return at most `most` bars: neighbours of a scale, or the rarest levels, together.
 
-    Parameters
-    ----------
     levels : (R,) str
-    shares : (n, R) float64
-        Of n groups; the rarest levels are those of the first two.
+    shares : (n, R) float64; of n groups; the rarest levels are those of the first two
     """
     n_levels = len(levels)
     if n_levels <= most:

@@ -99,10 +99,7 @@ def drawing() -> Iterator[None]:
 def finished(draw: Callable[[], Figure], path: str | os.PathLike[str] | None) -> Figure:
     """Return the figure that `draw` makes, written to `path` unless that is None.
 
-    Raises
-    ------
-    OutputError
-        The suffix names no format, or the file cannot be written.
+    Raises OutputError: the suffix names no format, or the file cannot be written.
     """
     if path is not None:
         check_figure(path)
@@ -186,10 +183,7 @@ def address_of(content: bytes, kind: str) -> str:
 def short(text: str, width: float, font: FontProperties, tail: str = "") -> str:
     """Return text and tail on one line, the end of text left out where both are too wide.
 
-    Parameters
-    ----------
-    width : float
-        In points.
+    width : in points
     """
     text = " ".join(text[:_LONGEST].split())
     if width_of(text + tail, font) <= width:

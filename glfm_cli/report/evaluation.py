@@ -21,17 +21,10 @@ _EXPLAINED = (
 def write_evaluation(evaluation: Evaluation, path: str | os.PathLike[str], *, name: str) -> None:
     """Write an evaluation as one HTML file that needs no other.
 
-    Parameters
-    ----------
-    path : path
-        Replaced only when complete.
-    name : str
-        Of the table, in the title.
+    path : replaced only when complete
+    name : of the table, in the title
 
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
+    Raises OutputError: the file cannot be written.
     """
     drawn = plot_evaluation(evaluation)
     parts = [paragraph(opening(evaluation)), *_facts(evaluation)]

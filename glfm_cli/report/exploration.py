@@ -67,21 +67,12 @@ def write_exploration(
 ) -> None:
     """Write an exploration as an HTML file that needs no other.
 
-    Parameters
-    ----------
-    found : Exploration, ComponentExploration or FactorExploration
-    *paths : path
-        One or more files to write it to; each is replaced only when complete.
-    name : str
-        Of the table, in the title.
-    drawn : mapping of str to path, optional
-        Figures that are PNG files already: "overview", "traces", "fit", "dependence", and
-        "shares N" for column N of the table.
+    *paths : one or more files to write it to; each is replaced only when complete
+    name : of the table, in the title
+    drawn : figures that are PNG files already: "overview", "traces", "fit", "dependence", and
+        "shares N" for column N of the table
 
-    Raises
-    ------
-    OutputError
-        A file cannot be written.
+    Raises OutputError: a file cannot be written.
     """
     drawn = drawn or {}
     if isinstance(found, Exploration):

@@ -40,10 +40,7 @@ _HOW = (
 def write_map(found: MapExploration, *paths: str | os.PathLike[str]) -> None:
     """Write a map as an HTML file that needs no other.
 
-    Raises
-    ------
-    OutputError
-        A file cannot be written.
+    Raises OutputError: a file cannot be written.
     """
     sections = [
         ("map", "Map", _map(found)),

@@ -63,16 +63,10 @@ _TRANSFORMS = {str(transform): transform for transform in Transform}
 class ColumnParser:
     """Reads one entry of `columns:` (or `rest:`); its errors name file and column.
 
-    Parameters
-    ----------
-    name : str
-        The column's name or pattern.
-    file : str, optional
-        The types file.
-    missing : tuple of MissingCode
-        The table's list, for a column without its own.
-    shown : str, optional
-        What messages call the column.
+    name : the column's name or pattern
+    file : the types file
+    missing : the table's list, for a column without its own
+    shown : what messages call the column
     """
 
     def __init__(

@@ -13,12 +13,8 @@ from glfm_cli.schema.phrases import did_you_mean
 def check_relations(columns: Sequence[Column], file: str | None) -> None:
     """Raise SchemaError when a formula or condition names what is not there, or goes in a circle.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        All of a table.
-    file : str, optional
-        The types file, for messages.
+    columns : all of a table
+    file : the types file, for messages
     """
     known = {column.name: column for column in columns}
     needs: dict[str, tuple[str, ...]] = {}

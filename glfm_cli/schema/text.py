@@ -34,17 +34,11 @@ _YAML_WORDS = frozenset(
 def read_tree(text: str, file: str | None = None) -> Any:
     """Return YAML text as nested dicts and lists of text.
 
-    Parameters
-    ----------
-    text : str
-        One YAML document.
-    file : str, optional
-        Its name, for messages.
+    text : one YAML document
+    file : its name, for messages
 
-    Raises
-    ------
-    SchemaError
-        The text is not YAML, is empty, holds several documents, or a mapping holds a key twice.
+    Raises SchemaError: the text is not YAML, is empty, holds several documents, or a mapping holds
+        a key twice.
     """
     try:
         return _Tree(yaml.parse(text, Loader=_Loader), file).document()

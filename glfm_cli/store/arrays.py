@@ -69,10 +69,7 @@ def to_stream(arrays: Mapping[str, Array]) -> bytes:
 def read_batches(buffer: pa.Buffer) -> Iterator[dict[str, Array]]:
     """Yield the named arrays of every batch of a stream; they share the buffer's memory.
 
-    Raises
-    ------
-    Malformed
-        The bytes are no such stream, or end within a message.
+    Raises Malformed: the bytes are no such stream, or end within a message.
     """
     try:
         reader = pa.BufferReader(buffer)

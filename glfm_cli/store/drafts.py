@@ -25,10 +25,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     What a killed process left half filled beside it is removed, too.
 
-    Raises
-    ------
-    OutputError
-        Something of that name exists, or it cannot be written.
+    Raises OutputError: something of that name exists, or it cannot be written.
     """
     check_free(folder)
     _clear(folder.parent)

@@ -56,11 +56,8 @@ def check_folder(folder: Path) -> None:
 def open_inside(folder: Path, name: str, flags: int = os.O_RDONLY) -> int:
     """Return a descriptor of a regular file of the folder.
 
-    Raises
-    ------
-    StoreError
-        It is missing, a link, no regular file, or cannot be opened; or it is to be written and
-        is another name of a file elsewhere.
+    Raises StoreError: it is missing, a link, no regular file, or cannot be opened; or it is to be
+        written and is another name of a file elsewhere.
     """
     path = folder / name
     try:
@@ -112,10 +109,7 @@ def map_file(folder: Path, name: str) -> pa.Buffer:
 def replace_file(folder: Path, name: str, parts: Sequence[bytes | pa.Buffer]) -> None:
     """Write a file of the folder in one step: after a crash it is the old one or the new one.
 
-    Raises
-    ------
-    OutputError
-        The disk is full, or the folder is not writable.
+    Raises OutputError: the disk is full, or the folder is not writable.
     """
     temporary = folder / f".{name}.{secrets.token_hex(6)}.tmp"
     with writing(folder / name):

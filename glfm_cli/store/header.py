@@ -204,10 +204,8 @@ def hash_of_data(data: Data) -> str:
 def read_header(folder: Path) -> Header:
     """Return what run.json and types.yaml say, everything checked.
 
-    Raises
-    ------
-    StoreError
-        A file is missing or damaged, or was written by a version that this one cannot read.
+    Raises StoreError: a file is missing or damaged, or was written by a version that this one
+        cannot read.
     """
     content = _read_json(folder)
     file = str(folder / HEADER)

@@ -17,10 +17,7 @@ except ImportError:  # not a POSIX system: two runs on one folder are then not t
 def lock(folder: Path) -> int:
     """Return a descriptor that holds the folder's lock until it is closed, or the process ends.
 
-    Raises
-    ------
-    StoreError
-        Another process writes to the folder.
+    Raises StoreError: another process writes to the folder.
     """
     path = folder / LOCK
     if not os.path.lexists(path):

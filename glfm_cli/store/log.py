@@ -156,10 +156,7 @@ class Extent:
 def read_state(folder: Path, index: int) -> tuple[Extent, dict[str, Array]] | None:
     """Return how far a chain has come, and its state's arrays; None when nothing was saved.
 
-    Raises
-    ------
-    StoreError
-        The file is broken.
+    Raises StoreError: the file is broken.
     """
     name = state_name(index)
     if not os.path.lexists(folder / name):
@@ -180,10 +177,7 @@ _EXTENT = ("log.draws", "log.bytes", "log.checksum")
 def read_draws(folder: Path, index: int, extent: Extent, layout: Layout) -> tuple[Draw, ...]:
     """Return the draws of a chain that its state vouches for; their arrays stay on disk.
 
-    Raises
-    ------
-    StoreError
-        The stream is shorter, damaged, or holds something else.
+    Raises StoreError: the stream is shorter, damaged, or holds something else.
     """
     if extent.draws == 0:
         return ()
@@ -217,14 +211,9 @@ def broken(folder: Path, name: str, error: ValueError) -> StoreError:
 class FolderLog:
     """The log of one chain in a folder; a context manager that closes its file.
 
-    Parameters
-    ----------
-    index : int
-        Which chain.
-    seed : int
-        Of the run; a saved random state must come from it.
-    every : float
-        Seconds between two saved states; 0 saves after each sweep. Where writing is slow they
+    index : which chain
+    seed : of the run; a saved random state must come from it
+    every : seconds between two saved states; 0 saves after each sweep. Where writing is slow they
         come more rarely, so that it takes at most 2 % of the time.
     """
 

@@ -166,10 +166,7 @@ def hash_of_matrix(
 def read_matrix(folder: Path, header: MatrixHeader, n_rows: int, with_cells: bool) -> StoredMatrix:
     """Return what a saved fit keeps of its matrix, every part of it checked.
 
-    Raises
-    ------
-    StoreError
-        A file is missing or broken.
+    Raises StoreError: a file is missing or broken.
     """
     name = MATRIX
     sizes = (n_rows, header.n_columns)

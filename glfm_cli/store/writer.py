@@ -75,10 +75,7 @@ class Store:
         `more` are named arrays of further files, which a fit of triplets has; `content` stands for
         the constants of `links`, and `layout` for what follows from them.
 
-        Raises
-        ------
-        OutputError
-            Something of that name exists, or it cannot be written.
+        Raises OutputError: something of that name exists, or it cannot be written.
         """
         folder = Path(path)
         with new_folder(folder) as draft:
@@ -104,10 +101,7 @@ class Store:
     ) -> Store:
         """Return a folder open for more draws; `header` has the plan to go on with.
 
-        Raises
-        ------
-        StoreError
-            Its links are not those of this table, or another run writes to it.
+        Raises StoreError: its links are not those of this table, or another run writes to it.
         """
         folder = Path(path)
         stored = read_links(folder, header, header.columns())
@@ -141,10 +135,7 @@ class Store:
     def check(self, problem: Problem) -> tuple[Extent, ...]:
         """Return how far every chain has come, after checking that each can be gone on with.
 
-        Raises
-        ------
-        StoreError
-            A state or a stream of draws is broken, or not of this problem and seed.
+        Raises StoreError: a state or a stream of draws is broken, or not of this problem and seed.
         """
         load = partial(chains.load, problem)
         return tuple(self.chain(i).check(load) for i in range(self.header.plan.chains))
@@ -170,10 +161,7 @@ class Store:
 def discard(folder: Path) -> None:
     """Remove a saved fit that nobody writes to, whole or broken; other files in it are left.
 
-    Raises
-    ------
-    StoreError
-        It is no folder, or another run writes to it.
+    Raises StoreError: it is no folder, or another run writes to it.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise StoreError(

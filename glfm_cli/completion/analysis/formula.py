@@ -118,10 +118,8 @@ class AnalysisFormula:
 def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisFormula:
     """Return the regression that a text is, of the modelled columns of a table.
 
-    Raises
-    ------
-    UsageError
-        It is none, names a column that is not there, or has a response of another kind.
+    Raises UsageError: it is none, names a column that is not there, or has a response of another
+        kind.
     """
     by_name = {encoded.column.name: encoded for encoded in columns}
     try:

@@ -66,10 +66,8 @@ class Compatible:
     ) -> Compatible:
         """Return that of an analysis, with the model, links and settings of a run.
 
-        Raises
-        ------
-        UsageError
-            The text is no regression of the table, or the model or the table is beyond this.
+        Raises UsageError: the text is no regression of the table, or the model or the table is
+            beyond this.
         """
         regression = read_regression(text, data.columns)
         check_table(data, run.model)

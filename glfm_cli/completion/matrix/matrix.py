@@ -131,10 +131,7 @@ class MatrixData:
 def likeliest(data: MatrixData, matrix: MatrixOptions) -> Likeliest | None:
     """Return what is recommended to which rows: those listed, or all, of a fit the new ones.
 
-    Raises
-    ------
-    GlfmError
-        The rows that are listed are no rows of the matrix.
+    Raises GlfmError: the rows that are listed are no rows of the matrix.
     """
     if matrix.recommend is None:
         return None
@@ -159,10 +156,7 @@ def prepare_matrix(
 
     `options` are fields of `sampling`, `features` those of rows and of columns.
 
-    Raises
-    ------
-    GlfmError
-        A table of features or an option is wrong.
+    Raises GlfmError: a table of features or an option is wrong.
     """
     (sampling,) = gather(options, sampling or Sampling())
     found = configured(triplets, sampling)

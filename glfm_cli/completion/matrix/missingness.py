@@ -25,10 +25,7 @@ def missingness_features(entries: Entries, requested: int) -> tuple[Array, Array
     p and q are at most `wanted`: vectors of singular values that are 0, and constant ones, say
     nothing and are left out. O(m `wanted`) time for m observed cells.
 
-    Raises
-    ------
-    UsageError
-        `wanted` is not between 1 and the number of rows or columns.
+    Raises UsageError: `wanted` is not between 1 and the number of rows or columns.
     """
     n_rows, n_columns = entries.shape
     most = min(n_rows, n_columns)

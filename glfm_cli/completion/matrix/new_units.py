@@ -37,23 +37,13 @@ def encode_units(
 ) -> MatrixData:
     """Return the matrix of a saved fit and of a table of triplets, whose units may be new.
 
-    Parameters
-    ----------
-    fit : Fit
-    table : pyarrow.Table
-        Triplets with the columns of the fit's; units that it has not seen are new.
-    features : (rows, columns)
-        What is known of new units, and must be where the fit was made with features; others than
-        those of `table` may be there, and are new, too.
-    unseen : {"error", "missing"}
-        What a value of a level is that the fit does not know.
-    file : str, optional
-        The table's name in messages.
+    table : triplets with the columns of the fit's; units that it has not seen are new
+    features : (rows, columns); what is known of new units, and must be where the fit was made with
+        features; others than those of `table` may be there, and are new, too
+    unseen : {"error", "missing"}; what a value of a level is that the fit does not know
+    file : the table's name in messages
 
-    Raises
-    ------
-    GlfmError
-        It is no fit of triplets, or the tables are not like its own.
+    Raises GlfmError: it is no fit of triplets, or the tables are not like its own.
     """
     old = matrix_of_fit(fit)
     value, (link,) = old.triplets.value, fit.links

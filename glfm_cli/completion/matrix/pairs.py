@@ -42,10 +42,7 @@ def read_pairs(
     With the values of the pairs, NaN where there is none, if the table has a column of their name;
     of numbers alone.
 
-    Raises
-    ------
-    TableError
-        A column of ids is missing, an id is not known, or a value is none.
+    Raises TableError: a column of ids is missing, an id is not known, or a value is none.
     """
     named = f"columns '{rows.name}' and '{columns.name}'"
     found = [
@@ -88,10 +85,8 @@ def read_ids(
 ) -> Array:
     """Return the numbers of the ids that a table lists in the column of their name.
 
-    Raises
-    ------
-    TableError
-        The column is missing, or an id is not known; it could come from a table for `option`.
+    Raises TableError: the column is missing, or an id is not known; it could come from a table for
+        `option`.
     """
     if ids.name not in table.column_names:
         raise TableError(
@@ -114,10 +109,7 @@ def unobserved(triplets: Triplets, every: bool, known: tuple[int, int] = (0, 0))
 
     Of the first `known` rows and columns, those of a fit, no pairs are yielded.
 
-    Raises
-    ------
-    UsageError
-        There are more than ten million and not `every` one is asked for.
+    Raises UsageError: there are more than ten million and not `every` one is asked for.
     """
     rows, columns = triplets.rows, triplets.columns
     n_rows, n_columns = len(rows), len(columns)

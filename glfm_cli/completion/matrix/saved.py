@@ -46,10 +46,7 @@ def features_to_continue(
 ) -> MatrixOptions:
     """Return the options of a matrix with which a run goes on as it was begun.
 
-    Raises
-    ------
-    UsageError, StoreError
-        They say something else.
+    Raises UsageError, StoreError: they say something else.
     """
     if matrix.missingness_features not in (None, header.missingness):
         raise UsageError(
@@ -74,10 +71,8 @@ def features_to_continue(
 def same_side(given: Features, side: str, said: Any, folder: Path) -> Features:
     """Return the features of a side with the types that a fit was made with.
 
-    Raises
-    ------
-    UsageError, StoreError
-        The fit has such features and none are given, or the other way round, or other types.
+    Raises UsageError, StoreError: the fit has such features and none are given, or the other way
+        round, or other types.
     """
     if said is None:
         if given is None:
@@ -105,10 +100,7 @@ def matrix_of_fit(fit: Fit) -> MatrixData:
 
     Without its cells (`--no-data`) it has none that are observed.
 
-    Raises
-    ------
-    StoreError
-        It is a fit of a table, or its cells are not those that it was made from.
+    Raises StoreError: it is a fit of a table, or its cells are not those that it was made from.
     """
     stored, header, (link,) = fit.matrix, fit.header, fit.links
     if stored is None or header.matrix is None:

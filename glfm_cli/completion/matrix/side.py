@@ -152,10 +152,7 @@ class SideCode:
     def load(cls, said: Mapping[str, Any], arrays: Mapping[str, Array], file: str) -> SideCode:
         """Return the code that `to_dict` and `arrays` described.
 
-        Raises
-        ------
-        StoreError
-            They are not of this kind.
+        Raises StoreError: they are not of this kind.
         """
         try:
             schema = Schema.from_yaml(str(said["types"]), file=file)
@@ -213,10 +210,7 @@ class Side:
     def of(self, ids: Ids, file: str | None) -> tuple[Ids, Array]:
         """Return all ids, those that only the table has behind `ids`, and their features.
 
-        Raises
-        ------
-        TableError
-            The table misses some of `ids`.
+        Raises TableError: the table misses some of `ids`.
         """
         known = set(self.ids.keys)
         gone = [key for key in ids.keys if key not in known]
@@ -243,12 +237,8 @@ def read_side(table: pa.Table, schema: Schema, *, file: str | None = None) -> Si
 
     A column of role label says what the units are called.
 
-    Raises
-    ------
-    TableError
-        A cell is missing or wrong, or an id is there twice.
-    SchemaError
-        There is not just one column of role id.
+    Raises TableError: a cell is missing or wrong, or an id is there twice; SchemaError: there is
+        not just one column of role id.
     """
     ids = _ids_of(table, schema, file)
     named = next((c for c in schema.resolve(table.column_names) if c.role is Role.LABEL), None)

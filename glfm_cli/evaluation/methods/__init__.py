@@ -63,25 +63,15 @@ def choose_methods(
 ) -> tuple[Method, ...]:
     """Return the methods of some names, external programs after the others.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of models, of built-in methods, or of programs; some that say most if left out.
-    programs : mapping
-        Names to commands, as `parse_program` takes them.
-    sampling : Sampling
-        How models are fitted.
-    timeout : float
-        Seconds that a program may take.
-    matrix : MatrixOptions, optional
-        What is known of a matrix; None of a table.
-    layout : {"dense", "sparse", "counts"}
-        Of what is completed.
+    names : of models, of built-in methods, or of programs; some that say most if left out
+    programs : names to commands, as `parse_program` takes them
+    sampling : how models are fitted
+    timeout : seconds that a program may take
+    matrix : what is known of a matrix; None of a table
+    layout : {"dense", "sparse", "counts"}; of what is completed
 
-    Raises
-    ------
-    UsageError
-        A name is unknown, given twice, or that of two things; a setting fits no model.
+    Raises UsageError: a name is unknown, given twice, or that of two things; a setting fits no
+        model.
     """
     for name in programs:
         if name in known_methods():

@@ -37,19 +37,12 @@ _LOG_TAIL = 4096
 def parse_program(name: str, command: str, timeout: float) -> Program:
     """Return the method that a command is.
 
-    Parameters
-    ----------
-    name : str
-        What the results call it.
-    command : str
-        Words as in a shell, but no shell runs them; `PLACES` stand for the files and the seed.
-    timeout : float
-        Seconds that it may take.
+    name : what the results call it
+    command : words as in a shell, but no shell runs them; `PLACES` stand for the files and the seed
+    timeout : seconds that it may take
 
-    Raises
-    ------
-    UsageError
-        The command does not say where it reads and writes, or there is no such program.
+    Raises UsageError: the command does not say where it reads and writes, or there is no such
+        program.
     """
     try:
         words = shlex.split(command)
@@ -97,10 +90,8 @@ class Program:
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return what the program put into the hidden cells.
 
-        Raises
-        ------
-        MethodFailed
-            It ended with an error or not in time, or its table is not the completed input.
+        Raises MethodFailed: it ended with an error or not in time, or its table is not the
+            completed input.
         """
         with tempfile.TemporaryDirectory(prefix="glfm-evaluate-") as folder:
             files = {

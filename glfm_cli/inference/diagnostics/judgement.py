@@ -43,14 +43,10 @@ class Flag(StrEnum):
 class QuantityDiagnostics:
     """How well one traced quantity was sampled.
 
-    Attributes
-    ----------
-    rhat, ess_bulk, ess_tail, mcse_mean, mean, sd : float
-        As the functions of this module give them; mean and sd over all draws of all chains.
-    gating : bool
-        True when the run counts as converged only if this quantity has.
-    flag : Flag or None
-        Set when R-hat is NaN or infinite, and says why.
+    rhat, ess_bulk, ess_tail, mcse_mean, mean, sd : as the functions of this module give them; mean
+        and sd over all draws of all chains
+    gating : True when the run counts as converged only if this quantity has
+    flag : set when R-hat is NaN or infinite, and says why
     """
 
     name: str
@@ -98,13 +94,9 @@ class QuantityDiagnostics:
 class Diagnostics:
     """The diagnostics of all traced quantities, in the order they were traced.
 
-    Attributes
-    ----------
-    quantities : tuple of QuantityDiagnostics
-    n_chains, n_draws : int
-        Chains, and the draws of each that were compared.
-    bound_converged : bool or None
-        Of an ascent, whether the bound of its best restart had stopped rising, which alone decides.
+    n_chains, n_draws : chains, and the draws of each that were compared
+    bound_converged : of an ascent, whether the bound of its best restart had stopped rising, which
+        alone decides
     """
 
     quantities: tuple[QuantityDiagnostics, ...]
@@ -201,18 +193,12 @@ class Diagnostics:
 def diagnose(traces: Mapping[str, Trace], gating: Container[str]) -> Diagnostics:
     """Return the diagnostics of every trace.
 
-    Parameters
-    ----------
-    traces : mapping of name to (n_chains, n_draws) float64
-        Or to a sequence of 1-D arrays, one a chain. Chains of unequal length are cut, over all
-        quantities, to the shortest: its first draws are compared with the first of the others.
-    gating : container of str
-        Names of the quantities that decide whether the run has converged.
+    traces : mapping of name to (n_chains, n_draws) float64; or to a sequence of 1-D arrays, one a
+        chain. Chains of unequal length are cut, over all quantities, to the shortest: its first
+        draws are compared with the first of the others.
+    gating : names of the quantities that decide whether the run has converged
 
-    Raises
-    ------
-    ValueError
-        The quantities differ in the number of chains, or a trace has none.
+    Raises ValueError: the quantities differ in the number of chains, or a trace has none.
     """
     chains = {name: [np.asarray(c, np.float64) for c in trace] for name, trace in traces.items()}
     counts = {len(trace) for trace in chains.values()}

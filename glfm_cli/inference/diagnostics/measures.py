@@ -46,14 +46,9 @@ def rank_normalise(draws: Array) -> Array:
 def split(draws: Array) -> Array:
     """Return the first and second half of every chain as chains of their own.
 
-    Parameters
-    ----------
-    draws : (n_chains, n_draws) array
-        With an odd number of draws the middle one is left out.
+    draws : (n_chains, n_draws) array; with an odd number of draws the middle one is left out
 
-    Returns
-    -------
-    (2 n_chains, n_draws // 2) array
+    Returns (2 n_chains, n_draws // 2) array.
     """
     half = draws.shape[1] // 2
     return np.concatenate((draws[:, :half], draws[:, draws.shape[1] - half :]))
@@ -64,16 +59,10 @@ def rhat(draws: Array) -> float:
 
     sqrt((n - 1) / n + var(chain means) / W), on normal scores   [Vehtari et al. 2021, sect. 4.1]
 
-    Parameters
-    ----------
-    draws : (n_chains, n_draws) float64
-        One chain is enough: its halves are compared.
+    draws : (n_chains, n_draws) float64; one chain is enough: its halves are compared
 
-    Returns
-    -------
-    float
-        NaN for fewer than 4 draws a chain, for a draw that is not finite, and when all draws are
-        equal; infinite when no half ever moves but they stand at different values, or at
+    Returns: NaN for fewer than 4 draws a chain, for a draw that is not finite, and when all draws
+        are equal; infinite when no half ever moves but they stand at different values, or at
         different distances from the median.
     """
     halves = split(_rescale(draws)[0])
@@ -90,15 +79,10 @@ def rhat(draws: Array) -> float:
 def ess_bulk(draws: Array) -> float:
     """Return the effective sample size of the rank-normalised draws.
 
-    Parameters
-    ----------
     draws : (n_chains, n_draws) float64
 
-    Returns
-    -------
-    float
-        NaN for fewer than 4 draws a chain or a draw that is not finite; the number of draws when
-        all are equal.
+    Returns: NaN for fewer than 4 draws a chain or a draw that is not finite; the number of draws
+        when all are equal.
     """
     return _ess(rank_normalise(split(draws))) if _judgeable(draws) else math.nan
 

@@ -215,10 +215,7 @@ class Regression:
     ) -> Solved:
         """Return the conditional of every unit of a side.
 
-        Raises
-        ------
-        NumericalError
-            A precision matrix is not positive definite.
+        Raises NumericalError: a precision matrix is not positive definite.
         """
         q = self.prior.size
         mean, quadratic = np.zeros((side.n, q)), np.zeros(side.n)

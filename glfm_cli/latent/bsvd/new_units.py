@@ -38,18 +38,10 @@ def draw_new_units(
 ) -> BsvdDraw:
     """Return a draw with new units behind those of the fit.
 
-    Parameters
-    ----------
-    draw : BsvdDraw
-        Of the fit.
-    config : BsvdConfig
-    cells : Cells
-        The cells of new units, in a matrix of all units; covariates of all.
-    refill : callable
-        Draws what is known of y given x (m, 1).
-    sweeps : int
-        O(m K^2 + n K^3) each, for m cells and n new units.
-    rng : numpy.random.Generator
+    draw : of the fit
+    cells : the cells of new units, in a matrix of all units; covariates of all
+    refill : draws what is known of y given x (m, 1)
+    sweeps : O(m K^2 + n K^3) each, for m cells and n new units
     """
     assert isinstance(cells.layout, Sparse)
     matrix, row, column = Matrix.of(cells), cells.layout.entries.row, cells.layout.entries.column

@@ -126,10 +126,7 @@ class Bsvd(PlainModel):
     def update(self, state: BsvdState, cells: Cells, streams: Streams) -> None:
         """Draw components, rows, columns, scales and noise variances, given y.
 
-        Raises
-        ------
-        NumericalError
-            The precision of a row or column lost positive definiteness.
+        Raises NumericalError: the precision of a row or column lost positive definiteness.
         """
         if state.matrix.shape[1] == 0:
             return

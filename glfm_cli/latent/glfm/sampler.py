@@ -94,10 +94,8 @@ class Glfm(PlainModel):
 
         All but the last two see y less the linear part.
 
-        Raises
-        ------
-        NumericalError
-            P lost positive definiteness, which finite data and settings do not cause.
+        Raises NumericalError: P lost positive definiteness, which finite data and settings do not
+            cause.
         """
         if cells.y.shape[1] == 0:
             return

@@ -134,10 +134,7 @@ class Mixture(PlainModel):
     def update(self, state: MixtureState, cells: Cells, streams: Streams) -> None:
         """Draw components of rows, eta, noise variances, sticks and components.
 
-        Raises
-        ------
-        NumericalError
-            A covariance lost positive definiteness.
+        Raises NumericalError: a covariance lost positive definiteness.
         """
         if state.column.size == 0:
             return
