@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from glfm_cli.completion import Files, impute, judge, plan_imputation
+from glfm_cli.completion import Files, impute, judge, plan_imputation, verdict
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.precision import CHANCE, GOAL, MARGIN, Precision, _drift, measure_precision
@@ -159,6 +159,18 @@ def test_a_small_table_takes_more_chains_while_its_estimates_are_imprecise(
     groups = Sampling(), Saving(), MatrixOptions(), Scaling()
     planned: Any = plan_imputation(table, TYPES, groups, tables)
     assert (planned.task.plan.chains, planned.task.plan.most_chains) == (16, None)
+
+
+@pytest.mark.parametrize(("typical", "chains"), [(0.1, 8), (0.11, 11), (0.12, 13), (0.3, 16)])
+def test_a_table_grows_until_half_of_its_estimates_move_by_less_than_a_tenth_of_an_sd(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch, typical: float, chains: int
+) -> None:
+    def said(*args: Any) -> Precision:
+        return precision(chains=8, typical=typical, goal=args[-1])
+
+    monkeypatch.setattr(verdict, "judge", said)
+    count: Any = chain_count(Plan(8, 15, 6, 1, 0, most_chains=16), None)  # type: ignore[arg-type]
+    assert count(None) == chains  # the least C above 8 with C >= 1.1 x 8 (typical / 0.1)^2
 
 
 def test_chains_are_counted_to_the_goal_and_no_further(table: pa.Table) -> None:

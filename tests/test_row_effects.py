@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import halfcauchy, multivariate_normal, norm
 
 from glfm_cli import impute
 from glfm_cli.arrays import Array, Groups
@@ -131,6 +133,56 @@ def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int)
         V += q * np.outer(t[own], t[own])
         assert of_a[0][g, 0] == pytest.approx(np.linalg.solve(V, e[own]).sum())
         assert of_a[1][g, 0] == pytest.approx(np.linalg.inv(V).sum())
+
+
+class Scripted:
+    """Random numbers of one proposal: a step of log v, log l and log q, and its uniform."""
+
+    def __init__(self, step: list[float], u: float) -> None:
+        self.step, self.u, self.calls = np.array(step), u, 0
+
+    def integers(self, *args: int) -> int:
+        return 0
+
+    def random(self) -> float:
+        return self.u
+
+    def standard_normal(self, n: int) -> Array:
+        self.calls += 1
+        return self.step if self.calls == 2 else np.zeros(n)  # the first call is of no step
+
+
+@pytest.mark.parametrize("step", [[0.5, 0, 0], [0, -0.7, 0], [0, 0, 0.9], [-0.4, 0.3, -0.6]])
+def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
+    step: list[float], seed: int
+) -> None:
+    effects = RowEffects.start(Groups(CODE, ("a", "b", "c"), TIME), ((0, 1),))
+    series, noise = Series.of(CODE, TIME), 0.3
+    t, same = (TIME - TIME.mean()) / TIME.std(), CODE[:, None] == CODE
+    e, seen = np.random.default_rng(seed).normal(size=10), np.arange(10) % 4 != 2
+    before = np.array([0.8, 3.0, 1.9])
+
+    def log_density(v: float, length: float, q: float) -> float:
+        K = v * np.exp(-np.abs(TIME[:, None] - TIME) / series.step / length)
+        V = np.where(same, K + q * np.outer(t, t), 0.0) + noise * np.eye(10)
+        found = multivariate_normal(None, V[np.ix_(seen, seen)]).logpdf(e[seen])
+        found += norm(np.log(5.0), 1.5).logpdf(np.log(length))
+        for variance in (v, q):  # of an sd and of the log of its square
+            found += halfcauchy.logpdf(np.sqrt(variance)) + 0.5 * np.log(variance)
+        return float(found)
+
+    def moved(way: float, u: float) -> bool:
+        start = before if way > 0 else before * np.exp(step)
+        effects.v[0], effects.length[0], effects.q[0] = start
+        rng: Any = Scripted([way * one for one in step], u)
+        effects._draw_series(0, series, e, 1.0 * seen, noise, rng)
+        return [effects.v[0], effects.length[0], effects.q[0]] != pytest.approx(start)
+
+    ratio = log_density(*before * np.exp(step)) - log_density(*before)
+    way, u = -np.sign(ratio), np.exp(-abs(ratio))  # to where the density is less
+    assert moved(-way, 0.999)
+    assert moved(way, u * (1.0 - 1e-8))
+    assert not moved(way, u * (1.0 + 1e-8))
 
 
 def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
