@@ -264,6 +264,21 @@ def test_no_columns_part_of_the_bound_falls_by_a_step(seed: int) -> None:
         assert bound(blocks, places, shared, table) >= before - 1e-6
 
 
+def test_a_step_that_is_too_long_is_halved(seed: int) -> None:
+    """Three times the way to the best of Gaussian cells is worse than none, half of that is not."""
+    rng = np.random.default_rng(seed)
+    table = number_table(rng.normal(size=(15, 4)))
+    shared, places = random_shared(rng, table, Q, M, True), random_places(rng, 15, Q)
+    local = looked(blocks_of(rng, table, Q, 2), places, shared, table)
+    local = update_weights(shared, local, table.slots, 1.0, 1.0, 40, None)
+    best = shared.mu
+    shared.mu = best + rng.normal(size=best.shape)
+    expected = 1.5 * best - 0.5 * shared.mu
+    local = [EvaluatedBlock.of(one.block, one.features, shared, table.slots) for one in local]
+    update_weights(shared, local, table.slots, 1.0, 3.0, 40, None)
+    np.testing.assert_allclose(shared.mu, expected, atol=1e-6)
+
+
 def test_another_basis_keeps_the_variances_along_it(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = mixed_table(rng, 20)
