@@ -33,6 +33,7 @@ MOST_PANELS = 400
 TABLE_STEPS = 8
 # Its steps in log sd, which the moments follow smoothly.
 TABLE_LOG_STEP = 0.08
+BAND = 2.0  # largest sd over the smallest of rows that share nodes and a table
 CHUNK = 1 << 20  # doubles of scratch at a time
 
 
@@ -140,10 +141,21 @@ def integrate_steps(nodes: Nodes, eta: Array, sd: Array, b: float = np.inf) -> A
 
 
 def tabulate(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) -> Array:
-    """Return compute(eta, sd) (n, 2), by a table where that needs fewer evaluations.
+    """Return compute(eta, sd) (n, 2), by tables where that needs fewer evaluations.
 
-    Interpolated in eta when one sd serves all rows, in eta and log sd otherwise.
+    Interpolated in eta when one sd serves all rows, in eta and log sd otherwise. Nodes and tables
+    are as narrow as the smallest sd asks for, so rows of much larger ones have their own.
     """
+    band = np.floor(np.log(sd / sd.min()) / np.log(BAND))
+    out = np.empty((eta.size, 2))
+    for one in np.unique(band):
+        rows = np.flatnonzero(band == one)
+        out[rows] = _of_band(compute, eta[rows], sd[rows])
+    return out
+
+
+def _of_band(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) -> Array:
+    """Return what `tabulate` does, of rows whose sd are alike."""
     least, most = float(sd.min()), float(sd.max())
     low, high = float(eta.min()), float(eta.max())
     step = least / TABLE_STEPS
