@@ -196,10 +196,12 @@ def test_level_probabilities_are_averaged_over_draws(kind: str, n_levels: int, s
 
 def test_quantiles_use_all_rows_of_all_blocks(seed: int) -> None:
     link = link_of("real", SAMPLE, transform="none")
-    n = 2 * predictive.BLOCK_ROWS + 7
+    size = predictive.MOST_BLOCK_ROWS
+    n = 2 * size + 7
     posterior = posterior_of([link], random_draws([link], n, 3, seed))
+    assert predictive.rows_of_block(posterior) == size
     every = predict(posterior, {0: np.arange(n)}, AT)[0]
-    rows = np.array([0, predictive.BLOCK_ROWS - 1, predictive.BLOCK_ROWS, n - 1])
+    rows = np.array([0, size - 1, size, n - 1])
     some = predict(posterior, {0: rows}, AT)[0]
     np.testing.assert_array_equal(every.rows, np.arange(n))
     np.testing.assert_allclose(every.quantiles[rows], some.quantiles, rtol=1e-9)
@@ -207,7 +209,7 @@ def test_quantiles_use_all_rows_of_all_blocks(seed: int) -> None:
 
 
 def test_threads_change_nothing(seed: int) -> None:
-    n_rows = 2 * predictive.BLOCK_ROWS + 10
+    n_rows = 2 * predictive.MOST_BLOCK_ROWS + 10
     links = [link_of("real", SAMPLE), link_of("ordinal", np.arange(9) % 3, 3)]
     posterior = posterior_of(links, random_draws(links, n_rows, 4, seed))
     rows = np.flatnonzero(np.random.default_rng(seed).random(n_rows) < 0.3)

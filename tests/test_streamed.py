@@ -87,7 +87,8 @@ def test_a_common_stratum_is_no_larger_than_chance_has_it(big: Path) -> None:
 
 
 def streamed(path: Path, out: Path, **options: Any) -> Any:
-    found = impute(path, files=Files(out), learn_rows=300, memory="1k", **{**SHORT, **options})
+    files = Files(out, flags=options.pop("flags", False))
+    found = impute(path, files=files, learn_rows=300, memory="1k", **{**SHORT, **options})
     assert isinstance(found, BatchedCompletion)
     return found
 
@@ -148,3 +149,22 @@ def test_a_wrong_cell_is_named_by_its_row_before_anything_is_learnt(
     with pytest.raises(GlfmError, match=rf"column 'a', row {N - 20}: found 'much'"):
         streamed(tmp_path / "t.csv", tmp_path / "o.csv", types=TYPES)
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_file_without_gaps_is_written_as_it_is_and_nothing_is_learnt(
+    big: Path, tmp_path: Path
+) -> None:
+    whole = read_table(big)
+    full = [pc.and_(pc.is_valid(c), pc.not_equal(c, "")) for c in map(_texts, whole.columns)]
+    write_table(whole.filter(pc.and_(pc.and_(*full[:2]), pc.and_(*full[2:]))), tmp_path / "t.csv")
+    done = streamed(tmp_path / "t.csv", tmp_path / "o.csv", types=TYPES, flags=True)
+    impute(tmp_path / "t.csv", TYPES, files=Files(tmp_path / "p.csv", flags=True))
+    assert done.posterior.n_draws == done.n_completed == 0
+    assert [said for said in done.warnings if "no model is fitted" in said]
+    assert (tmp_path / "o.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
+    kept = streamed(tmp_path / "t.csv", tmp_path / "o.csv", types=TYPES, save=tmp_path / "f.glfm")
+    assert kept.posterior.n_draws == 2
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string())

@@ -21,6 +21,7 @@ from glfm_cli.completion.matrix.matrix import MatrixData, likeliest
 from glfm_cli.completion.matrix.pairs import Likeliest, WhichPairs
 from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.multiple import with_linear_part
+from glfm_cli.completion.needless import UNCHANGED, is_needless, without_draws
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.prepare import TableLike, Types, as_table, model_of, with_types
 from glfm_cli.completion.record import write_record
@@ -37,9 +38,7 @@ from glfm_cli.completion.streamed import StreamedImputation, plan_stream
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
-from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.latent.capabilities import HasFactors
 from glfm_cli.latent.model import LatentModel
@@ -47,10 +46,6 @@ from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling, gather
 from glfm_cli.schema import Schema
 from glfm_cli.store import Fit, check_folder, load_fit, read_header
 
-UNCHANGED = (
-    "no cell is to be completed: the table has no missing cell in the completed columns, "
-    "so that it is written as it is and no model is fitted (--save DIR.glfm fits one)"
-)
 FitLike = Fit | str | os.PathLike[str]
 
 
@@ -162,11 +157,8 @@ class Imputation:
     @property
     def needless(self) -> bool:
         """Whether no cell is missing, and nothing is written that a fit would be needed for."""
-        if not isinstance(self.data, Data) or self.data.missing or self.files.table is None:
-            return False
         saving = self.task.saving if isinstance(self.task, Session) else Saving()
-        kept = saving.save, saving.resume, self.files.traces, self.files.record
-        return all(one is None for one in kept)
+        return isinstance(self.data, Data) and is_needless(self.data, self.files, saving)
 
     def complete(
         self, observer: Observer | None = None, finish: Callable[[Any], None] | None = None
@@ -187,8 +179,7 @@ class Imputation:
         if isinstance(self.task, Fitted):
             posterior = replace(self.task.posterior, chains=())
         else:
-            problem = self.task.problem
-            posterior = Posterior(problem.model, problem.links, spans_of(problem.links), ())
+            posterior = without_draws(self.task.problem)
         return Run(posterior, None, 0.0, (UNCHANGED,))
 
     def _for_all_rows(self, run: Run, session: Session) -> Run:

@@ -16,13 +16,14 @@ from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.kept import Kept
 from glfm_cli.completion.learning_rows import AUTO_ROWS
+from glfm_cli.completion.needless import UNCHANGED, is_needless, without_draws
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.completion.sampled_rows import sample_rows
 from glfm_cli.completion.session import Session, plan_session
 from glfm_cli.encoding import Data
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.folding import BATCH
-from glfm_cli.inference.sampling import Observer
+from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io import memory_needed
 from glfm_cli.io.files import file_label
 from glfm_cli.options import SEED, MatrixOptions, Sampling, Saving, Scaling
@@ -59,21 +60,36 @@ class StreamedImputation:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know beforehand, one line each."""
-        return (*self.session.data.notes, *self.session.notes)
+        more = (UNCHANGED,) if self.needless else ()
+        return (*self.session.data.notes, *self.session.notes, *more)
+
+    @property
+    def needless(self) -> bool:
+        """Whether no cell is missing, and nothing is written that a fit would be needed for.
+
+        The rows that are learnt from have some of the missing cells of each column.
+        """
+        data = self.session.data
+        assert isinstance(data, Data)
+        return is_needless(data, self.files, self.session.saving)
 
     def complete(
         self, observer: Observer | None = None, finish: Callable[[Any], None] | None = None
     ) -> BatchedCompletion:
         """Make the run, then complete batch after batch."""
+        if self.needless:
+            run = Run(without_draws(self.session.problem), None, 0.0, (UNCHANGED,))
+            return self._batches(run).complete(observer, finish)
+        with Kept(self.session, observer) as kept:
+            return self._batches(kept.sample()).complete(observer, finish)
+
+    def _batches(self, run: Run) -> BatchedImputation:
         session = self.session
         assert isinstance(session.data, Data)
-        with Kept(session, observer) as kept:
-            run = kept.sample()
-            made = session.header.schema, session.data, session.problem, run.posterior
-            fitted = replace(Fitted.of_run(*made, self.how.seed).thinned(), notes=run.warnings)
-            how = fitted, self.files, self.how
-            batched = BatchedImputation(self.source, *how, "error", (), run, self.n_rows)
-            return batched.complete(observer, finish)
+        made = session.header.schema, session.data, session.problem, run.posterior
+        fitted = replace(Fitted.of_run(*made, self.how.seed).thinned(), notes=run.warnings)
+        how = fitted, self.files, self.how
+        return BatchedImputation(self.source, *how, "error", (), run, self.n_rows)
 
 
 def plan_stream(

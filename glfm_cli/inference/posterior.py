@@ -87,7 +87,7 @@ class Posterior:
 
     def thinned(self, at_most: int) -> Posterior:
         """Return the posterior with at most so many draws, evenly thinned within chains."""
-        each = max(1, at_most // len(self.chains))
+        each = max(1, at_most // max(1, len(self.chains)))
         some = [np.linspace(0, len(c) - 1, min(each, len(c))).astype(int) for c in self.chains]
         chains = [tuple(c[t] for t in at) for c, at in zip(self.chains, some, strict=True)]
         return replace(self, chains=tuple(chains))

@@ -28,6 +28,8 @@ from glfm_cli.links import Link, RowsLaw, of_levels, of_numbers
 from glfm_cli.links.observation import Average, Counting
 
 BLOCK_ROWS = 1024
+MOST_BLOCK_ROWS = 8192
+KEPT = 1 << 23  # normals that are kept for quantiles at once, where all cells are missing
 QUANTILE_DRAWS = 200  # draws whose averaged distribution function is inverted
 TRIES = 200  # at two cells of which one is less than the other
 SAMPLES = 400  # of a cell that is known to lie between two numbers
@@ -113,14 +115,15 @@ def predict(
     ends : mapping of int to (n, 2) float64; by column, what its cells are known to lie between, NaN
         at those of which nothing is known
 
-    Returns: O(n draws) time for each column; memory O(threads x BLOCK_ROWS x columns x
-        QUANTILE_DRAWS).
+    Returns: O(n draws) time for each column; memory O(threads x KEPT), or that of BLOCK_ROWS.
     """
     n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
     counted = {d for d in ends if isinstance(posterior.links[d], Counting)}
 
+    size = rows_of_block(posterior)
+
     def block(start: int) -> dict[int, Marginal]:
-        end = min(start + BLOCK_ROWS, n_rows)
+        end = min(start + size, n_rows)
         here = {d: rows[(rows >= start) & (rows < end)] for d, rows in cells.items()}
         here = {d: rows for d, rows in here.items() if rows.size}
         index = {d: rows - start for d, rows in here.items()}
@@ -138,7 +141,7 @@ def predict(
     parts: dict[int, list[Marginal]] = {d: [] for d in cells}
     with thread_pool(threads) as pool:
         each = map if pool is None else pool.map
-        for found in each(block, range(0, n_rows, BLOCK_ROWS)):
+        for found in each(block, range(0, n_rows, size)):
             for d, part in found.items():
                 parts[d].append(part)
     found = {d: _joined(posterior.links[d], part, len(at)) for d, part in parts.items()}
@@ -146,6 +149,12 @@ def predict(
     return found | {
         d: _with_ends(posterior, d, found[d], known, at) for d, known in between.items()
     }
+
+
+def rows_of_block(posterior: Posterior) -> int:
+    """Return how many rows `predict` visits at once: a power of 2, whatever is asked of them."""
+    kept = max(1, len(posterior.links) * min(posterior.n_draws, QUANTILE_DRAWS))
+    return max(BLOCK_ROWS, min(MOST_BLOCK_ROWS, 1 << (max(KEPT // kept, 1).bit_length() - 1)))
 
 
 def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, ChainMeans]:

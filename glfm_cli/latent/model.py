@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
@@ -100,7 +101,7 @@ class Problem:
         """Which cells something is known of (n_rows, D)."""
         return ~np.isnan(np.column_stack([x if x.ndim == 1 else x[:, 0] for x in self.xs]))
 
-    @property
+    @cached_property
     def known(self) -> tuple[bool, ...]:
         """Of which columns y = g(x) at every observed cell, so that nothing is to be drawn."""
         return tuple(k.known and x.ndim == 1 for k, x in zip(self.links, self.xs, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -104,11 +104,12 @@ class NumberAverage:
         for weight, part in of_latent(law, 1).components():
             eta, var = one_number(part)
             eta = eta.copy()  # what is kept must not keep the laws of other columns alive
-            weight, var = (np.broadcast_to(one, eta.shape) for one in (share * weight, var))
+            weight = share * weight
             self.pending.append((weight, eta, var, params))
             if quantiles:
-                sd = self.link.sd(var, params)
-                self.kept.append((weight, eta, sd))
+                both = (np.broadcast_to(one, eta.shape) for one in (weight, var))
+                wide, sd = next(both), self.link.sd(next(both), params)
+                self.kept.append((wide, eta, sd))
             # Parameters that differ between draws are evaluated draw by draw.
             if params or len(self.pending) * eta.size >= PENDING:
                 self.flush()
@@ -117,8 +118,9 @@ class NumberAverage:
         """Add the moments of what is pending, all of it with the same parameters."""
         if not self.pending:
             return
-        weight, eta, var = (np.concatenate([part[i] for part in self.pending]) for i in range(3))
-        moments = np.array(self.link.standard_moments(eta, var, self.pending[-1][3]))
+        weights, etas, variances, params = zip(*self.pending, strict=True)
+        weight, eta, var = map(self._of_each_cell, (weights, etas, variances))
+        moments = np.array(self.link.standard_moments(eta, var, params[-1]))
         shape = (len(self.pending), self.n)
         self.centre += (weight * eta).reshape(shape).sum(axis=0) / self.n_draws
         moments = (weight * moments).reshape(3, *shape)
@@ -129,6 +131,12 @@ class NumberAverage:
             start = end
         self.totals += moments[:, start:].sum(axis=1)
         self.pending, self.pending_marks = [], []
+
+    def _of_each_cell(self, parts: Sequence[Array]) -> Array:
+        """Return numbers of pending laws below each other, each one for all cells or one a cell."""
+        if self.n > 1 and all(part.size == 1 for part in parts):
+            return np.repeat(np.concatenate(parts), self.n)
+        return np.concatenate([np.broadcast_to(part, self.n) for part in parts])
 
     def mark(self) -> None:
         """Note the sums of the mass between the bounds, and of the first moment."""
