@@ -118,7 +118,7 @@ def test_tabulated_moments_agree_with_direct_ones(seed: int) -> None:
         var = np.exp(np.random.default_rng(seed + 2).uniform(np.log(0.05), np.log(2.0), 5000))
         few = [link.standard_moments(eta[i : i + 1], var[i], {}) for i in range(20)]
         many = np.stack(link.standard_moments(eta, var, {}))[:, :20]
-        np.testing.assert_allclose(many.T, np.array(few)[:, :, 0], rtol=1e-6, atol=5e-6)
+        np.testing.assert_allclose(many.T, np.array(few)[:, :, 0], rtol=5e-5, atol=5e-6)
 
 
 def test_many_counts_are_summed_as_well_as_few(seed: int) -> None:
