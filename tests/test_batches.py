@@ -163,7 +163,8 @@ def test_draws_of_parts_of_the_rows_join_to_those_of_all(model: str, linear: int
     whole = predict(replace(parts[0], chains=(joined,)), {d: np.arange(40) for d in range(3)})
     for d in range(3):
         both = np.concatenate([law[d].mean for law in laws])
-        assert np.allclose(whole[d].mean, both, rtol=1e-12, atol=0, equal_nan=True)
+        # Moments are read from tables of the cells at hand, good to 1e-6 of their spread.
+        assert np.allclose(whole[d].mean, both, rtol=1e-6, atol=1e-6, equal_nan=True)
         if whole[d].probabilities is not None:
             p = np.concatenate([law[d].probabilities for law in laws])
             assert np.allclose(whole[d].probabilities, p, rtol=1e-9, atol=1e-12)

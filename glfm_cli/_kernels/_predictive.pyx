@@ -4,6 +4,9 @@ from libc.math cimport INFINITY, NAN, exp, fabs, isfinite
 
 from scipy.special.cython_special cimport ndtr
 
+cdef extern from "_vector.h" nogil:
+    void glfm_add_rows(int n_rows, const int* rows, int n, const float* x, float* out) noexcept
+
 cdef double INV_SQRT_2PI = 0.3989422804014327
 
 
@@ -127,3 +130,18 @@ def interpolate(
                     b += v[j] * row[2 * j + 1]
                 out[n, 0] += u[i] * a
                 out[n, 1] += u[i] * b
+
+
+def add_table_rows(
+    const int[:, ::1] which,       # in (n, D) rows of the table
+    const float[:, ::1] table,     # in (V, C)
+    float[:, ::1] out,             # in-out (n, C)
+):
+    """Add to each row of `out` the rows of a table that it names. O(n D C)."""
+    cdef Py_ssize_t n
+    cdef int D = <int> which.shape[1], C = <int> table.shape[1]
+    if D == 0 or C == 0:
+        return
+    with nogil:
+        for n in range(which.shape[0]):
+            glfm_add_rows(D, &which[n, 0], C, &table[0, 0], &out[n, 0])

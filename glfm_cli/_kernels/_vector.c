@@ -47,6 +47,16 @@ GLFM_WIDE void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x
     }
 }
 
+GLFM_WIDE void glfm_add_rows(int n_rows, const int *rows, int n, const float *x, float *out)
+{
+    for (int k = 0; k < n_rows; k++) {
+        const float *row = x + (long)rows[k] * n;
+#pragma omp simd
+        for (int i = 0; i < n; i++)
+            out[i] += row[i];
+    }
+}
+
 GLFM_WIDE void glfm_sum_in_order(int n_rows, const int *rows, int n, const double *x, int ld,
                                  double *out)
 {

@@ -44,6 +44,9 @@ void glfm_masked_axpy(int n, double a, const double *w, const double *x, double 
 /* out = sum of the rows `rows` of x (leading dimension ld); n is a multiple of GLFM_LANES */
 void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x, int ld, double *out);
 
+/* out += the rows `rows` of x, whose rows have n elements */
+void glfm_add_rows(int n_rows, const int *rows, int n, const float *x, float *out);
+
 /* out = sum of the rows `rows` of x (leading dimension ld), added up in their order, of any length n */
 void glfm_sum_in_order(int n_rows, const int *rows, int n, const double *x, int ld, double *out);
 

@@ -22,7 +22,7 @@ from glfm_cli.exploration.explanation import Explanation, memberships
 from glfm_cli.exploration.halves import HalfSample
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import MATCH, correlations, some_rows
-from glfm_cli.inference.folding import log_densities
+from glfm_cli.inference.row_scores import log_densities
 
 AT_MOST_ROWS = 1000  # of a half that judges
 _CANDIDATES = 128  # rows whose features a row may have

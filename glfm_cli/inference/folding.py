@@ -7,9 +7,9 @@ links (pseudo-observations of the observed cells), as the driver of sampling doe
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.row_scores import DrawScores, RowScores
 from glfm_cli.latent.capabilities import Candidates, JoinsRows
 from glfm_cli.latent.model import DENSE, Cells, Problem, Refill, Values, gaussian, sees_values
-from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
-from glfm_cli.links.law import is_one_normal
 from glfm_cli.streams import FOLD, Streams, seed_of_batch
 
 SWEEPS = 5  # inner ones, for each draw
 BATCH = 8192  # rows that are folded in together, from random numbers of their own
-LEAST = 1e-300  # probability of a level; its logarithm stays finite
 
 
 def fold_in(
@@ -70,12 +68,13 @@ def _fold_batch(
     parts = [_of_chain(posterior, problem, index) for index in range(len(posterior.chains))]
     values = [sees_values(own.model) for _, own in parts]
     starts = [] if all(values) else _starting_points(problem)
+    scores = cache(lambda: RowScores(problem, starts))  # most models ask for none
 
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
         ours, own = parts[index]
         if values[index]:
             return lambda: _fold_values(ours, own, index, seed, sweeps, stop)
-        return lambda: _fold_chain(ours, own, index, starts, seed, sweeps, stop)
+        return lambda: _fold_chain(ours, own, index, starts, scores, seed, sweeps, stop)
 
     jobs = [job(index) for index in range(len(posterior.chains))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)
@@ -133,6 +132,7 @@ def _fold_chain(
     problem: Problem,
     index: int,
     starts: list[Array],
+    scores: Callable[[], RowScores],
     seed: int,
     sweeps: int,
     stop: threading.Event,
@@ -147,7 +147,7 @@ def _fold_chain(
         for (start, end), y in zip(posterior.spans, starts, strict=True):
             cells.y[:, start:end] = y
         refill = _refill_under(posterior, problem, draw, cells, rng)
-        score = partial(_score, posterior, problem, draw, starts)
+        score = DrawScores(scores, draw.params)
         latent = model.fold_in(draw.latent, problem.config, cells, refill, score, sweeps, rng)
         drawn.append(Draw(latent, draw.params, draw.trace))
     return tuple(drawn)
@@ -184,52 +184,3 @@ def _refill_under(
         bounded = refines
 
     return refill
-
-
-def _score(
-    posterior: Posterior,
-    problem: Problem,
-    draw: Draw,
-    starts: Sequence[Array],
-    law: RowsLaw,
-    rows: slice,
-) -> Array:
-    """Return log p(observed cells of row | law) of m rows under each of C laws, as (m, C).
-
-    But for a constant of each row. Numbers whose y is known are all taken together: their squares
-    are products of matrices.
-    """
-    total = np.zeros((rows.stop - rows.start, law.column(0).size))
-    together: list[tuple[Array, Array, Array, float]] = []
-    for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
-        own = law.column(d)
-        if problem.known[d] and link.n_latent == 1 and is_one_normal(own):
-            seen = ~np.isnan(column[rows])
-            together.append((starts[d][rows, 0], seen, own.means[:, 0, 0], own.variances.item()))
-        else:
-            total += log_densities(link, column[rows], own, draw.params[d])
-    if together:
-        parts = zip(*together, strict=True)
-        y, seen, mean, var = (np.array(part, dtype=np.float64) for part in parts)
-        scaled = mean / var[:, None]
-        total += y.T @ scaled - 0.5 * (seen.T @ (mean * scaled))
-    return total
-
-
-def log_densities(link: Link, x: Array, law: CellLaw, params: Params) -> Array:
-    """Return log p(x_n | law c) of m cells under each of C laws, as (m, C); 0 of missing cells."""
-    n_laws = law.size
-    seen = np.flatnonzero(~np.isnan(x if x.ndim == 1 else x[:, 0]))
-    if link.n_latent == 0 or seen.size == 0:
-        return np.zeros((len(x), n_laws))
-    values, which = np.unique(x[seen], return_inverse=True, axis=None if x.ndim == 1 else 0)
-    if link.discrete:
-        p = of_levels(link).probabilities(law, params)
-        log_p = np.log(np.maximum(p.T[values.astype(np.intp)], LEAST))
-    else:
-        each = law.take(np.tile(np.arange(n_laws), len(values)))
-        log_p = link.log_density(np.repeat(values, n_laws, axis=0), each, params)
-        log_p = log_p.reshape(len(values), n_laws)
-    row = np.full(len(x), len(values))
-    row[seen] = which
-    return np.vstack([log_p, np.zeros((1, n_laws))]).take(row, axis=0)

@@ -296,8 +296,11 @@ class Glfm(PlainModel):
         best = np.empty(n_rows, dtype=np.intp)
         for start in range(0, n_rows, _SCORED_ROWS):
             rows = slice(start, min(start + _SCORED_ROWS, n_rows))
-            log_p = score(means, rows)
-            best[rows] = np.argmax(log_p + rng.gumbel(size=log_p.shape), axis=1)
+            p = score(means, rows)
+            p -= p.max(axis=1, keepdims=True)
+            ends = np.cumsum(np.exp(p, out=p), axis=1)
+            at = rng.random((len(p), 1), dtype=np.float32) * ends[:, -1:]
+            best[rows] = np.minimum((ends < at).sum(axis=1), among.size - 1)
         Z, linear, noise = candidates[best], draw.linear, draw.noise[cells.column]
         linear = replace(linear, U=linear.U[among][best])
         observed = cells.observed[:, cells.column]
