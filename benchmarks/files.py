@@ -4,7 +4,8 @@
 
 Writes one table of a survey (id, height, weight, mood, town, day, a code; a tenth of the cells
 missing) by pandas, polars, pyarrow, DuckDB, SQLite, pyreadstat, openpyxl and Python's csv module,
-in the dialects, encodings, locales and types that each has. Then guesses the types of each file,
+and by LibreOffice and R (with haven and foreign) where these are installed, in the dialects,
+encodings, locales and types that each has. Then guesses the types of each file,
 completes it with them, writes it back in its own format (of those that are only read, in another),
 and checks that every cell that was there is as it was: of text the same characters, else the same
 value and type. Prints a row a kind of file, and what went wrong.
@@ -14,7 +15,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import shutil
 import sqlite3
+import subprocess
 import sys
 import warnings
 import zipfile
@@ -311,6 +314,70 @@ def of_workbooks(frame: pd.DataFrame, folder: Path) -> Iterator[Made]:
         yield Made("openpyxl", kind, name + behind, f"back-{name}")
 
 
+def of_libreoffice(frame: pd.DataFrame, folder: Path) -> Iterator[Made]:
+    """Yield what LibreOffice makes of a workbook with formatted cells, as in four locales."""
+    program = shutil.which("soffice")
+    if program is None:
+        return
+    book = openpyxl.Workbook()
+    page = book.active
+    for row in [list(frame.columns), *frame.to_numpy().tolist()]:
+        page.append(row)
+    for column, style in {"B": "0.0", "C": "#,##0.00", "G": "mm-dd-yy"}.items():
+        for cell in page[column][1:]:
+            cell.number_format = style  # the last one is the short date of whoever looks at it
+            if column == "C" and cell.value is not None:
+                cell.value *= 1000
+    book.save(folder / "office.xlsx")
+    for locale, (delimiter, *_) in LOCALES.items():
+        profile = folder / f"profile-{locale}" / "user"
+        profile.mkdir(parents=True, exist_ok=True)
+        (profile / "registrymodifications.xcu").write_text(PROFILE.format(locale.replace("_", "-")))
+        text = f"csv:Text - txt - csv (StarCalc):{ord(delimiter)},34,76,1,,0,false,true"
+        for kind, how in (("csv", text), ("ods", "ods"), ("xlsx", "xlsx")):
+            if kind != "csv" and locale not in ("en_US", "de_DE"):
+                continue
+            out = folder / f"office-{locale}"
+            command = [program, "--headless", f"-env:UserInstallation=file://{profile.parent}"]
+            command += ["--convert-to", how, "--outdir", str(out), str(folder / "office.xlsx")]
+            subprocess.run(command, check=True, capture_output=True)
+            name = f"office-{locale}/office.{kind}"
+            back = f"back-office-{locale}.{kind}".replace(".ods", ".xlsx")
+            yield Made("LibreOffice", f"{kind}, {locale}", name, back)
+
+
+PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Setup/L10N"><prop oor:name="ooSetupSystemLocale" oor:op="fuse">
+<value>{}</value></prop></item></oor:items>"""
+
+
+def of_r(frame: pd.DataFrame, folder: Path) -> Iterator[Made]:
+    """Yield what R writes: text in its dialects, factors as levels, by haven and foreign."""
+    program = shutil.which("Rscript")
+    if program is None:
+        return
+    typed(frame).to_csv(folder / "for-r.csv", index=False)
+    for name, kind, code in (
+        ("r.csv", "write.csv", "write.csv(d, f)"),
+        ("r-names.csv", "write.csv, no row names", "write.csv(d, f, row.names=FALSE)"),
+        ("r2.csv", "write.csv2", "write.csv2(d, f, row.names=FALSE)"),
+        ("r.tsv", "write.table, tabs", "write.table(d, f, sep='\\t', quote=FALSE)"),
+        ("r.txt", "write.table", "write.table(d, f)"),
+        ("r-haven.sav", "haven, SPSS", "haven::write_sav(d, f)"),
+        ("r-haven.dta", "haven, Stata", "haven::write_dta(d, f)"),
+        ("r-haven.xpt", "haven, SAS transport", "haven::write_xpt(transform(d, mood=m), f, name='DATA')"),
+        ("r-foreign.dta", "foreign, Stata 7", "foreign::write.dta(d, f)"),
+    ):
+        script = (
+            f"f <- '{folder / name}'; d <- read.csv('{folder / 'for-r.csv'}', encoding='UTF-8', na.strings='');"
+            "m <- d$mood; d$day <- as.Date(d$day); d$town <- factor(d$town);"
+            "d$mood <- factor(d$mood, c('low', 'mid', 'high'), ordered=TRUE);" + code
+        )
+        subprocess.run([program, "-e", script], check=True, capture_output=True)
+        yield Made("R", kind, name, f"back-{name}".replace(".xpt", ".sav"))
+
+
 # Judging ---------------------------------------------------------------------------------------
 
 
@@ -356,6 +423,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     frame = survey()
     makers = (of_text, of_pandas, of_polars, of_arrow, of_databases, of_statistics, of_workbooks)
+    makers += (of_libreoffice, of_r)
     files = good = 0
     for maker in makers:
         for made in maker(frame, folder):
@@ -365,7 +433,7 @@ def main() -> None:
                 said, good = f"{completed} completed, {left} left", good + 1
             except Exception as error:
                 said = f"FAILED: {type(error).__name__} {error}"[:150]
-            print(f"{made.program:11}{made.kind:28}{made.source[:40]:41}{said}", flush=True)
+            print(f"{made.program:12}{made.kind:28}{made.source[:40]:41}{said}", flush=True)
     print(f"{good} of {files} files")
 
 

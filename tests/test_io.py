@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from glfm_cli.errors import GlfmError, OutputError, TableError, UsageError
 from glfm_cli.io import atomic_write, read_table, same_file, write_table
+from glfm_cli.io.batches import read_batches
 
 
 def written(folder: Path, data: bytes, name: str = "in.csv") -> Path:
@@ -240,10 +241,38 @@ def test_a_letter_that_the_encoding_has_not_is_refused(tmp_path: Path) -> None:
         write_table(table, tmp_path / "out.csv")
 
 
-def test_a_header_short_of_the_row_names_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(TableError) as caught:
-        read_table(written(tmp_path, b"a,b\nr1,1,2\nr2,3,4\n"))
-    assert "row names" in str(caught.value.hint)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a\tb\nr1\t1\t2\nr2\tNA\t4\n",
+        b'"a" "b"\n"r 1" 1 "x y"\n"r 2" NA "z"\n\n',
+        b'"a","b"\r\n"1",1,2\r\n"2",3,4\r\n',
+    ],
+)
+def test_names_of_rows_that_the_header_leaves_out_are_read_and_left_out_again(
+    tmp_path: Path, data: bytes
+) -> None:
+    table = read_table(written(tmp_path, data))
+    assert table.column_names == ["", "a", "b"]
+    assert round_trip(tmp_path, data) == data
+    batches = list(read_batches(written(tmp_path, data), 1))
+    assert [b.column_names for b in batches] == [table.column_names] * 2
+    write_table(table.drop_columns([""]), tmp_path / "out.csv")
+    assert read_table(tmp_path / "out.csv").column_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a,b\n1,2,\n3,4,\n",  # a comma ends every row
+        b"a,b\nr1,1,2\nr1,3,4\n",  # the same name twice
+        b"a,b\nr1,1,2\n,3,4\n",
+        b"a\nDoe, John\nRoe, Ann\n",
+    ],
+)
+def test_rows_longer_than_the_header_otherwise_are_an_error(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(TableError, match=r"2 fields|3 fields"):
+        read_table(written(tmp_path, data))
 
 
 def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:

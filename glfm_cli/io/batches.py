@@ -16,6 +16,7 @@ from glfm_cli.io.csv_read import Top
 from glfm_cli.io.csv_read import read as read_csv
 from glfm_cli.io.csv_split import line_end, row_ends
 from glfm_cli.io.csv_text import BYTE_ORDER_MARKS, SNIFFED_BYTES, find_header, sniff_delimiter
+from glfm_cli.io.dialect import dialect_of
 from glfm_cli.io.files import PathLike, file_label, is_device
 from glfm_cli.io.formats import ARROW_FILE, CSV_LAYOUTS, Format, format_of_location
 from glfm_cli.io.location import locate
@@ -155,9 +156,12 @@ def _of_csv(stream: IO[bytes], layout: str, n_rows: int, file: str) -> Iterator[
     delimiter = "\t" if layout == "tsv" else delimiter or sniff_delimiter(body)
     ends = row_ends(body, newline)
     few = int(ends[min(ends.size, _FEW_ROWS) - 1]) + 1 if ends.size else len(body)
-    units = bool(units_of(read_csv(mark + text[: skipped + few], layout, file, {})))
+    first = read_csv(mark + text[: skipped + few], layout, file, {})
+    units, dialect = bool(units_of(first)), dialect_of(first)
     header = int(ends[int(units)]) + 1 if ends.size > units else len(body)
-    top, known = head[: len(mark) + skipped + header], Top(skipped, delimiter, units)
+    top, known = head[: len(mark) + skipped + header], Top(
+        skipped, delimiter, units, dialect is not None and dialect.row_names
+    )
     done = 0
     single = delimiter.encode() not in body[:header]
     for rows in _cut(stream, head[len(top) :], n_rows, newline, single):

@@ -32,11 +32,13 @@ class Top(NamedTuple):
     """What is known of a text whose rows come in parts, each under the same header.
 
     skipped : bytes above the header;  units : whether a row of units is below it
+    row_names : whether the header has no field for the first column
     """
 
     skipped: int
     delimiter: str
     units: bool
+    row_names: bool
 
 
 def read(
@@ -60,6 +62,9 @@ def read(
         delimiter = "\t"
     delimiter = delimiter or sniff_delimiter(data)
     cells = split_cells(data, delimiter, file)
+    row_names = known.row_names if known else _has_row_names(data, cells)
+    if row_names:
+        cells = _with_first_name(cells)
     n_columns = int(np.argmax(cells.last_in_row)) + 1
     names = [_text(data, cells, i) for i in range(n_columns)]
     check_names(names, file)
@@ -80,7 +85,7 @@ def read(
             text = _undouble(text, quoted)
         arrays.append(text)
         quotings.append(_quoting(text, quoted, delimiter))
-    header_quoted = cells.quoted[:n_columns]
+    shown = slice(int(row_names), n_columns)
     every = all(q.rule == "all" for q in quotings)
     dialect = Dialect(
         layout=layout,
@@ -89,14 +94,34 @@ def read(
         encoding=encoding,
         bom=bom,
         tail=tail,
-        header=_quoting(pa.array(names, pa.string()), header_quoted, delimiter),
+        header=_quoting(pa.array(names[shown], pa.string()), cells.quoted[shown], delimiter),
         units=_quoting(pa.array(units, pa.string()), cells.quoted[n_columns:first], delimiter),
         new_columns=Quoting("all") if every else Quoting(),
         preamble=preamble,
+        row_names=row_names,
         columns={name: q for name, q in zip(names, quotings, strict=True) if q != Quoting()},
     )
     table = with_dialect(pa.table(arrays, names=names), dialect)
     return with_units(table, dict(zip(names, units, strict=True))) if units else table
+
+
+def _has_row_names(data: bytes, cells: CellSpans) -> bool:
+    """Return whether each row has one field more than the header, a name of its own in front."""
+    stops = np.flatnonzero(cells.last_in_row) + 1
+    n_names, starts, stops = int(stops[0]), stops[:-1], stops[1:]
+    there = (stops - starts > 1) | (cells.ends[starts] > cells.starts[starts])
+    starts, stops = starts[there], stops[there]
+    if n_names < 2 or not starts.size or np.any(stops - starts != n_names + 1):
+        return False
+    if not np.any(cells.ends[stops - 1] > cells.starts[stops - 1]):
+        return False  # a delimiter ends every row
+    names = {data[cells.starts[i] : cells.ends[i]] for i in starts}
+    return len(names) == starts.size and b"" not in names
+
+
+def _with_first_name(cells: CellSpans) -> CellSpans:
+    """Return the cells with an empty one in front."""
+    return CellSpans(*(np.concatenate([np.zeros(1, part.dtype), part]) for part in cells))
 
 
 def _units_row(
@@ -227,7 +252,7 @@ def _check_rows(cells: CellSpans, n_cells: int, n_columns: int, file: str) -> No
             hint = f"Delete it, and the {lines} below it, which look like notes under the table."
         raise TableError("the line is blank", file=file, row=row, hint=hint)
     if np.all(counts[1:] == n_columns + 1):
-        hint = "The header lacks one name, perhaps that of the row names: add it."
+        hint = "The header lacks one name: add it, or delete the delimiter that ends every row."
     elif found > n_columns:
         hint = "Put a cell that contains the delimiter in quotes."
     else:

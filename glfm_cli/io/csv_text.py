@@ -22,6 +22,7 @@ SNIFFED_BYTES = 1 << 18
 EVEN_SHARE = 0.9  # of the rows below a title have as many fields as the header
 MIN_FIELDS = 3  # a row of fewer cannot be told from a title
 DELIMITERS = ",\t;|"
+_QUOTED_WORDS = re.compile(rb'"[^"]*"(?: "[^"]*")+\r?[\n\r]')  # a header of R's write.table
 
 _SEPARATOR_LINE = re.compile(rb'"?sep=(.)"?\r?(?:\n|\r)', re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
@@ -111,8 +112,11 @@ def sniff_delimiter(data: bytes) -> str:
     """Return the delimiter that cuts the rows most evenly; the comma for a single column.
 
     Judged on whole rows of the first 256 kB. The share of rows with as many cells as the header
-    decides, then the number of cells, then the order comma, tab, semicolon, bar.
+    decides, then the number of cells, then the order comma, tab, semicolon, bar. A blank is one
+    where it alone stands between the names, all in quotes.
     """
+    if _QUOTED_WORDS.match(data):
+        return " "
     sample = _whole_rows(data)
     best, best_score = ",", (0.0, 1)
     for delimiter in DELIMITERS:

@@ -29,7 +29,8 @@ def csv_blocks(
             yield BYTE_ORDER_MARKS[dialect.encoding]
         if dialect.preamble:
             yield _encode(dialect.preamble.encode(), dialect)
-        names = pa.array(table.column_names, pa.string())
+        left_out = dialect.row_names and table.column_names[0] == ""
+        names = pa.array(table.column_names[int(left_out) :], pa.string())
         header = _quote(names, dialect.header, dialect.delimiter).to_pylist()
         yield _encode((dialect.delimiter.join(header) + dialect.newline).encode(), dialect)
         if units := units_of(table):

@@ -63,6 +63,7 @@ class Dialect:
     new_columns: Quoting = field(default_factory=Quoting)  # those added after reading
     columns: Mapping[str, Quoting] = field(default_factory=dict)
     preamble: str = ""  # above the header
+    row_names: bool = False  # the first column has no field in the header, as R writes tables
 
 
 def rule_mask(rule: str, text: pa.Array, delimiter: str) -> pa.Array:
