@@ -366,11 +366,12 @@ def of_r(frame: pd.DataFrame, folder: Path) -> Iterator[Made]:
         ("r.txt", "write.table", "write.table(d, f)"),
         ("r-haven.sav", "haven, SPSS", "haven::write_sav(d, f)"),
         ("r-haven.dta", "haven, Stata", "haven::write_dta(d, f)"),
-        ("r-haven.xpt", "haven, SAS transport", "haven::write_xpt(transform(d, mood=m), f, name='DATA')"),
+        ("r-haven.xpt", "haven, SAS transport", "d$mood <- m; haven::write_xpt(d, f, name='D')"),
         ("r-foreign.dta", "foreign, Stata 7", "foreign::write.dta(d, f)"),
     ):
         script = (
-            f"f <- '{folder / name}'; d <- read.csv('{folder / 'for-r.csv'}', encoding='UTF-8', na.strings='');"
+            f"f <- '{folder / name}'; i <- '{folder / 'for-r.csv'}';"
+            "d <- read.csv(i, encoding='UTF-8', na.strings='');"
             "m <- d$mood; d$day <- as.Date(d$day); d$town <- factor(d$town);"
             "d$mood <- factor(d$mood, c('low', 'mid', 'high'), ordered=TRUE);" + code
         )
