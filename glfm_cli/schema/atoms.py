@@ -21,8 +21,11 @@ def atom_of(column: Column, x: Array, times: Array | None = None) -> float | Non
     """
     if not column.numeric or column.integral or column.censored_below is not None:
         return None
-    values, where = np.unique(x, return_inverse=True)
-    counts = np.bincount(where, times, values.size)
+    if times is None:
+        values, counts = np.unique(x, return_counts=True)
+    else:
+        values, where = np.unique(x, return_inverse=True)
+        counts = np.bincount(where, times, values.size)
     if column.atom is not None:
         at = np.nan if isinstance(column.atom, str) else column.atom
         return float(at) if at in values and values.size > 1 else None
