@@ -250,10 +250,10 @@ def test_gates_are_student_densities(seed: int) -> None:
 
 def test_three_gaussians_give_three_experts(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    x, y = three_gaussians(300, rng)
+    x, y = three_gaussians(600, rng)
     mean, sd = x.mean(axis=0), x.std(axis=0)
     rows = KnownRows(
-        (x - mean) / sd, np.ones(x.shape, dtype=bool), signs(y), np.ones(300, dtype=bool)
+        (x - mean) / sd, np.ones(x.shape, dtype=bool), signs(y), np.ones(600, dtype=bool)
     )
     fit = fitted(rows, IqgmeConfig(experts=10), starts=4)
     assert int(np.sum(fit.experts.pi > 0.05)) == 3

@@ -10,6 +10,7 @@ import pytest
 
 from glfm_cli.classification.fit import fit_experts
 from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, label_law
+from glfm_cli.latent.iqgme.acceleration import MEMORY, Acceleration
 from glfm_cli.latent.iqgme.fit import Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.prior import forms_for, what_forms
@@ -92,6 +93,13 @@ def test_a_move_that_is_not_kept_leaves_everything_as_it_was(many: bool, seed: i
     assert [name for name in before if not np.array_equal(before[name], after[name])] == []
 
 
+def test_moves_of_experts_in_another_order_are_forgotten(seed: int) -> None:
+    start, _ = ran(groups(seed, 40), 4, moves=False)
+    assert start.past.moves.size
+    start._keep(start.sums, np.array([1, 0]))
+    assert not start.past.moves.size
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_no_move_is_made_where_features_are_many(many: bool, seed: int) -> None:
     config = IqgmeConfig(factors=2, tolerance=1e-3)
@@ -105,6 +113,70 @@ def test_no_move_is_made_where_features_are_many(many: bool, seed: int) -> None:
     climbed(start, data, form, config, 200)
     assert start.converged
     assert moves == []
+
+
+# Coefficients ahead of their updates ---------------------------------------------------------
+
+
+def test_acceleration_finds_the_fixed_point_of_a_line_in_as_many_moves_as_it_has_axes(
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    rates, point = np.array([0.99, 0.9, 0.5]), rng.normal(size=3)
+    past, w = Acceleration(), np.zeros((1, 1, 3))
+    for _ in range(4):
+        after = point + rates * (w - point)
+        ahead = past.ahead(w, after)
+        w = after if ahead is None else ahead
+    assert np.allclose(w, point, atol=1e-6)  # 0.99 ** 4 of the way is left without
+
+
+def test_acceleration_looks_back_on_few_moves_and_forgets(seed: int) -> None:
+    rng, past = np.random.default_rng(seed), Acceleration()
+    for _ in range(MEMORY + 3):
+        past.ahead(*rng.normal(size=(2, 2, 1, 3)))
+    assert past.before.shape == past.moves.shape == (MEMORY, 6)
+    assert past.ahead(*rng.normal(size=(2, 2, 1, 2))) is None  # of other experts
+    past.forget()
+    assert past.ahead(*rng.normal(size=(2, 2, 1, 2))) is None
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_coefficients_that_lower_the_bound_are_not_gone_on_with(
+    levels: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = IqgmeConfig(experts=3)
+    rows = problem(seed, n=40, levels=levels, discrete=True)
+
+    def ascent(ahead: Any) -> Any:
+        monkeypatch.setattr(Acceleration, "ahead", ahead)
+        (form,) = forms_of(config, [rows])
+        start = begin(rows, form, config, np.random.default_rng(seed), 0)
+        climbed(start, rows, form, config, 12)
+        return start
+
+    plain = ascent(lambda past, before, after: None)
+    wrong = ascent(lambda past, before, after: after + 5.0)
+    assert wrong.bounds == plain.bounds
+    assert np.array_equal(wrong.experts.mw, plain.experts.mw)
+    assert np.array_equal(wrong.local.t, plain.local.t)
+
+
+def test_labels_that_features_tell_well_are_learnt_in_fewer_iterations(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(seed).normal(size=(200, 3))
+    every, score = np.ones(200, dtype=bool), x @ [4.0, -3.0, 2.0]
+    rows = KnownRows(x, np.ones(x.shape, dtype=bool), signs(score > 0.0), every)
+    config = IqgmeConfig(experts=1, tolerance=1e-12)
+    (form,) = forms_of(config, [rows])
+    bounds = []
+    for _ in range(2):
+        start = begin(rows, form, config, np.random.default_rng(seed), 0)
+        climbed(start, rows, form, config, 40)
+        bounds.append(start.bounds[-1])
+        monkeypatch.setattr(Acceleration, "ahead", lambda past, before, after: None)
+    assert bounds[0] > bounds[1] + 5.0
 
 
 # Fits that predict together ------------------------------------------------------------------

@@ -30,7 +30,7 @@ factors.py   the same for experts of many features, whose covariances are of low
 factor_rows.py, loadings.py   their rows, and where they start
 forms.py     the two forms of experts, as fits see them
 ascent.py    iterations of a start, and moves to fewer experts;  merges.py  which two could be one
-fit.py       starts, and by what weights they predict together
+fit.py       starts, and by what weights they predict together;  acceleration.py  of coefficients
 gates.py, factor_gates.py     new rows: which expert, which label, which missing features
 laws.py      the same, whichever the form is
 gibbs_draw.py   the experts as the Gibbs sampler draws them;  gibbs.py    its sweep

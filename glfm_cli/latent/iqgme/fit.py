@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.acceleration import Acceleration
 from glfm_cli.latent.iqgme.ascent import CoordinateAscent
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
@@ -37,18 +38,40 @@ FREE, WEAK = 10, 0.1  # iterations of a free start, and the precision of weights
 
 @dataclass(eq=False)
 class Start(CoordinateAscent):
-    """One start under way, of one table."""
+    """One start under way, of one table.
+
+    past : by which coefficients go ahead of their updates
+    safe : coefficients as updated, where those of the experts are ahead of them
+    """
 
     local: Local
+    past: Acceleration = field(default_factory=Acceleration, kw_only=True)
+    safe: Array | None = field(default=None, kw_only=True)
 
     def _renew(self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None) -> float:
+        before, safe, self.safe = self.local.t, self.safe, None
+        self.local.t = before.copy()
+        bound = self._bound(data, form, pool)
+        if safe is not None and not bound >= self.bounds[-1]:
+            self.experts.rules.mw, self.local.t = safe, before
+            self.past.forget()
+            bound = self._bound(data, form, pool)
+        return bound
+
+    def _bound(self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None) -> float:
         self.sums = local_step(form, data, self.experts, self.local, pool)
         return float(self.sums.log_norm) + float(self.experts.bound(form.prior))
 
     def _update_shared(self, form: Form, s: Any) -> None:
+        rules = self.experts.rules
+        before = rules.mw
         self.experts.update(form.prior, s, hold=len(self.bounds) < self.free)
+        ahead = self.past.ahead(before, rules.mw) if self.bounds else None
+        if ahead is not None:
+            self.safe, rules.mw = rules.mw, ahead
 
     def _keep(self, s: Any, order: Array) -> Any:
+        self.past.forget()
         self.local, self.experts = self.local.ordered(order), self.experts.ordered(order)
         return s.ordered(order)
 
@@ -76,6 +99,7 @@ class Start(CoordinateAscent):
 
     def _become(self, trial: Start) -> None:
         self.experts, self.local = trial.experts, trial.local
+        self.past.forget()
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,7 @@ from glfm_cli.latent.iqgme.packing import (
     member_in,
     out,
     own_in,
+    past_in,
     prefixed,
     sums_in,
     under,
@@ -242,6 +243,7 @@ class ExpertAscent(ExpertsModel):
         arrays |= {} if start.sums is None else prefixed("sums.", out(start.sums))
         if not isinstance(start, TaskStart):
             assert isinstance(start, Start)
+            arrays |= prefixed("past.", out(start.past))
             return arrays | prefixed("local.", out(start.local))
         for j, local in enumerate(start.locals):
             arrays |= prefixed(f"local.{j}.", out(local))
@@ -269,7 +271,8 @@ class ExpertAscent(ExpertsModel):
         }
         if not tables.many:
             local = local_in(under(arrays, "local."), tables.rows[0], q, q.H)
-            return State(Start(q, local, **common), form, place)
+            past = past_in(under(arrays, "past."), q.rules)
+            return State(Start(q, local, past=past, **common), form, place)
         usage = usage_in(under(arrays, "usage."), J, q.H)
         n_atoms = usage.sigma.shape[1]
         locals_ = [

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.acceleration import Acceleration
 from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.factors import FactorExperts
@@ -128,6 +129,14 @@ def local_in(part: Mapping[str, Array], rows: KnownRows, q: Any, n_atoms: int) -
     n, H = len(rows.x), q.H
     shapes = ((n_atoms, n), (H, n, rows.n_label))
     return like(part, Local(*(np.empty(shape) for shape in shapes)))
+
+
+def past_in(part: Mapping[str, Array], q: Experts) -> Acceleration:
+    """Return the latest coefficients and their moves."""
+    m, size = np.shape(take(part, "before", np.float64, (None, None)))
+    if m and size != q.mw.size:
+        raise ValueError("'before' is not of the experts' coefficients")
+    return like(part, Acceleration(np.empty((m, size)), np.empty((m, size))))
 
 
 def sums_in(part: Mapping[str, Array], zero: Kind) -> Kind | None:
