@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,14 +73,6 @@ OPTIONS = {
     ),
     "as_json": typer.Option("--json", help="Print a summary as one JSON object; needs --output."),
 }
-Predict = Annotated[
-    str | None,
-    typer.Option(
-        "--predict",
-        metavar="NEW",
-        help="Rows to predict; if left out, the rows of TRAIN that have no label.",
-    ),
-]
 
 
 @options.takes(options.FITTING, options.ENGINE, own=OPTIONS)
@@ -145,7 +136,7 @@ def run(
 def _report(console: Console, found: Classification, strict: bool, as_json: bool) -> int:
     """Say how it went, and return the exit status."""
     if as_json:
-        console.result(json.dumps(found.to_dict(), allow_nan=False) + "\n")
+        console.result_as_json(found.to_dict())
     elif found.cross_validation is not None:
         console.result(_scores_text(found))
     if found.note is not None:

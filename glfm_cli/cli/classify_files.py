@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glfm_cli.cli.outputs import check_outputs
+from glfm_cli.cli.outputs import check_drawn, check_outputs
 
 if TYPE_CHECKING:
     from glfm_cli.classification import Classification
@@ -74,10 +74,7 @@ class ClassifyFiles:
         for table in (self.complete, self.similarity, self.nearness):
             if table is not None:
                 check_writable(table)
-        if self.plot is not None:
-            from glfm_cli.plots import check_figure
-
-            check_figure(self.plot)
+        check_drawn(self.plot)
 
     def write(self, found: Classification) -> None:
         """Write all but the predictions; UsageError when there is only one task after all."""

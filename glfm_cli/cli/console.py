@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -61,6 +62,10 @@ class Console:
         """Write a result, as it is."""
         self.clear()
         self.stdout.write(text)
+
+    def result_as_json(self, said: object) -> None:
+        """Write a result as one JSON object on one line."""
+        self.result(json.dumps(said, allow_nan=False, default=str) + "\n")
 
     def note(self, text: str) -> None:
         """Say what was done, unless quiet."""

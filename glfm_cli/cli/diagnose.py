@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
+from glfm_cli.cli.outputs import check_drawn
 from glfm_cli.cli.sparkline import numbers, sparkline
 
 if TYPE_CHECKING:
@@ -62,13 +62,10 @@ def run(
     console.quiet = quiet
     if explore_experts.dispatch(str(fit)):
         return diagnose_experts.run(ctx, str(fit), strict=strict, as_json=as_json)
-    if plot is not None:
-        from glfm_cli.plots import check_figure
-
-        check_figure(plot)
+    check_drawn(plot)
     result = diagnose_fit(fit, replicates=replicates, cells=cells)
     if as_json:
-        console.result(json.dumps(result.to_dict(), allow_nan=False) + "\n")
+        console.result_as_json(result.to_dict())
     else:
         blocks = console.stdout.isatty()
         for line in describe(result, every=every, blocks=blocks):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
-
-if TYPE_CHECKING:
-    from glfm_cli.classification.belief import Belief
 
 TAKEN = ("fit", "strict", "as_json", "quiet")
 
@@ -28,7 +24,7 @@ def run(ctx: typer.Context, fit: str, *, strict: bool, as_json: bool) -> int:
         The folder is damaged.
     """
     from glfm_cli.classification import load_trained
-    from glfm_cli.classification.belief import believed
+    from glfm_cli.classification.belief import believed, in_words
     from glfm_cli.classification.result import fit_summary
 
     console: Console = ctx.obj
@@ -39,9 +35,9 @@ def run(ctx: typer.Context, fit: str, *, strict: bool, as_json: bool) -> int:
         said = {"target": trained.target.column.name, "labelled": trained.n_labelled}
         said |= {"rows": trained.n_rows, "fit": finite_starts(summary)}
         said |= {"posterior": after.to_dict(), "prior": before.to_dict()}
-        console.result(json.dumps(said, allow_nan=False) + "\n")
+        console.result_as_json(said)
     else:
-        console.result("\n".join([f"{fit}: {_fitted(summary)}", *_believed(after, before)]) + "\n")
+        console.result("\n".join([f"{fit}: {_fitted(summary)}", *in_words(after, before)]) + "\n")
     if strict and not summary["converged"]:
         console.warn("--strict: the fit has not converged")
         return ExitStatus.NOT_CONVERGED
@@ -68,9 +64,3 @@ def _fitted(summary: dict[str, Any]) -> str:
         f"Bounds of the starts: {bounds}\n"
         f"Weights of those that predict, by labels left out: {weights}"
     )
-
-
-def _believed(after: Belief, before: Belief) -> list[str]:
-    from glfm_cli.classification.belief import in_words
-
-    return in_words(after, before)

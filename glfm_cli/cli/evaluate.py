@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.cli.evaluate_arguments import listed, parse_programs, parse_rates
 from glfm_cli.cli.evaluate_compare import check_compare, compared, names_of
+from glfm_cli.cli.outputs import check_drawn, check_outputs
 
 EXAMPLE = (
     "glfm evaluate sample_data/airquality.csv --types sample_data/airquality.types.yaml "
@@ -175,23 +175,16 @@ def _check_files(
     inputs: Mapping[str, str | Path | None], outputs: dict[str, Path | None], as_json: bool
 ) -> None:
     """Raise, before the work, what writing the outputs would raise after it."""
-    from glfm_cli.cli.outputs import check_outputs
     from glfm_cli.errors import OutputError
     from glfm_cli.io.files import check_writable
 
     check_outputs(inputs, outputs, ["--json"] if as_json else [])
-    for option in ("--plot", "--html"):
+    for option, check in (("--plot", check_drawn), ("--html", check_writable)):
         path = outputs[option]
-        if path is None:
-            continue
         if str(path) == "-":
             raise OutputError(f"{option} needs the name of a file", value="-")
-        if option == "--html":
-            check_writable(path)
-        else:
-            from glfm_cli.plots import check_figure
-
-            check_figure(path)
+        if path is not None:
+            check(path)
 
 
 def _report(
@@ -210,7 +203,7 @@ def _report(
     if to_stdout:
         write_table(evaluation.to_table(), "-")
     if as_json:
-        console.result(json.dumps(evaluation.to_dict(), allow_nan=False) + "\n")
+        console.result_as_json(evaluation.to_dict())
     elif not to_stdout:
         console.result(summary_text(evaluation))
     if outputs["--plot"] is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from glfm_cli.cli.console import Console
-from glfm_cli.cli.progress import Shown
+from glfm_cli.cli.progress import Shown, bar_of
 from glfm_cli.evaluation import Forecast, Outcome
 
 
@@ -13,25 +13,16 @@ class EvaluationWatch(Shown):
     """An observer of an evaluation: says how long it may take, and draws a bar on a terminal."""
 
     def __init__(self, console: Console) -> None:
-        from rich.console import Console as RichConsole
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
         self._console = console
-        self._bar = Progress(
+        self._bar = bar_of(
+            console,
             TextColumn("fits"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
             TextColumn("left, {task.fields[last]}"),
-            console=RichConsole(file=console.stderr),
-            transient=True,
-            disable=not console.shows_progress,
         )
         self._task = self._bar.add_task("fits", total=None, last="")
 

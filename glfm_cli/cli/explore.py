@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import Console, ExitStatus
-from glfm_cli.cli.outputs import check_outputs
+from glfm_cli.cli.outputs import check_drawn, check_outputs
 from glfm_cli.cli.plan_text import show_plan
 from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import ending
@@ -19,120 +18,83 @@ from glfm_cli.errors import UsageError
 EXAMPLE = "glfm explore sample_data/pbc.csv --types sample_data/pbc.types.yaml --html pbc.html"
 TOP = 5
 
-Sample = Annotated[
-    str,
-    typer.Option(
-        "--sample",
-        metavar="consensus|best|held-out",
-        help="Which draw is shown. consensus: the one whose rows go together most as on average. "
-        "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
+OPTIONS = {
+    "output": typer.Option(
+        "--output", "-o", metavar="DIR", help="Also write everything to files in this folder."
     ),
-]
-Bias = Annotated[
-    bool | None,
-    typer.Option(
+    "file_format": typer.Option(
+        "--format", metavar="csv|parquet", help="Format of the tables in --output."
+    ),
+    "bias": typer.Option(
         "--bias/--no-bias",
         help="Whether all rows share a bias feature, so that a pattern without features is the "
         "common case (on by default).",
         show_default=False,
     ),
-]
-Top = Annotated[int, typer.Option("--top", metavar="N", help="How many patterns to show.")]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
+    "sample": typer.Option(
+        metavar="consensus|best|held-out",
+        help="Which draw is shown. consensus: the one whose rows go together most as on average. "
+        "best: the highest log likelihood. held-out: the best on cells hidden before the fit.",
+    ),
+    "top": typer.Option(metavar="N", help="How many patterns to show."),
+    "columns": typer.Option(
         metavar="NAME[,NAME...]",
         help="The columns that words and figures speak of; all if left out.",
     ),
-]
-AllFeatures = Annotated[
-    bool,
-    typer.Option(
+    "all_features": typer.Option(
         "--all-features", help="Also list features that say no more than chance, or the others."
     ),
-]
-Surprising = Annotated[
-    int,
-    typer.Option("--surprising", metavar="N", help="Also list the N least expected cells, rows."),
-]
-Similar = Annotated[
-    int | None,
-    typer.Option(
-        "--similar", metavar="ROW", help="Also list the rows most like data row ROW (from 1)."
+    "surprising": typer.Option(metavar="N", help="Also list the N least expected cells, rows."),
+    "similar": typer.Option(
+        metavar="ROW", help="Also list the rows most like data row ROW (from 1)."
     ),
-]
-Dependence = Annotated[
-    bool,
-    typer.Option("--dependence", help="Also show how much columns tell of each other."),
-]
-Color = Annotated[
-    str | None,
-    typer.Option(
-        "--color",
+    "dependence": typer.Option(
+        "--dependence", help="Also show how much columns tell of each other."
+    ),
+    "color": typer.Option(
         metavar="COLUMN",
         help="With --model clgp: the column that colours the rows of the map; the one it explains "
         "best if left out.",
     ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Also write everything to files in this folder.",
-    ),
-]
-Fit = Annotated[
-    Path | None,
-    typer.Option(
-        "--fit",
+    "fit": typer.Option(
         metavar="DIR.glfm",
         help="Put the rows of DATA on the map of the fit kept in this folder; nothing is fitted.",
     ),
-]
-Format = Annotated[
-    str,
-    typer.Option("--format", metavar="csv|parquet", help="Format of the tables in --output."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Also write a report as one self-contained page."),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
+    "html": typer.Option(
+        metavar="FILE", help="Also write a report as one self-contained page."
     ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+    "plot": typer.Option(
+        metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
+    ),
+    "as_json": typer.Option("--json", help="Print one JSON object instead of tables."),
+}
 
 
 @options.takes(
-    options.SAMPLING, options.ENGINE, options.SAVING, options.FEATURES, options.ENDING
+    *(options.SAMPLING, options.ENGINE, options.SAVING, options.FEATURES, options.ENDING),
+    own=OPTIONS,
 )
 def run(
     ctx: typer.Context,
     data: options.Data,
     types: options.Types = None,
-    output: Folder = None,
-    file_format: Format = "csv",
-    bias: Bias = None,
-    sample: Sample = "consensus",
-    top: Top = TOP,
-    columns: Columns = None,
-    all_features: AllFeatures = False,
-    surprising: Surprising = 0,
-    similar: Similar = None,
-    dependence: Dependence = False,
-    color: Color = None,
-    fit: Fit = None,
-    html: Html = None,
-    plot: Plot = None,
+    output: Path | None = None,
+    file_format: str = "csv",
+    bias: bool | None = None,
+    sample: str = "consensus",
+    top: int = TOP,
+    columns: list[str] | None = None,
+    all_features: bool = False,
+    surprising: int = 0,
+    similar: int | None = None,
+    dependence: bool = False,
+    color: str | None = None,
+    fit: Path | None = None,
+    html: Path | None = None,
+    plot: Path | None = None,
     record: options.Record = None,
     traces_to: options.TracesTo = None,
-    as_json: Json = False,
+    as_json: bool = False,
 ) -> int:
     """Find out what structure is in a table.
 
@@ -206,15 +168,12 @@ def _check(ctx: typer.Context, files: Any) -> None:
     files.check()
     if "--html" in files.others:
         check_writable(files.others["--html"])
-    if "--plot" in files.others:
-        from glfm_cli.plots import check_figure
-
-        check_figure(files.others["--plot"])
+    check_drawn(files.others.get("--plot"))
 
 
 def _show(console: Console, found: Any, as_json: bool) -> None:
     if as_json:
-        console.result(json.dumps(found.to_dict(), allow_nan=False, default=str) + "\n")
+        console.result_as_json(found.to_dict())
         return
     from glfm_cli.cli import explore_components, explore_factors, explore_map, explore_text
     from glfm_cli.exploration import Exploration, FactorExploration, MapExploration

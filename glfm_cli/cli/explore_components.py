@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TextIO
 
+from rich.console import Console as RichConsole
+from rich.text import Text
+
+from glfm_cli.cli.pages import page, table_of
 from glfm_cli.errors import counted
-
-if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
-
-    from glfm_cli.exploration import ComponentExploration
+from glfm_cli.exploration import ComponentExploration
+from glfm_cli.exploration.words import percent
 
 WIDEST = 100
 MOST_EXPLAINED = 40  # columns listed on the terminal
 
 
 def show(found: ComponentExploration, stdout: TextIO) -> None:
-    """Print what was found; without blanks at the ends of lines where it goes to a file."""
-    from rich.console import Console as RichConsole
+    """Print what was found."""
+    with page(stdout, WIDEST) as console:
+        _headline(console, found)
+        _components(console, found)
+        _goes_with(console, found)
+        _shares(console, found)
+        _effects(console, found)
 
-    width = min(RichConsole(file=stdout).width, WIDEST)
-    page = stdout if stdout.isatty() else io.StringIO()
-    console = RichConsole(file=page, highlight=False, width=width)
+
+def _headline(console: RichConsole, found: ComponentExploration) -> None:
     said = found.to_dict()
     columns = "column" if found.variance else "latent column"
     for line in (
@@ -34,25 +38,13 @@ def show(found: ComponentExploration, stdout: TextIO) -> None:
         found.diagnostics.summary(),
     ):
         console.print(line, markup=False)
-    _components(console, found)
-    _goes_with(console, found)
-    _shares(console, found)
-    _effects(console, found)
-    if isinstance(page, io.StringIO):
-        stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
 
 
 def _components(console: RichConsole, found: ComponentExploration) -> None:
-    from rich.text import Text
-
-    from glfm_cli.exploration.words import percent
-
     if not found.components:
         console.print("\nNo component: rows and columns have nothing in common.", markup=False)
         return
-    table = table_of(console, "Components of the completed matrix")
-    for name in ("", "size", "share"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table = table_of(console, "Components of the completed matrix", "", "size", "share")
     table.add_column("columns", ratio=3)
     table.add_column("rows", ratio=2)
     for c in found.components:
@@ -68,8 +60,6 @@ def _components(console: RichConsole, found: ComponentExploration) -> None:
 
 def _goes_with(console: RichConsole, found: ComponentExploration) -> None:
     """Print, of every component, the covariates whose correlation with it is surely not 0."""
-    from rich.text import Text
-
     rows = [
         (component.name, one)
         for component in found.components
@@ -78,8 +68,8 @@ def _goes_with(console: RichConsole, found: ComponentExploration) -> None:
     ]
     if not rows:
         return
-    table = table_of(console, "Covariates that components go with: correlations with their scores")
-    table.add_column("", no_wrap=True)
+    title = "Covariates that components go with: correlations with their scores"
+    table = table_of(console, title, "")
     table.add_column("covariate")
     for name in ("correlation", "95 %"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -103,21 +93,16 @@ def _signed(leading: list[tuple[str, float, float]]) -> str:
 
 
 def _shares(console: RichConsole, found: ComponentExploration) -> None:
-    from rich.text import Text
-
-    from glfm_cli.exploration.words import percent
-
     said = found.to_dict()
     if found.variance:
-        table = table_of(console, "Shares of the variance")
+        title = "Shares of the variance"
         rows = [(part["part"], part) for part in said["variance"]]
     else:
-        table = table_of(console, "What the components explain of each column's variance")
+        title = "What the components explain of each column's variance"
         rows = sorted(
             ((part["column"], part) for part in said["explained"]), key=lambda one: -one[1]["share"]
         )
-    for name in ("", "share", "95 %"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table = table_of(console, title, "", "share", "95 %")
     for name, part in rows[:MOST_EXPLAINED]:
         low, high = percent(part["lower"]), percent(part["upper"])
         table.add_row(Text(name), percent(part["share"]), f"{low} to {high}")
@@ -127,8 +112,6 @@ def _shares(console: RichConsole, found: ComponentExploration) -> None:
 
 
 def _effects(console: RichConsole, found: ComponentExploration) -> None:
-    from rich.text import Text
-
     if not found.effects:
         return
     table = table_of(
@@ -147,14 +130,3 @@ def _effects(console: RichConsole, found: ComponentExploration) -> None:
             f"{one.spread.mean:.2f}",
         )
     console.print(table)
-
-
-def table_of(console: RichConsole, title: str) -> Any:
-    """Print a title, and return a table to fill."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    console.print()
-    console.print(Text(title, style="bold"))
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,7 @@ def run(ctx: typer.Context, data: str, top: int, as_json: bool) -> int:
         raise UsageError("--top", value=top, expected="a whole number from 1")
     found = describe_experts(load_trained(data))
     if as_json:
-        console.result(json.dumps(found.to_dict(top), allow_nan=False) + "\n")
+        console.result_as_json(found.to_dict(top))
     else:
         console.result(show(found, top))
     return ExitStatus.OK

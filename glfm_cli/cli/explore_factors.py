@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import io
 import math
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
+from rich.console import Console as RichConsole
+from rich.text import Text
+
+from glfm_cli.cli.pages import page, table_of
 from glfm_cli.errors import counted
-
-if TYPE_CHECKING:
-    from glfm_cli.exploration import FactorExploration
-    from glfm_cli.exploration.factors import CorrelatedPair
+from glfm_cli.exploration import FactorExploration
+from glfm_cli.exploration.factors import CorrelatedPair
+from glfm_cli.exploration.words import percent
 
 WIDEST = 110
 MOST = 60  # components listed on the terminal
 
 
 def show(found: FactorExploration, stdout: TextIO) -> None:
-    """Print what was found; without blanks at the ends of lines where it goes to a file."""
-    from rich.console import Console as RichConsole
-    from rich.text import Text
+    """Print what was found."""
+    with page(stdout, WIDEST) as console:
+        _show(console, found)
 
-    from glfm_cli.cli.explore_components import table_of
-    from glfm_cli.exploration.words import percent
 
-    page = stdout if stdout.isatty() else io.StringIO()
-    width = min(RichConsole(file=stdout).width, WIDEST)
-    console = RichConsole(file=page, highlight=False, width=width)
+def _show(console: RichConsole, found: FactorExploration) -> None:
     restarts = counted(len(found.posterior.chains), "restart")
     sizes = f"{counted(len(found.rows), 'row')}, {counted(len(found.columns), 'column')}"
     console.print(f"{sizes}, {restarts}, {found.seconds:.1f} s.", markup=False)
     console.print(found.diagnostics.summary(), markup=False)
-    table = table_of(console, "Components")
-    for name in ("", "share", "again"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table = table_of(console, "Components", "", "share", "again")
     table.add_column("columns by weight", ratio=1)
     table.add_column("by lift", ratio=1)
     for c in found.components[:MOST]:
@@ -48,17 +44,13 @@ def show(found: FactorExploration, stdout: TextIO) -> None:
     for title, pairs in (("Come together", together), ("Exclude each other", opposed)):
         if not pairs:
             continue
-        table = table_of(console, title)
-        for name in ("", "correlation", "same sign"):
-            table.add_column(name, justify="right" if name else "left", no_wrap=True)
+        table = table_of(console, title, "", "correlation", "same sign")
         table.add_column("columns", ratio=1)
         for pair in pairs:
             again = "" if math.isnan(pair.agreement) else percent(pair.agreement)
             name, words = _named(found, pair)
             table.add_row(name, f"{pair.correlation:+.2f}", again, Text(words))
         console.print(table)
-    if isinstance(page, io.StringIO):
-        stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
 
 
 def _named(found: FactorExploration, pair: CorrelatedPair) -> tuple[str, str]:

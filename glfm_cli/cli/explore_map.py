@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
+from rich.console import Console as RichConsole
+from rich.text import Text
 
-    from glfm_cli.exploration import MapExploration
+from glfm_cli.cli.pages import page, table_of
+from glfm_cli.exploration import MapExploration
+from glfm_cli.exploration.words import percent
 
 WIDEST = 100
 MOST_COLUMNS = 40
 
 
 def show(found: MapExploration, stdout: TextIO) -> None:
-    """Print what was found; without blanks at the ends of lines where it goes to a file."""
-    from rich.console import Console as RichConsole
-
-    width = min(RichConsole(file=stdout).width, WIDEST)
-    page = stdout if stdout.isatty() else io.StringIO()
-    console = RichConsole(file=page, highlight=False, width=width)
-    for line in found.headline():
-        console.print(line, markup=False)
-    _columns(console, found)
-    _unusual(console, found)
-    if isinstance(page, io.StringIO):
-        stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
+    """Print what was found."""
+    with page(stdout, WIDEST) as console:
+        for line in found.headline():
+            console.print(line, markup=False)
+        _columns(console, found)
+        _unusual(console, found)
 
 
 def _columns(console: RichConsole, found: MapExploration) -> None:
-    from rich.text import Text
-
-    from glfm_cli.cli.explore_components import table_of
-    from glfm_cli.exploration.words import percent
-
     table = table_of(console, "Columns on the map")
     for name in ("", "explained", "along x1", "along x2"):
         table.add_column(name, justify="right" if name == "explained" else "left", no_wrap=True)
@@ -52,15 +42,10 @@ def _columns(console: RichConsole, found: MapExploration) -> None:
 
 
 def _unusual(console: RichConsole, found: MapExploration) -> None:
-    from rich.text import Text
-
-    from glfm_cli.cli.explore_components import table_of
-
     rows = found.most_unusual()
     if not rows:
         return
-    table = table_of(console, "The most unusual rows for their place")
-    table.add_column("", no_wrap=True)
+    table = table_of(console, "The most unusual rows for their place", "")
     table.add_column("what is unusual")
     for row in rows:
         table.add_row(Text(found.label(row)), Text(found.unusual(row) or ""))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import math
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console as RichConsole
-from rich.table import Table
 from rich.text import Text
 
-from glfm_cli.exploration import convergence_line, remainder_line, sample_line, tables
+from glfm_cli.cli.pages import page, table_of
+from glfm_cli.exploration import (
+    Exploration,
+    convergence_line,
+    remainder_line,
+    sample_line,
+    tables,
+)
 from glfm_cli.exploration.lines import NO_FEATURE
 from glfm_cli.exploration.words import named, number, percent, typical, with_error
-
-if TYPE_CHECKING:
-    from glfm_cli.exploration import Exploration
 
 MOST_PATTERNS = 5  # side by side; more are in the files
 MOST_COLUMNS = 40
@@ -27,14 +28,9 @@ WIDEST = 100
 
 
 def show(found: Exploration, stdout: TextIO) -> None:
-    """Print an exploration; without blanks at the ends of lines where it goes to a file."""
-    width = min(RichConsole(file=stdout).width, WIDEST)
-    if stdout.isatty():
-        _show(RichConsole(file=stdout, highlight=False, width=width), found)
-        return
-    page = io.StringIO()
-    _show(RichConsole(file=page, highlight=False, width=width), found)
-    stdout.writelines(line.rstrip() + "\n" for line in page.getvalue().splitlines())
+    """Print an exploration."""
+    with page(stdout, WIDEST) as console:
+        _show(console, found)
 
 
 def _show(console: RichConsole, found: Exploration) -> None:
@@ -58,14 +54,13 @@ def _show(console: RichConsole, found: Exploration) -> None:
 
 def headline(found: Exploration) -> list[str]:
     """Return the fit in three lines."""
-    counted = [
-        _counted(found.data.n_rows, "row"),
-        _counted(len(found.scales), "column"),
+    sizes = f"{_counted(found.data.n_rows, 'row')}, {_counted(len(found.scales), 'column')}"
+    draws = (
         f"{_counted(len(found.posterior.chains), 'chain')} "
-        f"with {_counted(found.posterior.n_draws, 'draw')} in all",
-    ]
+        f"with {_counted(found.posterior.n_draws, 'draw')} in all"
+    )
     return [
-        f"{', '.join(counted)}, {found.seconds:.1f} s.",
+        f"{sizes}, {draws}, {found.seconds:.1f} s.",
         sample_line(found),
         convergence_line(found),
     ]
@@ -77,9 +72,8 @@ def _features(console: RichConsole, found: Exploration) -> None:
         console.print(Text(NO_FEATURE))
         _remainder(console, found)
         return
-    table = _table(console, "Features")
-    for name in ("", "rows", "explains", "stability", "in halves"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    numbers = ("rows", "explains", "stability", "in halves")
+    table = table_of(console, "Features", "", *numbers)
     table.add_column("its rows against the others", ratio=1, overflow="fold")
     for feature in found.features:
         table.add_row(
@@ -104,10 +98,8 @@ def _patterns(console: RichConsole, found: Exploration) -> None:
     if not found.main:
         return
     names = " ".join(feature.name for feature in found.main)
-    table = _table(console, f"Patterns of {names}")
-    table.add_column("", no_wrap=True)
-    for name in ("rows", "share", "cumulative", "stability"):
-        table.add_column(name, justify="right", no_wrap=True)
+    numbers = ("rows", "share", "cumulative", "stability")
+    table = table_of(console, f"Patterns of {names}", "", *numbers)
     table.add_column("features", ratio=1)
     for pattern in found.top_patterns:
         table.add_row(
@@ -142,8 +134,7 @@ def _typical(console: RichConsole, found: Exploration) -> None:
         if each > LEAST_ROOM + 2 or not any("\n" in text for row in rows for text in row):
             break
     title = "Typical rows: the mean, or the likeliest level with its probability"
-    table = _table(console, title, padding)
-    table.add_column("", no_wrap=True)
+    table = table_of(console, title, "", padding=padding)
     for name in ("all rows", *(pattern.name for pattern in patterns)):
         table.add_column(name, justify="right", overflow="fold", max_width=room)
     for label, row in zip(labels, rows, strict=True):
@@ -156,7 +147,7 @@ def _typical(console: RichConsole, found: Exploration) -> None:
 
 def _listed(console: RichConsole, title: str, content: Any) -> None:
     """Print an Arrow table as it is, numbers rounded."""
-    table = _table(console, title)
+    table = table_of(console, title)
     for name in content.column_names:
         numeric = str(content.schema.field(name).type) in ("double", "int64")
         table.add_column(name, justify="right" if numeric else "left")
@@ -169,14 +160,6 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return number(value)
     return "" if value is None else str(value)
-
-
-def _table(console: RichConsole, title: str, padding: int = 1) -> Table:
-    """Print a title, as wide as the page and not as the table, and return a table to fill."""
-    console.print()
-    console.print(Text(title, style="bold"))
-    around = (0, padding, 0, 0)
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=around)
 
 
 def _counted(n: int, what: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import typer
 
 from glfm_cli.cli import options
 from glfm_cli.cli.console import ExitStatus
-from glfm_cli.cli.outputs import check_outputs
+from glfm_cli.cli.outputs import check_drawn, check_outputs
 from glfm_cli.cli.plan_text import show_plan
 from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import report
@@ -106,10 +105,7 @@ def run(
     outputs: dict[str, Path | None] = {name: Path(path) for name, path in files.by_option().items()}
     outputs |= {"--output": output, "--record": record, "--save": ctx.params["save"]}
     check_outputs(options.inputs_of(ctx), outputs, [] if dry_run else on_stdout)
-    if plot is not None:
-        from glfm_cli.plots import check_figure
-
-        check_figure(plot)
+    check_drawn(plot)
     sampling, saving = options.sampling_of(ctx), options.saving_of(ctx, output)
     matrix, scaling = options.matrix_of(ctx), options.scaling_of(ctx)
     source = None if types is None else str(types)
@@ -142,5 +138,5 @@ def run(
             **vars(scaling),
         )
         if as_json:
-            console.result(json.dumps(completion.to_dict(), allow_nan=False) + "\n")
+            console.result_as_json(completion.to_dict())
         return report(console, completion, strict=ctx.params["strict"])

@@ -47,6 +47,14 @@ def check_outputs(
         seen.append((name, path))
 
 
+def check_drawn(path: Path | None) -> None:
+    """Raise, before the work, what drawing a figure to a file would raise after it."""
+    if path is not None:
+        from glfm_cli.plots import check_figure
+
+        check_figure(path)
+
+
 def partial_of(output: Path | None, save: Path | None, resume: Path | None) -> Path | None:
     """Return the output beside which partial work is kept, None when there is no such place."""
     from glfm_cli.io import is_device

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from glfm_cli.cli.console import Console
@@ -16,7 +15,7 @@ def show_plan(console: Console, planned: Any, as_json: bool) -> None:
     """
     costs = planned.to_dict()
     if as_json:
-        console.result(json.dumps(costs) + "\n")
+        console.result_as_json(costs)
         return
     for line in plan_lines(costs):
         console.result(line + "\n")

@@ -35,6 +35,19 @@ class Shown:
         _stop(self._bar)
 
 
+def bar_of(console: Console, *columns: Any) -> RichProgress:
+    """Return a bar on stderr that leaves nothing behind, and shows nothing where none is asked."""
+    from rich.console import Console as RichConsole
+    from rich.progress import Progress
+
+    return Progress(
+        *columns,
+        console=RichConsole(file=console.stderr),
+        transient=True,
+        disable=not console.shows_progress,
+    )
+
+
 def _stop(bar: RichProgress) -> None:
     if not bar.disable:  # rich before 14.3 would end a line that was never begun
         bar.stop()
@@ -67,9 +80,7 @@ class ProgressLine(Shown):
 
     def begun(self, session: Session) -> None:
         """Say what the user should know, and show the line."""
-        from rich.console import Console as RichConsole
         from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
         from rich.text import Text
 
         class _Rate(ProgressColumn):
@@ -83,16 +94,14 @@ class ProgressLine(Shown):
             self._console.warn(text)
         plan, self._done = session.plan, session.done
         self._chains, self._sweeps = plan.chains, plan.sweeps
-        self._bar = RichProgress(
+        self._bar = bar_of(
+            self._console,
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
             _Rate(),
             TimeRemainingColumn(),
             TextColumn("left, {task.fields[size]}"),
-            console=RichConsole(file=self._console.stderr),
-            transient=True,
-            disable=not self._console.shows_progress,
         )
         self._size = getattr(session.problem.model, "size", None)
         self._task = self._bar.add_task(
@@ -124,19 +133,11 @@ class ProgressLine(Shown):
 
     def completed(self, rows: int, of: int | None) -> None:
         """Show how many rows of a file are completed."""
-        from rich.console import Console as RichConsole
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
 
         if not hasattr(self, "_rows"):
-            self._bar = RichProgress(
-                TextColumn("{task.completed:,.0f} rows completed"),
-                BarColumn(),
-                TimeRemainingColumn(),
-                console=RichConsole(file=self._console.stderr),
-                transient=True,
-                disable=not self._console.shows_progress,
-            )
+            shown = TextColumn("{task.completed:,.0f} rows completed")
+            self._bar = bar_of(self._console, shown, BarColumn(), TimeRemainingColumn())
             self._rows = self._bar.add_task("", total=of)
             self._bar.start()
         self._bar.update(self._rows, completed=rows)
@@ -159,20 +160,12 @@ class FitProgress(Shown):
     """
 
     def __init__(self, console: Console, starts: int, folds: int | None = None) -> None:
-        from rich.console import Console as RichConsole
-        from rich.progress import Progress as RichProgress
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self._starts, self._folds, self._fold = starts, folds, 0
         self._began, self._steps, self._ended, self._lock = time.monotonic(), 0, 0, threading.Lock()
-        self._bar = RichProgress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            console=RichConsole(file=console.stderr),
-            transient=True,
-            disable=not console.shows_progress,
-        )
+        description = TextColumn("{task.description}")
+        self._bar = bar_of(console, SpinnerColumn(), description, TimeElapsedColumn())
         self._task = self._bar.add_task("beginning", total=None)
 
     def swept(self, chain: int, sweep: int, trace: dict[str, float] | None) -> None:

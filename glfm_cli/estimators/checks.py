@@ -26,8 +26,7 @@ def not_fitted(estimator: object) -> GlfmError:
     theirs = _exception("NotFittedError")
     if theirs is not None:
         kind = type("NotFittedError", (UsageError, theirs), {})
-    error: GlfmError = kind(f"this {name} is not fitted yet", hint="Call `fit` first.")
-    return error
+    return kind(f"this {name} is not fitted yet", hint="Call `fit` first.")
 
 
 def _exception(name: str) -> Any:

@@ -253,8 +253,7 @@ class GlfmFactorizer(WithParameters):
                     f"settings: '{name}' has an argument of its own",
                     hint="Say components=N, or one of model=" + ", ".join(VARIANTS) + ".",
                 )
-        found: CnpfConfig = apply_settings({"model": config}, settings)["model"]
-        return found
+        return apply_settings({"model": config}, settings)["model"]
 
     def _counts(self, X: Any, n_columns: int | None = None) -> Counts:
         return counts_of(X, n_columns, self.threads or available_threads())

@@ -39,8 +39,7 @@ class HeldOutRows:
         total = np.bincount(
             self.train.column, np.nan_to_num(self.train.value.x), len(self.train.columns)
         )
-        shares: Array = (total + SMOOTH) / (total + SMOOTH).sum()
-        return shares
+        return (total + SMOOTH) / (total + SMOOTH).sum()
 
 
 def draw_new_rows(triplets: Triplets, rate: float, rng: np.random.Generator) -> HeldOutRows:

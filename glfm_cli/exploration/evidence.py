@@ -146,8 +146,7 @@ def _partial(column: _ObservedCells, given: Sequence[int]) -> Array:
     """Return the correlations (K, V) of features and views, given some of the features."""
     q, _ = np.linalg.qr(np.column_stack([np.ones(len(column.p)), column.p[:, list(given)]]))
     p, views = (_standard(one - q @ (q.T @ one)) for one in (column.p, column.views))
-    r: Array = np.where(column.enough, p.T @ views, 0.0)
-    return r
+    return np.where(column.enough, p.T @ views, 0.0)
 
 
 def _standard(values: Array) -> Array:

@@ -210,8 +210,7 @@ def _names(job: ExplorationJob) -> tuple[pa.Array, pa.Array]:
 
 def _distributions(factors: CountFactors) -> Array:
     """Return the columns' shares (J, K) in every component."""
-    shares: Array = factors.columns / factors.columns.sum(axis=0)
-    return shares
+    return factors.columns / factors.columns.sum(axis=0)
 
 
 def _matched(best: CountFactors, other: CountFactors, chosen: Array) -> Array:

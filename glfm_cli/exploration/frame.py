@@ -33,13 +33,11 @@ class Frame:
 
     def shown(self, x: Array) -> Array:
         """Return u (n, 2) of places x (n, Q)."""
-        u: Array = (x - self.middle)[:, self.dimensions] @ self.turn
-        return u
+        return (x - self.middle)[:, self.dimensions] @ self.turn
 
     def covariance(self, cov: Array) -> Array:
         """Return the covariances (n, 2, 2) of u, of those of x (n, Q, Q)."""
-        out: Array = self.turn.T @ cov[:, self.dimensions][:, :, self.dimensions] @ self.turn
-        return out
+        return self.turn.T @ cov[:, self.dimensions][:, :, self.dimensions] @ self.turn
 
     def places(self, u: Array) -> Array:
         """Return the places x (n, Q) shown at u (n, 2), in other dimensions in the middle."""
@@ -99,5 +97,4 @@ def shared_neighbours(a: Array, b: Array, at_a: Array, at_b: Array) -> Array:
         for rows, at in ((a, at_a), (b, at_b))
     ]
     both = (near[0][:, :, None] == near[1][:, None, :]).any(axis=2)
-    share: Array = both.mean(axis=1)
-    return share
+    return both.mean(axis=1)

@@ -112,8 +112,7 @@ class RowMap:
     @property
     def spread(self) -> Array:
         """The sd (N,) of a row's place, over both axes."""
-        sd: Array = np.sqrt(0.5 * np.trace(self.covariance, axis1=1, axis2=2))
-        return sd
+        return np.sqrt(0.5 * np.trace(self.covariance, axis1=1, axis2=2))
 
     def unsure(self, at_most: int) -> Array:
         """Return the rows whose places are much less sure than others', the least sure first."""

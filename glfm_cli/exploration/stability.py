@@ -74,8 +74,7 @@ def standard_error(shares: Array) -> Array:
     which resemble each other, do not make it smaller.
     """
     a, b = 1.0 + shares.sum(axis=0), 1.0 + (1.0 - shares).sum(axis=0)
-    error: Array = np.sqrt(a * b / (a + b + 1.0)) / (a + b)
-    return error
+    return np.sqrt(a * b / (a + b + 1.0)) / (a + b)
 
 
 def correlations(A: Array, B: Array) -> Array:

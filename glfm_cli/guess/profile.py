@@ -115,8 +115,7 @@ class Profile:
 
     def words(self) -> list[str]:
         """Return the distinct texts."""
-        found: list[str] = self.texts.to_pylist()
-        return found
+        return self.texts.to_pylist()
 
     def in_order(self) -> tuple[str, ...]:
         """Return the distinct texts, numbers by size and before words by the alphabet."""
@@ -241,5 +240,4 @@ def _number_texts(values: pa.Array, numbers: NDArray[np.float64]) -> pa.Array:
 
 
 def _to_numpy(mask: pa.Array) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)
-    return found
+    return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)

@@ -172,8 +172,7 @@ def fit_tilt(u: Array) -> Array:
             step = step / 2.0
         mode = mode + step
     log_odds = -loss(mode) - 2.0 * np.log(TILT_SD) - 0.5 * np.linalg.slogdet(curvature)[1]
-    out: Array = mode * _probability(float(log_odds))
-    return out
+    return mode * _probability(float(log_odds))
 
 
 def _lowest(loss: Callable[[float], float], low: float, high: float) -> float:

@@ -162,8 +162,7 @@ class Posterior:
         weights = np.where(whole > 0, by.mean(axis=0) if d is None else by[d], 0.0)
         if not weights.any():  # those that count have no chain
             weights = whole
-        out: Array = (weights / weights.sum())[of] * lengths / whole[of]
-        return out
+        return (weights / weights.sum())[of] * lengths / whole[of]
 
     def shares(self, d: int | None = None) -> Array:
         """Return the weight of every draw, chain by chain, where 1 is that of an average one.

@@ -69,8 +69,7 @@ class Marginal:
         """The Monte Carlo standard error (n,), in the unit of what it is of."""
         p = None if self.probabilities is None else self.probabilities.max(axis=1, initial=0.0)
         sd = self.sd if p is None else np.where(np.isnan(self.sd), np.sqrt(p * (1 - p)), self.sd)
-        out: Array = self.relative_error * sd
-        return out
+        return self.relative_error * sd
 
 
 class ChainMeans(NamedTuple):
@@ -343,8 +342,7 @@ def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | Non
     assert by is not None
     a = by.exponents[d]
     p = forecast / forecast.sum(axis=1, keepdims=True)
-    out: Array = a * log_p - np.log(np.sum(p**a, axis=1))
-    return out
+    return a * log_p - np.log(np.sum(p**a, axis=1))
 
 
 Sums = dict[int, Array]  # by the number of draws that were added

@@ -54,8 +54,7 @@ class Recalibration:
         if self.exponents[d] == 1.0:
             return p
         q = np.exp(self.exponents[d] * np.log(np.maximum(p, LEAST)))
-        out: Array = q / q.sum(axis=1, keepdims=True)
-        return out
+        return q / q.sum(axis=1, keepdims=True)
 
     def uncorrected(self, d: int, at: Sequence[float]) -> Sequence[float]:
         """Return which quantiles of the forecast are the corrected quantiles `at`, in (0, 1)."""
@@ -64,8 +63,7 @@ class Recalibration:
         mass = np.exp(log_tilt(self.tilts[d], _ON_GRID))
         mass = np.concatenate([[0.0], np.cumsum(mass) / mass.sum()])
         edges = np.linspace(0.0, 1.0, mass.size)
-        found: list[float] = np.interp(at, mass, edges).tolist()
-        return found
+        return np.interp(at, mass, edges).tolist()
 
     def log_factor(self, d: int, u: Array) -> Array:
         """Return log g(u) (n,), u the forecasts' distribution functions at values of column d."""
@@ -74,8 +72,7 @@ class Recalibration:
 
 def log_tilt(b: Array, f: Array) -> Array:
     """Return log g (n,) where the polynomials are f (2, n)."""
-    out: Array = b @ f - log_mass(b)
-    return out
+    return b @ f - log_mass(b)
 
 
 def log_mass(b: Array) -> float:
@@ -87,13 +84,11 @@ def log_mass(b: Array) -> float:
 
 def tilt_moments(b: Array) -> Array:
     """Return the means of f_1 and f_2 under g."""
-    out: Array = np.mean(_ON_GRID * np.exp(log_tilt(b, _ON_GRID)), axis=1)
-    return out
+    return np.mean(_ON_GRID * np.exp(log_tilt(b, _ON_GRID)), axis=1)
 
 
 def tilt_covariance(b: Array) -> Array:
     """Return the covariance (2, 2) of f_1 and f_2 under g: the bend of `log_mass`."""
     g = np.exp(log_tilt(b, _ON_GRID)) / GRID.size
     off = _ON_GRID - tilt_moments(b)[:, None]
-    out: Array = (g * off) @ off.T
-    return out
+    return (g * off) @ off.T

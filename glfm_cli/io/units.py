@@ -63,5 +63,4 @@ def with_units(table: pa.Table, units: Mapping[str, str]) -> pa.Table:
 
 def units_of(table: pa.Table) -> dict[str, str]:
     """Return the row of units that stood below the header, by column; empty if there was none."""
-    kept: dict[str, str] = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
-    return kept
+    return json.loads((table.schema.metadata or {}).get(KEY, b"{}"))

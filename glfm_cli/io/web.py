@@ -33,8 +33,7 @@ def download(address: str) -> bytes:
     try:
         # Some servers refuse who does not name himself.
         with urlopen(Request(address, headers={"User-Agent": "glfm"}), timeout=PATIENCE) as answer:
-            body: bytes = answer.read()
-            return body
+            return answer.read()
     except HTTPError as error:
         problem = f"the server answered {error.code} {error.reason}"
     except (URLError, OSError, HTTPException, ValueError) as error:

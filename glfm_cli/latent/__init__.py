@@ -31,8 +31,7 @@ class _Models(MutableMapping[str, LatentModel]):
             made = getattr(import_module(module), kind)
             found = made({one: self[one] for one in CANDIDATES}) if name == "auto" else made()
             self._known[name] = found
-        model: LatentModel = found
-        return model
+        return found
 
     def __setitem__(self, name: str, model: LatentModel) -> None:
         self._known[name] = model

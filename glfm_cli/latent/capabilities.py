@@ -153,8 +153,7 @@ class CountFactors(NamedTuple):
     @property
     def counts(self) -> Array:
         """Return the expected counts (I, K) of each row by component."""
-        expected: Array = self.rows * self.columns.sum(axis=0)
-        return expected
+        return self.rows * self.columns.sum(axis=0)
 
 
 @runtime_checkable

@@ -100,13 +100,11 @@ class WithGroups(PlainModel):
 
     def noise(self, state: GroupedState) -> Array:
         """Return the model's noise variances."""
-        found: Array = self.inner.noise(state.own)
-        return found
+        return self.inner.noise(state.own)
 
     def noise_of(self, state: GroupedState, d: int, rows: slice) -> float | Array:
         """Return the model's noise variance."""
-        found: float | Array = self.inner.noise_of(state.own, d, rows)
-        return found
+        return self.inner.noise_of(state.own, d, rows)
 
     def trace(self, state: GroupedState) -> dict[str, float]:
         """Return the model's scalars, and the average sd of each part over latent columns."""
@@ -247,8 +245,7 @@ def with_groups(model: LatentModel) -> LatentModel:
     Raises UsageError: it sees values.
     """
     if isinstance(model, Candidates):
-        changed: LatentModel = model.with_each(with_groups)
-        return changed
+        return model.with_each(with_groups)
     if model.sees != "gaussian":
         raise UsageError(
             f"--model {model.name} takes no columns of role group or time",

@@ -34,8 +34,7 @@ class PlainModel:
 
     def noise(self, state: Any) -> Array:
         """Return the noise variances (D,) of a state or a draw."""
-        noise: Array = state.noise
-        return noise
+        return state.noise
 
     def noise_of(self, state: Any, d: int, rows: slice) -> float | Array:
         """Return the noise variance of column `d`, the same for all rows."""

@@ -123,8 +123,7 @@ class RowEffects:
     def slope_part(self, rows: slice | Array = slice(None)) -> Array:
         """Return b_g t_n (n, S) of some rows."""
         mean, sd = self.clock
-        found: Array = self.b[self.code[rows]] * ((self.time[rows] - mean) / sd)[:, None]
-        return found
+        return self.b[self.code[rows]] * ((self.time[rows] - mean) / sd)[:, None]
 
     def update(self, e: Array, observed: Array, noise: Array, rng: np.random.Generator) -> None:
         """Draw everything given the residuals of the model.
@@ -315,8 +314,7 @@ class RowsToJoin:
         """Return b_g t_n (n, S)."""
         if not len(self.b):
             return np.zeros_like(self.u)
-        found: Array = self.b[self.code] * self.t[:, None]
-        return found
+        return self.b[self.code] * self.t[:, None]
 
     def update(self, e: Array, observed: Array, noise: Array, rng: np.random.Generator) -> None:
         """Draw what is new given the residuals of the model, as `RowEffects.update` takes them."""
@@ -369,5 +367,4 @@ class FoldedEffects:
 
     def shift(self, rows: slice | Array = slice(None)) -> Array:
         """Return w (n, width) of some rows."""
-        found: Array = self.w[rows]
-        return found
+        return self.w[rows]

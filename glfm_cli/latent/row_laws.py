@@ -106,8 +106,7 @@ def slope_law(
 def draw_slopes(law: tuple[Array, Array], q: float, rng: np.random.Generator) -> Array:
     """Return draws (n,) of slopes ~ N(0, q), given what rows say of them."""
     precision = law[0] + 1.0 / q
-    drawn: Array = law[1] / precision + rng.standard_normal(precision.size) / np.sqrt(precision)
-    return drawn
+    return law[1] / precision + rng.standard_normal(precision.size) / np.sqrt(precision)
 
 
 def factorise(r: Array, d: Array, seen: Array) -> tuple[Array, Array]:
@@ -128,8 +127,7 @@ def draw_chain(D: Array, L: Array, b: Array, rng: np.random.Generator) -> Array:
     upper = np.ones((2, D.size))
     upper[0, 1:] = L
     drawn = dtbtrs(upper, (rng.standard_normal(D.size) / np.sqrt(D))[:, None], diag="U")[0]
-    found: Array = dpttrs(D, L, b)[0] + drawn[:, 0]
-    return found
+    return dpttrs(D, L, b)[0] + drawn[:, 0]
 
 
 def draw_inverse_wishart(degrees: float, scale: Array, rng: np.random.Generator) -> Array:
@@ -138,13 +136,11 @@ def draw_inverse_wishart(degrees: float, scale: Array, rng: np.random.Generator)
     A = np.tril(rng.standard_normal((S, S)), -1)
     A[np.arange(S), np.arange(S)] = np.sqrt(rng.chisquare(degrees - np.arange(S)))
     root = np.linalg.solve(A, np.linalg.cholesky(scale).T)
-    drawn: Array = root.T @ root
-    return drawn
+    return root.T @ root
 
 
 def draw_normals(Q: Array, b: Array, rng: np.random.Generator) -> Array:
     """Return draws (n, L) of N(Q^-1 b, Q^-1), for precisions Q (n, L, L) and b (n, L)."""
     root = np.linalg.cholesky(Q)
     half = np.linalg.solve(root, b[..., None]) + rng.standard_normal((*b.shape, 1))
-    drawn: Array = np.linalg.solve(root.swapaxes(1, 2), half)[..., 0]
-    return drawn
+    return np.linalg.solve(root.swapaxes(1, 2), half)[..., 0]

@@ -238,8 +238,7 @@ class RateAverage:
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean."""
-        out: Array = sums[:, 0] / sums[:, 1]
-        return out
+        return sums[:, 0] / sums[:, 1]
 
     def sd(self) -> Array:
         """Return the sd over draws."""

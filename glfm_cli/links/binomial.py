@@ -116,8 +116,7 @@ class BinomialLink(UncalibratedLink):
         def log_p(part: Normal) -> Array:
             eta, var = one_number(part)
             t = eta / np.sqrt(var)
-            out: Array = log_ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)
-            return out
+            return log_ways + h * log_ndtr(t) + (n - h) * log_ndtr(-t)
 
         return of_latent(law, 1).log_average(log_p)
 
@@ -126,8 +125,7 @@ class BinomialLink(UncalibratedLink):
 
         def rate(part: Normal) -> Array:
             eta, var = one_number(part)
-            out: Array = ndtr(eta / np.sqrt(var))
-            return out
+            return ndtr(eta / np.sqrt(var))
 
         return of_latent(law, 1).average(rate)
 

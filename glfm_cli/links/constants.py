@@ -101,5 +101,4 @@ def _shape(name: str, shape: type, constants: Mapping[str, Array]) -> Shape:
         raise ValueError(f"'smooth.{name}' is not above 0")
     if shape is Logit and not numbers[0] < numbers[1]:
         raise ValueError(f"'smooth.{name}' does not increase")
-    made: Shape = shape(*(float(number) for number in numbers))
-    return made
+    return shape(*(float(number) for number in numbers))

@@ -149,8 +149,7 @@ class CountLink(NumericLink):
 
         def log_width(at: Array) -> Array:  # counts so large that x + 1 rounds to x have a density
             some, spread = np.broadcast_to(x, at.shape)[at], np.broadcast_to(sd, at.shape)[at]
-            out: Array = self.margin.log_slope(np.maximum(some, 1.0)) - np.log(spread)
-            return out
+            return self.margin.log_slope(np.maximum(some, 1.0)) - np.log(spread)
 
         return log_interval((low - eta) / sd, (high - eta) / sd, log_width)
 

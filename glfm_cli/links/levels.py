@@ -83,8 +83,7 @@ class LevelLink(PlainLink, ABC):
     def expected(self, law: CellLaw, params: Params) -> Array:
         """Return the mean level code, without an order the probability of the first level."""
         p = self.probabilities(law, params)
-        out: Array = p @ np.arange(p.shape[1]) if self.ordered else p[:, 0]
-        return out
+        return p @ np.arange(p.shape[1]) if self.ordered else p[:, 0]
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
         """Return the mean level code of one of the cells drawn at random; NaN without an order."""

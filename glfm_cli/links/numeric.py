@@ -261,8 +261,7 @@ class NumericLink(PlainLink, ABC):
     def expected(self, law: CellLaw, params: Params) -> Array:
         """Return the mean, given that bounds allow the value."""
         mass, first = self._mass_and_first(law, params)
-        out: Array = first / np.where(mass > 0.0, mass, 1.0)
-        return out
+        return first / np.where(mass > 0.0, mass, 1.0)
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
         """Return the mean of one of the cells drawn at random, given that bounds allow it."""

@@ -110,8 +110,7 @@ class CountAverage:
 
     def estimate(self, sums: Array) -> Array:
         """Return the mean rate."""
-        out: Array = sums[:, 1] / sums[:, 0]
-        return out
+        return sums[:, 1] / sums[:, 0]
 
     def sd(self) -> Array:
         """Return the sd of a count."""

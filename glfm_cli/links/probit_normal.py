@@ -196,8 +196,7 @@ class PosteriorDensity:
             at = self.mean[:, None] + side * far[:, None] * NODES
             p = np.exp(_log_p(self.given[:, :, None], at) - top[:, None])
             parts.append(far * (p @ WEIGHTS))
-        out: Array = top + np.log(parts[0] + parts[1])
-        return out
+        return top + np.log(parts[0] + parts[1])
 
     def log(self, which: Array, at: Array) -> tuple[Array, Array]:
         """Return log p and its derivative of some of them at points."""
@@ -208,8 +207,7 @@ class PosteriorDensity:
 def _log_p(given: Array, z: Array) -> Array:
     """Return h log Phi(z) + (n - h) log Phi(-z) - (z - prior)^2 / (2 prior_var)."""
     hits, misses, prior, var = given
-    out: Array = hits * log_ndtr(z) + misses * log_ndtr(-z) - 0.5 * (z - prior) ** 2 / var
-    return out
+    return hits * log_ndtr(z) + misses * log_ndtr(-z) - 0.5 * (z - prior) ** 2 / var
 
 
 def _slopes(given: Array, z: Array) -> tuple[Array, Array]:

@@ -22,8 +22,7 @@ class _Links(Mapping[str, type[Link]]):
 
     def __getitem__(self, name: str) -> type[Link]:
         module, _, link = COLUMN_TYPES[name].link.partition(":")
-        found: type[Link] = getattr(import_module(module), link)
-        return found
+        return getattr(import_module(module), link)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COLUMN_TYPES)
@@ -64,8 +63,7 @@ def make_link(
         at = atom_of(encoded.column, encoded.x[encoded.observed])
     if at is None:
         return own.calibrate(encoded, config)
-    link: Link = _two_part().around(at, encoded, config, own)
-    return link
+    return _two_part().around(at, encoded, config, own)
 
 
 def link_from(
@@ -82,8 +80,7 @@ def link_from(
     """
     own = _class_of(column, rates, weights=not constants)
     if "at" in constants:
-        link: Link = _two_part().with_part(column, n_levels, constants, config, own)
-        return link
+        return _two_part().with_part(column, n_levels, constants, config, own)
     return own.from_constants(column, n_levels, constants, config)
 
 

@@ -344,8 +344,7 @@ class TwoPartAverage:
         """Return the mean."""
         link = self.link
         first = sums[:, 0] * float(link.standard(np.array(link.at))) + sums[:, 2]
-        out: Array = link.center + link.scale * first / (sums[:, 0] + sums[:, 1])
-        return out
+        return link.center + link.scale * first / (sums[:, 0] + sums[:, 1])
 
     def sd(self) -> Array:
         """Return the sd."""

@@ -139,8 +139,7 @@ class Logistic(_Exponential):
         return 2.0 * y - 1.0
 
     def mean(self, eta: Array) -> Array:
-        out: Array = expit(eta)
-        return out
+        return expit(eta)
 
     def weight(self, mean: Array) -> Array:
         return mean * (1.0 - mean)
@@ -167,8 +166,7 @@ class Poisson(_Exponential):
 
     def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         eta = X @ at.b
-        out: Array = y * eta - np.exp(np.minimum(eta, LARGEST)) - gammaln(y + 1.0)
-        return out
+        return y * eta - np.exp(np.minimum(eta, LARGEST)) - gammaln(y + 1.0)
 
     def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
         return rng.poisson(self.mean(X @ at.b)).astype(np.float64)

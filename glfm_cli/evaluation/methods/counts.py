@@ -97,12 +97,10 @@ class FactorMethod(ModelMethod):
         def predict(part: slice) -> Array:
             at = slice(n_train + part.start, n_train + part.stop)
             rates = [share * (one.rows[at] @ one.columns.T) for share, one in parts]
-            total: Array = np.sum(rates, axis=0)
-            return total
+            return np.sum(rates, axis=0)
 
         def likely(part: slice) -> Array:
             at = slice(n_train + part.start, n_train + part.stop)
-            total: Array = np.sum([share * model.p_any(one, at) for share, one in draws], axis=0)
-            return total
+            return np.sum([share * model.p_any(one, at) for share, one in draws], axis=0)
 
         return {0: Prediction(NONE, rates=predict, p_any=likely)}

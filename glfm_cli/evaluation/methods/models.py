@@ -157,5 +157,4 @@ def _mean_of(marginal: Marginal, levels: tuple[str, ...]) -> Array:
     """Return means in the numbers that levels are."""
     if marginal.probabilities is None:
         return marginal.mean
-    mean: Array = marginal.probabilities @ level_numbers(levels)
-    return mean
+    return marginal.probabilities @ level_numbers(levels)

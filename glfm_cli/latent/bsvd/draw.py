@@ -53,8 +53,7 @@ class BsvdDraw:
     def noise_of_rows(self, row: Array) -> Array:
         """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
         if self.row_precision.size:
-            of_rows: Array = self.noise[0] / self.row_precision[row]
-            return of_rows
+            return self.noise[0] / self.row_precision[row]
         return np.full(row.size, self.noise[0])
 
     def parts(self) -> Parts:

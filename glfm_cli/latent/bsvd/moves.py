@@ -72,8 +72,7 @@ class BsvdState:
     @property
     def level(self) -> Array:
         """What the slopes multiply: the columns' intercepts less their mean (J, 1), or (J, 0)."""
-        level: Array = self.G_R[:, : self.slope.shape[1]] - self.mu
-        return level
+        return self.G_R[:, : self.slope.shape[1]] - self.mu
 
     @property
     def precision(self) -> tuple[Array, Array]:

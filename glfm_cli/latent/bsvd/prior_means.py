@@ -52,8 +52,7 @@ class PriorMeans:
 
     def of_factors(self, k: Array) -> Array:
         """Return the prior means (n, len(k)) of the factors of some components."""
-        out: Array = self.X @ self.factors[:, k]
-        return out
+        return self.X @ self.factors[:, k]
 
     def of_units(self, k: Array, q: int) -> Array | None:
         """Return the prior means (n, q) of the factors k, the intercept and the rest, which are 0.
@@ -67,8 +66,7 @@ class PriorMeans:
     @property
     def of_intercepts(self) -> Array:
         """The prior means (n,) of the intercepts; of columns, without their common mean."""
-        out: Array = self.X @ self.intercepts
-        return out
+        return self.X @ self.intercepts
 
     def squares(self, k: int, factor: Array) -> float:
         """Return what n / 2 times is the negative log prior of a factor (n,) and its b_k."""
@@ -78,8 +76,7 @@ class PriorMeans:
     def renewed(self, rng: np.random.Generator) -> Array:
         """Return a b (p,) from its prior."""
         n, p = self.X.shape
-        out: Array = rng.standard_normal(p) / np.sqrt(max(n, 1) * self.precision[0])
-        return out
+        return rng.standard_normal(p) / np.sqrt(max(n, 1) * self.precision[0])
 
     def drawn_of(self, factor: Array, rng: np.random.Generator) -> Array:
         """Return a b (p,) given a factor (n,)."""
@@ -116,8 +113,7 @@ class PriorMeans:
         spread = noise * self.strength + prior
         mean = (noise * (self.axes.T @ (self.X.T @ y))) / spread[:, None]
         normal = rng.standard_normal(mean.shape) / np.sqrt(spread)[:, None]
-        out: Array = self.axes @ (mean + normal)
-        return out
+        return self.axes @ (mean + normal)
 
     def coefficients(self, k: Array) -> Array:
         """Return (p, len(k) + 1): those of the factors k, then of the intercepts."""

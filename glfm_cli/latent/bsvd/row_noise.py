@@ -67,5 +67,4 @@ def draw_row_precision(
 ) -> Array:
     """Return f (I,) given the residuals of every row; from the prior where there are none."""
     a = variation**-2.0
-    drawn: Array = rng.gamma(a + 0.5 * n) / (a + 0.5 * S / noise)
-    return drawn
+    return rng.gamma(a + 0.5 * n) / (a + 0.5 * S / noise)

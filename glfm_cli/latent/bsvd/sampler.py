@@ -226,8 +226,7 @@ class Bsvd(PlainModel):
             return float(state.noise[d])
         cell = np.arange(*rows.indices(state.matrix.n_cells))
         row = np.searchsorted(state.matrix.rows.indptr, cell, side="right") - 1
-        of_cells: Array = state.noise[d] / state.row_precision[row]
-        return of_cells
+        return state.noise[d] / state.row_precision[row]
 
     def cells_law(self, draw: BsvdDraw, rows: Rows) -> RowsLaw:
         """Return the law of cells given x."""
@@ -295,8 +294,7 @@ class Bsvd(PlainModel):
 
     def join_rows(self, draws: Sequence[BsvdDraw]) -> BsvdDraw:
         """Return the draw of all rows, below each other."""
-        found: BsvdDraw = joined(draws, "left")
-        return found
+        return joined(draws, "left")
 
     def warnings(self, state: BsvdState) -> list[str]:
         """Return what a user should know of a finished chain."""

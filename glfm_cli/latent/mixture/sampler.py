@@ -211,8 +211,7 @@ class Mixture(PlainModel):
 
     def join_rows(self, draws: Sequence[MixtureDraw]) -> MixtureDraw:
         """Return the draw of all rows, below each other."""
-        found: MixtureDraw = joined(draws, "eta", "z", "seen")
-        return found
+        return joined(draws, "eta", "z", "seen")
 
     def warnings(self, state: MixtureState) -> list[str]:
         """Return whether the truncation was reached."""
