@@ -82,14 +82,14 @@ MUTANTS = {
     ),
     "corrections without doubt": Mutant(
         "inference/hidden_cells.py",
-        "out: Array = mode * _probability(float(log_odds))",
-        "out: Array = mode",
+        "return mode * _probability(float(log_odds))",
+        "return mode",
         RECALIBRATION,
     ),
     "tilts the wrong way": Mutant(
         "inference/hidden_cells.py",
-        "out: Array = mode * _prob",
-        "out: Array = -mode * _prob",
+        "return mode * _prob",
+        "return -mode * _prob",
         RECALIBRATION,
     ),
     "powers of levels inverted": Mutant(

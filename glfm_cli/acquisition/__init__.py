@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from glfm_cli.acquisition.suggest import COUNT, Choice, Suggestion, suggest
-
-__all__ = ["COUNT", "Choice", "Suggestion", "suggest"]

@@ -6,8 +6,8 @@ from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
 from glfm_cli.completion.header import Encoded
-from glfm_cli.completion.impute import FitLike, Imputation, impute, plan_imputation
-from glfm_cli.completion.kept import Kept, Watch
+from glfm_cli.completion.impute import FitLike, impute, plan_imputation
+from glfm_cli.completion.kept import Kept
 from glfm_cli.completion.matrix import MatrixCompletion, MatrixData, prepare_matrix
 from glfm_cli.completion.multiple import Multiple
 from glfm_cli.completion.new_rows import Fitted
@@ -21,49 +21,8 @@ from glfm_cli.completion.prepare import (
     with_types,
 )
 from glfm_cli.completion.record import run_record, save_record
-from glfm_cli.completion.requests import INTERVAL, Unseen, check_estimate, check_unseen
+from glfm_cli.completion.requests import check_estimate
 from glfm_cli.completion.result import ColumnCompletion, Completion
-from glfm_cli.completion.session import Session, partial_folder, plan_fit, plan_session
+from glfm_cli.completion.session import Session, plan_session
 from glfm_cli.completion.traces import check_traces, write_traces
 from glfm_cli.completion.verdict import judge
-
-__all__ = [
-    "INTERVAL",
-    "ColumnCompletion",
-    "Completion",
-    "Encoded",
-    "Files",
-    "Filling",
-    "FitLike",
-    "Fitted",
-    "Imputation",
-    "Kept",
-    "MatrixCompletion",
-    "MatrixData",
-    "Multiple",
-    "Session",
-    "TableLike",
-    "Types",
-    "Unseen",
-    "Watch",
-    "as_schema",
-    "as_table",
-    "check_estimate",
-    "check_traces",
-    "check_unseen",
-    "complete",
-    "estimate_cost",
-    "impute",
-    "is_guessed",
-    "judge",
-    "partial_folder",
-    "plan_fit",
-    "plan_imputation",
-    "plan_session",
-    "prepare",
-    "prepare_matrix",
-    "run_record",
-    "save_record",
-    "with_types",
-    "write_traces",
-]

@@ -4,14 +4,4 @@ from __future__ import annotations
 
 from glfm_cli.diagnosis.check import ColumnCheck, Compared, check_columns
 from glfm_cli.diagnosis.diagnose import UNCERTAIN_CELLS, diagnose_fit
-from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
-
-__all__ = [
-    "UNCERTAIN_CELLS",
-    "ColumnCheck",
-    "Compared",
-    "Diagnosis",
-    "UncertainCell",
-    "check_columns",
-    "diagnose_fit",
-]
+from glfm_cli.diagnosis.result import Diagnosis

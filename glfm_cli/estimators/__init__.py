@@ -5,5 +5,3 @@ from __future__ import annotations
 from glfm_cli.estimators.classifier import GlfmClassifier
 from glfm_cli.estimators.factorizer import GlfmFactorizer
 from glfm_cli.estimators.imputer import GlfmImputer
-
-__all__ = ["GlfmClassifier", "GlfmFactorizer", "GlfmImputer"]

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from glfm_cli.evaluation.compare import compare_tables
 from glfm_cli.evaluation.design import TIMEOUT, Design
-from glfm_cli.evaluation.evaluate import RATES, REPEATS, EvaluationObserver, evaluate
+from glfm_cli.evaluation.evaluate import RATES, REPEATS, evaluate
 from glfm_cli.evaluation.evaluation import Evaluation
 from glfm_cli.evaluation.forecast import Forecast
 from glfm_cli.evaluation.methods import METHODS
 from glfm_cli.evaluation.results import Outcome
-
-__all__ = [
-    "METHODS",
-    "RATES",
-    "REPEATS",
-    "TIMEOUT",
-    "Design",
-    "Evaluation",
-    "EvaluationObserver",
-    "Forecast",
-    "Outcome",
-    "compare_tables",
-    "evaluate",
-]

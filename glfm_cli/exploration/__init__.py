@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 from glfm_cli.exploration.component_result import ComponentExploration
-from glfm_cli.exploration.explore import describe_run, explore, plan_explore
+from glfm_cli.exploration.explore import explore, plan_explore
 from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.factors import FactorExploration
 from glfm_cli.exploration.features import Feature
 from glfm_cli.exploration.files import ExplorationFiles
-from glfm_cli.exploration.job import ExplorationJob, hide
 from glfm_cli.exploration.lines import convergence_line, remainder_line, sample_line
 from glfm_cli.exploration.lowrank import Component
 from glfm_cli.exploration.map_result import MapExploration, RowMap
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.request import TOP, Request
 from glfm_cli.exploration.result import Exploration
-
-__all__ = [
-    "TOP",
-    "Component",
-    "ComponentExploration",
-    "Exploration",
-    "ExplorationFiles",
-    "ExplorationJob",
-    "Explored",
-    "FactorExploration",
-    "Feature",
-    "MapExploration",
-    "Pattern",
-    "Request",
-    "RowMap",
-    "convergence_line",
-    "describe_run",
-    "explore",
-    "hide",
-    "plan_explore",
-    "remainder_line",
-    "sample_line",
-]

@@ -12,20 +12,3 @@ from glfm_cli.io.batches import memory_needed, read_batches, rows_after
 from glfm_cli.io.dialect import is_text_table, mark_written_type, notes_of
 from glfm_cli.io.files import atomic_write, check_writable, is_device, same_file
 from glfm_cli.io.tables import check_target, read_table, write_parts, write_table
-
-__all__ = [
-    "atomic_write",
-    "check_target",
-    "check_writable",
-    "is_device",
-    "is_text_table",
-    "mark_written_type",
-    "memory_needed",
-    "notes_of",
-    "read_batches",
-    "read_table",
-    "rows_after",
-    "same_file",
-    "write_parts",
-    "write_table",
-]

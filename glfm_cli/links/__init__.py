@@ -6,29 +6,8 @@ from glfm_cli.links.link import Link
 from glfm_cli.links.observation import (
     LevelObservation,
     NumericObservation,
-    Observation,
     Params,
-    Summary,
     of_levels,
     of_numbers,
 )
 from glfm_cli.links.table import LINKS, link_from, make_link
-
-__all__ = [
-    "LINKS",
-    "CellLaw",
-    "LevelObservation",
-    "Link",
-    "LinkConfig",
-    "NormalMixture",
-    "NumericObservation",
-    "Observation",
-    "Params",
-    "Probabilities",
-    "RowsLaw",
-    "Summary",
-    "link_from",
-    "make_link",
-    "of_levels",
-    "of_numbers",
-]

@@ -22,23 +22,3 @@ from glfm_cli.plots.exploration import (
 from glfm_cli.plots.map import palette, plot_map, shades_of
 from glfm_cli.plots.style import address_of, check_figure, embedded
 from glfm_cli.plots.tasks import plot_tasks
-
-__all__ = [
-    "address_of",
-    "check_figure",
-    "embedded",
-    "pages_of_columns",
-    "palette",
-    "plot_columns",
-    "plot_completion",
-    "plot_dependence",
-    "plot_diagnosis",
-    "plot_evaluation",
-    "plot_exploration",
-    "plot_fit",
-    "plot_map",
-    "plot_shares",
-    "plot_tasks",
-    "plot_traces",
-    "shades_of",
-]

@@ -5,5 +5,3 @@ from __future__ import annotations
 from glfm_cli.report.evaluation import write_evaluation
 from glfm_cli.report.exploration import write_exploration
 from glfm_cli.report.map import write_map
-
-__all__ = ["write_evaluation", "write_exploration", "write_map"]

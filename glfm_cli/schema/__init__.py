@@ -7,14 +7,3 @@ and `12:30` stay what was written. The whole format is documented in docs/guides
 from glfm_cli.schema.columns import Column, MissingCode, Role, Transform
 from glfm_cli.schema.schema import Schema, read_schema
 from glfm_cli.schema.types import COLUMN_TYPES, ColumnType
-
-__all__ = [
-    "COLUMN_TYPES",
-    "Column",
-    "ColumnType",
-    "MissingCode",
-    "Role",
-    "Schema",
-    "Transform",
-    "read_schema",
-]

@@ -14,7 +14,7 @@ a `Fit`; a run writes through a `Store`. docs/reference/folder.md describes the 
 
 from __future__ import annotations
 
-from glfm_cli.store.drafts import check_free, new_folder
+from glfm_cli.store.drafts import check_free
 from glfm_cli.store.fit import Fit, load_fit
 from glfm_cli.store.folder import check_folder
 from glfm_cli.store.header import (
@@ -26,40 +26,13 @@ from glfm_cli.store.header import (
     read_header,
     versions,
 )
-from glfm_cli.store.log import EVERY, Extent
+from glfm_cli.store.log import EVERY
 from glfm_cli.store.matrix import (
     MatrixCells,
     MatrixHeader,
-    StoredMatrix,
     cell_arrays,
     hash_of_content,
     hash_of_matrix,
     matrix_arrays,
 )
 from glfm_cli.store.writer import Store, discard
-
-__all__ = [
-    "EVERY",
-    "ClassifierHeader",
-    "Extent",
-    "Fit",
-    "Header",
-    "MatrixCells",
-    "MatrixHeader",
-    "Modelled",
-    "Store",
-    "StoredMatrix",
-    "cell_arrays",
-    "check_folder",
-    "check_free",
-    "discard",
-    "hash_of_content",
-    "hash_of_data",
-    "hash_of_matrix",
-    "hash_of_types",
-    "load_fit",
-    "matrix_arrays",
-    "new_folder",
-    "read_header",
-    "versions",
-]

@@ -17,8 +17,6 @@ from glfm_cli.evaluation.task import Method
 from glfm_cli.latent import MODELS
 from glfm_cli.options import MatrixOptions, Sampling
 
-__all__ = ["METHODS", "Method", "Program", "choose_methods", "known_methods"]
-
 METHODS = ("glfm", "sibp", "mean")
 
 _BUILT_IN: dict[str, Callable[[Sampling], Method]] = {

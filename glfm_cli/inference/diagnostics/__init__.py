@@ -6,17 +6,8 @@
 
 from __future__ import annotations
 
-from glfm_cli.arrays import Array
-from glfm_cli.inference.diagnostics.judgement import (
-    ESS_LIMIT,
-    RHAT_LIMIT,
-    Diagnostics,
-    Flag,
-    QuantityDiagnostics,
-    diagnose,
-)
+from glfm_cli.inference.diagnostics.judgement import RHAT_LIMIT, Diagnostics, Flag, diagnose
 from glfm_cli.inference.diagnostics.measures import (
-    MIN_DRAWS,
     ess_bulk,
     ess_tail,
     mcse_mean,
@@ -24,20 +15,3 @@ from glfm_cli.inference.diagnostics.measures import (
     rhat,
     split,
 )
-
-__all__ = [
-    "ESS_LIMIT",
-    "MIN_DRAWS",
-    "RHAT_LIMIT",
-    "Array",
-    "Diagnostics",
-    "Flag",
-    "QuantityDiagnostics",
-    "diagnose",
-    "ess_bulk",
-    "ess_tail",
-    "mcse_mean",
-    "rank_normalise",
-    "rhat",
-    "split",
-]
