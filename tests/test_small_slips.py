@@ -203,3 +203,18 @@ def test_new_rows_are_drawn_anew_under_every_draw(seed: int) -> None:
     twice = fold_in(replace(posterior, chains=((draw, draw),)), problem, seed=seed)
     one, other = (found.latent.bits for found in twice.chains[0])
     assert not np.array_equal(one, other)
+
+
+def test_rows_of_a_fit_that_are_hidden_in_part_do_not_start_with_their_own_bits(seed: int) -> None:
+    """A row's own bits, drawn with all its cells in view, would tell what is hidden."""
+    problem = problem_of(reals(40, 6, 6), REAL, bias=False)
+    posterior = sample(problem, Plan(1, 8, 1, 1, seed)).posterior
+    own = posterior.chains[0][0].latent.bits
+    other = np.any(own[:, None] != own, axis=2)
+    rows = np.flatnonzero(other.sum(axis=1) == 39)  # whose bits no other row has
+    assert rows.size > 5
+    again = replace(problem.take(rows), of_fit=rows)
+    folded = [fold_in(posterior, part, seed=seed, sweeps=0) for part in (problem.take(rows), again)]
+    same = [np.all(p.chains[0][0].latent.bits == own[rows], axis=1).mean() for p in folded]
+    assert same[0] > 0.3
+    assert same[1] == 0.0

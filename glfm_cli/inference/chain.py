@@ -230,6 +230,7 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
         layout=problem.layout,
         threads=threads,
         groups=problem.groups,
+        of_fit=problem.of_fit,
     )
 
 

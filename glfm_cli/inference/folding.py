@@ -22,7 +22,7 @@ from glfm_cli.latent.capabilities import Candidates, JoinsRows
 from glfm_cli.latent.model import DENSE, Cells, Problem, Refill, Values, gaussian, sees_values
 from glfm_cli.streams import FOLD, Streams, seed_of_batch
 
-SWEEPS = 5  # inner ones, for each draw
+SWEEPS = 4  # inner ones, for each draw
 BATCH = 8192  # rows that are folded in together, from random numbers of their own
 
 

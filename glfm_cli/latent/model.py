@@ -133,6 +133,7 @@ class Cells:
     layout : of a sparse one the N rows are the listed cells, S = 1
     threads : that one chain may use; nothing drawn depends on it
     groups : of rows that belong together
+    of_fit : that of the problem, where rows of a fit are folded in as if they were new
     """
 
     y: Array
@@ -149,6 +150,7 @@ class Cells:
     layout: Layout = DENSE
     threads: int = 1
     groups: Groups | None = None
+    of_fit: Array | None = None
 
     @property
     def spans(self) -> Spans:

@@ -49,7 +49,7 @@ from glfm_cli.latent.plain import PlainModel
 from glfm_cli.links.law import GivenLatent, RowsLaw
 from glfm_cli.streams import BITS, HYPER, ROWS, START, WEIGHTS, Streams
 
-CANDIDATES = 128  # fitted rows whose bits a new row may start with
+CANDIDATES = 256  # fitted rows whose bits a new row may start with
 _COUNTED_ROWS = 1 << 14  # whose bits are unpacked at once to be counted
 _SCORED_ROWS = 1 << 10  # compared with all candidates at once
 
@@ -297,6 +297,8 @@ class Glfm(PlainModel):
         for start in range(0, n_rows, _SCORED_ROWS):
             rows = slice(start, min(start + _SCORED_ROWS, n_rows))
             p = score(means, rows)
+            if cells.of_fit is not None:  # the bits of the row itself tell what is hidden of it
+                p[cells.of_fit[rows, None] == among] = -1e30
             p -= p.max(axis=1, keepdims=True)
             ends = np.cumsum(np.exp(p, out=p), axis=1)
             at = rng.random((len(p), 1), dtype=np.float32) * ends[:, -1:]
