@@ -82,14 +82,14 @@ MUTANTS = {
     ),
     "corrections without doubt": Mutant(
         "inference/hidden_cells.py",
-        "return mode * _probability(float(log_odds))",
-        "return mode",
+        "np.exp(mode * _probability(float(log_odds)))",
+        "np.exp(mode)",
         RECALIBRATION,
     ),
     "tilts the wrong way": Mutant(
         "inference/hidden_cells.py",
-        "return mode * _prob",
-        "return -mode * _prob",
+        "softmax(log_odds) @",
+        "-softmax(log_odds) @",
         RECALIBRATION,
     ),
     "powers of levels inverted": Mutant(

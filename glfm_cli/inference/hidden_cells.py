@@ -1,8 +1,9 @@
 """How far off are forecasts? Observed cells tell, forecast as if they had been missing.
 
-Some rows are taken once more with a quarter of their observed cells hidden. Under a few draws of
-every chain their latent variables are drawn anew from the cells that are left (folding.py), so that
-a forecast of a hidden cell owes nothing to the cell but its small part in what all rows share.
+Some rows are taken once more with an eighth of their observed cells hidden, and again with another
+eighth: more at once would leave rows less complete than they are. Under a few draws of every chain
+their latent variables are drawn anew from the cells that are left (folding.py), so that a forecast
+of a hidden cell owes nothing to the cell but its small part in what all rows share.
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
@@ -10,11 +11,11 @@ determine its row's features.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
@@ -33,14 +34,22 @@ from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates
 
 ROWS = 1000  # taken once more, drawn at random
-HIDDEN = 0.25  # of their observed cells
-DRAWS = 32  # of all chains together, at least two of each
+TIMES = 2  # each time with other cells hidden, under other draws
+HIDDEN = 0.125  # of the observed cells, each time
+DRAWS = 32  # of all chains and times together, each time at least one of each chain
 FEWEST_CELLS = 30  # of a column, from which anything is learnt
 FEWEST_DRAWS = 20
-EXPONENT_SD, TILT_SD = 0.3, 0.1  # of normal priors around no correction; the first of log a
+EXPONENT_SD = 0.3  # of a normal prior of log a around 0
 EXPONENT_RANGE = 1.0  # of log a
-# Prior probability that a column needs no correction: weak evidence is no reason to correct.
+# Prior probability that levels need no correction: weak evidence is no reason to correct.
 NO_CORRECTION = 0.9
+Prior = Mapping[str | float, float]
+# Of the tilt of one column: that there is none, that it is the one all share, and that it is normal
+# around that one, with these sds of its first coefficient.
+TILT_PRIOR: Prior = {"none": 0.45, "shared": 0.45, 0.1: 0.05, 0.2: 0.05}
+SHARED_PRIOR: Prior = {"none": 0.8, 0.1: 0.08, 0.2: 0.08, 0.4: 0.04}  # of that one itself
+DECAY = 1.0 / np.sqrt(np.arange(1, 5))  # of sds by degree: smooth corrections are likelier
+EVEN = np.array([0.0, 1.0, 0.0, 1.0])  # what columns may share: how wide forecasts are, not where
 STEP = 1e-3  # of log a, to see how its loss bends
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 TOLERANCE = 1e-6  # of log a
@@ -55,47 +64,69 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     problem : the cells; `link_config.recalibrate` False leaves the posterior as it is
     threads : chains that are worked on at the same time; the result does not depend on it
 
-    Returns: the same draws. Real and positive columns, and those of levels, have a correction each;
-        counts, and columns where one value is common, have none. O(ROWS DRAWS) times the cost of
+    Returns: the same draws. Columns of numbers and of levels have a correction each; those where
+        one value takes most cells have none. O(ROWS DRAWS) times the cost of
         folding in a row, for each chain.
     """
     few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
     if few or not problem.link_config.recalibrate:
         return posterior
-    folded, hidden = without_cells(posterior, problem, threads=threads)
+    parts = [without_cells(posterior, problem, time, threads=threads) for time in range(TIMES)]
     weights = None
     if isinstance(posterior.model, Candidates):
-        weights = _stacked(folded, hidden, len(posterior.model.candidates))
-    exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), 2))
-    folded = replace(folded, recalibration=Recalibration(exponents, tilts, weights))
-    for d, forecast in forecasts(folded, hidden).items():
-        true = hidden[d][1]
+        weights = _stacked(parts, len(posterior.model.candidates))
+    exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
+    by, places = Recalibration(exponents, tilts, weights), {}
+    found = [forecasts(replace(folded, recalibration=by), hidden) for folded, hidden in parts]
+    rng = np.random.default_rng(0)
+    for d in parts[0][1]:
+        forecast = np.concatenate([part[d] for part in found])
+        if len(forecast) < FEWEST_CELLS:
+            continue
         if problem.links[d].discrete:
             p = forecast / forecast.sum(axis=1, keepdims=True)
-            exponents[d] = fit_exponent(p, true.astype(np.intp))
+            exponents[d] = fit_exponent(p, _truth(parts, d).astype(np.intp))
         else:
-            tilts[d] = fit_tilt(forecast[:, 0] / np.maximum(forecast[:, 1], LEAST))
+            below, within, under = forecast.T
+            u, v = below / np.maximum(within, LEAST), under / np.maximum(within, LEAST)
+            places[d] = v + rng.random(u.size) * (u - v)
+    for d, tilt in fit_tilts(places).items():
+        tilts[d] = tilt
     return replace(posterior, recalibration=Recalibration(exponents, tilts, weights))
 
 
-def _stacked(folded: Posterior, hidden: Hidden, n_candidates: int) -> Array:
+def _truth(parts: Sequence[tuple[Posterior, Hidden]], d: int) -> Array:
+    return np.concatenate([hidden[d][1] for _, hidden in parts])
+
+
+def _stacked(parts: Sequence[tuple[Posterior, Hidden]], n_candidates: int) -> Array:
     """Return the weights (D, M) of candidates, by what each says of the hidden cells."""
-    cells = {d: at for d, (at, _) in hidden.items()}
-    truth = {d: x for d, (_, x) in hidden.items()}
-    scores = {d: np.full((at.size, n_candidates), -np.inf) for d, at in cells.items()}
-    there = np.isin(np.arange(n_candidates), folded.groups)
+    first = parts[0][0]
+    there = np.isin(np.arange(n_candidates), first.groups)
+    sizes = {d: _truth(parts, d).size for d in parts[0][1]}
+    scores = {
+        d: np.full((n, n_candidates), -np.inf) for d, n in sizes.items() if n >= FEWEST_CELLS
+    }
     for which in np.flatnonzero(there).tolist():
-        for d, log_p in log_scores(folded.of_candidate(which), cells, truth).items():
-            scores[d][:, which] = log_p
-    return stacked(scores, len(folded.links), there)
+        logs = [
+            log_scores(
+                folded.of_candidate(which),
+                {d: hidden[d][0] for d in scores},
+                {d: hidden[d][1] for d in scores},
+            )
+            for folded, hidden in parts
+        ]
+        for d in scores:
+            scores[d][:, which] = np.concatenate([part[d] for part in logs])
+    return stacked(scores, len(first.links), there)
 
 
 def without_cells(
-    posterior: Posterior, problem: Problem, *, threads: int = 1
+    posterior: Posterior, problem: Problem, time: int = 0, *, threads: int = 1
 ) -> tuple[Posterior, Hidden]:
     """Return draws of some rows given but a part of their observed cells, and the hidden ones.
 
-    Of the columns whose forecasts may be corrected, those of which enough cells are hidden.
+    Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part.
     """
     rng = np.random.default_rng(0)
     rows: Array = np.arange(problem.n_rows)
@@ -109,16 +140,16 @@ def without_cells(
     for d, (link, column) in enumerate(zip(problem.links, problem.xs, strict=True)):
         x = column[rows]
         seen = ~np.isnan(x if x.ndim == 1 else x[:, 0])
-        at = np.flatnonzero(seen & (rng.random(rows.size) < HIDDEN))
+        at = np.flatnonzero(seen & (np.floor(rng.random(rows.size) / HIDDEN) == time))
         # What an interval hides is not known, and numbers beside some are not as they would be.
-        few = at.size < FEWEST_CELLS or column.ndim == 2
-        if not few and link.correctable(column[~np.isnan(column)]):
+        if column.ndim == 1 and link.correctable(column[~np.isnan(column)]):
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)
-    thinned = posterior.thinned(max(DRAWS, 2 * len(posterior.chains)))
+    chains = tuple(chain[time::TIMES] or chain for chain in posterior.chains)
+    thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
-    return fold_in(thinned, again, seed=0, threads=threads), hidden
+    return fold_in(thinned, again, seed=time, threads=threads), hidden
 
 
 def forecasts(folded: Posterior, hidden: Hidden) -> dict[int, Array]:
@@ -136,7 +167,7 @@ def forecasts(folded: Posterior, hidden: Hidden) -> dict[int, Array]:
 def fit_exponent(p: Array, codes: Array) -> float:
     """Return the a that gives the forecasts p (n, R) of the true codes (n,) the best log score.
 
-    log a is the mode of a normal part, times that part's posterior probability as in `fit_tilt`.
+    log a is the mode of a normal part, times that part's posterior probability.
     """
     log_p = np.log(np.maximum(p, LEAST))
     true = log_p[np.arange(codes.size), codes].sum()
@@ -153,26 +184,57 @@ def fit_exponent(p: Array, codes: Array) -> float:
     return float(np.exp(mode * _probability(float(log_odds))))
 
 
-def fit_tilt(u: Array) -> Array:
-    """Return the b that the forecasts' distribution functions u (n,) at the true values call for.
+def fit_tilts(places: Mapping[int, Array]) -> dict[int, Array]:
+    """Return, by column, the b that the forecasts' distribution functions call for.
 
-    Its posterior mean when b is 0 with probability `NO_CORRECTION`, else normal: the mode of the
-    normal part times that part's posterior probability, by Laplace's method.
+    places : by column their values (n,) where the cells are: uniform where forecasts are right
+
+    Returns: posterior means (4,), by Laplace's method, under `TILT_PRIOR`; what columns share is
+        learnt, for each, from the others.
     """
-    total, n = polynomials(np.clip(u, 0.0, 1.0)).sum(axis=1), u.size
+    sums = {d: polynomials(np.clip(u, 0.0, 1.0)).sum(axis=1) for d, u in places.items()}
+    whole, cells = np.sum(list(sums.values()), axis=0), sum(u.size for u in places.values())
+    found = {}
+    for d, total in sums.items():
+        n, none = places[d].size, np.zeros(DECAY.size)
+        shared = fit_tilt(EVEN * (whole - total), cells - n, SHARED_PRIOR, none)
+        found[d] = fit_tilt(total, n, TILT_PRIOR, shared)
+    return found
+
+
+def fit_tilt(total: Array, n: int, prior: Prior, shared: Array) -> Array:
+    """Return the posterior mean of b, given the sums `total` (4,) of the polynomials at n places.
+
+    `prior` has the probabilities of `TILT_PRIOR`.
+    """
+    log_odds, modes = [], []
+    for kind, probability in prior.items():
+        b, evidence = np.zeros(DECAY.size), 0.0
+        if kind == "shared":
+            b, evidence = shared, float(shared @ total) - n * log_mass(shared)
+        elif not isinstance(kind, str):
+            b, evidence = _mode(total, n, shared, (kind * DECAY) ** -2)
+        log_odds.append(np.log(probability) + evidence)
+        modes.append(b)
+    return softmax(log_odds) @ np.array(modes)
+
+
+def _mode(total: Array, n: int, mean: Array, precision: Array) -> tuple[Array, float]:
+    """Return the likeliest b under a normal prior, and the log of that prior's evidence."""
 
     def loss(b: Array) -> float:
-        return n * log_mass(b) - float(b @ total) + 0.5 * float(np.sum((b / TILT_SD) ** 2))
+        return n * log_mass(b) - float(b @ total) + 0.5 * float(precision @ (b - mean) ** 2)
 
-    mode, step = np.zeros(2), np.ones(2)
+    mode, step = mean, np.ones(total.size)
     while np.abs(step).max() > TOLERANCE:  # the loss is convex: Newton's method finds its place
-        curvature = n * tilt_covariance(mode) + np.eye(2) / TILT_SD**2
-        step = np.linalg.solve(curvature, total - n * tilt_moments(mode) - mode / TILT_SD**2)
+        curvature = n * tilt_covariance(mode) + np.diag(precision)
+        slope = total - n * tilt_moments(mode) - precision * (mode - mean)
+        step = np.linalg.solve(curvature, slope)
         while loss(mode + step) > loss(mode) and np.abs(step).max() > TOLERANCE:
             step = step / 2.0
         mode = mode + step
-    log_odds = -loss(mode) - 2.0 * np.log(TILT_SD) - 0.5 * np.linalg.slogdet(curvature)[1]
-    return mode * _probability(float(log_odds))
+    bend = np.linalg.slogdet(curvature)[1] - np.log(precision).sum()
+    return mode, -loss(mode) - 0.5 * float(bend)
 
 
 def _lowest(loss: Callable[[float], float], low: float, high: float) -> float:

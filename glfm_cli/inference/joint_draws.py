@@ -5,8 +5,8 @@ value is mapped from its forecast before the correction, F, to that after it, F'
 
     x' = F'^-1(F(x)),    of levels with F(x) drawn between F(x - 1) and F(x)
 
-an increasing map, so that cells of a row hang together as in the draw, while each has the
-distribution of its interval and its score.
+and of whole numbers each spread evenly over the unit below it: an increasing map, so that cells of
+a row hang together as in the draw, while each has the distribution of its interval and its score.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from scipy.special import ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.inference.equations import Equations
+from glfm_cli.inference.hidden_cells import forecasts
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import NO_ENDS, Ends, draw_jointly, predict
+from glfm_cli.inference.predictive import NO_ENDS, Ends, Marginal, draw_jointly, predict
+from glfm_cli.inference.recalibration import LEAST
 from glfm_cli.latent.capabilities import Candidates
+from glfm_cli.links import of_numbers
 
 Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
 FEW = 48  # draws that F of numbers averages over
@@ -53,34 +56,36 @@ class JointDraws:
         of_levels = {d: rows for d, rows in cells.items() if by.exponents[d] != 1.0}
         bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
         free = {d: rows for d, rows in cells.items() if d not in bounded}
-        of_numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
+        numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
         if by.weights is not None:
             self._stack(free)
             return
-        self._before(replace(posterior, recalibration=None), of_levels, of_numbers)
+        self._before(replace(posterior, recalibration=None), of_levels, numbers)
 
     def _before(
         self,
         posterior: Posterior,
         of_levels: Mapping[int, Array],
-        of_numbers: Mapping[int, Array],
+        numbers: Mapping[int, Array],
     ) -> None:
         """Note probabilities and quantiles of the cells."""
         for d, part in predict(posterior, of_levels).items():
             assert part.probabilities is not None
             self.levels[d] = part.probabilities
-        for d, part in predict(posterior.thinned(FEW), of_numbers, ndtr(Z).tolist()).items():
+        for d, part in predict(posterior.thinned(FEW), numbers, ndtr(Z).tolist()).items():
             self.quantiles[d] = part.quantiles
+            if of_numbers(posterior.links[d]).integral:
+                self.quantiles[d] = _spread(posterior.thinned(FEW), d, part)
 
     def _stack(self, free: Mapping[int, Array]) -> None:
         """Note each candidate's own forecasts, and those of all together, which draws move to."""
         links = self.posterior.links
         of_levels = {d: rows for d, rows in free.items() if links[d].discrete}
-        of_numbers = {d: rows for d, rows in free.items() if d not in of_levels}
-        self._before(self.posterior, of_levels, of_numbers)
+        numbers = {d: rows for d, rows in free.items() if d not in of_levels}
+        self._before(self.posterior, of_levels, numbers)
         for which in sorted(set(self.posterior.groups)):
             own = self.candidates[which] = JointDraws(self.posterior.of_candidate(which), {})
-            own._before(own.posterior, of_levels, of_numbers)
+            own._before(own.posterior, of_levels, numbers)
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
         """Return one value or level code for each cell, all from one posterior draw."""
@@ -107,7 +112,7 @@ class JointDraws:
             for d, p in self.levels.items():
                 drawn[d] = _move_levels(drawn[d], own.levels[d], p, rng)
             for d, quantiles in self.quantiles.items():
-                drawn[d] = _move_numbers(drawn[d], own.quantiles[d], Z, quantiles)
+                drawn[d] = self._moved(d, drawn[d], (own.quantiles[d], Z, quantiles), rng)
             return drawn
         for d, p in self.levels.items():
             assert by is not None
@@ -115,8 +120,16 @@ class JointDraws:
         for d, quantiles in self.quantiles.items():
             assert by is not None
             corrected = ndtri(by.uncorrected(d, ndtr(Z).tolist()))
-            drawn[d] = _move_numbers(drawn[d], quantiles, corrected)
+            drawn[d] = self._moved(d, drawn[d], (quantiles, corrected, quantiles), rng)
         return drawn
+
+    def _moved(
+        self, d: int, x: Array, how: tuple[Array, Array, Array], rng: np.random.Generator
+    ) -> Array:
+        """Return numbers of column d moved as `_move_numbers` says, whole ones to whole ones."""
+        if not of_numbers(self.posterior.links[d]).integral:
+            return _move_numbers(x, *how)
+        return np.ceil(_move_numbers(x - rng.random(x.size), *how))
 
 
 def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Generator) -> Array:
@@ -128,12 +141,22 @@ def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Genera
     return np.minimum(moved, p.shape[1] - 1).astype(np.float64)
 
 
-def _move_numbers(x: Array, quantiles: Array, corrected: Array, to: Array | None = None) -> Array:
+def _spread(posterior: Posterior, d: int, part: Marginal) -> Array:
+    """Return the quantiles (n, Q) of whole numbers, each spread evenly over the unit below it."""
+    q, by, p = part.quantiles, posterior.recalibration, ndtr(Z)
+    if by is not None:
+        p = np.array(by.uncorrected(d, p.tolist()))
+    cells = np.repeat(part.rows, Z.size), q.ravel()
+    upto, within, under = forecasts(posterior, {d: cells})[d].T
+    share = (np.tile(p, len(q)) * within - under) / np.maximum(upto - under, LEAST)
+    return q - 1.0 + np.clip(share, 0.0, 1.0).reshape(q.shape)
+
+
+def _move_numbers(x: Array, quantiles: Array, corrected: Array, to: Array) -> Array:
     """Return x (n,) moved from normal scores Z to scores `corrected`, of quantiles (n, Q) at Z.
 
-    The scores there are those of other quantiles `to` (n, Q) at Z, where these are given.
+    The scores there are those of the quantiles `to` (n, Q) at Z.
     """
-    to = quantiles if to is None else to
     z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, Z)
     moved = np.interp(z, Z, corrected)
     return np.array([np.interp(at, Z, own) for at, own in zip(moved, to, strict=True)])

@@ -336,9 +336,13 @@ def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | Non
     if forecast is None:
         return log_p
     if not posterior.links[d].discrete:
-        below, within = forecast.T
-        log_p = log_p - np.log(np.clip(within / posterior.n_draws, LEAST, 1.0))
-        return log_p if by is None else log_p + by.log_factor(d, below / np.maximum(within, LEAST))
+        within = np.clip(forecast[:, 1] / posterior.n_draws, LEAST, 1.0)
+        log_p = log_p - np.log(within)
+        if not _is_corrected(posterior, d):
+            return log_p
+        assert by is not None
+        u, v = forecast[:, [0, 2]].T / posterior.n_draws / within
+        return log_p + by.log_factor(d, u, v)
     assert by is not None
     a = by.exponents[d]
     p = forecast / forecast.sum(axis=1, keepdims=True)

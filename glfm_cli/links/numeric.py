@@ -289,18 +289,19 @@ class NumericLink(PlainLink, ABC):
         return of_latent(law, 1).average(bins)
 
     def correctable(self, x: Array) -> bool:
-        """Return whether the column has a density to speak of."""
-        return not self.integral and np.unique(x, return_counts=True)[1].max() <= TIED * x.size
+        """Return whether no value has most of the probability."""
+        return np.unique(x, return_counts=True)[1].max() <= TIED * x.size
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2)."""
-        end = self.upper_end(x)
+        """Return P(bounds allow X, X <= x), P(bounds allow X), P(bounds allow X, X < x), (n, 3)."""
+        ends = self.upper_end(x), self.upper_end(np.nextafter(x, -np.inf))
 
         def parts(part: Normal) -> Array:
             eta, var = one_number(part)
             sd = self.sd(var, params)
             low, high = (ndtr((bound - eta) / sd) for bound in self.latent_bounds)
-            return np.column_stack([ndtr((end - eta) / sd) - low, high - low])
+            upto, under = (np.clip(ndtr((end - eta) / sd), low, high) - low for end in ends)
+            return np.column_stack([upto, high - low, under])
 
         return of_latent(law, 1).average(parts)
 

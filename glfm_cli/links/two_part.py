@@ -283,9 +283,9 @@ class TwoPartLink(PlainLink):
         return np.where(is_at, self.at, beside)
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2)."""
+        """Return P(bounds allow X, X <= x), P(bounds allow X), P(bounds allow X, X < x), (n, 3)."""
         atom, rest, second = self.split_law(law, params)
-        below = np.column_stack([np.where(x >= self.at, atom, 0.0), atom])
+        below = np.column_stack([atom * (x >= self.at), atom, atom * (x > self.at)])
         return below + rest[:, None] * self.part.forecast(x, second, {})
 
     def masses(self, at: Array, law: CellLaw, params: Params) -> Array:

@@ -352,9 +352,10 @@ class _Reader:
         except (TypeError, ValueError, KeyError):
             exponents = tilts = weights = np.empty(0)
         finite = np.isfinite(exponents).all() and np.isfinite(tilts).all()
-        shapes = exponents.shape == shape and tilts.shape == (*shape, 2)
+        shapes = exponents.shape == shape and tilts.shape in ((*shape, 2), (*shape, 4))
         if not (shapes and finite and np.all(exponents > 0)):
-            raise self.wrong("recalibration", value, "one exponent and two tilts a column")
+            raise self.wrong("recalibration", value, "one exponent and four tilts a column")
+        tilts = np.pad(tilts, ((0, 0), (0, 4 - tilts.shape[1])))  # once there were two of them
         if not n:
             return Recalibration(exponents, tilts)
         whole = weights.shape == (*shape, n) and np.all(weights >= 0)
