@@ -146,6 +146,29 @@ def test_an_unseen_level_is_an_error_unless_it_is_taken_as_missing(folder: Path)
     assert any("'Bergen'" in text for text in done.warnings)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("n", 3.5, "whole number"),
+        ("n", 41.0, "bounds"),
+        ("b", -1.0, "0 or above"),
+        ("b", 0.0, "above 0"),
+    ],
+)
+def test_a_number_that_a_column_cannot_hold_is_an_error_unless_it_is_taken_as_missing(
+    folder: Path, name: str, value: float, said: str
+) -> None:
+    new = make(4, 8)
+    rest = [float(x) if x is not None else None for x in new[name].to_pylist()[1:]]
+    odd, empty = (with_column(new, name, pa.array([x, *rest])) for x in (value, None))
+    with pytest.raises(GlfmError, match=rf"row 1: found {value}, expected .*{said}"):
+        impute(odd, fit=folder)
+    done, other = (impute(table, fit=folder, unseen="missing") for table in (odd, empty))
+    assert done.table[name].to_pylist()[0] == value
+    assert done.table.drop_columns([name]).equals(other.table.drop_columns([name]))
+    assert any(f"a number that the fit has no place for ('{value}')" in w for w in done.warnings)
+
+
 def test_absent_modelled_columns_are_named_and_others_are_not_needed(folder: Path) -> None:
     new = make(5, 9)
     with pytest.raises(GlfmError, match="2 columns that the fit models: 'b', 'k'"):

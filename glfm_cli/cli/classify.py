@@ -45,7 +45,8 @@ OPTIONS = {
     ),
     "unseen": typer.Option(
         metavar="error|missing",
-        help="What a level of NEW is that TRAIN does not have; as missing it tells nothing.",
+        help="What a level of NEW is that TRAIN does not have, or a number that its column there "
+        "cannot hold; as missing it tells nothing.",
     ),
     "resume": typer.Option(
         metavar="DIR.glfm",

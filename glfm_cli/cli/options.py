@@ -74,7 +74,8 @@ Unseen = Annotated[
     typer.Option(
         "--unseen",
         metavar="error|missing",
-        help="With --fit: what a level is that the fit does not know; missing leaves it there.",
+        help="With --fit: what a level is that the fit does not know, or a number that its column "
+        "there cannot hold; missing leaves it there.",
     ),
 ]
 Record = Annotated[

@@ -92,7 +92,8 @@ def impute(
         new rows, and new columns of a matrix. Of the options of sampling only `seed` and
         `threads` are then taken; the seed is the fit's if left out.
     unseen : {"error", "missing"}
-        With `fit`, what a level is that it does not know; as "missing" it tells nothing.
+        With `fit`, what a level is that it does not know, or a number that its column there
+        cannot hold; as "missing" it tells nothing.
     observer : Observer or Watch, optional
         Told after every sweep, and of the folder that the run is kept in.
     finish : callable, optional

@@ -73,7 +73,7 @@ def _encode_column(
     if source.column.binomial:
         x, trials, left = shares(encode_successes(table, columns, source))
     elif source.column.numeric:
-        x, left, ends = encode_numbers(source, intervals=True)
+        x, left, ends, _ = encode_numbers(source, intervals=True)
     else:
         x, left, levels = encode_levels(source)
     if np.isnan(x).all() and ends is None:

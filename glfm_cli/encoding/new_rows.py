@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,8 +54,8 @@ def encode_rows(
     table : new rows; columns in any order
     schema : the types that the fit was made with
     learnt : the fit's modelled columns; those of the result are in the same order
-    unseen_is_missing : take a level that the fit does not know for a missing value, and leave the
-        cell as it is
+    unseen_is_missing : take a level that the fit does not know, and a number that its column
+        cannot hold, for a missing value, and leave the cell as it is
     groups : the groups that the fit knows
     file : the table's name in errors
 
@@ -72,7 +73,7 @@ def encode_rows(
         source = open_column(table, index, known.column, file)
         if known.column.binomial:
             x, trials, left = shares(encode_successes(table, columns, source))
-            unseen: dict[str, int] = {}
+            unseen: Mapping[str, int] = {}
             column = encoded_column(source, index, x, left, (), None, known.sample, trials)
         else:
             column, unseen = _encode_column(source, index, known, unseen_is_missing)
@@ -141,9 +142,9 @@ def _matches(pattern: str, name: str) -> bool:
 
 def _encode_column(
     source: Source, index: int, known: LearntColumn, unseen_is_missing: bool
-) -> tuple[EncodedColumn, dict[str, int]]:
+) -> tuple[EncodedColumn, Mapping[str, int]]:
     column, ends = known.column, None
-    unseen: dict[str, int] = {}
+    unseen: Mapping[str, int] = {}
     if pa.types.is_null(source.values.type):
         raise source.schema_error(
             "every cell is null, and the column has no type that could hold a value",
@@ -151,7 +152,10 @@ def _encode_column(
         )
     if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
-        x, left, ends = encode_numbers(source, zeros=zeros, intervals=True)
+        x, left, ends, unfit = encode_numbers(
+            source, zeros=zeros, intervals=True, unfit_is_missing=unseen_is_missing
+        )
+        unseen = Counter(str(x) for x in source.values.filter(pa.array(unfit)).to_pylist())
     else:
         x, left, unseen = encode_known_levels(
             source, known.levels, unseen_is_missing=unseen_is_missing
@@ -161,8 +165,10 @@ def _encode_column(
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:
     shown = ", ".join(f"'{level}'" for level in unseen[:5]) + (", ..." if len(unseen) > 5 else "")
-    levels = "a level" if len(unseen) == 1 else f"{len(unseen)} levels"
+    what = "number" if encoded.column.numeric else "level"
+    count = f"a {what}" if len(unseen) == 1 else f"{len(unseen)} {what}s"
+    why = "has no place for" if encoded.column.numeric else "has not seen"
     return (
-        f"column '{encoded.column.name}': {levels} that the fit has not seen ({shown}) told it "
+        f"column '{encoded.column.name}': {count} that the fit {why} ({shown}) told it "
         "nothing; the cells were left as they are"
     )

@@ -16,7 +16,7 @@ from glfm_cli.encoding.intervals import clip_ends, read_intervals, with_limits
 from glfm_cli.encoding.moments import moments_of, style_of_moments, typed_moments
 from glfm_cli.encoding.number_style import NumberStyle, learn_style
 from glfm_cli.encoding.source import Source, is_null, to_mask
-from glfm_cli.encoding.support import MAX_EXACT, check_support, support
+from glfm_cli.encoding.support import MAX_EXACT, check_support, fits, support
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.io.numerals import PLAIN, Numerals
 from glfm_cli.schema import Column
@@ -32,20 +32,27 @@ class Numbers(NamedTuple):
         or interval
     left : (n_rows,) bool, missing by a code with `impute: false`
     ends : (n_rows, 2) float64, those of intervals, NaN at other cells; None where there are none
+    unfit : (n_rows,) bool, numbers that the column cannot hold, taken for missing, part of `left`
     """
 
     x: Array
     left: Mask
-    ends: Array | None = None
+    ends: Array | None
+    unfit: Mask
 
 
 def encode_numbers(
-    source: Source, *, zeros: bool | None = None, intervals: bool = False
+    source: Source,
+    *,
+    zeros: bool | None = None,
+    intervals: bool = False,
+    unfit_is_missing: bool = False,
 ) -> Numbers:
     """Return what the cells of a column are.
 
     zeros : that of `check_support`
     intervals : whether cells may be known only to lie between two numbers
+    unfit_is_missing : take numbers that do not fit for missing ones, and leave them as they are
 
     Raises TableError: a cell is no number, or does not fit the column's type, bounds or transform;
         SchemaError: the column's Arrow type holds no numbers.
@@ -87,8 +94,12 @@ def encode_numbers(
         # One number from end to end is no interval.
         x[between] = np.where(ends[between, 0] == ends[between, 1], ends[between, 0], np.nan)
         ends[~np.isnan(x)] = np.nan
+    unfit = np.zeros(x.size, dtype=bool)
+    if unfit_is_missing:
+        unfit = ~np.isnan(x) & ~fits(source.column, x, dtype, zero=zeros is not False)
+        x[unfit] = np.nan
     check_support(source, x, dtype, zeros=zeros)
-    return Numbers(x + 0.0, left, ends)  # + 0.0: no negative zeros
+    return Numbers(x + 0.0, left | unfit, ends, unfit)  # + 0.0: no negative zeros
 
 
 def stored_dtype(kind: pa.DataType) -> np.dtype:

@@ -41,7 +41,8 @@ def encode_successes(table: pa.Table, columns: Sequence[Column], source: Source)
     column = source.column
     index = table.column_names.index(str(column.trials))
     of_trials = open_column(table, index, columns[index], source.file)
-    successes, left, _ = _counted(source, "hits")
+    hits = _counted(source, "hits")
+    successes = hits.x
     trials = _counted(of_trials, "trials").x
     unknown = np.isnan(trials) & ~np.isnan(successes)
     more = successes > trials
@@ -63,7 +64,7 @@ def encode_successes(table: pa.Table, columns: Sequence[Column], source: Source)
             "So many fix a rate so well that it can be the value: "
             "`type: positive` with a transform, or `type: real`.",
         )
-    return Successes(successes, trials, left)
+    return Successes(successes, trials, hits.left)
 
 
 def shares(found: Successes) -> tuple[Array, Array, Mask]:

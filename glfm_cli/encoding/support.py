@@ -82,6 +82,13 @@ def support(column: Column, *, zero: bool, dtype: np.dtype) -> Interval:
     return whole.meet(_by_transform(column))
 
 
+def fits(column: Column, x: Array, dtype: np.dtype, *, zero: bool) -> Mask:
+    """Return which numbers a column can hold; `zero` and `dtype` are those of `support`."""
+    whole = np.floor(x) == x if column.integral else True
+    found: Mask = support(column, zero=zero, dtype=dtype).contains(x) & whole
+    return found
+
+
 def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | None = None) -> None:
     """Raise TableError when an observed value does not fit type, bounds or transform.
 

@@ -26,7 +26,7 @@ def weights_of(table: pa.Table, columns: Sequence[Column], file: str | None) -> 
         return None
     plain = replace(columns[index].of_numbers(), transform=None, bounds=(None, None))
     source = open_column(table, index, plain, file)
-    weights, _, _ = encode_numbers(source)
+    weights = encode_numbers(source).x
     hint = "A row that stands for nobody has weight 0; or give the column role ignore."
     wrong = np.isnan(weights)
     if wrong.any():
