@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from glfm_cli._kernels._predictive import pick_columns
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference import predictive
 from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
@@ -340,3 +341,17 @@ def test_at_most_fifty_cells_are_traced(seed: int) -> None:
     traces = trace_cells(posterior, {0: np.arange(200)}, np.random.default_rng(seed))
     assert len(traces) == TRACED_CELLS
     assert trace_cells(posterior, {}, np.random.default_rng(seed)) == {}
+
+
+@pytest.mark.parametrize("n", [1, 5, 32, 77, 256])
+def test_columns_are_picked_by_their_weights(n: int, seed: int) -> None:
+    weight = np.random.default_rng(seed).random((1, n)).astype(np.float32)
+    weight[0, n // 2 :: 3] = 0.0
+    weight[0, 0] += 0.1
+    u = (np.arange(4000) + 0.5) / 4000
+    found = np.empty(4000, dtype=np.intp)
+    pick_columns(np.repeat(weight, 4000, axis=0), u, found)
+    assert np.all(np.diff(found) >= 0)
+    share = np.bincount(found, minlength=n) / 4000
+    np.testing.assert_allclose(share, weight[0] / weight.sum(), atol=3 / 4000)
+    assert not share[weight[0] == 0.0].any()

@@ -1,4 +1,4 @@
-"""Quantiles of averaged predictive distributions, and tables of their moments."""
+"""Quantiles of averaged predictive distributions, tables of their moments, scores of rows."""
 
 from libc.math cimport INFINITY, NAN, exp, fabs, isfinite
 
@@ -6,6 +6,7 @@ from scipy.special.cython_special cimport ndtr
 
 cdef extern from "_vector.h" nogil:
     void glfm_add_rows(int n_rows, const int* rows, int n, const float* x, float* out) noexcept
+    int glfm_pick(int n, double u, const float* w) noexcept
 
 cdef double INV_SQRT_2PI = 0.3989422804014327
 
@@ -145,3 +146,16 @@ def add_table_rows(
     with nogil:
         for n in range(which.shape[0]):
             glfm_add_rows(D, &which[n, 0], C, &table[0, 0], &out[n, 0])
+
+
+def pick_columns(
+    const float[:, ::1] weight,    # in (n, C), >= 0
+    const double[::1] u,           # in (n,), each in [0, 1)
+    Py_ssize_t[::1] out,           # out (n,)
+):
+    """Fill which column each row picks, with probabilities as the weights. O(n C)."""
+    cdef Py_ssize_t n
+    cdef int C = <int> weight.shape[1]
+    with nogil:
+        for n in range(weight.shape[0]):
+            out[n] = glfm_pick(C, u[n], &weight[n, 0])

@@ -57,6 +57,32 @@ GLFM_WIDE void glfm_add_rows(int n_rows, const int *rows, int n, const float *x,
     }
 }
 
+GLFM_WIDE int glfm_pick(int n, double u, const float *w)
+{
+    const int step = 4 * GLFM_LANES;
+    float total = 0.0f, upto = 0.0f, target;
+    int i = 0;
+SUM(total)
+    for (int j = 0; j < n; j++)
+        total += w[j];
+    target = (float)u * total;
+    for (; i + step <= n; i += step) {
+        float more = upto;
+SUM(more)
+        for (int j = i; j < i + step; j++)
+            more += w[j];
+        if (more > target)
+            break;
+        upto = more;
+    }
+    for (; i < n - 1; i++) {
+        upto += w[i];
+        if (upto > target)
+            return i;
+    }
+    return n - 1;
+}
+
 GLFM_WIDE void glfm_sum_in_order(int n_rows, const int *rows, int n, const double *x, int ld,
                                  double *out)
 {

@@ -47,6 +47,9 @@ void glfm_sum_rows(int n_rows, const int *rows, int n, const double *x, int ld, 
 /* out += the rows `rows` of x, whose rows have n elements */
 void glfm_add_rows(int n_rows, const int *rows, int n, const float *x, float *out);
 
+/* the first i at which w[0] + ... + w[i] passes the share u of all of them, of weights w >= 0 */
+int glfm_pick(int n, double u, const float *w);
+
 /* out = sum of the rows `rows` of x (leading dimension ld), added up in their order, of any length n */
 void glfm_sum_in_order(int n_rows, const int *rows, int n, const double *x, int ld, double *out);
 

@@ -93,6 +93,9 @@ class CountLink(NumericLink):
 
     def cut(self, c: Array) -> Array:
         """Return g(c), the y from which on x >= c."""
+        c = np.asarray(c)
+        if self.cuts is not None and c.size and c.min() >= 0.0 and c.max() < self.cuts.size:
+            return self.cuts[c.astype(np.intp)]
         return np.where(c <= LOWEST, -np.inf, self.margin.to_latent(c))
 
     def latent_ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:

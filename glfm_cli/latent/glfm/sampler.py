@@ -35,6 +35,7 @@ from dataclasses import replace
 import numpy as np
 
 from glfm_cli._kernels import _glfm, _glfm_bits
+from glfm_cli._kernels._predictive import pick_columns
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.glfm.linear import LinearPart
@@ -300,9 +301,7 @@ class Glfm(PlainModel):
             if cells.of_fit is not None:  # the bits of the row itself tell what is hidden of it
                 p[cells.of_fit[rows, None] == among] = -1e30
             p -= p.max(axis=1, keepdims=True)
-            ends = np.cumsum(np.exp(p, out=p), axis=1)
-            at = rng.random((len(p), 1), dtype=np.float32) * ends[:, -1:]
-            best[rows] = np.minimum((ends < at).sum(axis=1), among.size - 1)
+            pick_columns(np.exp(p, out=p), rng.random(len(p)), best[rows])
         Z, linear, noise = candidates[best], draw.linear, draw.noise[cells.column]
         linear = replace(linear, U=linear.U[among][best])
         observed = cells.observed[:, cells.column]
