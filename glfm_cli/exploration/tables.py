@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.findings import Findings
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.scales import ColumnProfile, Scale
+
+TEXT, NUMBER, TRUTH = pa.string(), pa.float64(), pa.bool_()
 
 
 def features(found: Findings) -> pa.Table:
@@ -26,33 +29,27 @@ def features(found: Findings) -> pa.Table:
         }
         for feature in found.features
     ]
-    number = pa.float64()
-    return pa.Table.from_pylist(
-        rows,
-        schema=pa.schema(
-            {
-                "feature": pa.string(),
-                **dict.fromkeys(_NUMBERS, number),
-                "credible": pa.bool_(),
-                "in_patterns": pa.bool_(),
-                "words": pa.string(),
-            }
-        ),
-    )
+    truths = dict.fromkeys(("credible", "in_patterns"), TRUTH)
+    kinds = {"feature": TEXT, **dict.fromkeys(_NUMBERS, NUMBER), **truths, "words": TEXT}
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
 def patterns(found: Findings) -> pa.Table:
     """Return one row a pattern: its bits and features, rows, shares and stability."""
-    return pa.table(
+    rows = [
         {
-            "pattern": pa.array([p.name for p in found.patterns], pa.string()),
-            "features": pa.array([found.features_on(p) for p in found.patterns], pa.string()),
-            "rows": pa.array([p.rows.size for p in found.patterns], pa.int64()),
-            "share": pa.array([p.share for p in found.patterns], pa.float64()),
-            "cumulative": pa.array([p.cumulative for p in found.patterns], pa.float64()),
-            "stability": pa.array([_or_none(p.stability) for p in found.patterns], pa.float64()),
+            "pattern": p.name,
+            "features": found.features_on(p),
+            "rows": p.rows.size,
+            "share": p.share,
+            "cumulative": p.cumulative,
+            "stability": _or_none(p.stability),
         }
-    )
+        for p in found.patterns
+    ]
+    numbers = dict.fromkeys(("share", "cumulative", "stability"), NUMBER)
+    kinds = {"pattern": TEXT, "features": TEXT, "rows": pa.int64(), **numbers}
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
 def effects(found: Findings) -> pa.Table:
@@ -61,25 +58,10 @@ def effects(found: Findings) -> pa.Table:
     for feature in found.features:
         for effect in feature.effects:
             rows += _effect_rows(feature, effect)
-    text, number = pa.string(), pa.float64()
-    return pa.Table.from_pylist(
-        rows,
-        schema=pa.schema(
-            {
-                "feature": text,
-                "column": text,
-                "level": text,
-                "unit": text,
-                "off": number,
-                "on": number,
-                "change": number,
-                "size": number,
-                "direction": text,
-                "z": number,
-                "credible": pa.bool_(),
-            }
-        ),
-    )
+    numbers = dict.fromkeys(("off", "on", "change", "size"), NUMBER)
+    texts = dict.fromkeys(("feature", "column", "level", "unit"), TEXT)
+    more = {"direction": TEXT, "z": NUMBER, "credible": TRUTH}
+    return pa.Table.from_pylist(rows, schema=pa.schema(texts | numbers | more))
 
 
 def _effect_rows(feature: Feature, effect: Effect) -> list[dict[str, Any]]:
@@ -112,21 +94,9 @@ def typical(found: Findings) -> pa.Table:
             found.scales, pattern.profiles, found.baseline, strict=True
         ):
             rows += _typical_rows(pattern, scale, profile, base)
-    text, number = pa.string(), pa.float64()
-    return pa.Table.from_pylist(
-        rows,
-        schema=pa.schema(
-            {
-                "pattern": text,
-                "column": text,
-                "level": text,
-                "unit": text,
-                "value": number,
-                "baseline": number,
-                "size": number,
-            }
-        ),
-    )
+    texts = dict.fromkeys(("pattern", "column", "level", "unit"), TEXT)
+    numbers = dict.fromkeys(("value", "baseline", "size"), NUMBER)
+    return pa.Table.from_pylist(rows, schema=pa.schema(texts | numbers))
 
 
 def _typical_rows(
@@ -158,20 +128,13 @@ def memberships(found: Findings) -> pa.Table:
     probability = [feature.probability for feature in found.features]
     arrays = {
         "row": pa.array(row + 1, pa.int64()),
-        **{
-            name: found.ids[name].combine_chunks().take(pa.array(row))
-            for name in found.ids.column_names
-            if name not in _MEMBERSHIP
-        },
-        "pattern": pa.array(names[number[row]] if names.size else [], pa.string()),
-        "feature": pa.array([f.name for f in found.features] * n_rows, pa.string()),
-        "member": pa.array(_interleaved(has, n_rows).astype(bool), pa.bool_()),
-        "probability": pa.array(_interleaved(probability, n_rows), pa.float64()),
+        **_ids_of(found, row, ("row", "pattern", "feature", "member", "probability")),
+        "pattern": pa.array(names[number[row]] if names.size else [], TEXT),
+        "feature": pa.array([f.name for f in found.features] * n_rows, TEXT),
+        "member": pa.array(_interleaved(has, n_rows).astype(bool), TRUTH),
+        "probability": pa.array(_interleaved(probability, n_rows), NUMBER),
     }
     return pa.table(arrays)
-
-
-_MEMBERSHIP = ("row", "pattern", "feature", "member", "probability")
 
 
 def _interleaved(columns: list[Array], n_rows: int) -> Array:
@@ -182,49 +145,35 @@ def surprising_cells(found: Findings) -> pa.Table:
     """Return the least expected cells."""
     one = found.surprising
     assert one is not None
-    return pa.table(
-        {
-            "row": pa.array(one.cell_row + 1, pa.int64()),
-            **_ids_of(found, one.cell_row, ("row", "column", "value", "log_density", "excess")),
-            "column": pa.array([found.scales[d].name for d in one.cell_column], pa.string()),
-            "value": pa.array(
-                [
-                    value_text(found.scales[d], row)
-                    for d, row in zip(one.cell_column, one.cell_row, strict=True)
-                ],
-                pa.string(),
-            ),
-            "log_density": pa.array(one.cell_density, pa.float64()),
-            "excess": pa.array(one.cell_excess, pa.float64()),
-        }
-    )
+    cells = list(zip(one.cell_column, one.cell_row, strict=True))
+    columns = {
+        "column": pa.array([found.scales[d].name for d, _ in cells], TEXT),
+        "value": pa.array([value_text(found.scales[d], row) for d, row in cells], TEXT),
+        "log_density": pa.array(one.cell_density, NUMBER),
+        "excess": pa.array(one.cell_excess, NUMBER),
+    }
+    return _by_row(found, one.cell_row, columns)
 
 
 def surprising_rows(found: Findings) -> pa.Table:
     """Return the least expected rows."""
     one = found.surprising
     assert one is not None
-    return pa.table(
-        {
-            "row": pa.array(one.row + 1, pa.int64()),
-            **_ids_of(found, one.row, ("row", "log_density", "excess")),
-            "log_density": pa.array(one.row_density, pa.float64()),
-            "excess": pa.array(one.row_excess, pa.float64()),
-        }
-    )
+    columns = {"log_density": one.row_density, "excess": one.row_excess}
+    return _by_row(found, one.row, columns)
 
 
 def similar(found: Findings) -> pa.Table:
     """Return the rows that share most features with the one asked for."""
     one = found.similar
     assert one is not None
-    return pa.table(
-        {
-            "row": pa.array(one.rows + 1, pa.int64()),
-            **_ids_of(found, one.rows, ("row", "likeness")),
-            "likeness": pa.array(one.likeness, pa.float64()),
-        }
-    )
+    return _by_row(found, one.rows, {"likeness": one.likeness})
+
+
+def _by_row(found: Findings, rows: Array, columns: dict[str, Any]) -> pa.Table:
+    """Return what is said of some rows behind their numbers and ids."""
+    ids = _ids_of(found, rows, ("row", *columns))
+    return pa.table({"row": pa.array(rows + 1, pa.int64()), **ids, **columns})
 
 
 def dependence(found: Findings) -> pa.Table:
@@ -233,14 +182,7 @@ def dependence(found: Findings) -> pa.Table:
     assert one is not None
     pairs = [(a, b) for a in range(len(one.names)) for b in range(a + 1, len(one.names))]
     pairs.sort(key=lambda pair: -one.information[pair])
-    return pa.table(
-        {
-            "column": pa.array([one.names[a] for a, _ in pairs], pa.string()),
-            "other": pa.array([one.names[b] for _, b in pairs], pa.string()),
-            "bits": pa.array([one.information[pair] for pair in pairs], pa.float64()),
-            "strength": pa.array([one.strength[pair] for pair in pairs], pa.float64()),
-        }
-    )
+    return _by_pair(one.names, pairs, {"bits": one.information, "strength": one.strength})
 
 
 def missing(found: Findings) -> pa.Table:
@@ -250,14 +192,19 @@ def missing(found: Findings) -> pa.Table:
     """
     one = found.missing
     pairs = [(a, b) for a in range(len(one.names)) for b in range(a, len(one.names))]
-    return pa.table(
-        {
-            "column": pa.array([one.names[a] for a, _ in pairs], pa.string()),
-            "other": pa.array([one.names[b] for _, b in pairs], pa.string()),
-            "share": pa.array([one.together[pair] for pair in pairs], pa.float64()),
-            "phi": pa.array([one.phi[pair] for pair in pairs], pa.float64()),
-        }
-    )
+    return _by_pair(one.names, pairs, {"share": one.together, "phi": one.phi})
+
+
+def _by_pair(
+    names: Sequence[str], pairs: Sequence[tuple[int, int]], values: Mapping[str, Array]
+) -> pa.Table:
+    """Return the entries of matrices at pairs of columns."""
+    ends = {
+        what: pa.array([names[pair[i]] for pair in pairs], TEXT)
+        for i, what in enumerate(("column", "other"))
+    }
+    entries = {n: pa.array([x[pair] for pair in pairs], NUMBER) for n, x in values.items()}
+    return pa.table(ends | entries)
 
 
 def everything(found: Findings) -> dict[str, pa.Table]:

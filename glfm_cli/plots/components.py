@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from glfm_cli.exploration import Component, ComponentExploration
-from glfm_cli.plots.pages import PANEL, draw_trace, drawn, percent_axis
-from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, TITLE, percent, subtitle, told_apart
+from glfm_cli.plots.pages import PANEL, draw_size, draw_trace, drawn, percent_axis
+from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, titled, told_apart
 
 MOST_LEADING = 4  # components with a panel of their own
 
@@ -35,8 +35,7 @@ def plot_components(
 
 
 def _draw_shares(axes: Axes, found: ComponentExploration) -> None:
-    axes.set_title("Components", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "share of the mean square of the low-rank mean")
+    titled(axes, "Components", "share of the mean square of the low-rank mean")
     share = np.array([component.share for component in found.components])
     axes.barh(np.arange(share.size), share, 0.72, color=PREDICTED)
     axes.set_yticks(np.arange(share.size), [component.name for component in found.components])
@@ -44,8 +43,7 @@ def _draw_shares(axes: Axes, found: ComponentExploration) -> None:
 
 
 def _draw_variance(axes: Axes, found: ComponentExploration) -> None:
-    axes.set_title("Shares of the variance", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "lines: where 95 % of the draws lie")
+    titled(axes, "Shares of the variance", "lines: where 95 % of the draws lie")
     share = np.array([part.mean for part in found.variance])
     at = np.arange(share.size)
     axes.barh(at, share, 0.72, color=PREDICTED)
@@ -56,20 +54,12 @@ def _draw_variance(axes: Axes, found: ComponentExploration) -> None:
 
 
 def _draw_rank(axes: Axes, found: ComponentExploration) -> None:
-    axes.set_title("Number of components", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "share of the draws of all chains")
     values, counts = np.unique(np.concatenate(found.ranks), return_counts=True)
-    axes.bar(values, counts / counts.sum(), 0.8, color=PREDICTED)
-    axes.set_xlim(values.min() - 0.8, values.max() + 0.8)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(FuncFormatter(percent))
-    axes.spines[["top", "right"]].set_visible(False)
+    draw_size(axes, "Number of components", values, counts / counts.sum())
 
 
 def _draw_leading(axes: Axes, found: ComponentExploration, component: Component) -> None:
-    axes.set_title(f"{component.name}: columns", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "largest scores, ± 2 sd")
+    titled(axes, f"{component.name}: columns", "largest scores, ± 2 sd")
     names, score, sd = zip(*found.leading(component, "column"), strict=True)
     at = np.arange(len(names))
     axes.hlines(at, np.subtract(score, np.multiply(2, sd)), np.add(score, np.multiply(2, sd)))

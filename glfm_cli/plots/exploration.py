@@ -21,7 +21,7 @@ from glfm_cli.exploration.scales import Scale
 from glfm_cli.plots.components import plot_components
 from glfm_cli.plots.factors import plot_factors
 from glfm_cli.plots.fit import draw_fit, varies
-from glfm_cli.plots.pages import PANEL, draw_trace, drawn, legend, percent_axis
+from glfm_cli.plots.pages import PANEL, draw_size, draw_trace, drawn, legend, percent_axis
 from glfm_cli.plots.panels import WIDTH_LEVEL
 from glfm_cli.plots.patterns import (
     COLOURS,
@@ -39,13 +39,12 @@ from glfm_cli.plots.style import (
     PREDICTED,
     SMALL,
     TEXT,
-    TITLE,
     finished,
     percent,
     plain,
     sheet,
     short,
-    subtitle,
+    titled,
     told_apart,
 )
 
@@ -207,8 +206,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         axes.set_yticks(np.arange(n), names, fontproperties=SMALL)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        axes.set_title("What columns tell of each other", loc="left", fontproperties=TITLE, pad=14)
-        subtitle(axes, "0 nothing, 1 everything")
+        titled(axes, "What columns tell of each other", "0 nothing, 1 everything")
         figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, ticks=MaxNLocator(5), format=plain)
         if n <= 12:
             for a in range(n):
@@ -236,8 +234,7 @@ def _count_rows(axes: Axes, counts: Array) -> None:
 
 
 def _draw_features(axes: Axes, found: Exploration) -> None:
-    axes.set_title("Features", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "share of rows; dark: found again by other chains")
+    titled(axes, "Features", "share of rows; dark: found again by other chains")
     names = [feature.name for feature in found.features]
     share = np.array([feature.share for feature in found.features])
     stability = np.array([feature.stability for feature in found.features])
@@ -252,8 +249,7 @@ def _draw_features(axes: Axes, found: Exploration) -> None:
 
 
 def _draw_patterns(axes: Axes, found: Exploration) -> None:
-    axes.set_title("Patterns", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "share of rows")
+    titled(axes, "Patterns", "share of rows")
     patterns = shown_patterns(found)
     share = np.array([pattern.share for pattern in patterns])
     names = _names_of(found)
@@ -265,18 +261,9 @@ def _draw_patterns(axes: Axes, found: Exploration) -> None:
 
 
 def _draw_n_features(axes: Axes, found: Exploration) -> None:
-    axes.set_title("Number of features", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "share of the draws of all chains")
-    values = np.array(
-        [draw.trace.get("features", 0.0) for chain in found.posterior.chains for draw in chain]
-    ).astype(int)
-    counts = np.bincount(values) / values.size
-    axes.bar(np.arange(counts.size), counts, 0.8, color=PREDICTED)
-    axes.set_xlim(values.min() - 0.8, values.max() + 0.8)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(FuncFormatter(percent))
-    axes.spines[["top", "right"]].set_visible(False)
+    values = [draw.trace.get("features", 0.0) for draw in found.posterior.draws()]
+    shares = np.bincount(np.array(values).astype(int)) / len(values)
+    draw_size(axes, "Number of features", np.arange(shares.size), shares)
 
 
 # ------------------------------------------------------------------------------------ pages

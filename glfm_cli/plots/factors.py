@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from glfm_cli.exploration import FactorExploration
 from glfm_cli.plots.pages import PANEL, drawn, percent_axis
-from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, TITLE, subtitle, told_apart
+from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, titled, told_apart
 
 MOST_LEADING = 6  # components with a panel of their own
 MOST_SHARES, MOST_NODES = 20, 24
@@ -33,8 +33,7 @@ def plot_factors(found: FactorExploration, path: str | os.PathLike[str] | None =
 
 
 def _draw_shares(axes: Axes, found: FactorExploration) -> None:
-    axes.set_title("Components", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "share of the expected counts")
+    titled(axes, "Components", "share of the expected counts")
     shown = found.components[:MOST_SHARES]
     share = np.array([component.share for component in shown])
     axes.barh(np.arange(share.size), share, 0.72, color=PREDICTED)
@@ -44,8 +43,7 @@ def _draw_shares(axes: Axes, found: FactorExploration) -> None:
 
 
 def _draw_correlations(axes: Axes, found: FactorExploration) -> None:
-    axes.set_title("Correlations", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "blue together, red opposed; those alike beside each other")
+    titled(axes, "Correlations", "blue together, red opposed; those alike beside each other")
     order = found.order
     axes.imshow(found.correlations[np.ix_(order, order)], cmap="RdBu", vmin=-1.0, vmax=1.0)
     if order.size <= MOST_NODES:
@@ -57,8 +55,7 @@ def _draw_correlations(axes: Axes, found: FactorExploration) -> None:
 
 def _draw_graph(axes: Axes, found: FactorExploration) -> None:
     """Draw the largest components where the two leading eigenvectors of the cosines put them."""
-    axes.set_title("Who goes with whom", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, f"lines: |correlation| above {LINE:g}, red opposed")
+    titled(axes, "Who goes with whom", f"lines: |correlation| above {LINE:g}, red opposed")
     n = min(len(found.components), MOST_NODES)
     rho = found.correlations[:n, :n]
     values, vectors = np.linalg.eigh(rho)
@@ -82,8 +79,7 @@ def _draw_graph(axes: Axes, found: FactorExploration) -> None:
 
 def _draw_leading(axes: Axes, found: FactorExploration, k: int) -> None:
     component = found.components[k]
-    axes.set_title(f"{component.name}: columns", loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "share of the component's counts")
+    titled(axes, f"{component.name}: columns", "share of the component's counts")
     index = np.argsort(-component.weight, kind="stable")[: min(found.top, 8)]
     at = np.arange(index.size)
     axes.barh(at, component.weight[index], 0.72, color=PREDICTED)

@@ -15,13 +15,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from glfm_cli.exploration import Explored
 from glfm_cli.plots.style import (
     CHAINS,
+    PREDICTED,
     SMALL,
-    TITLE,
     bars_of_shares,
     finished,
+    percent,
     says_nothing,
     sheet,
-    subtitle,
+    titled,
 )
 
 Path = str | os.PathLike[str]
@@ -71,8 +72,7 @@ def legend(figure: Figure, keys: Sequence[Patch | Line2D]) -> None:
 
 def draw_trace(axes: Axes, found: Explored, name: str, title: str) -> None:
     """Draw a traced quantity along the chains."""
-    axes.set_title(title, loc="left", fontproperties=TITLE, pad=14)
-    subtitle(axes, "kept draws; a line is a chain")
+    titled(axes, title, "kept draws; a line is a chain")
     for c, chain in enumerate(found.posterior.chains):
         values = [draw.trace.get(name, np.nan) for draw in chain]
         at = np.arange(1, len(values) + 1)
@@ -81,6 +81,18 @@ def draw_trace(axes: Axes, found: Explored, name: str, title: str) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=name == "features"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_size(axes: Axes, title: str, values: np.ndarray, shares: np.ndarray) -> None:
+    """Draw in which shares of the draws a number has each of its values."""
+    titled(axes, title, "share of the draws of all chains")
+    axes.bar(values, shares, 0.8, color=PREDICTED)
+    there = values[shares > 0]
+    axes.set_xlim(there.min() - 0.8, there.max() + 0.8)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(FuncFormatter(percent))
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -124,6 +124,12 @@ def says_nothing(figure: Figure, words: str) -> Figure:
     return figure
 
 
+def titled(axes: Axes, title: str, text: str) -> None:
+    """Write a title above a panel, and a line in small letters below it."""
+    axes.set_title(title, loc="left", fontproperties=TITLE, pad=14)
+    subtitle(axes, text)
+
+
 def subtitle(axes: Axes, text: str) -> None:
     """Write a line in small letters between a panel and its title."""
     axes.annotate(
