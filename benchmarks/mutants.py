@@ -278,8 +278,8 @@ MUTANTS = {
         "rng.standard_gamma(2.0 + n[:-1])",
         "tests/test_mixture.py",
     ),
-    "new rows scored by their last cell": Mutant(
-        "inference/folding.py", "total += log_densities", "total = log_densities", SLIPS
+    "new rows scored by their numbers alone": Mutant(
+        "inference/row_scores.py", "add_table_rows(own.places[rows], self.table, out)", "", SLIPS
     ),
     "counts that are not rounded": Mutant(
         "evaluation/methods/sibp.py",

@@ -23,6 +23,7 @@ from glfm_cli.completion.analysis.families import (
     WIDE_LINEAR,
     Linear,
     RegressionDraw,
+    Seen,
 )
 from glfm_cli.completion.analysis.formula import read_regression
 from glfm_cli.completion.analysis.versions import Compatible, Walk
@@ -181,7 +182,7 @@ def test_coefficients_have_their_posterior(name: str) -> None:
     sd = np.sqrt(p @ (grid - mean) ** 2)
     at, drawn = None, []
     for _ in range(1500):
-        at = family.draw(y, X, squares, at, rng)
+        at = family.draw(Seen(y, X, squares), at, rng)
         drawn.append(at.b)
     assert np.abs(np.mean(drawn, axis=0) - mean).max() < 0.12 * sd.max()
     assert np.allclose(np.std(drawn, axis=0), sd, rtol=0.1)

@@ -121,12 +121,10 @@ class Files:
                 for field in schema
             ]
             check_target(self.cells, pa.table(row, schema=schema))
-        if self.probabilities is not None:
-            row = [pa.nulls(1, field.type) for field in PROBABILITIES]
-            check_target(self.probabilities, pa.table(row, schema=PROBABILITIES))
-        if self.draws is not None:
-            row = [pa.nulls(1, field.type) for field in SCHEMA]
-            check_target(self.draws, pa.table(row, schema=SCHEMA))
+        for path, schema in ((self.probabilities, PROBABILITIES), (self.draws, SCHEMA)):
+            if path is not None:
+                row = [pa.nulls(1, field.type) for field in schema]
+                check_target(path, pa.table(row, schema=schema))
 
     def write(self, completion: Any, source: pa.Table) -> Any:
         """Write every part, the completed table last, in the dialect of `source`.

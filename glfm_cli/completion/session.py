@@ -99,9 +99,8 @@ class Session:
         Raises OutputError, StoreError: the folder cannot be written, is broken, or another run
             writes to it.
         """
-        links, every = self.problem.links, self.saving.checkpoint
-        data = self._saved_data() if self.saving.with_data else None
         if self.saving.resume is not None:
+            links, every = self.problem.links, self.saving.checkpoint
             store = Store.reopen(self.saving.resume, self.header, links, every=every)
             try:
                 done = _sweeps_made(store, self.problem, self.plan)
@@ -111,15 +110,16 @@ class Session:
                 raise
             return replace(self, store=store, done=done)
         if self.saving.save is not None:
-            folder = self.saving.save
-            store = Store.create(folder, self.header, links, data, more=self.more, every=every)
-            return replace(self, store=store)
-        return self if self.saving.partial is None else self._beside_output(self.header)
+            return replace(self, store=self._created(self.saving.save, self.saving.with_data))
+        return self if self.saving.partial is None else self._beside_output()
 
-    def _saved_data(self) -> Data | None:
-        return self.data if isinstance(self.data, Data) else None
+    def _created(self, folder: Path, with_data: bool = True) -> Store:
+        """Return a new folder for the run, with the encoded table where that is to be kept."""
+        data = self.data if with_data and isinstance(self.data, Data) else None
+        links, every = self.problem.links, self.saving.checkpoint
+        return Store.create(folder, self.header, links, data, more=self.more, every=every)
 
-    def _beside_output(self, header: Header) -> Session:
+    def _beside_output(self) -> Session:
         """Return the session with a folder beside the output: a killed twin's if there is one."""
         assert self.saving.partial is not None
         folder = partial_folder(self.saving.partial)
@@ -130,10 +130,7 @@ class Session:
                 return twin
             discard(folder)  # raises when another run writes to it
             note = (f"{folder}, left by an earlier run that was another, was replaced",)
-        links, every = self.problem.links, self.saving.checkpoint
-        data = self._saved_data()
-        store = Store.create(folder, header, links, data, more=self.more, every=every)
-        return replace(self, store=store, partial=True, notes=note)
+        return replace(self, store=self._created(folder), partial=True, notes=note)
 
     def _twin(self, folder: Path) -> Session | None:
         """Return the session that goes on with a folder if its run is the same one, and sound."""

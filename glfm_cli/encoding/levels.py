@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +14,7 @@ from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source, is_null, is_text_type, text_of
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.dialect import NUMBER
+from glfm_cli.schema.phrases import closest
 
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9]\d*))\.0+", re.ASCII)
 _NUMBER = re.compile(NUMBER, re.ASCII)
@@ -234,10 +234,9 @@ def _unknown_level(
 ) -> GlfmError:
     levels = source.column.levels or ()
     text = texts[of_row[int(np.argmax(unknown))]] or ""
-    folded = {level.casefold(): level for level in levels}
-    near = get_close_matches(text.casefold(), folded, n=1)
-    if near:
-        hint = f"Did the table mean '{folded[near[0]]}'? Or add '{text}' to `levels`."
+    near = closest(text, levels)
+    if near is not None:
+        hint = f"Did the table mean '{near}'? Or add '{text}' to `levels`."
     else:
         hint = f"Add '{text}' to `levels`, or to `missing:` if it stands for a missing cell."
     return source.cell_error(unknown, f"one of {_listed(levels)}", hint)

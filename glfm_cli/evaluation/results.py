@@ -86,12 +86,16 @@ class Outcome(NamedTuple):
 
 def to_table(fits: Iterable[Outcome]) -> pa.Table:
     """Return the results of fits as a table."""
-    records = [record for fit in fits for record in fit.records()]
+    return table_of([record for fit in fits for record in fit.records()], RESULTS)
+
+
+def table_of(records: Sequence[Sequence[object]], schema: pa.Schema) -> pa.Table:
+    """Return records as the rows of a table, empty where a number is NaN."""
     arrays = [
         pa.array([_none(record[i]) for record in records], field.type)
-        for i, field in enumerate(RESULTS)
+        for i, field in enumerate(schema)
     ]
-    return pa.Table.from_arrays(arrays, schema=RESULTS)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def from_records(records: Sequence[Sequence[object]]) -> list[Outcome]:

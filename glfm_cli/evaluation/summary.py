@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import stdtrit
 
-from glfm_cli.evaluation.results import Outcome
+from glfm_cli.evaluation.results import Outcome, table_of
 from glfm_cli.evaluation.scoring import ALL, COLUMN, TYPE
 
 CONFIDENCE = 0.95
@@ -168,13 +168,7 @@ def best_of(by_method: Mapping[str, Values], score: str) -> str | None:
 
 def to_table(lines: Iterable[Line]) -> pa.Table:
     """Return the lines of a summary as a table."""
-    rows = [(*line.what, line.rate, line.method, *(_none(v) for v in line[3:])) for line in lines]
-    arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(SUMMARY)]
-    return pa.Table.from_arrays(arrays, schema=SUMMARY)
-
-
-def _none(value: object) -> object:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return table_of([(*line.what, *line[1:]) for line in lines], SUMMARY)
 
 
 def _values(fit: Outcome) -> list[tuple[What, float]]:

@@ -91,9 +91,7 @@ class ComponentExploration(Explored):
             "rank_trace": _trace(self.ranks),
         }
         if self.variance:
-            found["variance"] = pa.Table.from_pylist(
-                [_said(part, "part") for part in self.variance]
-            )
+            found["variance"] = pa.Table.from_pylist([_part(one) for one in self.variance])
         if self.explained:
             shares = np.array(self.explained)
             named = {name: self.columns[name] for name in self.columns.column_names}
@@ -133,7 +131,7 @@ class ComponentExploration(Explored):
                 }
                 for c in self.components
             ],
-            "variance": [_said(part, "part") for part in self.variance],
+            "variance": [_part(one) for one in self.variance],
             "explained": [
                 {"column": name, "share": mean, "lower": low, "upper": high}
                 for name, (mean, low, high) in zip(
@@ -163,10 +161,9 @@ class ComponentExploration(Explored):
 _OF_COMPONENT = ("size", "size_sd", "share")
 
 
-def _said(amount: Amount, what: str) -> dict[str, Any]:
-    return {
-        what: amount.name, "share": amount.mean, "lower": amount.lower, "upper": amount.upper
-    }  # fmt: skip
+def _part(amount: Amount) -> dict[str, Any]:
+    shown = {"share": amount.mean, "lower": amount.lower, "upper": amount.upper}
+    return {"part": amount.name, **shown}
 
 
 def _effect(effect: CovariateEffect) -> dict[str, Any]:

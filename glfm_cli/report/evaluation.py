@@ -6,9 +6,8 @@ import os
 
 from glfm_cli.evaluation import Evaluation
 from glfm_cli.evaluation.grids import HEADLINES, Grid, column_grid, headline_grids, middle, opening
-from glfm_cli.io import atomic_write
 from glfm_cli.plots import embedded, plot_evaluation
-from glfm_cli.report.page import bullets, figure, heading, page, paragraph, table
+from glfm_cli.report.page import bullets, figure, heading, page, paragraph, save, table
 
 _EXPLAINED = (
     "Error: root mean square error over the column's range for numbers, share of wrong levels for "
@@ -34,8 +33,7 @@ def write_evaluation(evaluation: Evaluation, path: str | os.PathLike[str], *, na
     by_column = [column_grid(evaluation, headline, rate) for headline in HEADLINES]
     parts += [heading("Each column"), *(_table(grid) for grid in by_column if grid is not None)]
     parts += [paragraph(_EXPLAINED, faint=True)]
-    with atomic_write(path, "w") as file:
-        file.write(page(f"How far completed cells of {name} can be trusted", parts))
+    save(page(f"How far completed cells of {name} can be trusted", parts), path)
 
 
 def _facts(evaluation: Evaluation) -> list[str]:

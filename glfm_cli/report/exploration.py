@@ -25,7 +25,6 @@ from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.lines import NO_FEATURE
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import in_words, named, number, percent, typical, with_error
-from glfm_cli.io import atomic_write
 from glfm_cli.plots import (
     address_of,
     embedded,
@@ -37,19 +36,20 @@ from glfm_cli.plots import (
     plot_traces,
 )
 from glfm_cli.report.page import (
+    Section,
     bullets,
     code,
     figure,
     folded,
     heading,
-    links,
+    in_sections,
     page,
     paragraph,
+    save,
     table,
 )
 
 MOST_FIGURES = 40  # columns with a figure of their own
-Section = tuple[str, str, list[str]]  # key, title, content
 _MOST_PAIRS = 2000
 _FACTORS = "Shares of components, their correlations, and their leading columns"
 _COMPONENTS = "Shares of components and of variance, leading columns, and the chains"
@@ -81,14 +81,8 @@ def write_exploration(
         sections = _of_factors(found, drawn)
     else:
         sections = _of_components(found, drawn)
-    present = [section for section in sections if section[2]]
-    parts = [links([(key, title) for key, title, _ in present])]
-    for key, title, inside in present:
-        parts += [heading(title, key=key), *inside]
-    text = page(f"What structure is in {name}", parts, sortable=True)
-    for path in paths:
-        with atomic_write(path, "w") as file:
-            file.write(text)
+    title = f"What structure is in {name}"
+    save(page(title, in_sections(sections), sortable=True), *paths)
 
 
 def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[Section]:

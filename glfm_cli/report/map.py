@@ -12,18 +12,17 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration import MapExploration
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
-from glfm_cli.io import atomic_write
 from glfm_cli.plots import embedded, palette, plot_map, shades_of
 from glfm_cli.report.page import (
     bullets,
     code,
     figure,
     folded,
-    heading,
-    links,
+    in_sections,
     page,
     paragraph,
     row_map,
+    save,
     table,
 )
 
@@ -49,14 +48,8 @@ def write_map(found: MapExploration, *paths: str | os.PathLike[str]) -> None:
         ("restarts", "Restarts", _restarts(found)),
         ("settings", "Settings", _settings(found)),
     ]
-    parts = [links([(key, title) for key, title, inside in sections if inside])]
-    for key, title, inside in sections:
-        parts += [heading(title, key=key), *inside] if inside else []
     title = f"A map of {os.path.basename(found.source)}"
-    text = page(title, parts, sortable=True, with_map=True)
-    for path in paths:
-        with atomic_write(path, "w") as file:
-            file.write(text)
+    save(page(title, in_sections(sections), sortable=True, with_map=True), *paths)
 
 
 def content(found: MapExploration) -> dict[str, Any]:

@@ -10,10 +10,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
+
+from glfm_cli.io import atomic_write
+
+Section = tuple[str, str, list[str]]  # key, title, content
 
 _STYLE = """
 :root { --ink: #222; --faint: #5c5c5c; --line: #d8d8d8; --ground: #fff; --mark: #0072b2; }
@@ -145,6 +150,22 @@ def code(text: str) -> str:
 def folded(summary: str, parts: Iterable[str]) -> str:
     """Return parts that show when their summary is opened."""
     return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
+
+
+def in_sections(sections: Sequence[Section]) -> list[str]:
+    """Return links to the sections that hold something, and each of these below its heading."""
+    present = [section for section in sections if section[2]]
+    parts = [links([(key, title) for key, title, _ in present])]
+    for key, title, inside in present:
+        parts += [heading(title, key=key), *inside]
+    return parts
+
+
+def save(text: str, *paths: str | os.PathLike[str]) -> None:
+    """Write a page to files, each of which is replaced only when complete."""
+    for path in paths:
+        with atomic_write(path, "w") as file:
+            file.write(text)
 
 
 def table(

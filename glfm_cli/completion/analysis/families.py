@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import expit, gammaln
 
 from glfm_cli.arrays import Array
@@ -34,23 +35,24 @@ class RegressionDraw:
     s2: float = 1.0
 
 
+class Seen(NamedTuple):
+    """What is observed of a regression: y (n,), X (n, p), and m (p,) of the prior."""
+
+    y: Array
+    X: Array
+    squares: Array
+
+
 class Family(Protocol):
     """A law of a response (n,) given its linear predictor."""
 
     def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         """Return log p(y_n | x_n) (n,)."""
 
-    def draw(
-        self,
-        y: Array,
-        X: Array,
-        squares: Array,
-        last: RegressionDraw | None,
-        rng: np.random.Generator,
-    ) -> RegressionDraw:
-        """Return coefficients after a step that leaves their posterior as it is; m is `squares`."""
+    def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
+        """Return coefficients after a step that leaves their posterior as it is."""
 
-    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         """Return draws of y (n,)."""
 
 
@@ -60,14 +62,8 @@ class Linear:
     def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         return -0.5 * (y - X @ at.b) ** 2 / at.s2 - 0.5 * np.log(2.0 * np.pi * at.s2)
 
-    def draw(
-        self,
-        y: Array,
-        X: Array,
-        squares: Array,
-        last: RegressionDraw | None,
-        rng: np.random.Generator,
-    ) -> RegressionDraw:
+    def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
+        y, X, squares = seen
         n, p = X.shape
         prior = np.diag(squares) / WIDE_LINEAR**2
         Q = X.T @ X + prior
@@ -76,7 +72,7 @@ class Linear:
         s2 = float((np.sum((y - X @ mode) ** 2) + mode @ prior @ mode) / rng.chisquare(n - p))
         return RegressionDraw(mode + np.sqrt(s2) * np.linalg.solve(L.T, rng.standard_normal(p)), s2)
 
-    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         return X @ at.b + np.sqrt(at.s2) * rng.standard_normal(len(X))
 
 
@@ -99,14 +95,8 @@ class _Exponential(ABC):
     def log_density(self, y: Array, X: Array, at: RegressionDraw) -> Array:
         """Return log p(y_n | x_n) (n,)."""
 
-    def draw(
-        self,
-        y: Array,
-        X: Array,
-        squares: Array,
-        last: RegressionDraw | None,
-        rng: np.random.Generator,
-    ) -> RegressionDraw:
+    def draw(self, seen: Seen, last: RegressionDraw | None, rng: Generator) -> RegressionDraw:
+        y, X, squares = seen
         prior = np.diag(squares) / WIDE**2
         # From a start that the last coefficients have no part in, so that proposals have none.
         mode = np.linalg.solve(X.T @ X + prior, X.T @ self.first(y))
@@ -148,7 +138,7 @@ class Logistic(_Exponential):
         eta = X @ at.b
         return y * eta - np.logaddexp(0.0, eta)
 
-    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         return (rng.random(len(X)) < expit(X @ at.b)).astype(np.float64)
 
 
@@ -168,7 +158,7 @@ class Poisson(_Exponential):
         eta = X @ at.b
         return y * eta - np.exp(np.minimum(eta, LARGEST)) - gammaln(y + 1.0)
 
-    def sample(self, X: Array, at: RegressionDraw, rng: np.random.Generator) -> Array:
+    def sample(self, X: Array, at: RegressionDraw, rng: Generator) -> Array:
         return rng.poisson(self.mean(X @ at.b)).astype(np.float64)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.analysis.families import RegressionDraw
+from glfm_cli.completion.analysis.families import RegressionDraw, Seen
 from glfm_cli.completion.analysis.formula import AnalysisFormula, read_regression
 from glfm_cli.encoding import Data, EncodedColumn, Relations
 from glfm_cli.errors import UsageError, broke_down
@@ -194,7 +194,8 @@ class Walk:
         X = self.of.regression.regressors(xs)
         there = ~np.isnan(self.y) & np.isfinite(X).all(axis=1)
         family = self.of.regression.family
-        self.at = self.last = family.draw(self.y[there], X[there], self.squares, self.last, rng)
+        seen = Seen(self.y[there], X[there], self.squares)
+        self.at = self.last = family.draw(seen, self.last, rng)
         now = self._log_density(xs)
         draw = Draw(chain.model.draw(chain.state), chain.params, {})
         for _ in range(TRIES):

@@ -6,34 +6,26 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import Encoded, MatrixData
+from glfm_cli.completion import MatrixData
 from glfm_cli.evaluation.methods.models import ModelMethod
-from glfm_cli.evaluation.task import HiddenTask, Prediction
+from glfm_cli.evaluation.task import HiddenTask, Prediction, TakesAll
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run, sample
 from glfm_cli.latent.capabilities import HasFactors, TunesNewRows
 from glfm_cli.latent.model import Entries, Problem
-from glfm_cli.schema import Schema
 
 NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
-class Unigram:
+class Unigram(TakesAll):
     """The columns' shares in the rows to learn from, times what a row has of counts on average."""
 
     name = "unigram"
     key = "unigram"
-
-    def load(self) -> None:
-        """Do nothing."""
-
-    def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
-        """Accept every matrix."""
 
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return the same rates for all rows."""

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +25,26 @@ from glfm_cli.schema import Schema
 EXTRA = "pip install 'glfm-cli[sklearn]'"
 
 
+class _OfSklearn:
+    """A method of scikit-learn."""
+
+    name: ClassVar[str]
+
+    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
+        """Raise UsageError when scikit-learn is not installed."""
+        if find_spec("sklearn") is None:
+            raise UsageError(
+                f"method {self.name} needs scikit-learn, which is not installed",
+                hint=f"Install it with `{EXTRA}`.",
+            )
+
+
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbours(_OfSklearn):
     """Mean of the five nearest rows (`sklearn.impute.KNNImputer`)."""
 
     name = "knn"
     key = "knn 5"
-
-    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
-        """Raise UsageError when scikit-learn is not installed."""
-        _require(self.name)
 
     def load(self) -> None:
         """Import scikit-learn, which takes longer than many a fit."""
@@ -48,7 +58,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Iterative:
+class Iterative(_OfSklearn):
     """Bayesian ridge regressions of each column on the others, in turn, ten rounds.
 
     `sklearn.impute.IterativeImputer` with its defaults.
@@ -56,10 +66,6 @@ class Iterative:
 
     name = "iterative"
     key = "iterative 10"
-
-    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
-        """Raise UsageError when scikit-learn is not installed."""
-        _require(self.name)
 
     def load(self) -> None:
         """Import scikit-learn, which takes longer than many a fit."""
@@ -75,14 +81,6 @@ class Iterative:
             # Ten rounds are its default, and what its users get, converged or not.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return _complete(task, IterativeImputer(random_state=task.seed).fit_transform)
-
-
-def _require(name: str) -> None:
-    if find_spec("sklearn") is None:
-        raise UsageError(
-            f"method {name} needs scikit-learn, which is not installed",
-            hint=f"Install it with `{EXTRA}`.",
-        )
 
 
 def _complete(task: HiddenTask, fill: Callable[[Array], Any]) -> dict[int, Prediction]:

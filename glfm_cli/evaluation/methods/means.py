@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from scipy.special import betaln, ndtr
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion import Encoded
 from glfm_cli.encoding import Triplets, successes_of
 from glfm_cli.evaluation.scoring import level_numbers
-from glfm_cli.evaluation.task import HiddenTask, Prediction
-from glfm_cli.schema import Schema
+from glfm_cli.evaluation.task import HiddenTask, Prediction, TakesAll
 
 PULL = 5.0  # cells, or for successes `TRIALS` trials, that the overall mean counts in a unit's own
 TRIALS = 30.0
@@ -22,7 +19,7 @@ RAREST = 1e-6  # the least rate or probability
 
 
 @dataclass(frozen=True)
-class Baseline:
+class Baseline(TakesAll):
     """A method of every matrix, steered by nothing but its name."""
 
     name: str
@@ -31,12 +28,6 @@ class Baseline:
     def key(self) -> str:
         """Return its name."""
         return self.name
-
-    def load(self) -> None:
-        """Do nothing."""
-
-    def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
-        """Accept every matrix."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from glfm_cli.completion.estimates import point
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data
 from glfm_cli.evaluation.scoring import level_numbers
-from glfm_cli.evaluation.task import AT, HiddenTask, Prediction
+from glfm_cli.evaluation.task import AT, HiddenTask, Prediction, TakesAll
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, log_scores, predict
@@ -34,7 +34,7 @@ PLAN = ("chains", "warmup", "draws", "thin")
 
 
 @dataclass(frozen=True)
-class ModelMethod:
+class ModelMethod(TakesAll):
     """A latent model, completed by its own links.
 
     fixed : settings that make the method what it is; the user's others are laid over the defaults
@@ -79,9 +79,6 @@ class ModelMethod:
         """Return the configurations under some settings; raises UsageError for a wrong one."""
         configs = {"model": MODELS[self.model].Config(), "links": LinkConfig()}
         return apply_settings(configs, settings)
-
-    def load(self) -> None:
-        """Do nothing: all that sampling needs is there."""
 
     def check(self, table: pa.Table, schema: Schema, data: Encoded) -> None:
         """Raise GlfmError when a setting is wrong or a column has no link."""

@@ -17,12 +17,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glfm_cli.encoding import Data
 from glfm_cli.encoding.source import is_text_type, text_of
 from glfm_cli.errors import GlfmError, UsageError
 from glfm_cli.evaluation.measure import Cost, group_memory
 from glfm_cli.evaluation.read import read_completed
-from glfm_cli.evaluation.task import HiddenTask, MethodFailed, Prediction
+from glfm_cli.evaluation.task import HiddenTask, MethodFailed, Prediction, TakesAll
 from glfm_cli.io import atomic_write, write_table
 from glfm_cli.schema import Schema
 
@@ -65,8 +64,8 @@ def parse_program(name: str, command: str, timeout: float) -> Program:
 
 
 @dataclass(frozen=True)
-class Program:
-    """An external program.
+class Program(TakesAll):
+    """An external program; what it cannot do is seen when it runs.
 
     words : the command and its arguments, with places for files and seed
     timeout : seconds after which it is ended
@@ -80,12 +79,6 @@ class Program:
     def key(self) -> str:
         """Return the command and its time limit."""
         return f"{self.name} {shlex.join(self.words)} {self.timeout}"
-
-    def load(self) -> None:
-        """Do nothing."""
-
-    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
-        """Accept every table: what the program cannot do is seen when it runs."""
 
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return what the program put into the hidden cells.

@@ -5,27 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Data, EncodedColumn
+from glfm_cli.encoding import EncodedColumn
 from glfm_cli.evaluation.scores import log_probability
-from glfm_cli.evaluation.task import AT, HiddenTask, Prediction
-from glfm_cli.schema import Schema
+from glfm_cli.evaluation.task import AT, HiddenTask, Prediction, TakesAll
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(TakesAll):
     """Mean (rounded for counts), median of ordered levels, most frequent category."""
 
     name = "mean"
     key = "mean"
-
-    def load(self) -> None:
-        """Do nothing."""
-
-    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
-        """Accept every table."""
 
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return one value a column, and nothing on how sure it is."""
@@ -36,7 +28,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class RandomValue:
+class RandomValue(TakesAll):
     """A random observed value of the column: its distribution is that of the observed cells.
 
     The level probabilities are (n_r + 1/2) / (n + R/2), so that a level which was not observed
@@ -45,12 +37,6 @@ class RandomValue:
 
     name = "draw"
     key = "draw"
-
-    def load(self) -> None:
-        """Do nothing."""
-
-    def check(self, table: pa.Table, schema: Schema, data: Data) -> None:
-        """Accept every table."""
 
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
         """Return random observed values, and the distribution that they come from."""
