@@ -126,7 +126,6 @@ class Imputation:
     given, source : what is to be completed, and as a table
     task : the run that is to be made, or the fit whose draws are taken
     data : the encoded table, or the matrix;  pairs : those of a matrix that are requested
-    how : how the cells are filled
     recommend : in place of `pairs`, the likeliest columns of some rows
     """
 

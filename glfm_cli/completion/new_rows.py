@@ -35,11 +35,9 @@ DRAWS = 40  # of all chains, that the rows of a large table are folded in under
 class Fitted:
     """What completing rows needs of a fit, whether it is kept in a folder or in memory.
 
-    schema : the types it was made with
     groups : that it knows; None where rows do not belong together
     fit : that of triplets, whose units are known to it alone; None of a table
     columns : its modelled columns, in the order of the posterior's links
-    config, link_config : those of the model and the links
     data_hash : of the table it was made from
     notes : what a user should know of it, one line each
     """
@@ -113,7 +111,6 @@ class Fitted:
         matrix : of triplets, what is known of new units
         unseen : {"error", "missing"}; what a level is that the fit does not know; as "missing" it
             is left as it stands
-        file : the table's name in messages
 
         Raises GlfmError: the table is not like the fit's.
         """

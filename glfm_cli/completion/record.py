@@ -34,7 +34,6 @@ def run_record(
     """Return the record of a run, ready for JSON.
 
     session : what was sampled, from which table, with which options
-    run : how that went
     judged, warnings : what is said of the result: its precision, or how the chains agree, under its
         name
     request : the other options: what fills a missing cell, the width of intervals, a time limit

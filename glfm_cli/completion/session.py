@@ -50,7 +50,6 @@ class Session:
     """A run that is ready to be sampled: what, how long, and where it is kept.
 
     data : the encoded table, or the matrix that is given as triplets
-    sampling, saving : the options
     header : what is fitted, and how; the folder says the same
     whole : the table, of which `data` has the rows that are learnt from
     more : further files of the folder, as named arrays, which a matrix has

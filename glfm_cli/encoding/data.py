@@ -26,8 +26,8 @@ class EncodedColumn:
     x : (n_rows,) float64; the value in the column's own unit, or the code 0..R-1 of its level; NaN
         where not observed
     observed : (n_rows,) bool; cells that hold a value
-    wanted : (n_rows,) bool; missing cells to be completed: none in a predictor, none at a code with
-        `impute: false`
+    requested : (n_rows,) bool; missing cells to be completed: none in a predictor, none at a code
+        with `impute: false`
     levels : the R levels, in the order of their codes; empty for a numeric column
     sample : (m,) float64; values that show the column's size, spread and zeros where its own cells
         are not to be asked: those of the fit that new rows are completed with
@@ -122,7 +122,6 @@ class NotCompleted:
 class Data:
     """The modelled columns of a table, in the table's order.
 
-    n_rows : rows of the table
     columns : columns of role feature, target and predictor
     notes : what the user should be warned of, one line each
     ids : names of the columns of role id

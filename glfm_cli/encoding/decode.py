@@ -29,9 +29,7 @@ from glfm_cli.io import is_text_table, mark_written_type
 def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
     """Return the table with its missing cells completed and every other cell as it was.
 
-    table : the one that was encoded
-    data : what `encode` made of it
-    fills : mapping of column name to (wanted.sum(),) float64; for each column with missing cells,
+    fills : column name to (requested.sum(),) float64; for each column with missing cells,
         their values in the column's own unit, or level codes
 
     Returns: with the same columns and types. Text tables get numbers as text; numeric columns of

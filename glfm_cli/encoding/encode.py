@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,9 +31,6 @@ def encode(
 ) -> Data:
     """Return the modelled columns of a table as arrays, every observed cell checked.
 
-    table : as `read_table` gives it
-    schema : what its columns mean
-    file : the table's name in errors
     labels : the rows may have labels, as those of a table of features
 
     Raises TableError: a cell does not fit its column's type; names row (from 1), column, value,
@@ -55,14 +52,29 @@ def encode(
                 )
             encoded.append(_encode_column(source, index, table, columns))
             notes += column_notes(encoded[-1])
-    notes += table_notes(encoded, table.num_rows)
-    notes += notes_of(table)
+    data = data_of(table, columns, encoded, notes, file)
+    return replace(data, notes=(*data.notes, *group_notes(data.groups)))
+
+
+def data_of(
+    table: pa.Table,
+    columns: Sequence[Column],
+    encoded: Sequence[EncodedColumn],
+    notes: Sequence[str],
+    file: str | None,
+    groups: Sequence[str] = (),
+    unseen: Mapping[str, int] | None = None,
+) -> Data:
+    """Return a table whose columns are encoded, with what it says besides of its rows.
+
+    groups : those that a fit knows;  unseen : as `not_completed` takes it
+    """
+    said = (*notes, *table_notes(encoded, table.num_rows), *notes_of(table))
     ids = tuple(column.name for column in columns if column.role is Role.ID)
-    rest = not_completed(table, columns, encoded)
-    groups = groups_of(table, columns, encoded, file)
-    notes += group_notes(groups)
+    rest = not_completed(table, columns, encoded, unseen)
+    together = groups_of(table, columns, encoded, file, groups)
     weights = weights_of(table, columns, file)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, groups, weights)
+    return Data(table.num_rows, tuple(encoded), said, ids, rest, together, weights)
 
 
 def _encode_column(

@@ -25,7 +25,6 @@ def groups_of(
 ) -> Groups | None:
     """Return which rows belong together, None where no column has role group or time.
 
-    columns : what each of its columns is
     encoded : those that are modelled, that of role time among them
     known : groups of a fit, which come first; others follow in the order of their first rows
 

@@ -23,21 +23,11 @@ _NUMBER = re.compile(NUMBER, re.ASCII)
 def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:
     """Return a column's level codes, the cells to be left as they are, and the levels.
 
-    Returns
-    -------
-    x : (n_rows,) float64
-        Code 0..R-1 of the level; NaN at an empty cell, null, NaN or missing code.
-    left : (n_rows,) bool
-        Missing by a code with `impute: false`.
-    levels : tuple of str
-        Those of the types file, or those learnt from the observed cells.
+    Codes (n_rows,) are 0..R-1, NaN at an empty cell, null, NaN or missing code; the levels are
+    those of the types file, or those learnt from the observed cells.
 
-    Raises
-    ------
-    TableError
-        A cell is none of the listed levels.
-    SchemaError
-        Levels cannot be learnt, or the column's Arrow type cannot hold a listed level.
+    Raises TableError: a cell is none of the listed levels; SchemaError: levels cannot be learnt, or
+        the column's Arrow type cannot hold a listed level.
     """
     column = source.column
     texts, of_row = distinct_texts(source)
@@ -46,9 +36,7 @@ def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:
     levels = column.levels if column.levels is not None else _learn(source, seen)
     place = _places(source, levels)
     if column.levels is not None:
-        unknown = np.array(
-            [not gone and text not in place for text, gone in zip(texts, missing, strict=True)]
-        )
+        unknown = _unknown(texts, missing, place)
         if unknown.any():
             raise _unknown_level(source, unknown[of_row], texts, of_row)
         _check_castable(source, levels, place, set(seen))
@@ -60,26 +48,16 @@ def encode_known_levels(
 ) -> tuple[Array, Mask, dict[str, int]]:
     """Return the codes of levels that a fit has learnt, and the cells to be left as they are.
 
-    Returns
-    -------
-    x : (n_rows,) float64
-        Code of the level; NaN at a missing cell, and at an unseen level if that is taken as one.
-    left : (n_rows,) bool
-        Missing by a code with `impute: false`, or an unseen level: it is not to be filled.
-    unseen : dict of str to int
-        Levels that the fit does not know, and how many cells hold each.
+    Codes (n_rows,) are NaN at a missing cell, and at an unseen level if that is taken as one, which
+    is then left, too. The third are the levels that the fit does not know, with their numbers of
+    cells.
 
-    Raises
-    ------
-    TableError
-        A cell holds such a level, and `unseen_is_missing` is false.
+    Raises TableError: a cell holds such a level, and `unseen_is_missing` is false.
     """
     texts, of_row = distinct_texts(source)
     missing, left = _missing(source, texts)
     place = _places(source, levels)
-    unknown = np.array(
-        [not gone and text not in place for text, gone in zip(texts, missing, strict=True)]
-    )
+    unknown = _unknown(texts, missing, place)
     if unknown.any() and not unseen_is_missing:
         raise source.cell_error(
             unknown[of_row],
@@ -99,6 +77,11 @@ def _missing(source: Source, texts: list[str | None]) -> tuple[list[bool], Mask]
     codes = {level_key(code.text): code.impute for code in source.column.missing}
     missing = [text is None or text in codes for text in texts]
     return missing, np.array([not codes.get(text or "", True) for text in texts], dtype=bool)
+
+
+def _unknown(texts: list[str | None], missing: list[bool], place: dict[str, int]) -> Mask:
+    """Return which distinct texts are neither missing nor levels."""
+    return np.array([not g and t not in place for t, g in zip(texts, missing, strict=True)])
 
 
 def _codes(texts: list[str | None], missing: list[bool], place: dict[str, int]) -> Array:

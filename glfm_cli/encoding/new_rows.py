@@ -12,25 +12,19 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
-from glfm_cli.encoding.encode import encoded_column
-from glfm_cli.encoding.groups import groups_of
+from glfm_cli.encoding.encode import data_of, encoded_column
 from glfm_cli.encoding.levels import encode_known_levels
-from glfm_cli.encoding.not_completed import not_completed
-from glfm_cli.encoding.notes import table_notes
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.encoding.successes import encode_successes, shares
-from glfm_cli.encoding.weights import weights_of
 from glfm_cli.errors import SchemaError, TableError
-from glfm_cli.io import notes_of
-from glfm_cli.schema import Column, Role, Schema
+from glfm_cli.schema import Column, Schema
 
 
 @dataclass(frozen=True)
 class LearntColumn:
     """One modelled column of a fit.
 
-    column : what it means, with a type
     levels : its levels by code, empty for a numeric column
     sample : values that show its size, spread and zeros
     """
@@ -52,12 +46,10 @@ def encode_rows(
     """Return the columns of a fit as another table has them, every observed cell checked.
 
     table : new rows; columns in any order
-    schema : the types that the fit was made with
     learnt : the fit's modelled columns; those of the result are in the same order
     unseen_is_missing : take a level that the fit does not know, and a number that its column
         cannot hold, for a missing value, and leave the cell as it is
     groups : the groups that the fit knows
-    file : the table's name in errors
 
     Raises TableError: there are no rows, a modelled column is missing, or a cell does not fit its
         column; SchemaError: a column is covered by no entry of the types.
@@ -81,13 +73,7 @@ def encode_rows(
         if unseen:
             notes.append(_unseen_note(column, list(unseen)))
             unknown_cells[column.column.name] = sum(unseen.values())
-    notes += table_notes(encoded, table.num_rows)
-    notes += notes_of(table)
-    ids = tuple(column.name for column in columns if column.role is Role.ID)
-    rest = not_completed(table, columns, encoded, unknown_cells)
-    found = groups_of(table, columns, encoded, file, groups)
-    weights = weights_of(table, columns, file)
-    return Data(table.num_rows, tuple(encoded), tuple(notes), ids, rest, found, weights)
+    return data_of(table, columns, encoded, notes, file, groups, unknown_cells)
 
 
 def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:

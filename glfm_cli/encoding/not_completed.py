@@ -24,7 +24,6 @@ def not_completed(
 ) -> tuple[NotCompleted, ...]:
     """Return what is not completed, in the order of the table's columns.
 
-    columns : what each of its columns is
     encoded : those that are modelled
     unseen : how many cells of a column hold a level that the fit does not know
     """

@@ -17,10 +17,8 @@ from glfm_cli.schema import Column
 class Source:
     """The values of one column, out of chunks and dictionaries.
 
-    column : what the types file says of it
     values : one value a row; text as `large_string`
     ordered : the values of an ordered dictionary, in its order
-    file : named in errors
     """
 
     column: Column

@@ -33,8 +33,6 @@ class Successes(NamedTuple):
 def encode_successes(table: pa.Table, columns: Sequence[Column], source: Source) -> Successes:
     """Return the successes of a column of the table, and their trials.
 
-    columns : what each column of the table is
-
     Raises TableError: a cell is no whole number from 0, there are successes without trials, or more
         than these, or there are more trials than `MOST_TRIALS`.
     """

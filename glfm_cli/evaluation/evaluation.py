@@ -26,7 +26,6 @@ class Evaluation(AsGiven):
     methods : their names, in the order asked for
     reference : the method that differences are taken to
     mechanism, rates, repeats, seed : how cells were hidden
-    data : the table
     stopped : "interrupted", or None when every fit was made
     seconds : that this run took; fits of an earlier one not counted
     """

@@ -67,7 +67,6 @@ def draw_mask(
 ) -> Array:
     """Return which cells (N, D) bool of an encoded table are hidden.
 
-    data : the table
     mechanism : one of `MECHANISMS`
     rate : share of the cells that the mechanism can hide, in (0, 1): the observed cells of
         completed columns; for "mar" without the columns that decide, for "observed" those of

@@ -44,7 +44,6 @@ def values_at(
     columns : what the columns mean, and their levels; found in the table by name
     cells : mapping of int to (n,) int; rows, by the same numbers
     n_rows : that it must have
-    file : its name in errors
     """
     if table.num_rows != n_rows:
         raise TableError(

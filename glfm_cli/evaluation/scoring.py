@@ -84,7 +84,6 @@ def score_all(
 ) -> list[Score]:
     """Return every score of one fit.
 
-    columns : of the table; levels and types are read
     span : ranges, as `spans` gives them
     truth : mapping of int to (n,) float64; column number to the hidden values or codes
     predictions : for the same columns and cells

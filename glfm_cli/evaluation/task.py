@@ -63,7 +63,6 @@ class HiddenTask:
         matrix the numbers of the cells of `holdout.test`
     truth : column number to the (n,) values or codes there; for log scores only
     seed : of the method's own randomness
-    threads : that it may use
     cost : where a method notes memory that it uses in other processes
     holdout : of a matrix, which cells are hidden;  new_rows : of counts, which rows are
     """

@@ -29,7 +29,6 @@ _AT_MOST_DRAWS = 40
 class Dependence:
     """Mutual information between columns.
 
-    names : the columns
     information : (D, D) in bits; the diagonal is NaN
     strength : (D, D) in [0, 1], sqrt(1 - 2^(-2 I)): for two normal variables their |correlation|
     """

@@ -37,7 +37,6 @@ class Guess:
 
     schema : names every column of the table; all observed cells are valid under it
     reasons : column name to why it was guessed so
-    n_rows : rows of the table
     """
 
     schema: Schema

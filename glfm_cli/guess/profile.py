@@ -40,9 +40,7 @@ class Kind(Enum):
 class Profile:
     """The distinct values of one column.
 
-    name : the column's name
     kind : what its cells are stored as
-    n_rows : rows of the table
     texts : distinct observed values in order of first appearance, as the text of a types file: no
         spaces around, a whole number without a decimal point, a boolean as `true` or `false`
     counts : (n_distinct,) int64; how many cells hold each

@@ -37,7 +37,6 @@ class Posterior:
     """The kept draws of a run.
 
     model : the latent model that made them
-    links : one a modelled column, in table order
     spans : per column, its first pseudo-column and one past its last
     chains : per chain, its draws in order; chains may differ in length after an interruption
     recalibration : how forecasts that pool the draws are corrected; None leaves them as they are

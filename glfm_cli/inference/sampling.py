@@ -154,11 +154,9 @@ def sample(
 ) -> Run:
     """Run all chains, or restarts of an ascent, and return their draws.
 
-    problem, plan : what to sample, and how long
     threads : chains that run at the same time, and where there are fewer chains, parts of a chain
         whose model can use them; the draws do not depend on it
     time_limit : seconds after which the chains end with what they have
-    observer : told of progress
     keeper : where draws and states are kept, and chains are continued from; memory if left out
     stop : what ends several runs together; `time_limit` is not looked at then
     enough : told the draws once all chains are done, says how many chains there should be; asked

@@ -49,7 +49,6 @@ def read(
     raw : the whole file, unpacked
     layout : "csv", "tsv" or "txt"; the delimiter of `tsv` is the tab; otherwise it is told from the
         rows
-    file : how messages call it
     options : None
     known : what is not to be told from the rows, which are a part
     """

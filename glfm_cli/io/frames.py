@@ -96,7 +96,6 @@ def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
     """Return a completed table as what the data were given as.
 
     table : with the columns of `table_of(given)`, and new ones behind them
-    given : what was given
     changed : the columns that were completed
     """
     if is_frame(given):

@@ -49,7 +49,6 @@ class Dense:
 class Sparse:
     """A matrix of one kind of value: each row of a problem is one of the cells that it lists.
 
-    entries : those cells
     row_covariates, column_covariates : (I, p) and (J, q) float64, standardised; None without
     absent : what a cell is that is not listed; beside zeros, those are missing whose value is NaN
     """

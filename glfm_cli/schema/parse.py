@@ -64,7 +64,6 @@ class ColumnParser:
     """Reads one entry of `columns:` (or `rest:`); its errors name file and column.
 
     name : the column's name or pattern
-    file : the types file
     missing : the table's list, for a column without its own
     shown : what messages call the column
     """

@@ -14,7 +14,6 @@ def check_relations(columns: Sequence[Column], file: str | None) -> None:
     """Raise SchemaError when a formula or condition names what is not there, or goes in a circle.
 
     columns : all of a table
-    file : the types file, for messages
     """
     known = {column.name: column for column in columns}
     needs: dict[str, tuple[str, ...]] = {}

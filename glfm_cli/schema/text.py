@@ -34,9 +34,6 @@ _YAML_WORDS = frozenset(
 def read_tree(text: str, file: str | None = None) -> Any:
     """Return YAML text as nested dicts and lists of text.
 
-    text : one YAML document
-    file : its name, for messages
-
     Raises SchemaError: the text is not YAML, is empty, holds several documents, or a mapping holds
         a key twice.
     """

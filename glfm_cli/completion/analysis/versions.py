@@ -44,10 +44,7 @@ _FIRST_CHAIN = 2**31  # beyond those of a run
 class Compatible:
     """What versions for an analysis are drawn with.
 
-    regression : the analysis
-    data : the table
     problem : of all columns but the response, their missing cells missing
-    seed : of the run
     """
 
     regression: AnalysisFormula

@@ -41,7 +41,6 @@ def encode_units(
     features : (rows, columns); what is known of new units, and must be where the fit was made with
         features; others than those of `table` may be there, and are new, too
     unseen : {"error", "missing"}; what a value of a level is that the fit does not know
-    file : the table's name in messages
 
     Raises GlfmError: it is no fit of triplets, or the tables are not like its own.
     """

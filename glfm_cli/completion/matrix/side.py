@@ -34,7 +34,6 @@ class FeatureTable:
     """What is known of the rows or columns of a matrix.
 
     schema : its types; None where a fit has them
-    file : its name in messages
     """
 
     table: pa.Table
@@ -59,7 +58,6 @@ def features_of(given: tuple[Any, Any] | Features) -> Features:
 class SideCode:
     """How a table of features becomes covariates; learnt from one table, applied to others.
 
-    schema, table : its types, and the names of its columns
     columns : that are covariates, with the levels that are known
     links : of the columns of numbers, None of the others
     reference : (n,) int64, of the columns of categories the code that has no indicator

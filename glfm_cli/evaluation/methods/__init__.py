@@ -63,7 +63,6 @@ def choose_methods(
 
     names : of models, of built-in methods, or of programs; some that say most if left out
     programs : names to commands, as `parse_program` takes them
-    sampling : how models are fitted
     timeout : seconds that a program may take
     matrix : what is known of a matrix; None of a table
     layout : {"dense", "sparse", "counts"}; of what is completed
