@@ -228,24 +228,10 @@ class Regression:
 
         def work(start: int, end: int) -> None:
             bad = _bsvd.solve_units(
-                start,
-                end,
-                side.indptr,
-                side.index,
-                side.cell,
-                weight,
-                *self.precision,
-                y,
-                own,
-                other,
-                regressor,
-                self.prior,
-                self.prior_linear,
-                mean,
-                deviation,
-                quadratic,
+                start, end, side.indptr, side.index, side.cell, weight, *self.precision, y, own,
+                other, regressor, self.prior, self.prior_linear, mean, deviation, quadratic,
                 np.empty(_bsvd.work_size(q)),
-            )
+            )  # fmt: skip
             if bad:
                 failed.append(bad)
 

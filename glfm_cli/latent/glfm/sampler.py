@@ -129,21 +129,11 @@ class Glfm(PlainModel):
         )
         if status == 0:
             status = _glfm.draw_weights(
-                *shared,
-                state.n_columns,
-                int(config.bias),
-                state.work,
-                state.iwork,
-                cells.unit_noise,
-                cells.scale_group,
-                cells.factor,
-                config.noise_shape,
-                config.noise_rate,
-                int(config.prior_scale == "noise"),
-                state.noise,
-                state.B,
+                *shared, state.n_columns, int(config.bias), state.work, state.iwork,
+                cells.unit_noise, cells.scale_group, cells.factor, config.noise_shape,
+                config.noise_rate, int(config.prior_scale == "noise"), state.noise, state.B,
                 streams.get(WEIGHTS),
-            )
+            )  # fmt: skip
         state.counts = state.Z.sum(axis=0, dtype=np.int64)
         if status != 0:
             raise NumericalError(
@@ -182,26 +172,11 @@ class Glfm(PlainModel):
         y = cells.y[rows]
         n_work, n_iwork = _glfm_bits.work_sizes(y.shape[1])
         _glfm_bits.update_bits(
-            y,
-            cells.observed[rows],
-            cells.column,
-            cells.known,
-            cells.lower[: len(y)],
-            cells.upper[: len(y)],
-            np.sqrt(state.noise)[cells.column],
-            cells.spread,
-            state.B,
-            state.Z[rows],
-            state.n_columns,
-            int(state.config.bias),
-            state.counts,
-            state.Z.shape[0],
-            True,
-            eta[rows],
-            np.empty(n_work),
-            np.empty(n_iwork, dtype=np.int32),
-            streams.get(BITS),
-        )
+            y, cells.observed[rows], cells.column, cells.known, cells.lower[: len(y)],
+            cells.upper[: len(y)], np.sqrt(state.noise)[cells.column], cells.spread, state.B,
+            state.Z[rows], state.n_columns, int(state.config.bias), state.counts, state.Z.shape[0],
+            True, eta[rows], np.empty(n_work), np.empty(n_iwork, dtype=np.int32), streams.get(BITS),
+        )  # fmt: skip
 
     def finish(self, state: GlfmState, streams: Streams) -> None:
         """Draw alpha | K ~ Gamma(a + K, rate b + H_N), and sB2 given the non-bias weights."""
@@ -311,26 +286,10 @@ class Glfm(PlainModel):
         for _ in range(sweeps if draw.B.size + linear.V.size else 0):
             refill(eta, bounds_alone=linear.size == 0)
             _glfm_bits.update_bits(
-                cells.y,
-                cells.observed,
-                cells.column,
-                cells.known,
-                cells.lower,
-                cells.upper,
-                np.sqrt(noise),
-                cells.spread,
-                draw.B,
-                Z,
-                draw.n_columns,
-                int(config.bias),
-                counts,
-                n_fitted + 1,
-                False,
-                eta,
-                work,
-                iwork,
-                rng,
-            )
+                cells.y, cells.observed, cells.column, cells.known, cells.lower, cells.upper,
+                np.sqrt(noise), cells.spread, draw.B, Z, draw.n_columns, int(config.bias), counts,
+                n_fitted + 1, False, eta, work, iwork, rng,
+            )  # fmt: skip
             if linear.size:
                 eta -= linear.U @ linear.V
                 linear.draw_rows(cells.y - eta, observed, noise, rng)
