@@ -1,5 +1,3 @@
 """Which unobserved cells to ask for next: those that tell most, given each other."""
 
-from __future__ import annotations
-
 from glfm_cli.acquisition.suggest import COUNT, Choice, Suggestion, suggest

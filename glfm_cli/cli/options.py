@@ -113,6 +113,11 @@ def shared(kind: Any, default: Any, *names: str, **how: Any) -> SharedOption:
     return SharedOption(kind, default, typer.Option(*names, **how))
 
 
+def optional(kind: Any, metavar: str, text: str, **how: Any) -> SharedOption:
+    """Return a shared option that is None where it is left out."""
+    return shared(kind | None, None, metavar=metavar, help=text, **how)
+
+
 LENGTH = {
     "chains": shared(int, CHAINS, min=1, metavar="N", help="Independent chains to run."),
     "warmup": shared(
@@ -138,14 +143,9 @@ SAMPLING = {
     ),
     **LENGTH,
     "seed": shared(int, SEED, min=0, metavar="N", help="The same seed gives the same result."),
-    "threads": shared(
-        int | None, None, min=1, metavar="N", help="Threads to use; as many as cores if left out."
-    ),
-    "time_limit": shared(
-        float | None,
-        None,
-        metavar="SECONDS",
-        help="Stop sampling after this time and answer from the draws so far.",
+    "threads": optional(int, "N", "Threads to use; as many as cores if left out.", min=1),
+    "time_limit": optional(
+        float, "SECONDS", "Stop sampling after this time and answer from the draws so far."
     ),
     "settings": shared(
         list[str] | None,
@@ -157,27 +157,18 @@ SAMPLING = {
 }
 BY_SIZE = {
     **SAMPLING,
-    "chains": shared(
-        int | None,
-        None,
+    "chains": optional(
+        int,
+        "N",
+        "Independent chains to run; if left out 8, of a table with up to 40,000 cells up to 16, "
+        "as many as its estimates ask for.",
         min=1,
-        metavar="N",
-        help="Independent chains to run; if left out 8, of a table with up to 40,000 cells up to "
-        "16, as many as its estimates ask for.",
     ),
-    "warmup": shared(
-        int | None,
-        None,
-        min=0,
-        metavar="N",
-        help="Sweeps of each chain to discard first; if left out 60 (glfm) or 100.",
+    "warmup": optional(
+        int, "N", "Sweeps of each chain to discard first; if left out 60 (glfm) or 100.", min=0
     ),
-    "thin": shared(
-        int | None,
-        None,
-        min=1,
-        metavar="N",
-        help="Sweeps from one kept draw to the next; if left out 4 (glfm) or 2.",
+    "thin": optional(
+        int, "N", "Sweeps from one kept draw to the next; if left out 4 (glfm) or 2.", min=1
     ),
 }
 PRECISION = {
@@ -190,18 +181,15 @@ PRECISION = {
     )
 }
 SAVING = {
-    "save": shared(
-        Path | None,
-        None,
-        metavar="DIR.glfm",
-        help="Keep the fit in this new folder: to go on with it, apply it, or look into it.",
+    "save": optional(
+        Path,
+        "DIR.glfm",
+        "Keep the fit in this new folder: to go on with it, apply it, or look into it.",
     ),
-    "resume": shared(
-        Path | None,
-        None,
-        metavar="DIR.glfm",
-        help="Go on with the run kept in this folder: one cut short, or for more --chains or "
-        "--draws.",
+    "resume": optional(
+        Path,
+        "DIR.glfm",
+        "Go on with the run kept in this folder: one cut short, or for more --chains or --draws.",
     ),
     "no_data": shared(
         bool, False, "--no-data", help="Leave the (encoded) table out of the folder of --save."
@@ -215,80 +203,60 @@ SAVING = {
     ),
 }
 SCALING = {
-    "learn_rows": shared(
-        str | None,
-        None,
-        metavar="N|auto|all",
-        help="Of a large table: learn what its rows share from N of them, and complete all given "
-        "that; auto takes all of one that is not large.",
+    "learn_rows": optional(
+        str,
+        "N|auto|all",
+        "Of a large table: learn what its rows share from N of them, and complete all given that; "
+        "auto takes all of one that is not large.",
     ),
-    "memory": shared(
-        str | None,
-        None,
-        metavar="SIZE",
-        help="With --fit or --learn-rows: complete a file that takes more than SIZE (500M, 2G) in "
+    "memory": optional(
+        str,
+        "SIZE",
+        "With --fit or --learn-rows: complete a file that takes more than SIZE (500M, 2G) in "
         "batches of rows; with --fit half of what is free if left out.",
     ),
 }
 ENGINE = {
-    "engine": shared(
-        str | None,
-        None,
-        metavar="local|processes|dask",
-        help="Who does the work: this machine, chains in threads (local) or in processes, or the "
-        "Dask cluster of --scheduler. The result is the same.",
+    "engine": optional(
+        str,
+        "local|processes|dask",
+        "Who does the work: this machine, chains in threads (local) or in processes, or the Dask "
+        "cluster of --scheduler. The result is the same.",
     ),
-    "scheduler": shared(
-        str | None,
-        None,
-        metavar="ADDRESS",
-        help="Of --engine dask: the address of its scheduler, as tcp://HOST:8786.",
+    "scheduler": optional(
+        str, "ADDRESS", "Of --engine dask: the address of its scheduler, as tcp://HOST:8786."
     ),
 }
 FEATURES = {
-    "row_features": shared(
-        Path | None, None, metavar="FILE", help="Of triplets: a table of what is known of the rows."
+    "row_features": optional(Path, "FILE", "Of triplets: a table of what is known of the rows."),
+    "row_types": optional(Path, "FILE", "The types file of --row-features."),
+    "column_features": optional(
+        Path, "FILE", "Of triplets: a table of what is known of the columns."
     ),
-    "row_types": shared(
-        Path | None, None, metavar="FILE", help="The types file of --row-features."
-    ),
-    "column_features": shared(
-        Path | None,
-        None,
-        metavar="FILE",
-        help="Of triplets: a table of what is known of the columns.",
-    ),
-    "column_types": shared(
-        Path | None, None, metavar="FILE", help="The types file of --column-features."
-    ),
-    "missingness_features": shared(
-        int | None,
-        None,
-        min=1,
-        metavar="N",
-        help="Of triplets: let N leading singular vectors of the pattern of observed cells be "
+    "column_types": optional(Path, "FILE", "The types file of --column-features."),
+    "missingness_features": optional(
+        int,
+        "N",
+        "Of triplets: let N leading singular vectors of the pattern of observed cells be "
         "covariates of rows and columns.",
+        min=1,
     ),
 }
 RECOMMEND = {
-    "recommend": shared(
-        int | None,
-        None,
+    "recommend": optional(
+        int,
+        "N",
+        "Of counts: the N columns with the largest rates of each row that has none of them.",
         min=1,
-        metavar="N",
-        help="Of counts: the N columns with the largest rates of each row that has none of them.",
     ),
-    "rows": shared(
-        Path | None, None, metavar="FILE", help="Of --recommend: only the rows of this table."
-    ),
+    "rows": optional(Path, "FILE", "Of --recommend: only the rows of this table."),
 }
 PAIRS = {
-    "pairs": shared(
-        Path | None,
-        None,
-        metavar="FILE",
-        help="Of triplets: only the pairs of row and column listed in this table, not all that "
-        "have no value.",
+    "pairs": optional(
+        Path,
+        "FILE",
+        "Of triplets: only the pairs of row and column listed in this table, not all that have no "
+        "value.",
     ),
     "all_pairs": shared(
         bool, False, "--all-pairs", help="Of triplets: more than ten million pairs, too."

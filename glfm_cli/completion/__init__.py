@@ -1,7 +1,5 @@
 """Complete a table, or a matrix given as triplets: every missing cell, with its uncertainty."""
 
-from __future__ import annotations
-
 from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files

@@ -5,8 +5,6 @@ observed cell against the column's type; `decode` puts completed cells back and 
 cell as it was.
 """
 
-from __future__ import annotations
-
 from glfm_cli.encoding.data import Data, EncodedColumn, NotCompleted
 from glfm_cli.encoding.decode import blank, cell_texts, decode
 from glfm_cli.encoding.encode import encode

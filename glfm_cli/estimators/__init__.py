@@ -1,7 +1,5 @@
 """The models as estimators of scikit-learn, which is not needed to use them."""
 
-from __future__ import annotations
-
 from glfm_cli.estimators.classifier import GlfmClassifier
 from glfm_cli.estimators.factorizer import GlfmFactorizer
 from glfm_cli.estimators.imputer import GlfmImputer

@@ -1,7 +1,5 @@
 """How far completed cells can be trusted: observed cells are hidden, completed and scored."""
 
-from __future__ import annotations
-
 from glfm_cli.evaluation.compare import compare_tables
 from glfm_cli.evaluation.design import TIMEOUT, Design
 from glfm_cli.evaluation.evaluate import RATES, REPEATS, evaluate

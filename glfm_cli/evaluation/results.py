@@ -28,21 +28,13 @@ FIT = "fit"  # the scope of what a fit cost and how it ended
 COMPLETED = "completed"
 SUFFIX = ".partial"
 
+_KINDS = {"rate": pa.float64(), "repeat": pa.int64(), "value": pa.float64(), "cells": pa.int64()}
 RESULTS = pa.schema(
-    {
-        "method": pa.string(),
-        "mechanism": pa.string(),
-        "rate": pa.float64(),
-        "repeat": pa.int64(),
-        "scope": pa.string(),
-        "column": pa.string(),
-        "type": pa.string(),
-        "score": pa.string(),
-        "value": pa.float64(),
-        "cells": pa.int64(),
-        "note": pa.string(),
-        "key": pa.string(),
-    }
+    (name, _KINDS.get(name, pa.string()))
+    for name in (
+        *("method", "mechanism", "rate", "repeat", "scope", "column", "type", "score"),
+        *("value", "cells", "note", "key"),
+    )
 )
 
 

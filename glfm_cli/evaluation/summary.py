@@ -29,22 +29,14 @@ LOWER = frozenset(
 )  # scores of which less is better
 HIGHER = frozenset({"log_score", "recall_20", "ndcg_20"})
 
+_TEXTS = ("score", "scope", "column", "type", "method")
+_KINDS = {**dict.fromkeys(_TEXTS, pa.string()), "repeats": pa.int64(), "best": pa.bool_()}
 SUMMARY = pa.schema(
-    {
-        "score": pa.string(),
-        "scope": pa.string(),
-        "column": pa.string(),
-        "type": pa.string(),
-        "rate": pa.float64(),
-        "method": pa.string(),
-        "mean": pa.float64(),
-        "se": pa.float64(),
-        "repeats": pa.int64(),
-        "difference": pa.float64(),
-        "lower": pa.float64(),
-        "upper": pa.float64(),
-        "best": pa.bool_(),
-    }
+    (name, _KINDS.get(name, pa.float64()))
+    for name in (
+        *("score", "scope", "column", "type", "rate", "method", "mean", "se", "repeats"),
+        *("difference", "lower", "upper", "best"),
+    )
 )
 
 

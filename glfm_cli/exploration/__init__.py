@@ -1,7 +1,5 @@
 """Explore a table: which groups of rows it has, what marks each, and how sure that is."""
 
-from __future__ import annotations
-
 from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.explore import explore, plan_explore
 from glfm_cli.exploration.explored import Explored

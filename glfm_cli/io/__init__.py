@@ -6,8 +6,6 @@ keep their types. `write_table` writes the same dialect or types back, through a
 in the same folder, so that a failed run never leaves half a table behind.
 """
 
-from __future__ import annotations
-
 from glfm_cli.io.batches import memory_needed, read_batches, rows_after
 from glfm_cli.io.dialect import is_text_table, mark_written_type, notes_of
 from glfm_cli.io.files import atomic_write, check_writable, is_device, same_file

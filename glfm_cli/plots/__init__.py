@@ -5,8 +5,6 @@ shared between threads. Neither the time nor a random number enters a file: the 
 the same bytes.
 """
 
-from __future__ import annotations
-
 from glfm_cli.plots.completion import plot_completion
 from glfm_cli.plots.diagnosis import plot_diagnosis
 from glfm_cli.plots.evaluation import plot_evaluation

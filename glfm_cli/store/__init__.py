@@ -12,8 +12,6 @@ Nothing is pickled, and a folder from elsewhere is checked before it is trusted.
 a `Fit`; a run writes through a `Store`. docs/reference/folder.md describes the files.
 """
 
-from __future__ import annotations
-
 from glfm_cli.store.drafts import check_free
 from glfm_cli.store.fit import Fit, load_fit
 from glfm_cli.store.folder import check_folder

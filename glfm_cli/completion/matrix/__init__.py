@@ -1,7 +1,5 @@
 """Complete a matrix that is given as triplets: ratings, or hits among trials."""
 
-from __future__ import annotations
-
 from glfm_cli.completion.matrix.matrix import MatrixData, prepare_matrix
 from glfm_cli.completion.matrix.pairs import Pairs, predict_pairs
 from glfm_cli.completion.matrix.predictions import MatrixCompletion

@@ -4,8 +4,6 @@
 `judgement` holds those of all quantities against limits, and says in words what came out.
 """
 
-from __future__ import annotations
-
 from glfm_cli.inference.diagnostics.judgement import RHAT_LIMIT, Diagnostics, Flag, diagnose
 from glfm_cli.inference.diagnostics.measures import (
     ess_bulk,

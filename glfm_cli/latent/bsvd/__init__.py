@@ -1,5 +1,3 @@
 """BSVD, the Bayesian low-rank model, behind the `LatentModel` protocol."""
 
 from glfm_cli.latent.bsvd.sampler import Bsvd
-
-__all__ = ["Bsvd"]
