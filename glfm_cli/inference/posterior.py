@@ -207,12 +207,5 @@ class Posterior:
         length = min(len(chain) for chain in self.chains)
         first, *others = (chain[0].trace for chain in self.chains)
         names = [name for name in first if all(name in other for other in others)]
-        return {
-            name: np.array(
-                [
-                    [draw.trace[name] for draw in chain[len(chain) - length :]]
-                    for chain in self.chains
-                ]
-            )
-            for name in names
-        }
+        last = [chain[len(chain) - length :] for chain in self.chains]
+        return {n: np.array([[draw.trace[n] for draw in chain] for chain in last]) for n in names}

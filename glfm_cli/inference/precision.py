@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.inference.diagnostics.judgement import bound_in_words
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import ChainMeans, chain_means
 
@@ -83,10 +84,7 @@ class Precision:
     def summary(self, seconds: float | None = None) -> str:
         """Return a sentence or two; `seconds` is what the chains took."""
         if self.bound_converged is not None:
-            best = f"the bound of the best of {self.chains} restarts"
-            if self.bound_converged:
-                return f"Converged: {best} had stopped rising."
-            return f"Not converged: {best} was still rising."
+            return bound_in_words(self.chains, self.bound_converged)
         if self.cells == 0:
             return "Good: there was no cell to estimate."
         if math.isnan(self.typical):

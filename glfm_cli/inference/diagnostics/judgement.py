@@ -7,7 +7,7 @@ numbers, as sentences for the user, and as plain objects for JSON.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -64,21 +64,21 @@ class QuantityDiagnostics:
         """The smaller of bulk and tail effective sample size."""
         return min(self.ess_bulk, self.ess_tail)
 
-    def converged(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> bool:
-        """Return True when R-hat is at most `rhat` and both sample sizes are at least `ess`.
+    def converged(self) -> bool:
+        """Return True when R-hat and both sample sizes are within their limits.
 
         A quantity with one and the same value in all draws has converged, however few they are
         beyond 3; one with too few draws, or with draws that are not finite, has not.
         """
-        return self.severity(rhat, ess) <= 1.0
+        return self.severity() <= 1.0
 
-    def severity(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> float:
+    def severity(self) -> float:
         """Return how far the quantity is from the limits: at most 1 within them, else above."""
         if self.flag is Flag.CONSTANT:
             return 0.0
         if self.flag is not None:
             return math.inf
-        return max(self.rhat / rhat, ess / self.ess)
+        return max(self.rhat / RHAT_LIMIT, ESS_LIMIT / self.ess)
 
     def to_dict(self) -> dict[str, float | bool | str | None]:
         """Return plain numbers for JSON; what is NaN or infinite is None, and `flag` says why."""
@@ -113,45 +113,32 @@ class Diagnostics:
     def __iter__(self) -> Iterator[QuantityDiagnostics]:
         return iter(self.quantities)
 
-    def converged(
-        self,
-        rhat: float = RHAT_LIMIT,
-        ess: float = ESS_LIMIT,
-        gating: Callable[[str], bool] | None = None,
-    ) -> bool:
+    def converged(self) -> bool:
         """Return True when every watched quantity lies within the limits.
 
-        `gating(name)` replaces the choice made in `diagnose`. False when none is watched:
-        nothing was shown.
+        False when none is watched: nothing was shown.
         """
         if self.bound_converged is not None:
             return self.bound_converged
-        watched = self._watched(gating)
-        return bool(watched) and all(q.converged(rhat, ess) for q in watched)
+        return bool(self._watched) and all(q.converged() for q in self._watched)
 
-    def worst(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> QuantityDiagnostics | None:
+    def worst(self) -> QuantityDiagnostics | None:
         """Return the watched quantity furthest from the limits, None when none is watched."""
-        return max(self._watched(None), key=lambda q: q.severity(rhat, ess), default=None)
+        return max(self._watched, key=lambda q: q.severity(), default=None)
 
-    def summary(self, rhat: float = RHAT_LIMIT, ess: float = ESS_LIMIT) -> str:
+    def summary(self) -> str:
         """Return one or two sentences for the user: converged or not, and by what."""
         if self.bound_converged is not None:
-            best = f"the bound of the best of {self.n_chains} restarts"
-            return (
-                f"Converged: {best} had stopped rising."
-                if self.bound_converged
-                else f"Not converged: {best} was still rising."
-            )
-        watched = self._watched(None)
-        worst = self.worst(rhat, ess)
+            return bound_in_words(self.n_chains, self.bound_converged)
+        watched, worst = self._watched, self.worst()
         if worst is None:
             return "Convergence was not judged: no quantity was watched."
         if worst.flag is Flag.CONSTANT:
             return "Converged: no watched quantity ever changes."
-        failed = sum(not q.converged(rhat, ess) for q in watched)
+        failed = sum(not q.converged() for q in watched)
         if failed:
             share = f"{failed} of {len(watched)} watched quantities"
-            return f"Not converged ({share}): {self._reason(worst, rhat, ess)}"
+            return f"Not converged ({share}): {self._reason(worst)}"
         moving = [q for q in watched if q.flag is None]
         highest = max(1.0, *(q.rhat for q in moving))
         return (
@@ -160,10 +147,11 @@ class Diagnostics:
             f"(watched quantities: {len(watched)})."
         )
 
-    def _watched(self, gating: Callable[[str], bool] | None) -> list[QuantityDiagnostics]:
-        return [q for q in self.quantities if (gating(q.name) if gating else q.gating)]
+    @property
+    def _watched(self) -> list[QuantityDiagnostics]:
+        return [q for q in self.quantities if q.gating]
 
-    def _reason(self, quantity: QuantityDiagnostics, rhat: float, ess: float) -> str:
+    def _reason(self, quantity: QuantityDiagnostics) -> str:
         name = f"'{quantity.name}'"
         if quantity.flag is Flag.SHORT:
             return f"each chain kept {self.n_draws} draws, {MIN_DRAWS} are needed to judge it."
@@ -172,12 +160,11 @@ class Diagnostics:
         if quantity.flag is Flag.STUCK:
             return f"the chains, or their halves, keep to different values of {name}."
         wrong = []
-        if quantity.rhat > rhat:
-            wrong.append(f"R-hat {quantity.rhat:.3f} (at most {rhat:g} is needed)")
-        if quantity.ess < ess:
-            wrong.append(
-                f"draws worth {_whole(quantity.ess)} independent ones (at least {ess:g} are needed)"
-            )
+        if quantity.rhat > RHAT_LIMIT:
+            wrong.append(f"R-hat {quantity.rhat:.3f} (at most {RHAT_LIMIT:g} is needed)")
+        if quantity.ess < ESS_LIMIT:
+            worth = f"draws worth {_whole(quantity.ess)} independent ones"
+            wrong.append(f"{worth} (at least {ESS_LIMIT:g} are needed)")
         return f"{name} has {' and '.join(wrong)}."
 
     def to_dict(self) -> dict[str, object]:
@@ -188,6 +175,14 @@ class Diagnostics:
             "draws": self.n_draws,
             "quantities": {q.name: q.to_dict() for q in self.quantities},
         }
+
+
+def bound_in_words(restarts: int, converged: bool) -> str:
+    """Return whether the bound of an ascent had stopped rising, as a sentence."""
+    best = f"the bound of the best of {restarts} restarts"
+    if converged:
+        return f"Converged: {best} had stopped rising."
+    return f"Not converged: {best} was still rising."
 
 
 def diagnose(traces: Mapping[str, Trace], gating: Container[str]) -> Diagnostics:
