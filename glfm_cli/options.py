@@ -170,9 +170,7 @@ class Scaling:
             object.__setattr__(self, "learn_rows", n := int(n))
         whole = isinstance(n, Integral) and not isinstance(n, bool) and n >= 1
         if not (n is None or whole or n in ("auto", "all")):
-            raise UsageError(
-                "--learn-rows", value=n, expected="a whole number from 1, auto or all"
-            )
+            raise UsageError("--learn-rows", value=n, expected="a whole number from 1, auto or all")
 
     @property
     def most_bytes(self) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,27 +19,6 @@ MOST_DRAWS = 400  # evenly thinned; more would not make a covariance that is muc
 LEAST_NOISE = 1e-12  # of a level that is certain under all draws
 LAWS = 200  # samples of draws that are laws
 PART = 1 << 14  # cells whose draws are held at a time, when each is looked at by itself
-
-
-class CellSet(Protocol):
-    """Cells, numbered from 0."""
-
-    @property
-    def size(self) -> int:
-        """Return how many there are."""
-
-    @property
-    def units(self) -> tuple[Array, ...]:
-        """Return the rows of the cells (n,), and of a matrix their columns."""
-
-    def features(self, posterior: Posterior, index: Array) -> list[Group]:
-        """Return the draws of the means of some cells, centred and in units of their noise."""
-
-    def most(self, posterior: Posterior, index: Array) -> Array:
-        """Return what a value of each cell can tell at most (n,): its entropy; inf of numbers."""
-
-    def describe(self, index: Array) -> dict[str, pa.Array]:
-        """Return which cells they are, as columns of a table."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +146,7 @@ class PairCells:
         }
 
 
-def gains_alone(cells: CellSet, posterior: Posterior) -> tuple[Array, Array]:
+def gains_alone(cells: TableCells | PairCells, posterior: Posterior) -> tuple[Array, Array]:
     """Return what each cell tells by itself, and can tell at most, (n,); O(n S T), in parts."""
     alone, most = np.empty(cells.size), np.empty(cells.size)
     for start in range(0, cells.size, PART):

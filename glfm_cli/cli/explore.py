@@ -60,9 +60,7 @@ OPTIONS = {
         metavar="DIR.glfm",
         help="Put the rows of DATA on the map of the fit kept in this folder; nothing is fitted.",
     ),
-    "html": typer.Option(
-        metavar="FILE", help="Also write a report as one self-contained page."
-    ),
+    "html": typer.Option(metavar="FILE", help="Also write a report as one self-contained page."),
     "plot": typer.Option(
         metavar="FILE", help="Also draw a one-page overview (.png, .svg or .pdf)."
     ),

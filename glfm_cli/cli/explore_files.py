@@ -17,10 +17,7 @@ _LONGEST = 60  # letters of a column's name in the name of a file
 
 
 def draw(
-    found: Drawn,
-    folder: Path | None = None,
-    html: Path | None = None,
-    plot: Path | None = None,
+    found: Drawn, folder: Path | None = None, html: Path | None = None, plot: Path | None = None
 ) -> None:
     """Draw all figures and a page into a folder, and one page and one figure into files."""
     source = found.options["source"]

@@ -94,10 +94,7 @@ TracesTo = Annotated[
         help="Also write the traces of the chains as NetCDF (.nc), for ArviZ.",
     ),
 ]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Say nothing but warnings and errors."),
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 
 
 class SharedOption(NamedTuple):
@@ -414,6 +411,5 @@ def refuse(ctx: typer.Context, taken: Sequence[str], where: str, these: str) -> 
     names = {param.name: param.opts[0] for param in ctx.command.params if param.name}
     for name in given(ctx, [name for name in names if name not in taken]):
         raise UsageError(
-            f"{names[name]} has no place where {where}",
-            hint=f"Leave out {names[name]}; {these}.",
+            f"{names[name]} has no place where {where}", hint=f"Leave out {names[name]}; {these}."
         )

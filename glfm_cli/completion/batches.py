@@ -266,5 +266,3 @@ def _some(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
         nothing = False
     if nothing:
         yield schema.empty_table()
-
-

@@ -16,9 +16,7 @@ from glfm_cli.latent.model import Pairs
 from glfm_cli.streams import CELLS, Streams
 
 
-def judge(
-    posterior: Posterior, data: Encoded, seed: int, goal: float | None = None
-) -> Precision:
+def judge(posterior: Posterior, data: Encoded, seed: int, goal: float | None = None) -> Precision:
     """Return how precise the estimates of missing cells are, or of pairs drawn at random."""
     rng = Streams(seed, 0).get(CELLS)
     missing = {d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns)}

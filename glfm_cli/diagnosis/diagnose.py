@@ -28,10 +28,7 @@ OF_TRIPLETS = "the fit is of triplets, whose cells are not compared with what th
 
 
 def diagnose_fit(
-    fit: Fit | str | os.PathLike[str],
-    *,
-    replicates: int = REPLICATES,
-    cells: int = UNCERTAIN_CELLS,
+    fit: Fit | str | os.PathLike[str], *, replicates: int = REPLICATES, cells: int = UNCERTAIN_CELLS
 ) -> Diagnosis:
     """Say how far the draws of a saved fit can be trusted.
 

@@ -97,9 +97,7 @@ class EncodedColumn:
         for array in (x, observed, requested):
             array.setflags(write=False)
         trials = None if self.trials is None else self.trials[rows]
-        return replace(
-            self, x=x, observed=observed, requested=requested, ends=ends, trials=trials
-        )
+        return replace(self, x=x, observed=observed, requested=requested, ends=ends, trials=trials)
 
     @property
     def typical(self) -> Array:

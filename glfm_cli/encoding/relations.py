@@ -328,9 +328,7 @@ def _outside(columns: list[EncodedColumn], one: Relation) -> list[str]:
     return _listed(encoded, np.flatnonzero(wrong), f"there, but not `{one.formula.text}`")
 
 
-def _truth(
-    columns: Sequence[EncodedColumn], formula: Formula, cells: Sequence[Array]
-) -> Array:
+def _truth(columns: Sequence[EncodedColumn], formula: Formula, cells: Sequence[Array]) -> Array:
     """Return 1 where a condition is true (n,), 0 where it is not, NaN where nothing tells."""
     place = {encoded.column.name: encoded for encoded in columns}
     unknown = np.logical_or.reduce([np.isnan(x) for x in cells])

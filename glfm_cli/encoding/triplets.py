@@ -221,13 +221,7 @@ def _known_values(
 
 
 def _twice(
-    file: str | None,
-    rows: Ids,
-    columns: Ids,
-    row: Array,
-    column: Array,
-    order: Array,
-    first: Array,
+    file: str | None, rows: Ids, columns: Ids, row: Array, column: Array, order: Array, first: Array
 ) -> TableError:
     again = int(order[~first].min())
     same = (row == row[again]) & (column == column[again])

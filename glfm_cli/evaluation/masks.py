@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
@@ -58,12 +59,7 @@ class MaskedCells(NamedTuple):
 
 
 def draw_mask(
-    data: Data,
-    mechanism: str,
-    rate: float,
-    rng: np.random.Generator,
-    *,
-    within: Array | None = None,
+    data: Data, mechanism: str, rate: float, rng: Generator, *, within: Array | None = None
 ) -> Array:
     """Return which cells (N, D) bool of an encoded table are hidden.
 
@@ -150,12 +146,12 @@ def _spare(key: Array, hideable: Array, observed: Array, telling: Array) -> Arra
 # ------------------------------------------------------------------------------- mechanisms
 
 
-def _mcar(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _mcar(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
     """Return keys that depend on nothing."""
     return rng.standard_exponential(cells.x.shape), cells.hideable
 
 
-def _mar(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _mar(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
     """Return keys that depend on columns which stay visible: two, or one of a narrow table.
 
     They are drawn from the more complete half of the columns; each other column goes with or
@@ -177,13 +173,13 @@ def _mar(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
     return _keys(STRENGTH * scores[:, None] * sign, rng), hideable
 
 
-def _mnar(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _mnar(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
     """Return keys that depend on the values themselves."""
     scores = [_exposure(cells, d, rng) for d in range(cells.x.shape[1])]
     return _keys(STRENGTH * np.column_stack(scores), rng), cells.hideable
 
 
-def _observed(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Array]:
+def _observed(cells: MaskedCells, rng: Generator) -> tuple[Array, Array]:
     """Return keys by which rows, in random order, lose the cells that another row has not.
 
     Once every row had its turn they borrow again, each from another row.
@@ -208,11 +204,11 @@ def _observed(cells: MaskedCells, rng: np.random.Generator) -> tuple[Array, Arra
     return key, hideable
 
 
-def _keys(scores: Array, rng: np.random.Generator) -> Array:
+def _keys(scores: Array, rng: Generator) -> Array:
     return rng.standard_exponential(scores.shape) / np.exp(scores)
 
 
-def _exposure(cells: MaskedCells, d: int, rng: np.random.Generator) -> Array:
+def _exposure(cells: MaskedCells, d: int, rng: Generator) -> Array:
     """Return a score (N,) from -1/2 to 1/2 that follows a column's values; 0 where missing.
 
     The rank of numbers and ordered levels, ties broken at random; of categories the rank of
@@ -229,7 +225,7 @@ def _exposure(cells: MaskedCells, d: int, rng: np.random.Generator) -> Array:
     return score
 
 
-MECHANISMS: dict[str, Callable[[MaskedCells, np.random.Generator], tuple[Array, Array]]] = {
+MECHANISMS: dict[str, Callable[[MaskedCells, Generator], tuple[Array, Array]]] = {
     "mcar": _mcar,
     "mar": _mar,
     "mnar": _mnar,

@@ -177,9 +177,7 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     apart = [told_apart(half, shown, scales, bias=bias) for half in halves]
     evidence = weigh(apart, scales, job.plan.seed)
     found, remainder = _features(
-        *(posterior, shown, matches, apart, evidence, scales),
-        every=request.all_features,
-        bias=bias,
+        *(posterior, shown, matches, apart, evidence, scales), every=request.all_features, bias=bias
     )
     main = main_features(found)
     patterns = find_patterns(posterior, shown, matches, main, scales, top=request.top, bias=bias)

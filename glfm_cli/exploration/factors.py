@@ -103,8 +103,7 @@ class FactorExploration(Explored):
                     [", ".join(self.leading(c)) for c in self.components], pa.string()
                 ),
                 "by_lift": pa.array(
-                    [", ".join(self.leading(c, by_lift=True)) for c in self.components],
-                    pa.string(),
+                    [", ".join(self.leading(c, by_lift=True)) for c in self.components], pa.string()
                 ),
             }
         )
@@ -215,9 +214,7 @@ def _distributions(factors: CountFactors) -> Array:
 
 def _matched(best: CountFactors, other: CountFactors, chosen: Array) -> Array:
     """Return which component of another restart each of those chosen is, -1 for none."""
-    one, two = (
-        part / np.linalg.norm(part, axis=0) for part in map(_distributions, (best, other))
-    )
+    one, two = (part / np.linalg.norm(part, axis=0) for part in map(_distributions, (best, other)))
     cosine = one[:, chosen].T @ two
     own, found = linear_sum_assignment(-cosine)
     match = np.full(chosen.size, -1)

@@ -218,12 +218,7 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
 
 
 def place_rows(
-    table: pa.Table,
-    fit: FitLike,
-    request: Request,
-    threads: int | None,
-    *,
-    file: str | None = None,
+    table: pa.Table, fit: FitLike, request: Request, threads: int | None, *, file: str | None = None
 ) -> ExplorationJob:
     """Return the rows of a table on the map of a saved fit, as a run that has been made.
 

@@ -109,9 +109,7 @@ def _typical_rows(
         "size": profile.distance(base),
     }
     if not scale.discrete:
-        return [
-            {**common, "value": _or_none(profile.mean), "baseline": _or_none(base.mean)},
-        ]
+        return [{**common, "value": _or_none(profile.mean), "baseline": _or_none(base.mean)}]
     return [
         {**common, "level": level, "value": float(a), "baseline": float(b)}
         for level, a, b in zip(scale.encoded.levels, profile.mass, base.mass, strict=True)

@@ -65,9 +65,7 @@ FORMATS = {
     "dta": FileFormat((".dta",), ".statistics"),
     "sas": FileFormat((".sas7bdat", ".xpt"), ".statistics"),
     "mtx": FileFormat((".mtx",), ".sparse_matrices", text=True, options=_NAMES),
-    "svmlight": FileFormat(
-        (".svmlight", ".libsvm"), ".sparse_matrices", text=True, options=_NAMES
-    ),
+    "svmlight": FileFormat((".svmlight", ".libsvm"), ".sparse_matrices", text=True, options=_NAMES),
     "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), ".sql", is_database=True, options=_TABLE),
     "duckdb": FileFormat((".duckdb", ".ddb"), ".sql", is_database=True, options=_TABLE),
 }

@@ -79,11 +79,7 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
 
 
 def write_table(
-    table: pa.Table,
-    target: PathLike,
-    *,
-    format: str | None = None,
-    like: pa.Table | None = None,
+    table: pa.Table, target: PathLike, *, format: str | None = None, like: pa.Table | None = None
 ) -> None:
     """Write a table to a file, all at once.
 

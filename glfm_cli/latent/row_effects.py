@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg.lapack import dpttrs
 
 from glfm_cli.arrays import Array, Groups
@@ -125,7 +126,7 @@ class RowEffects:
         mean, sd = self.clock
         return self.b[self.code[rows]] * ((self.time[rows] - mean) / sd)[:, None]
 
-    def update(self, e: Array, observed: Array, noise: Array, rng: np.random.Generator) -> None:
+    def update(self, e: Array, observed: Array, noise: Array, rng: Generator) -> None:
         """Draw everything given the residuals of the model.
 
         e, observed : (N, width) y less eta of the model, and 1 where it is seen
@@ -150,7 +151,7 @@ class RowEffects:
             for s in range(self.m.size):
                 self._draw_series(s, series, rest[:, s], observed[:, s], noise[s], rng)
 
-    def _draw_law(self, rng: np.random.Generator) -> None:
+    def _draw_law(self, rng: Generator) -> None:
         """Draw m, Omega and c given the intercepts."""
         (G, S), inverse = self.a.shape, np.linalg.inv(self.omega)
         Q, b = np.eye(S) + G * inverse, inverse @ self.a.sum(axis=0)
@@ -162,13 +163,7 @@ class RowEffects:
         self.c[:] = rate / rng.standard_gamma(0.5 * (DEGREES + S), S)
 
     def _draw_series(
-        self,
-        s: int,
-        series: Series,
-        e: Array,
-        observed: Array,
-        noise: float,
-        rng: np.random.Generator,
+        self, s: int, series: Series, e: Array, observed: Array, noise: float, rng: Generator
     ) -> None:
         """Draw v, l, q, b and u of one latent column."""
         order, sloped = series.order, len(self.b) > 0
@@ -316,7 +311,7 @@ class RowsToJoin:
             return np.zeros_like(self.u)
         return self.b[self.code] * self.t[:, None]
 
-    def update(self, e: Array, observed: Array, noise: Array, rng: np.random.Generator) -> None:
+    def update(self, e: Array, observed: Array, noise: Array, rng: Generator) -> None:
         """Draw what is new given the residuals of the model, as `RowEffects.update` takes them."""
         fitted, G = self.fitted, len(self.fitted.a)
         if not fitted.at.size:

@@ -97,9 +97,7 @@ class NumberAverage:
         self.marks: list[Array] = []
         self.kept: list[tuple[Array, Array, Array]] = []
 
-    def add(
-        self, law: CellLaw, params: Params, share: float | Array, *, quantiles: bool
-    ) -> None:
+    def add(self, law: CellLaw, params: Params, share: float | Array, *, quantiles: bool) -> None:
         """Take in the cells under one draw; several are evaluated at once, which is cheaper."""
         for weight, part in of_latent(law, 1).components():
             eta, var = one_number(part)

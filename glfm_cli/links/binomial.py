@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import betainc, betaln, log_ndtr, ndtr, ndtri, xlogy
 
 from glfm_cli._kernels._variates import fill_truncated_normal
@@ -50,7 +51,7 @@ class BinomialLink(UncalibratedLink):
         """Return the trials (n,) of cells; 1 where x is NaN."""
         return np.where(np.isnan(x), 1.0, trials_of(np.nan_to_num(x)))
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
         """Return no parameters, and y at the share of hits, drawn in a little from 0 and 1."""
         y = np.zeros((x.size, 1))
         seen = ~np.isnan(x)
@@ -58,7 +59,7 @@ class BinomialLink(UncalibratedLink):
         return {}, y
 
     def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+        self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
     ) -> None:
         """Draw the mean of the trials' pseudo-observations, exactly.
 
@@ -76,7 +77,7 @@ class BinomialLink(UncalibratedLink):
         self._augment_singly(x, eta, var, rows, rng, y)
 
     def _augment_singly(
-        self, x: Array, eta: Array, var: float, rows: Array, rng: np.random.Generator, y: Array
+        self, x: Array, eta: Array, var: float, rows: Array, rng: Generator, y: Array
     ) -> None:
         """Draw the pseudo-observation of every trial of some rows, and their means."""
         successes, trials = successes_of(x[rows]), trials_of(x[rows]).astype(np.int64)
@@ -97,13 +98,7 @@ class BinomialLink(UncalibratedLink):
             y[rows[part], 0] = np.bincount(of, weights=drawn, minlength=part.size) / n
 
     def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
+        self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array
     ) -> None:
         """Hold y as it is: a mean of several is no single interval."""
         lower[:] = upper[:] = y
@@ -150,7 +145,7 @@ class BinomialLink(UncalibratedLink):
         p = np.column_stack([mean, 1.0 - mean])
         return np.asarray(-np.sum(xlogy(p, p), axis=1))
 
-    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
+    def sample(self, law: CellLaw, params: Params, rng: Generator) -> Array:
         """Return rates, which a draw fixes."""
         return self.expected(law, params)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import log_ndtr, ndtr
 
 from glfm_cli._kernels._categorical import (
@@ -103,7 +104,7 @@ class CategoricalLink(LevelLink):
         """True for a single level: there is no y."""
         return self.slot.size == 1
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
         """Return no parameters, and utilities of 1 for the observed level, -0.3 for the others."""
         y = np.zeros((x.size, self.n_latent))
         rows = np.flatnonzero(~np.isnan(x))
@@ -113,7 +114,7 @@ class CategoricalLink(LevelLink):
         return {}, y
 
     def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+        self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
     ) -> None:
         """Draw the utilities jointly, given eta and which is the largest; `var` is 1.
 
@@ -141,13 +142,7 @@ class CategoricalLink(LevelLink):
         return SQRT_2 if self.n_latent == 1 else 1.0
 
     def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
+        self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array
     ) -> None:
         """Bound the utilities by the largest, which is held; two levels, by nothing that is drawn.
 
@@ -199,7 +194,7 @@ class CategoricalLink(LevelLink):
             total = total + weight * out
         return np.asarray(total)
 
-    def sample_levels(self, part: Normal, params: Params, rng: np.random.Generator) -> Array:
+    def sample_levels(self, part: Normal, params: Params, rng: Generator) -> Array:
         """Return one level code a row, as float64: the largest of drawn utilities."""
         (n, n_latent), n_levels = part.mean.shape, self.slot.size
         sd = np.sqrt(np.broadcast_to(part.variances, (n, n_latent)))

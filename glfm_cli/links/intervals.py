@@ -16,9 +16,7 @@ LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 NARROW = 1e-5
 
 
-def log_interval(
-    a: Array, b: Array, log_width: Callable[[Array], Array] | None = None
-) -> Array:
+def log_interval(a: Array, b: Array, log_width: Callable[[Array], Array] | None = None) -> Array:
     """Return log(Phi(b) - Phi(a)) for a <= b.
 
     a, b : (n,) float64; ends; infinite ends are allowed

@@ -214,9 +214,7 @@ def normal(eta: Array, var: float | Array) -> NormalMixture:
 def is_one_normal(law: CellLaw) -> TypeGuard[NormalMixture]:
     """Return whether each cell has one normal of a single number, all with the same variance."""
     return (
-        isinstance(law, NormalMixture)
-        and law.means.shape[1:] == (1, 1)
-        and law.variances.size == 1
+        isinstance(law, NormalMixture) and law.means.shape[1:] == (1, 1) and law.variances.size == 1
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-import numpy as np
+from numpy.random import Generator
 
 from glfm_cli.arrays import Array
 from glfm_cli.links.observation import Observation, Params
@@ -54,27 +54,21 @@ class Link(Observation, Protocol):
     def weights(self, x: Array) -> Array | None:
         """Return the precisions (n,) of y in units of 1 / noise variance, None for 1s."""
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
         """Return initial parameters and y (n, n_latent), 0 at missing cells (x is NaN there)."""
 
     def update_params(
-        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
+        self, x: Array, eta: Array, params: Params, rng: Generator, adapt: bool
     ) -> None:
         """Draw the parameters with y integrated out; tune the proposal only when `adapt`."""
 
     def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+        self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
     ) -> None:
         """Draw y (n, n_latent) at observed cells, in place, for noise variance `var`."""
 
     def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
+        self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array
     ) -> None:
         """Fill what x and the parameters say of y: lower <= y <= upper (n, n_latent), in place.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import ndtr
 
 from glfm_cli._kernels._variates import fill_truncated_normal
@@ -158,7 +159,7 @@ class NumericLink(PlainLink, ABC):
     def start_values(self, x: Array) -> Array:
         """Return y (n,) to start with of cells x (n,), 0 where they are NaN."""
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
         """Return no parameters, and y; of intervals the middle, half a unit inside open ones."""
         y = self.start_values(values_of(x))
         if x.ndim == 2:
@@ -171,13 +172,7 @@ class NumericLink(PlainLink, ABC):
         """Fill the ends (n, 1) of what cells x (n,) say of y (n, 1)."""
 
     def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
+        self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array
     ) -> None:
         """Fill the ends of y; with link noise a cell is a point, held where it is."""
         self.bound_values(values_of(x), y, lower, upper)
@@ -186,13 +181,11 @@ class NumericLink(PlainLink, ABC):
             lower[rows, 0], upper[rows, 0] = low, high
 
     @abstractmethod
-    def augment_values(
-        self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
-    ) -> None:
+    def augment_values(self, x: Array, eta: Array, var: float, rng: Generator, y: Array) -> None:
         """Draw y (n, 1) of cells x (n,), in place, none where they are NaN."""
 
     def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+        self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
     ) -> None:
         """Draw y given what is known of it: y + u = g(x), or its interval."""
         self.augment_values(values_of(x), eta, var, rng, y)
@@ -200,14 +193,7 @@ class NumericLink(PlainLink, ABC):
             self.draw_between(*self.between(x), eta, var, rng, y)
 
     def draw_between(
-        self,
-        rows: Array,
-        low: Array,
-        high: Array,
-        eta: Array,
-        var: float,
-        rng: np.random.Generator,
-        y: Array,
+        self, rows: Array, low: Array, high: Array, eta: Array, var: float, rng: Generator, y: Array
     ) -> None:
         """Draw y given low < y + u < high at some rows, in place."""
         total = np.empty(rows.size)
@@ -215,9 +201,7 @@ class NumericLink(PlainLink, ABC):
         fill_truncated_normal(np.ascontiguousarray(eta[rows]), sd, low, high, rng, total)
         y[rows, 0] = self.without_noise(total, eta[rows], var, rng)
 
-    def without_noise(
-        self, total: Array, eta: Array, var: float, rng: np.random.Generator
-    ) -> Array:
+    def without_noise(self, total: Array, eta: Array, var: float, rng: Generator) -> Array:
         """Return draws of y given y + u = total."""
         if self.noise == 0.0:
             return total
@@ -345,16 +329,14 @@ class NumericLink(PlainLink, ABC):
             second[outside] = mass[outside] * end * end
         return mass, first, second
 
-    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
+    def sample(self, law: CellLaw, params: Params, rng: Generator) -> Array:
         """Return one draw of x a row, truncated to the bounds."""
         if self.latent_bounds == (-np.inf, np.inf):
             eta, var = one_number(of_latent(law, 1).pick(rng))
             return self.value(eta + self.sd(var, params) * rng.standard_normal(np.shape(eta)))
         return self._sample_inside(law, params, rng, *self.latent_bounds)
 
-    def sample_between(
-        self, law: CellLaw, params: Params, rng: np.random.Generator, ends: Array
-    ) -> Array:
+    def sample_between(self, law: CellLaw, params: Params, rng: Generator, ends: Array) -> Array:
         """Return one draw a row of cells that are known to lie between ends (n, 2).
 
         The law must be one given that they do.
@@ -365,12 +347,7 @@ class NumericLink(PlainLink, ABC):
         return np.clip(x, np.maximum(ends[:, 0], self.lower), np.minimum(ends[:, 1], self.upper))
 
     def _sample_inside(
-        self,
-        law: CellLaw,
-        params: Params,
-        rng: np.random.Generator,
-        low: float | Array,
-        high: float | Array,
+        self, law: CellLaw, params: Params, rng: Generator, low: float | Array, high: float | Array
     ) -> Array:
         """Return draws of x, y truncated to low .. high."""
         eta, var = one_number(of_latent(law, 1).pick(rng))
@@ -437,9 +414,7 @@ class NumericLink(PlainLink, ABC):
         low, high = max(low, a), min(high, b)
         if not low < high:
             return np.zeros((eta.size, 2))
-        return integrate_density(
-            smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd
-        )
+        return integrate_density(smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd)
 
 
 def values_of(x: Array) -> Array:

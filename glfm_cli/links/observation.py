@@ -183,9 +183,7 @@ class Counting(Protocol):
     def name(self) -> str:
         """Return the column's name."""
 
-    def summary_between(
-        self, average: Any, ends: Array, at: tuple[float, ...]
-    ) -> Summary:
+    def summary_between(self, average: Any, ends: Array, at: tuple[float, ...]) -> Summary:
         """Return what an average of the cells says of successes between 0 and trials (n, 2)."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import ndtr, ndtri
 
 from glfm_cli._kernels._links import fill_between, fill_between_cuts, gather, sum_log_interval
@@ -83,7 +84,7 @@ class OrdinalLink(LevelLink):
         """Put others in place of the thresholds."""
         params["thresholds"][:] = theta
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
         """Return thresholds at the normal quantiles of the level frequencies, and y amid them."""
         codes = x[~np.isnan(x)].astype(np.intp)
         # Half a cell a level: levels without observed cells need some room.
@@ -104,7 +105,7 @@ class OrdinalLink(LevelLink):
         return params, y
 
     def update_params(
-        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
+        self, x: Array, eta: Array, params: Params, rng: Generator, adapt: bool
     ) -> None:
         """Draw the thresholds with y integrated out, by a random walk on the log gaps.
 
@@ -143,13 +144,7 @@ class OrdinalLink(LevelLink):
         return True
 
     def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
+        self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array
     ) -> None:
         """Fill the thresholds around the observed levels."""
         fill_between(x, _cuts(params["thresholds"]), lower, upper)
@@ -165,7 +160,7 @@ class OrdinalLink(LevelLink):
         params["thresholds"] *= factor
 
     def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+        self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
     ) -> None:
         """Draw y ~ N(eta, var) between the thresholds of the observed level."""
         fill_between_cuts(x, eta, float(np.sqrt(var)), _cuts(params["thresholds"]), rng, y)
@@ -187,7 +182,7 @@ class OrdinalLink(LevelLink):
         flip = low > 0.0
         return ndtr(np.where(flip, -low, high)) - ndtr(np.where(flip, -high, low))
 
-    def sample_levels(self, part: Normal, params: Params, rng: np.random.Generator) -> Array:
+    def sample_levels(self, part: Normal, params: Params, rng: Generator) -> Array:
         """Return one level code a row, as float64."""
         eta, var = one_number(part)
         y = eta + np.sqrt(var) * rng.standard_normal(np.shape(eta))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import betainc, betaln, erfcx, log_ndtr, ndtri
 
 from glfm_cli.arrays import Array
@@ -90,9 +91,7 @@ class ProbitNormalLink(NumericLink):
         """Hold y as it is: hits leave no interval of it."""
         lower[:] = upper[:] = y
 
-    def augment_values(
-        self, x: Array, eta: Array, var: float, rng: np.random.Generator, y: Array
-    ) -> None:
+    def augment_values(self, x: Array, eta: Array, var: float, rng: Generator, y: Array) -> None:
         """Draw y given h, n and eta; a few microseconds a cell.
 
         Where rounding leaves no envelope of the density, y stays as it is.
@@ -127,9 +126,7 @@ class ProbitNormalLink(NumericLink):
 
         return np.column_stack([of_latent(law, 1).average(below), np.ones(x.size)])
 
-    def sample_between(
-        self, law: CellLaw, params: Params, rng: np.random.Generator, ends: Array
-    ) -> Array:
+    def sample_between(self, law: CellLaw, params: Params, rng: Generator, ends: Array) -> Array:
         """Return one draw a row of the hits among `ends[:, 1]` trials."""
         hits: Array = rng.binomial(ends[:, 1].astype(np.int64), self.sample(law, params, rng))
         return hits.astype(np.float64)

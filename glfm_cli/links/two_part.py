@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from glfm_cli._kernels._variates import fill_truncated_normal
@@ -155,7 +156,7 @@ class TwoPartLink(PlainLink):
 
     # Sampling
 
-    def start(self, x: Array, rng: np.random.Generator) -> tuple[Params, Array]:
+    def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
         """Return t = 1, and y one deviation from the probit of the atom's share; g(x)."""
         is_at = x == self.at
         share = (is_at.sum() + 0.5) / (np.sum(~np.isnan(x)) + 1.0)
@@ -166,7 +167,7 @@ class TwoPartLink(PlainLink):
         return {"inverse_sd": np.ones(1)}, y
 
     def update_params(
-        self, x: Array, eta: Array, params: Params, rng: np.random.Generator, adapt: bool
+        self, x: Array, eta: Array, params: Params, rng: Generator, adapt: bool
     ) -> None:
         """Draw t given eta: its density is t^n exp(c t - a t^2 / 2) on t > 0.
 
@@ -187,13 +188,7 @@ class TwoPartLink(PlainLink):
         params["inverse_sd"][:] = t
 
     def bound(
-        self,
-        x: Array,
-        params: Params,
-        y: Array,
-        rng: np.random.Generator,
-        lower: Array,
-        upper: Array,
+        self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array
     ) -> None:
         """Bound y_1 by 0; make y_2 a point, or at the atom leave it free."""
         is_at = x == self.at
@@ -209,7 +204,7 @@ class TwoPartLink(PlainLink):
         return g * params["inverse_sd"][0]
 
     def augment(
-        self, x: Array, eta: Array, var: float, params: Params, rng: np.random.Generator, y: Array
+        self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
     ) -> None:
         """Draw y_1 on its side of 0, and at the atom y_2, of which nothing is known."""
         rows = np.flatnonzero(~np.isnan(x))
@@ -263,7 +258,7 @@ class TwoPartLink(PlainLink):
             total = np.logaddexp(total, own)
         return total
 
-    def sample(self, law: CellLaw, params: Params, rng: np.random.Generator) -> Array:
+    def sample(self, law: CellLaw, params: Params, rng: Generator) -> Array:
         """Return draws of x, inside the bounds."""
         atom, rest, second = self.split_law(law, params)
         beside = self.part.sample(second, {}, rng)
@@ -271,9 +266,7 @@ class TwoPartLink(PlainLink):
         is_at = rng.random(atom.size) * (atom + within) < atom
         return np.where(is_at, self.at, beside)
 
-    def sample_between(
-        self, law: CellLaw, params: Params, rng: np.random.Generator, ends: Array
-    ) -> Array:
+    def sample_between(self, law: CellLaw, params: Params, rng: Generator, ends: Array) -> Array:
         """Return draws of cells known to lie between ends (n, 2)."""
         atom, rest, second = self.split_law(law, params)
         beside = self.part.sample_between(second, {}, rng, ends)

@@ -42,13 +42,7 @@ Position = Callable[[Array], Array]  # of a number on an axis
 MAX_PATTERNS = 5
 HATCHES = ("", "////", "....", "\\\\\\\\", "")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#222222")
-DASHES: tuple[Any, ...] = (
-    "solid",
-    (0, (5, 1.5)),
-    (0, (1, 1)),
-    (0, (5, 1, 1, 1)),
-    (0, (3, 1.2)),
-)
+DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1.2)))
 
 _MAX_LEVELS = 5
 _LEAST_POSITIVE = 0.95  # the part of the cells from which a log axis may leave out the others

@@ -242,10 +242,7 @@ def _typical(found: Exploration) -> str:
         i = place[scale.d]
         profiles = found.baseline[i], *(pattern.profiles[i] for pattern in found.top_patterns)
         rows.append(
-            [
-                named(scale, _LONGEST),
-                *(typical(scale, profile, _LETTERS) for profile in profiles),
-            ]
+            [named(scale, _LONGEST), *(typical(scale, profile, _LETTERS) for profile in profiles)]
         )
     return table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
 

@@ -177,11 +177,7 @@ def _check_belongs(column: Column, error: Refusal) -> None:
                 + ("a column without a type" if kind is None else f"type {kind}"),
                 expected=f"type {owners}",
             )
-    if column.reflect is not None and column.transform in (
-        None,
-        Transform.NONE,
-        Transform.RANK,
-    ):
+    if column.reflect is not None and column.transform in (None, Transform.NONE, Transform.RANK):
         raise error(
             "`reflect` needs a transform to act on",
             expected="transform log, log1p, logit or sqrt",

@@ -74,11 +74,7 @@ def in_order(columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _check_names(
-    column: Column,
-    key: str,
-    names: Sequence[str],
-    known: Mapping[str, Column],
-    file: str | None,
+    column: Column, key: str, names: Sequence[str], known: Mapping[str, Column], file: str | None
 ) -> None:
     for name in names:
         other = known.get(name)

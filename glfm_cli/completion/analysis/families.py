@@ -163,4 +163,3 @@ class Poisson(_Exponential):
 
 
 FAMILIES: dict[str, Family] = {"linear": Linear(), "logistic": Logistic(), "poisson": Poisson()}
-

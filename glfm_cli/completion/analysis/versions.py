@@ -168,9 +168,7 @@ class Walk:
 
     at: RegressionDraw
 
-    def __init__(
-        self, of: Compatible, xs: dict[str, Array], y: Array, streams: Streams
-    ) -> None:
+    def __init__(self, of: Compatible, xs: dict[str, Array], y: Array, streams: Streams) -> None:
         self.of, self.xs, self.y, self.streams = of, xs, y, streams
         self.names = list(xs)
         columns = of.regression.columns

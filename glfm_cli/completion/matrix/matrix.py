@@ -138,9 +138,7 @@ def likeliest(data: MatrixData, matrix: MatrixOptions) -> Likeliest | None:
     if matrix.rows is None:
         return Likeliest(matrix.recommend, np.arange(data.known[0], data.n_rows))
     table, file = as_table(matrix.rows)
-    listed = read_ids(
-        table, data.rows, "--row-features", f"a column '{data.rows.name}'", file=file
-    )
+    listed = read_ids(table, data.rows, "--row-features", f"a column '{data.rows.name}'", file=file)
     return Likeliest(matrix.recommend, np.unique(listed))
 
 

@@ -61,10 +61,7 @@ def features_to_continue(
         for one, side, text in zip(given, SIDES, header.sides, strict=True)
     )
     return replace(
-        matrix,
-        row_features=rows,
-        column_features=columns,
-        missingness_features=header.missingness,
+        matrix, row_features=rows, column_features=columns, missingness_features=header.missingness
     )
 
 

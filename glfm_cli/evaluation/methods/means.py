@@ -114,10 +114,7 @@ def _additive(
     middle = float(weight @ x / weight.sum())
     a, b = np.zeros(len(train.rows)), np.zeros(len(train.columns))
     for _ in range(TURNS):
-        for own, index, other in (
-            (a, train.row, b[train.column]),
-            (b, train.column, a[train.row]),
-        ):
+        for own, index, other in ((a, train.row, b[train.column]), (b, train.column, a[train.row])):
             left = np.bincount(index, weights=weight * (x - middle - other), minlength=own.size)
             own[:] = left / (np.bincount(index, weights=weight, minlength=own.size) + pull)
     off = x - middle - a[train.row] - b[train.column]

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.random import Generator
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
@@ -36,7 +37,7 @@ STEPS = 30
 TEMPERATURES = (np.arange(STEPS + 1) / STEPS) ** 2
 
 
-def move_rank(state: BsvdState, E: Array, rng: np.random.Generator, each: Each) -> None:
+def move_rank(state: BsvdState, E: Array, rng: Generator, each: Each) -> None:
     """Try to bring in a component, or to take one away; `E` (m,), the residuals, follow."""
     on, K = state.active, state.s.size
     n = on.size
@@ -77,7 +78,7 @@ class _Path:
     s: float
     b_rows: Array
     b_columns: Array
-    rng: np.random.Generator
+    rng: Generator
     each: Each
     sums: tuple[Array, Array] = field(init=False)  # R and Q of the rows, for V
 
@@ -85,9 +86,7 @@ class _Path:
         self._sum()
 
     @classmethod
-    def of(
-        cls, state: BsvdState, E: Array, k: int, rng: np.random.Generator, each: Each
-    ) -> _Path:
+    def of(cls, state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> _Path:
         """Return component k as it is, `E` the residuals without it."""
         sides = state.of_rows, state.of_columns
         b_rows, b_columns = (side.factors[:, k].copy() for side in sides)
@@ -95,9 +94,7 @@ class _Path:
         return cls(state, E, k, V, float(state.s[k]), b_rows, b_columns, rng, each)
 
     @classmethod
-    def from_prior(
-        cls, state: BsvdState, E: Array, k: int, rng: np.random.Generator, each: Each
-    ) -> _Path:
+    def from_prior(cls, state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> _Path:
         """Return a component from its prior."""
         n_columns = state.matrix.shape[1]
         b_rows, b_columns = (side.renewed(rng) for side in (state.of_rows, state.of_columns))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.random import Generator
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
@@ -29,7 +30,7 @@ MOST_STEPS = 40  # that a bracket grows by
 NARROWEST = 1e-12
 
 
-def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
+def draw_effect_precisions(state: BsvdState, rng: Generator) -> None:
     """Draw the mean of the columns' intercepts, and the precisions of all effects."""
     config, design = state.config, state.design
     first = int(design.bias)
@@ -55,7 +56,7 @@ def draw_effect_precisions(state: BsvdState, rng: np.random.Generator) -> None:
         state.tau[i] = rng.gamma(shape + 0.5 * g.size) / (rate + 0.5 * squares)
 
 
-def draw_prior_means(state: BsvdState, rng: np.random.Generator) -> None:
+def draw_prior_means(state: BsvdState, rng: Generator) -> None:
     """Draw what covariates say of factors and intercepts, given these."""
     design, k, scale = state.design, state.active, state.config.intercept_scale
     rows = state.G_C[:, 0] if design.bias and design.one_kind else None
@@ -64,7 +65,7 @@ def draw_prior_means(state: BsvdState, rng: np.random.Generator) -> None:
     state.of_columns.draw(state.V[:, k], k, columns, state.tau[0], scale, rng)
 
 
-def _draw_mean(state: BsvdState, rng: np.random.Generator) -> None:
+def _draw_mean(state: BsvdState, rng: Generator) -> None:
     """Draw mu, first given the columns' intercepts, then with these and against the rows'."""
     g, of_rows, prior = state.G_R[:, 0], state.G_C[:, 0], 1.0 / state.config.bias_variance
     around = state.of_rows.of_intercepts
@@ -87,7 +88,7 @@ def _draw_mean(state: BsvdState, rng: np.random.Generator) -> None:
     state.mu -= step
 
 
-def move_intercepts(state: BsvdState, y: Array, rng: np.random.Generator, each: Each) -> None:
+def move_intercepts(state: BsvdState, y: Array, rng: Generator, each: Each) -> None:
     """Draw by how much intercepts of each side of a matrix, slopes, and their sd are multiplied.
 
     Given d / sd the likelihood is normal in sd; its draw is by slice sampling [Neal 2003]. A few
@@ -139,9 +140,7 @@ def _sums_of_columns(state: BsvdState, y: Array, response: Array) -> tuple[Array
     return of_columns * R, of_columns * Q
 
 
-def _rescaled(
-    state: BsvdState, group: int, d: Array, R: Array, Q: Array, rng: np.random.Generator
-) -> Array:
+def _rescaled(state: BsvdState, group: int, d: Array, R: Array, Q: Array, rng: Generator) -> Array:
     """Return c d, and set the group's precision to tau / c^2, c drawn given d / sd.
 
     R, Q : of each unit, sum of w (y - x) and of w over its cells
@@ -161,9 +160,7 @@ def _rescaled(
     return c * d
 
 
-def slice_draw(
-    log_density: Callable[[float], float], start: float, rng: np.random.Generator
-) -> float:
+def slice_draw(log_density: Callable[[float], float], start: float, rng: Generator) -> float:
     """Return a slice-sampling step from `start`: a draw whose invariant law is the density's.
 
     Brackets grow by steps of `WIDTH`, at most `MOST_STEPS` in all, split at random between both

@@ -108,16 +108,7 @@ class Glfm(PlainModel):
         sd = np.sqrt(state.noise)[cells.column]
         scale = layout.scales(state.noise)
         tau, bias_var = state.weight_variance / scale, config.bias_variance / scale
-        shared = (
-            y,
-            cells.observed,
-            cells.column,
-            layout.segments,
-            sd,
-            tau,
-            bias_var,
-            state.Z,
-        )
+        shared = (y, cells.observed, cells.column, layout.segments, sd, tau, bias_var, state.Z)
         state.n_columns, status = _glfm.sweep(
             *shared,
             state.n_columns,
