@@ -6,6 +6,7 @@ import math
 import re
 from collections import ChainMap
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from glfm_cli.errors import SchemaError
@@ -20,30 +21,9 @@ from glfm_cli.schema.types import COLUMN_TYPES, ColumnType
 _Choice = TypeVar("_Choice")
 
 _KEYS = (
-    "type",
-    "role",
-    "levels",
-    "aliases",
-    "transform",
-    "reflect",
-    "bounds",
-    "censored_below",
-    "censored_above",
-    "impute",
-    "formula",
-    "only_if",
-    "otherwise",
-    "less_than",
-    "parts_of",
-    "atom",
-    "missing",
-    "trials",
-    "absent",
-    "decimal",
-    "thousands",
-    "percent",
-    "unit",
-    "format",
+    *("type", "role", "levels", "aliases", "transform", "reflect", "bounds", "censored_below"),
+    *("censored_above", "impute", "formula", "only_if", "otherwise", "less_than", "parts_of"),
+    *("atom", "missing", "trials", "absent", "decimal", "thousands", "percent", "unit", "format"),
     "label",
 )
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
@@ -71,22 +51,12 @@ class ColumnParser:
     def __init__(
         self, name: str, file: str | None, missing: tuple[MissingCode, ...], shown: str | None
     ) -> None:
-        self.name = name
-        self.shown = shown
-        self.file = file
-        self.missing = missing
+        self.name, self.missing = name, missing
+        self.error = partial(SchemaError, file=file, column=shown)
 
-    def error(
-        self,
-        problem: str = "",
-        *,
-        value: str | None = None,
-        expected: str | None = None,
-        hint: str | None = None,
-    ) -> SchemaError:
-        return SchemaError(
-            problem, file=self.file, column=self.shown, value=value, expected=expected, hint=hint
-        )
+    def wrong(self, key: str, value: Any, expected: str, hint: str | None = None) -> SchemaError:
+        """Return the error of a key whose value is another than it should be."""
+        return self.error(f"`{key}`", value=describe(value), expected=expected, hint=hint)
 
     def parse(self, said: Any) -> Column:
         """Return the column that `said`, a word or a mapping, describes."""
@@ -200,7 +170,7 @@ class ColumnParser:
         value = said.get(key)
         if value is None or (isinstance(value, str) and value):
             return value
-        raise self.error(f"`{key}`", value=describe(value), expected="text")
+        raise self.wrong(key, value, "text")
 
     def expression(self, said: Mapping[str, Any], key: str, *, condition: bool) -> str | None:
         text = self.text(said, key)
@@ -220,18 +190,18 @@ class ColumnParser:
         value = said.get(key)
         if value is None or value in known:
             return value
-        raise self.error(
-            f"`{key}`",
-            value=describe(value),
-            expected=listed(f'"{one}"' for one in known),
-            hint=f'Write the character between quotes, for example `{key}: "{known[1]}"`.',
+        raise self.wrong(
+            key,
+            value,
+            listed(f'"{one}"' for one in known),
+            f'Write the character between quotes, for example `{key}: "{known[1]}"`.',
         )
 
     def switch(self, said: Mapping[str, Any], key: str) -> bool:
         value = said.get(key, "false")
         if isinstance(value, str) and value.lower() in _SWITCH:
             return _SWITCH[value.lower()]
-        raise self.error(f"`{key}`", value=describe(value), expected="true or false")
+        raise self.wrong(key, value, "true or false")
 
     def date_format(self, said: Mapping[str, Any]) -> str | None:
         form = self.text(said, "format")
@@ -255,7 +225,7 @@ class ColumnParser:
         moments = Moments(said["type"], self.date_format(said))
         number = moments.number(value) if isinstance(value, str) else None
         if number is None:
-            raise self.error("`bounds`", value=describe(value), expected=moments.in_words)
+            raise self.wrong("bounds", value, moments.in_words)
         return number
 
     def number_if(self, key: str, said: Mapping[str, Any]) -> float | None:
@@ -263,7 +233,7 @@ class ColumnParser:
 
     def number(self, key: str, value: Any) -> float:
         if not isinstance(value, str) or not is_number(value):
-            raise self.error(f"`{key}`", value=describe(value), expected="a number")
+            raise self.wrong(key, value, "a number")
         number = float(value)
         if not math.isfinite(number):
             raise self.error(f"`{key}`", value=value, expected="a number below 1.8e308")
@@ -274,10 +244,8 @@ class ColumnParser:
         if limits is None:
             return (None, None)
         if not isinstance(limits, list) or len(limits) != 2:
-            raise self.error(
-                "`bounds`",
-                value=describe(limits),
-                expected="a lower and an upper limit, such as [0, 120]; null is no limit",
+            raise self.wrong(
+                "bounds", limits, "a lower and an upper limit, such as [0, 120]; null is no limit"
             )
         lower, upper = (
             None
@@ -312,13 +280,11 @@ class ColumnParser:
         if levels is None:
             return None
         if not isinstance(levels, list) or not levels:
-            raise self.error(
-                "`levels`", value=describe(levels), expected="a list with at least one level"
-            )
+            raise self.wrong("levels", levels, "a list with at least one level")
         seen = set()
         for level in levels:
             if not isinstance(level, str) or not level:
-                raise self.error("`levels`", value=describe(level), expected="text for every level")
+                raise self.wrong("levels", level, "text for every level")
             if level in seen:
                 raise self.error(f"the level '{level}' is listed twice")
             seen.add(level)
@@ -330,11 +296,11 @@ class ColumnParser:
             return ()
         expected = "other writings of each level, such as {yes: [Yes, Y], no: [No, N]}"
         if not isinstance(given, Mapping) or not given:
-            raise self.error("`aliases`", value=describe(given), expected=expected)
+            raise self.wrong("aliases", given, expected)
         found: dict[str, str] = {}
         for level, texts in given.items():
             if not isinstance(texts, list) or not all(isinstance(t, str) and t for t in texts):
-                raise self.error("`aliases`", value=describe(texts), expected=expected)
+                raise self.wrong("aliases", texts, expected)
             for text in texts:
                 if text in found or text in given:
                     raise self.error(f"`aliases` has '{text}' twice", expected="one level for it")
@@ -344,11 +310,7 @@ class ColumnParser:
     def codes(self, said: Any) -> tuple[MissingCode, ...]:
         """Return the codes of a `missing:` list."""
         if not isinstance(said, list):
-            raise self.error(
-                "`missing`",
-                value=describe(said),
-                expected='a list of codes, such as ["", NA, "-9"]',
-            )
+            raise self.wrong("missing", said, 'a list of codes, such as ["", NA, "-9"]')
         codes: dict[str, MissingCode] = {}
         for item in said:
             code = self.code(item)
@@ -361,10 +323,8 @@ class ColumnParser:
         if isinstance(item, str):
             return MissingCode(item)
         if not isinstance(item, Mapping) or "value" not in item:
-            raise self.error(
-                "`missing`",
-                value=describe(item),
-                expected='text, or a mapping such as {value: "-9", impute: false}',
+            raise self.wrong(
+                "missing", item, 'text, or a mapping such as {value: "-9", impute: false}'
             )
         for key in item:
             if key not in ("value", "impute"):
@@ -373,7 +333,7 @@ class ColumnParser:
                 )
         text, impute = item["value"], item.get("impute", "true")
         if not isinstance(text, str):
-            raise self.error("`missing`", value=describe(text), expected="text for `value`")
+            raise self.wrong("missing", text, "text for `value`")
         if not isinstance(impute, str) or impute.lower() not in _SWITCH:
             raise self.error(
                 f"`impute` of the missing code '{text}'",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import HEADER, TYPES, read_small
 from glfm_cli.store.matrix import MatrixHeader
 
+Part = TypeVar("Part")
 FORMAT = 1
 MOST_BYTES = 64 * 2**20  # of run.json and of types.yaml
 LIMITS = {"chains": 10_000, "warmup": 10**9, "draws": 10**9, "thin": 10**9, "seed": 2**128}
@@ -308,10 +309,7 @@ class _Reader:
         return StoreError(f"`{name}`", file=self.file, value=repr(value), expected=expected)
 
     def text(self, name: str) -> str:
-        value = self.content.get(name)
-        if not isinstance(value, str):
-            raise self.wrong(name, value, "text")
-        return value
+        return self._of_type(name, str, "text")
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self.content.get(name)
@@ -320,9 +318,12 @@ class _Reader:
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
+        return self._of_type(name, dict, "a mapping")
+
+    def _of_type(self, name: str, kind: type, expected: str) -> Any:
         value = self.content.get(name)
-        if not isinstance(value, dict):
-            raise self.wrong(name, value, "a mapping")
+        if not isinstance(value, kind):
+            raise self.wrong(name, value, expected)
         return value
 
     def whole(self, content: Mapping[str, Any], name: str, least: int, most: int) -> int:
@@ -365,23 +366,21 @@ class _Reader:
 
     def matrix(self) -> MatrixHeader | None:
         """Return what is said of a matrix, None of a table."""
-        value = self.content.get("matrix")
-        if value is None:
-            return None
-        try:
-            return MatrixHeader.from_dict(value)
-        except (ValueError, TypeError, KeyError) as error:
-            raise self.wrong("matrix", str(error), "the sizes, ids and covariates") from None
+        return self._part("matrix", MatrixHeader.from_dict, "the sizes, ids and covariates")
 
     def classifier(self) -> ClassifierHeader | None:
         """Return what is said of a label, None where there is none."""
-        value = self.content.get("classifier")
+        return self._part("classifier", ClassifierHeader.from_dict, "the target and its labels")
+
+    def _part(self, name: str, read: Callable[[Any], Part], expected: str) -> Part | None:
+        """Return a part that not every fit has, None where it is not there."""
+        value = self.content.get(name)
         if value is None:
             return None
         try:
-            return ClassifierHeader.from_dict(value)
+            return read(value)
         except (ValueError, TypeError, KeyError) as error:
-            raise self.wrong("classifier", str(error), "the target and its labels") from None
+            raise self.wrong(name, str(error), expected) from None
 
     def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configurations, every field of which must be given."""
