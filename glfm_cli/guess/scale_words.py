@@ -3,126 +3,50 @@
 from __future__ import annotations
 
 ENGLISH = (
-    (
-        "none|no|absent",
-        "very low|lowest",
-        "low|lower",
-        "mid|middle|medium|moderate|average|normal|intermediate",
-        "high|higher",
-        "very high|highest",
-    ),
-    ("l", "m", "h"),
-    (
-        "xxs|extra extra small",
-        "xs|extra small|very small|tiny",
-        "s|small",
-        "m|medium|mid|middle",
-        "l|large|big",
-        "xl|extra large|very large|huge",
-        "xxl|extra extra large",
-        "xxxl",
-    ),
-    (
-        "strongly disagree|disagree strongly|completely disagree|totally disagree",
-        "disagree|mostly disagree",
-        "somewhat disagree|disagree somewhat|moderately disagree|tend to disagree",
-        "slightly disagree|disagree slightly|disagree a little",
-        "neutral|neither|neither agree nor disagree|undecided|not sure|unsure|no opinion",
-        "slightly agree|agree slightly|agree a little",
-        "somewhat agree|agree somewhat|moderately agree|tend to agree",
-        "agree|mostly agree",
-        "strongly agree|agree strongly|completely agree|totally agree",
-    ),
-    (
-        "never",
-        "almost never|hardly ever|very rarely",
-        "rarely|seldom",
-        "occasionally|once in a while",
-        "sometimes|now and then",
-        "often|frequently",
-        "very often",
-        "usually|mostly|most of the time",
-        "almost always|nearly always",
-        "always|all the time",
-    ),
-    ("never", "less than monthly", "monthly", "weekly", "daily|almost daily|daily or almost daily"),
-    (
-        "terrible|awful|very bad|very poor",
-        "bad|poor",
-        "fair|so so|acceptable|average|ok|okay",
-        "good",
-        "very good",
-        "excellent|outstanding",
-    ),
-    (
-        "very dissatisfied|very unsatisfied|completely dissatisfied",
-        "dissatisfied|unsatisfied",
-        "somewhat dissatisfied|slightly dissatisfied",
-        "neutral|neither|neither satisfied nor dissatisfied",
-        "somewhat satisfied|slightly satisfied",
-        "satisfied",
-        "very satisfied|completely satisfied",
-    ),
-    (
-        "very unlikely|extremely unlikely",
-        "unlikely",
-        "somewhat unlikely",
-        "neutral|neither|possible|possibly|neither likely nor unlikely",
-        "somewhat likely",
-        "likely|probable|probably",
-        "very likely|extremely likely|certain|definitely",
-    ),
-    (
-        "none|no|absent|normal",
-        "minimal|trace|very mild",
-        "mild|slight|minor|light",
-        "moderate|medium",
-        "severe|serious|major|marked|heavy",
-        "very severe|critical|extreme",
-        "fatal",
-    ),
-    (
-        "not at all|none|nothing",
-        "hardly|very little",
-        "a little|slightly|a bit|a little bit|little",
-        "somewhat|moderately|some",
-        "quite a bit|quite|considerably",
-        "very|very much|a lot|much",
-        "extremely",
-    ),
-    (
-        "not important|not at all important|unimportant",
-        "slightly important|a little important",
-        "moderately important|somewhat important",
-        "important",
-        "very important",
-        "extremely important",
-    ),
-    (
-        "none|no schooling|no education",
-        "primary|primary school|elementary|elementary school",
-        "middle school|lower secondary",
-        "secondary|secondary school|high school|upper secondary|hs",
-        "some college",
-        "associate|associates|associate degree",
-        "college|bachelor|bachelors|bachelor degree|bachelors degree|undergraduate",
-        "master|masters|master degree|masters degree|graduate|postgraduate",
-        "doctorate|doctoral|phd|doctorate degree",
-    ),
-    ("worst", "worse|much worse", "same|about the same|unchanged", "better|much better", "best"),
-    ("i", "ii", "iii", "iv", "v", "vi", "vii"),
-    ("freshman", "sophomore", "junior", "senior"),
-    ("bronze", "silver", "gold", "platinum"),
-    ("young", "middle aged", "old|elderly"),
-    (
-        "never smoked|never smoker|non smoker",
-        "tried smoking",
-        "former smoker|ex smoker",
-        "current smoker|smoker",
-    ),
-    ("no time at all", "less than an hour a day", "few hours a day", "most of the day"),
+    "none|no|absent/very low|lowest/low|lower/mid|middle|medium|moderate|average|normal|"
+    "intermediate/high|higher/very high|highest",
+    "l/m/h",
+    "xxs|extra extra small/xs|extra small|very small|tiny/s|small/m|medium|mid|middle/l|large|"
+    "big/xl|extra large|very large|huge/xxl|extra extra large/xxxl",
+    "strongly disagree|disagree strongly|completely disagree|totally disagree/disagree|"
+    "mostly disagree/somewhat disagree|disagree somewhat|moderately disagree|tend to disagree/"
+    "slightly disagree|disagree slightly|disagree a little/neutral|neither|"
+    "neither agree nor disagree|undecided|not sure|unsure|no opinion/slightly agree|"
+    "agree slightly|agree a little/somewhat agree|agree somewhat|moderately agree|tend to agree/"
+    "agree|mostly agree/strongly agree|agree strongly|completely agree|totally agree",
+    "never/almost never|hardly ever|very rarely/rarely|seldom/occasionally|once in a while/"
+    "sometimes|now and then/often|frequently/very often/usually|mostly|most of the time/"
+    "almost always|nearly always/always|all the time",
+    "never/less than monthly/monthly/weekly/daily|almost daily|daily or almost daily",
+    "terrible|awful|very bad|very poor/bad|poor/fair|so so|acceptable|average|ok|okay/good/"
+    "very good/excellent|outstanding",
+    "very dissatisfied|very unsatisfied|completely dissatisfied/dissatisfied|unsatisfied/"
+    "somewhat dissatisfied|slightly dissatisfied/neutral|neither|"
+    "neither satisfied nor dissatisfied/somewhat satisfied|slightly satisfied/satisfied/"
+    "very satisfied|completely satisfied",
+    "very unlikely|extremely unlikely/unlikely/somewhat unlikely/neutral|neither|possible|"
+    "possibly|neither likely nor unlikely/somewhat likely/likely|probable|probably/very likely|"
+    "extremely likely|certain|definitely",
+    "none|no|absent|normal/minimal|trace|very mild/mild|slight|minor|light/moderate|medium/"
+    "severe|serious|major|marked|heavy/very severe|critical|extreme/fatal",
+    "not at all|none|nothing/hardly|very little/a little|slightly|a bit|a little bit|little/"
+    "somewhat|moderately|some/quite a bit|quite|considerably/very|very much|a lot|much/extremely",
+    "not important|not at all important|unimportant/slightly important|a little important/"
+    "moderately important|somewhat important/important/very important/extremely important",
+    "none|no schooling|no education/primary|primary school|elementary|elementary school/"
+    "middle school|lower secondary/secondary|secondary school|high school|upper secondary|hs/"
+    "some college/associate|associates|associate degree/college|bachelor|bachelors|"
+    "bachelor degree|bachelors degree|undergraduate/master|masters|master degree|masters degree|"
+    "graduate|postgraduate/doctorate|doctoral|phd|doctorate degree",
+    "worst/worse|much worse/same|about the same|unchanged/better|much better/best",
+    "i/ii/iii/iv/v/vi/vii",
+    "freshman/sophomore/junior/senior",
+    "bronze/silver/gold/platinum",
+    "young/middle aged/old|elderly",
+    "never smoked|never smoker|non smoker/tried smoking/former smoker|ex smoker/current smoker|"
+    "smoker",
+    "no time at all/less than an hour a day/few hours a day/most of the day",
 )
-
 # Of each: amount; agreement; frequency; quality; severity; satisfaction; importance; education.
 GERMAN = (
     "keine|keiner|nein|kein/sehr niedrig|sehr gering/niedrig|gering|tief/mittel|mässig|mäßig/hoch|"
@@ -232,10 +156,9 @@ YES_NO = (
     "true|yes|y|t|on|present|positive|pos|ja|oui|si|sim",
 )
 SCALES = (
-    *ENGLISH,
     *(
         tuple(scale.split("/"))
-        for language in (GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN, DUTCH)
+        for language in (ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN, DUTCH)
         for scale in language
     ),
     YES_NO,
