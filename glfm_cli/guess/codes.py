@@ -19,49 +19,17 @@ GAP_WORDS = words(
     """na n/a n.a. n.a #n/a <na> nan null (null) #null! #value! #div/0! \\n ? ?? ??? . .. - -- ---
     missing (missing) <missing> k.a. fehlt fehlend s/d"""
 ) | {
-    "not available",
-    "no data",
-    "k. a.",
-    "keine angabe",
-    "keine angaben",
-    "ohne angabe",
-    "nicht verfügbar",
-    "non renseigné",
-    "non disponible",
-    "sin dato",
-    "sin datos",
-    "non disponibile",
-    "geen gegevens",
-    "sem dados",
+    *("not available", "no data", "k. a.", "keine angabe", "keine angaben", "ohne angabe"),
+    *("nicht verfügbar", "non renseigné", "non disponible", "sin dato", "sin datos"),
+    *("non disponibile", "geen gegevens", "sem dados"),
 }
 
 # A gap among numbers; among words they may well be a level.
 DOUBTFUL_WORDS = words("none nil unknown unk nk nd dk refused x xx * **") | {
-    "not known",
-    "not recorded",
-    "not stated",
-    "not measured",
-    "don't know",
-    "dont know",
-    "no answer",
-    "no response",
-    "prefer not to say",
-    "n.b.",
-    "weiß nicht",
-    "weiss nicht",
-    "keine antwort",
-    "nicht bestimmt",
-    "nicht erhoben",
-    "nicht gemessen",
-    "unbekannt",
-    "inconnu",
-    "ne sait pas",
-    "no sabe",
-    "no contesta",
-    "ns/nc",
-    "desconocido",
-    "sconosciuto",
-    "onbekend",
+    *("not known", "not recorded", "not stated", "not measured", "don't know", "dont know"),
+    *("no answer", "no response", "prefer not to say", "n.b.", "weiß nicht", "weiss nicht"),
+    *("keine antwort", "nicht bestimmt", "nicht erhoben", "nicht gemessen", "unbekannt", "inconnu"),
+    *("ne sait pas", "no sabe", "no contesta", "ns/nc", "desconocido", "sconosciuto", "onbekend"),
 }
 
 # The question was not asked: nothing is there to be completed.
