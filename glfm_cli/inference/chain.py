@@ -198,11 +198,7 @@ def check_all_params(links: Sequence[Link], params: Sequence[Params]) -> None:
 
 def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     """Return the arrays whose names begin with a prefix, under the rest of their names."""
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
+    return {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
 
 
 def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells:

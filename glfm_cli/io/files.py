@@ -58,7 +58,7 @@ def is_device(path: PathLike) -> bool:
 
 
 @contextmanager
-def atomic_write(path: PathLike, mode: str = "wb", encoding: str = "utf-8") -> Iterator[IO[Any]]:
+def atomic_write(path: PathLike, mode: str = "wb") -> Iterator[IO[Any]]:
     """Open a file that takes its name only when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, which then replaces `path` in one step:
@@ -66,15 +66,13 @@ def atomic_write(path: PathLike, mode: str = "wb", encoding: str = "utf-8") -> I
     it did and its target is replaced. A device or pipe, which cannot be replaced, is written
     directly.
 
-    path : where the file shall stand
     mode : "wb" or "w"; bytes or text; text is written as it is, without translating line ends
-    encoding : of text
 
     Raises OutputError: the folder is missing or not writable, the disk is full, or `path` is a
         folder.
     """
     target = Path(os.path.realpath(path))
-    options: dict[str, Any] = {} if "b" in mode else {"encoding": encoding, "newline": ""}
+    options: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         kept_mode = _replaceable(target, path)
         if kept_mode is None:
@@ -86,9 +84,7 @@ def atomic_write(path: PathLike, mode: str = "wb", encoding: str = "utf-8") -> I
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise write_error(
-            error, _reason(error, writing=True), file=str(path), hint=_hint(error)
-        ) from error
+        raise _not_written(error, str(path)) from error
 
 
 def check_writable(path: PathLike) -> None:
@@ -100,9 +96,7 @@ def check_writable(path: PathLike) -> None:
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             probe.unlink()
     except OSError as error:
-        raise write_error(
-            error, _reason(error, writing=True), file=str(path), hint=_hint(error)
-        ) from error
+        raise _not_written(error, str(path)) from error
 
 
 def _replaceable(target: Path, shown: PathLike) -> int | None:
@@ -153,9 +147,7 @@ def write_stdout(blocks: Iterator[bytes]) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise write_error(
-            error, _reason(error, writing=True), file="standard output", hint=_hint(error)
-        ) from error
+        raise _not_written(error, "standard output") from error
 
 
 # What went wrong, when reading and when writing.
@@ -170,6 +162,11 @@ _REASONS = {
     errno.EDQUOT: ("the disk quota is used up",) * 2,
     errno.ENAMETOOLONG: ("its name is too long",) * 2,
 }
+
+
+def _not_written(error: OSError, shown: str) -> OutputError:
+    """Return the error of a file that cannot be written."""
+    return write_error(error, _reason(error, writing=True), file=shown, hint=_hint(error))
 
 
 def _reason(error: OSError, *, writing: bool) -> str:
