@@ -37,12 +37,8 @@ class ClassifyFiles:
     ) -> None:
         """Raise now what writing would raise after the work.
 
-        Raises
-        ------
-        UsageError
-            Two files are one, or no column tells tasks apart.
-        OutputError
-            A file cannot be written.
+        Raises UsageError: two files are one, or no column tells tasks apart; OutputError: a file
+            cannot be written.
         """
         from glfm_cli.classification import Predictions
         from glfm_cli.completion import as_schema, is_guessed

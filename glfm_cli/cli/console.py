@@ -28,12 +28,8 @@ class ExitStatus(IntEnum):
 class Console:
     """Results on stdout, everything else on stderr.
 
-    Parameters
-    ----------
-    stdout, stderr : TextIO
-        The process's own unless a test swaps them.
-    quiet : bool
-        Say nothing but warnings and errors.
+    stdout, stderr : the process's own unless a test swaps them
+    quiet : say nothing but warnings and errors
     """
 
     stdout: TextIO = field(default_factory=lambda: sys.stdout)

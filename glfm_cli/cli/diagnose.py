@@ -85,12 +85,8 @@ def run(
 def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
     """Return the lines that are printed.
 
-    Parameters
-    ----------
-    every : bool
-        Whether all quantities are listed.
-    blocks : bool
-        Whether traces are drawn; otherwise they are given as numbers.
+    every : whether all quantities are listed
+    blocks : whether traces are drawn; otherwise they are given as numbers
     """
     lines = [
         f"{result.path}: {result.n_rows} rows, {result.chains} chains, {result.draws} draws",

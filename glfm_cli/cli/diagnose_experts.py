@@ -16,12 +16,7 @@ TAKEN = ("fit", "strict", "as_json", "quiet")
 def run(ctx: typer.Context, fit: str, *, strict: bool, as_json: bool) -> int:
     """Show how a classifier was fitted, and what it believes.
 
-    Raises
-    ------
-    UsageError
-        An option has no place here.
-    StoreError
-        The folder is damaged.
+    Raises UsageError: an option has no place here; StoreError: the folder is damaged.
     """
     from glfm_cli.classification import load_trained
     from glfm_cli.classification.belief import believed, in_words

@@ -30,12 +30,7 @@ def dispatch(data: str) -> bool:
 def run(ctx: typer.Context, data: str, top: int, as_json: bool) -> int:
     """Show the experts of a classifier.
 
-    Raises
-    ------
-    UsageError
-        An option has no place here.
-    StoreError
-        The folder is damaged.
+    Raises UsageError: an option has no place here; StoreError: the folder is damaged.
     """
     from glfm_cli.classification import describe_experts, load_trained
     from glfm_cli.errors import UsageError

@@ -355,11 +355,8 @@ def scaling_of(ctx: typer.Context) -> Scaling:
 def matrix_of(ctx: typer.Context) -> MatrixOptions:
     """Return what the user wrote of triplets.
 
-    Raises
-    ------
-    UsageError
-        Types of features stand without features, or there are features without types where no
-        saved run has these.
+    Raises UsageError: types of features stand without features, or there are features without types
+        where no saved run has these.
     """
     from glfm_cli.errors import UsageError
 

@@ -15,14 +15,9 @@ def check_outputs(
 ) -> None:
     """Raise UsageError when two outputs are one file or stream, or an output is an input.
 
-    Parameters
-    ----------
-    inputs : mapping of what it is to path
-        None is an input that was not given.
-    outputs : mapping of option to path
-        None is an output that was not asked for; "-" is standard output.
-    on_stdout : sequence of str
-        What goes to standard output besides.
+    inputs : None is an input that was not given
+    outputs : None is an output that was not asked for; "-" is standard output
+    on_stdout : what goes to standard output besides
     """
     from glfm_cli.io import same_file
 

@@ -54,19 +54,11 @@ def ending(
 ) -> ExitStatus:
     """Say what the user should know of a fit that has ended, and return the exit status.
 
-    Parameters
-    ----------
-    warnings : sequence of str
-    stopped : str, optional
-        Why it ended early, if it did.
-    draws : int, optional
-        How many there are, where it is a sample.
-    unconverged : str, optional
-        What is not precise enough, where the user asked for a status that says so.
-    note : str, optional
-        What was done.
-    rest : str, optional
-        What was not done, and why.
+    stopped : why it ended early, if it did
+    draws : how many there are, where it is a sample
+    unconverged : what is not precise enough, where the user asked for a status that says so
+    note : what was done
+    rest : what was not done, and why
     """
     for text in warnings:
         console.warn(text)
