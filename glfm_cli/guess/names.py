@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 
 def words(text: str) -> frozenset[str]:
@@ -63,41 +64,21 @@ def is_weight(name: str) -> bool:
     return _WEIGHT.fullmatch(name.strip()) is not None
 
 
-def is_count(name: str) -> bool:
-    return bool(parts(name) & _COUNT)
-
-
-def is_code(name: str) -> bool:
-    return bool(parts(name) & _CODE)
-
-
-def is_numbered_code(name: str) -> bool:
-    return bool(parts(name) & _NUMBERED_CODE)
-
-
-def is_scale(name: str) -> bool:
-    return bool(parts(name) & _SCALE)
-
-
-def is_banded(name: str) -> bool:
-    return bool(parts(name) & _BANDED)
-
-
-def is_share(name: str) -> bool:
-    return bool(parts(name) & _SHARE)
-
-
 def is_percent(name: str) -> bool:
     return "%" in name or bool(parts(name) & _PERCENT)
 
 
-def is_date(name: str) -> bool:
-    return bool(parts(name) & _DATE)
+def _has(of: frozenset[str], name: str) -> bool:
+    """Return whether one of the words of a name is among others."""
+    return not of.isdisjoint(parts(name))
 
 
-def is_when(name: str) -> bool:
-    return bool(parts(name) & _WHEN)
-
-
-def is_year(name: str) -> bool:
-    return bool(parts(name) & _YEAR)
+is_count = partial(_has, _COUNT)
+is_code = partial(_has, _CODE)
+is_numbered_code = partial(_has, _NUMBERED_CODE)
+is_scale = partial(_has, _SCALE)
+is_banded = partial(_has, _BANDED)
+is_share = partial(_has, _SHARE)
+is_date = partial(_has, _DATE)
+is_when = partial(_has, _WHEN)
+is_year = partial(_has, _YEAR)
