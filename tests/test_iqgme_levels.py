@@ -14,21 +14,24 @@ from scipy.stats import multivariate_normal, norm
 import glfm_cli.latent.iqgme.rows as rows_module
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import BLUR, LatentColumn, level_codes
-from glfm_cli.classification.fit import Fitting
+from glfm_cli.classification.fit import Fitting, fit_experts
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, label_law
+from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, label_law
+from glfm_cli.latent.iqgme.experts import Statistics
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import forms_of, local_step
 from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
 from glfm_cli.latent.iqgme.left_out_labels import left_out_labels
+from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, sum_block
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.schema import Column, ColumnType, Role
-from tests.iqgme_problems import climbed, probabilities, problem, signs
+from tests.iqgme_problems import choices, climbed, probabilities, problem, signs
 
 Array = np.ndarray[Any, Any]
 
 COLUMNS = 8
+CONFIG = IqgmeConfig(experts=3, iterations=15)
 
 
 def levelled(x: Array, n_levels: int, kind: ColumnType = ColumnType.CATEGORICAL) -> EncodedColumn:
@@ -115,6 +118,117 @@ def test_gates_and_scores_are_those_of_normal_laws(seed: int) -> None:
         np.testing.assert_allclose(law.gate[:, i], p / p.sum(), atol=1e-9)
         np.testing.assert_allclose(law.mean[:, i, 0], mean, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(law.var[:, i, 0], var, rtol=1e-8)
+
+
+# Labels of several levels, and gaps ----------------------------------------------------------
+
+
+class OfGaps:
+    """Rows with gaps under experts of certain coefficients, and their laws on a grid."""
+
+    def __init__(self, seed: int, n_gaps: int) -> None:
+        fit = fit_experts(problem(seed, levels=4), CONFIG, chains=1, seed=0)
+        self.q = copy.deepcopy(fit.experts)
+        self.q.Sw[:] = 0.0
+        self.q.mw[:, :, :-1] *= 2.0
+        x = np.random.default_rng(seed).standard_normal((4, 3))
+        known = np.tile(np.arange(3) >= n_gaps, (4, 1))
+        label = choices(np.arange(4), 4, 3)
+        noise, every = np.array([0.0, 0.0, 1.0]), np.ones(4, dtype=bool)
+        self.rows = KnownRows(np.where(known, x, 0.0), known, label, every, noise)
+        side = np.linspace(-8.0, 8.0, 401 if n_gaps == 1 else 101)
+        mesh = np.meshgrid(*[side] * n_gaps, indexing="ij")
+        self.m, self.grid = np.arange(n_gaps), np.column_stack([one.ravel() for one in mesh])
+
+    def exact(self, h: int, i: int) -> tuple[float, Array, Array, Array]:
+        """Return log P(label), E[x], E[x x'] and E[t [x, 1]'] of row i under expert h."""
+        q, m, label = self.q, self.m, self.rows.label
+        assert label is not None
+        x = np.tile(self.rows.x[i], (len(self.grid), 1))
+        x[:, m] = self.grid
+        away = x - q.m[h]
+        precision = np.linalg.inv(np.linalg.inv(q.nB[h]) + np.diag(self.rows.noise))
+        density = np.exp(-0.5 * np.einsum("gp,pq,gq->g", away, precision, away))
+        eta = x @ q.mw[h, :, :-1].T + q.mw[h, :, -1]
+        t, log_p = label.expect(np.full(len(x), i), eta[None])
+        weight = density * np.exp(log_p[0])
+        total, weight = weight.sum() / density.sum(), weight / weight.sum()
+        with_one = np.column_stack([x, np.ones(len(x))])
+        xx = np.einsum("g,gp,gq->pq", weight, x, x)
+        tx = np.einsum("g,gk,gp->kp", weight, t[0], with_one)
+        return float(np.log(total)), weight @ x, xx, tx
+
+    def placed(self, local: Local) -> tuple[Array, list[Statistics]]:
+        """Return what labels add to log rho (H, n), and the sums over each row alone."""
+        (block,) = self.rows.blocks
+        bare = replace(self.rows, labelled=np.zeros(4, dtype=bool))
+        terms = Terms.of(self.q)
+        done = complete_block(self.rows, block, self.q, terms, local)
+        (same,) = bare.blocks
+        without = complete_block(bare, same, self.q, terms, copy.deepcopy(local))
+        sums = [Statistics.zero(self.q.H, 3, 3) for _ in range(4)]
+        for i, s in enumerate(sums):
+            rho = np.tile(np.eye(4)[block.rows == i][0], (self.q.H, 1))
+            sum_block(s, block, done, rho, local.t[:, block.rows])
+        return done.log_rho - without.log_rho, sums
+
+    @property
+    def local(self) -> Local:
+        H = self.q.H
+        return Local(np.full((H, 4), 1.0 / H), np.tile(self.rows.first_scores, (H, 1, 1)))
+
+
+def test_utilities_and_one_gap_have_their_exact_law_together(seed: int) -> None:
+    made = OfGaps(seed, 1)
+    gain, sums = made.placed(made.local)
+    for h, i in np.ndindex(gain.shape):
+        log_p, x, xx, tx = made.exact(h, i)
+        assert gain[h, i] == pytest.approx(log_p, abs=1e-4)
+        s = sums[i]
+        np.testing.assert_allclose(s.x[h, :2], x[:2], atol=1e-3)
+        np.testing.assert_allclose(s.xx[h, :2, :2], xx[:2, :2], atol=3e-3)
+        np.testing.assert_allclose(s.l_xx[h], xx, atol=3e-3)
+        np.testing.assert_allclose(s.tx[h], tx, atol=3e-3)
+
+
+def test_utilities_and_two_gaps_are_bounded_from_below(seed: int) -> None:
+    made = OfGaps(seed, 2)
+    local = made.local
+    before = np.full((made.q.H, 4), -np.inf)
+    for _ in range(20):
+        gain, _ = made.placed(local)
+        assert np.all(gain >= before - 1e-6)
+        before = gain
+    exact = np.array([[made.exact(h, i)[0] for i in range(4)] for h in range(made.q.H)])
+    assert np.all(gain <= exact + 1e-3)
+    assert np.mean(exact - gain) < 0.1
+
+
+def test_forecasts_of_several_levels_know_what_a_gap_does_to_all(seed: int) -> None:
+    made = OfGaps(seed, 1)
+    q = made.q
+    pi = np.tile(np.eye(q.H)[0][:, None], (1, 4))
+    p = probabilities(label_law(made.rows, q, pi=pi), made.rows.label)
+    expected = [np.exp(made.exact(0, i)[0]) for i in range(4)]
+    np.testing.assert_allclose(np.diagonal(p), expected, atol=1e-4)
+    law = label_law(made.rows, q)
+    twice = probabilities(LabelLaw.average([law, law]), made.rows.label)
+    np.testing.assert_allclose(twice, probabilities(law, made.rows.label))
+
+
+def test_labels_left_out_are_told_by_what_gaps_do_to_all(seed: int) -> None:
+    made = OfGaps(seed, 1)
+    q, label, none = made.q, made.rows.label, made.local
+    q.Sw[:] = 0.5 * np.eye(4)
+    none.rho[:] = 0.0  # nothing to be left out
+    law, (node, weight) = label_law(made.rows, q), np.polynomial.hermite_e.hermegauss(40)
+    assert label is not None
+    p = np.zeros(4)
+    for z, share in zip(node, weight / weight.sum(), strict=True):
+        scaled = (law.mean + z * law.wide) / np.sqrt(law.var)
+        p += share * (law.gate * np.exp(label.expect(np.arange(4), scaled)[1])).sum(axis=0)
+    found = left_out_labels(made.rows, q, none, 0.1)
+    assert found == pytest.approx(np.log(p).sum(), abs=1e-4)
 
 
 def test_levels_have_mean_0_and_variance_1_and_noise_by_their_distance() -> None:

@@ -196,7 +196,8 @@ def _own_law(q: Experts, cov: Array, center: Array, spread: Array) -> LabelLaw:
     def tiled(values: Array) -> Array:
         return np.broadcast_to(values, (H, *values.shape))
 
-    return LabelLaw(np.eye(H), tiled(mean), tiled(var), tiled(center), tiled(spread**2))
+    none = np.zeros((H, H, q.K))
+    return LabelLaw(np.eye(H), tiled(mean), tiled(var), none, tiled(center), tiled(spread**2))
 
 
 def _place(name: str, levels: tuple[str, ...], link: Link, marginal: Marginal, h: int) -> Place:

@@ -8,7 +8,7 @@ they no longer raise it, such moves are tried, and kept where the bound is highe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,10 +20,12 @@ from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.prior import MOST_BOTH, IqgmeConfig
+from glfm_cli.latent.iqgme.rows import KnownRows
 from glfm_cli.latent.iqgme.sticks import by_size
 
 EMPTY = 1e-4  # rows of an expert that has none
 FALL = 1e-8  # relative fall of the bound that is more than rounding
+LOOSE = 1e-5  # the same where what gaps do to several utilities is integrated by quadrature
 TRIALS = 4  # joins, and removals, that do not raise the bound before no more are tried
 SETTLE = 2  # iterations at most in which rows settle before a move is judged
 TINY = 1e-300
@@ -74,7 +76,7 @@ class CoordinateAscent(ABC):
         if self.sums is not None:
             self._update(form, self.sums)
         bound = self._renew(data, form, pool)
-        rise = rise_of(self.bounds, bound)
+        rise = rise_of(self.bounds, bound, FALL if closed(data) else LOOSE)
         self.bounds.append(bound)
         still = rise < config.tolerance * abs(bound) and len(self.bounds) > self.free
         self.quiet = self.quiet + 1 if still else 0
@@ -181,14 +183,20 @@ class CoordinateAscent(ABC):
         """Take over the experts and the rows of a copy."""
 
 
-def rise_of(bounds: list[float], bound: float) -> float:
+def closed(data: KnownRows | Sequence[KnownRows]) -> bool:
+    """Return whether q of the rows of all tables is known in closed form."""
+    tables = [data] if isinstance(data, KnownRows) else data
+    return all(rows.n_label < 2 or bool(rows.known.all()) for rows in tables)
+
+
+def rise_of(bounds: list[float], bound: float, fall: float = FALL) -> float:
     """Return how much the bound rose; NumericalError when it is no number or it fell."""
     if not np.isfinite(bound):
         raise NumericalError("the bound of the mixture of experts is not a finite number")
     if not bounds:
         return np.inf
     rise = bound - bounds[-1]
-    if rise < -FALL * abs(bound):
+    if rise < -fall * abs(bound):
         raise NumericalError(
             f"the bound of the mixture of experts fell from {bounds[-1]:.10g} to {bound:.10g}"
         )

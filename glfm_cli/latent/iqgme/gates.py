@@ -24,6 +24,8 @@ from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.links import NormalMixture
 
+SHARED_NODES = 10  # by which what utilities share is integrated
+
 
 @dataclass(frozen=True, eq=False)
 class LabelLaw:
@@ -31,12 +33,14 @@ class LabelLaw:
 
     gate : (H, n) probabilities of the experts
     mean, var : (H, n, K) of the label's variables under each, noise included
+    wide : (H, n, K) by which several of them move together, by a standard normal number more
     x, x_var : (H, n, P) means and variances of the features; (H, 0, P) unless asked for
     """
 
     gate: Array
     mean: Array
     var: Array
+    wide: Array
     x: Array
     x_var: Array
 
@@ -45,7 +49,8 @@ class LabelLaw:
         """Return arrays to be filled in for n rows; every row is filled in by one batch."""
         x = np.empty((q.H, n if features else 0, q.P))
         mean = np.empty((q.H, n, q.K))
-        return cls(np.empty((q.H, n)), mean, np.empty_like(mean), x, np.zeros_like(x))
+        var, wide = np.empty_like(mean), np.zeros_like(mean)
+        return cls(np.empty((q.H, n)), mean, var, wide, x, np.zeros_like(x))
 
     @classmethod
     def average(cls, laws: Sequence[LabelLaw], weights: Sequence[float] | None = None) -> LabelLaw:
@@ -55,6 +60,7 @@ class LabelLaw:
             join([weight * law.gate for weight, law in zip(each, laws, strict=True)]),
             join([law.mean for law in laws]),
             join([law.var for law in laws]),
+            join([law.wide for law in laws]),
             join([law.x for law in laws]),
             join([law.x_var for law in laws]),
         )
@@ -71,9 +77,15 @@ class LabelLaw:
         return cls(*(together(field.name) for field in fields(cls)))
 
     def of_label(self) -> NormalMixture:
-        """Return the law of the label's cells, its utilities taken as independent."""
-        mean, var = (np.swapaxes(each, 0, 1) for each in (self.mean, self.var))
-        return NormalMixture(self.gate.T, mean, var)
+        """Return the law of the label's cells, what utilities share integrated by quadrature."""
+        nodes: Sequence[tuple[float, float]] = [(0.0, 1.0)]
+        if self.wide.any():
+            z, share = np.polynomial.hermite_e.hermegauss(SHARED_NODES)
+            nodes = list(zip(z, share / share.sum(), strict=True))
+        gate = np.concatenate([share * self.gate for _, share in nodes])
+        mean = np.concatenate([self.mean + z * self.wide for z, _ in nodes])
+        var = np.tile(self.var, (len(nodes), 1, 1))
+        return NormalMixture(gate.T, np.swapaxes(mean, 0, 1), np.swapaxes(var, 0, 1))
 
 
 def full_law(
@@ -93,7 +105,9 @@ def full_law(
         placed = gate_rows(rows, block, q, log_pi[:, block.rows])
         members = block.rows
         law.gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
-        law.mean[:, members], law.var[:, members] = scores_law(block, q, placed)
+        law.mean[:, members], law.var[:, members], law.wide[:, members] = scores_law(
+            block, q, placed
+        )
         if features:
             law.x[:, members] = placed.x
             for places, m, cov in placed.patterns(block):
@@ -153,14 +167,26 @@ def gate_rows(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) 
     return GatedRows(log_gate, x, missing)
 
 
-def scores_law(block: Block, q: Experts | Drawn, placed: GatedRows) -> tuple[Array, Array]:
-    """Return mean and variance (H, b, K) of the label's variables, noise included."""
+def scores_law(
+    block: Block, q: Experts | Drawn, placed: GatedRows
+) -> tuple[Array, Array, Array]:
+    """Return mean, variance and `wide` (H, b, K) of the label's variables, noise included.
+
+    Of what several have in common by gaps, `wide` is the first of the eigenvectors.
+    """
     P, x = q.P, block.inputs(placed.x)
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]
     var = np.repeat(1.0 + weight_spread(q, x)[:, :, None], q.K, axis=2)
+    wide = np.zeros_like(mean)
     for places, m, cov in placed.patterns(block):
         w = q.mw[:, :, m]
-        spread = np.einsum("hkc,hcd,hkd->hk", w, cov, w)
-        spread += np.einsum("hcd,hcd->h", q.Sw[:, m[:, None], m], cov)[:, None]
-        var[:, places] += spread[:, None, :]
-    return mean, var
+        spread = np.einsum("hkc,hcd,hld->hkl", w, cov, w, optimize=True)
+        own = np.einsum("hkk->hk", spread)
+        if q.K > 1:
+            value, vector = np.linalg.eigh(spread)
+            first = vector[:, :, -1] * np.sqrt(np.maximum(value[:, -1:], 0.0))
+            wide[:, places] = first[:, None]
+            own = own - first * first
+        own = own + np.einsum("hcd,hcd->h", q.Sw[:, m[:, None], m], cov)[:, None]
+        var[:, places] += own[:, None, :]
+    return mean, var, wide

@@ -28,7 +28,7 @@ from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gates import GatedRows, gate_rows, log_shares, scores_law
-from glfm_cli.latent.iqgme.local import Local, weight_spread
+from glfm_cli.latent.iqgme.local import Local, see_shifted, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
 MOST = 0.99  # of a leverage
@@ -89,14 +89,18 @@ def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> flo
         which = block.rows[at]
         rho = np.minimum(local.rho[:, which], q.u[:, None] - u0)  # q may be older than rho
         placed = gate_rows(rows, block, q, log_pi[:, block.rows])
-        mean, var = scores_law(block, q, placed)
+        mean, var, wide = scores_law(block, q, placed)
         log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
         log_gate -= logsumexp(log_gate, axis=0)
         spread = weight_spread(q, block.inputs(placed.x)[:, at])[:, :, None]
         h = np.minimum(spread * rho[:, :, None], MOST)
         location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
-        location /= np.sqrt(var[:, at] + spread * h / (1.0 - h))
-        total += float(logsumexp(log_gate + rows.label.expect(which, location)[1], axis=0).sum())
+        sd = np.sqrt(var[:, at] + spread * h / (1.0 - h))
+        if wide.any():
+            log_p = see_shifted(rows.label, which, location / sd, wide[:, at] / sd)[2]
+        else:
+            log_p = rows.label.expect(which, location / sd)[1]
+        total += float(logsumexp(log_gate + log_p, axis=0).sum())
     return total
 
 

@@ -13,9 +13,9 @@ v = 1 / (1 - w_m' k)
     q(t, x_m) = N(t; v s, v) within what the label says  x  N(x_m; x* + k t, (Q_mm)^-1)
 
 where x* = (Q_mm)^-1 (c_m - Q_mo x_o) and s is its score. Apart from one another they would not see
-that the gaps are uncertain, and rows with gaps would pull w_m to 0. The variables of a label of
-more levels have no such law in closed form, and are kept apart from the gaps: they are renewed
-given x, x given them.
+that the gaps are uncertain, and rows with gaps would pull w_m to 0. Of several variables the one is
+kept together with the gaps that they have most to do with, see `_see_levels`; what is left of the
+others is renewed given x, x given them.
 
 One inverse for each pattern and expert; O(b H (P^2 + c^2)) for b rows with c gaps. Arrays have the
 experts in front: (H, b, ...).
@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from glfm_cli._kernels._iqgme_missing import add_covariances, factor_missing, fill_missing
 from glfm_cli.arrays import Array
@@ -37,7 +38,11 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.coefficients import Coefficients
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
+from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
+
+N_NODES, WIDTHS = (3, 5, 8, 16), (0.15, 0.5, 1.2)  # that integrate shifts of utilities so wide
+SMALL = 1e-10  # share of a utility's variance that gaps have
 
 
 @dataclass(eq=False)
@@ -121,16 +126,36 @@ class Completed:
     x : (H, b, P) means of f;  inputs : (H, b, P) what rules act on, x itself without noise
     missing : second moments given t, None where nothing is missing
     log_rho : (H, b) unnormalised
-    along : (H, G, P) how f of each pattern goes with t, None where it does not
-    t_var : (H, b) the variances of t, 0 without a label; where gaps go with it
+    coupled : how t and the gaps go together, None where they do not
     """
 
     x: Array
     inputs: Array
     missing: Gaps | None
     log_rho: Array
-    along: Array | None = None
-    t_var: Array | None = None
+    coupled: Coupled | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Coupled:
+    """How gaps go with what a label says of t, or of one variable a't; 0 without a label.
+
+    gain : (H, b) log of what integrating t gives;  shift : (H, b, P) of the gaps from t = 0
+    along : (H, G, P) of the gaps of each pattern with a't
+    var : (H, b) of a't;  t_cov : (H, b, K) of t and a't
+    """
+
+    gain: Array
+    shift: Array
+    along: Array
+    var: Array
+    t_cov: Array
+
+    @classmethod
+    def none(cls, x: Array, along: Array, K: int) -> Coupled:
+        """Return that of rows x (H, b, P) without labels."""
+        gain, var = np.zeros((2, *x.shape[:2]))
+        return cls(gain, np.zeros(x.shape), along, var, np.zeros((*x.shape[:2], K)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,13 +191,11 @@ def complete_block(
     """Return q(x, z) of a block's rows and renew their t in place."""
     log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
     x = np.broadcast_to(block.seen, (q.H, block.rows.size, q.P))
-    missing = along = t_var = None
-    sizes = np.diff(block.start)
-    together = rows.n_label == 1 and bool(block.with_label.size)
+    missing, sizes = None, np.diff(block.start)
     if block.missing.size:
         x = x.copy()
         missing = Gaps.of(block, q.nB, terms.WW, block.labelled, block.noisy)
-        missing.fill(block, _linear(rows, block, q, terms, local, with_t=not together), x)
+        missing.fill(block, _linear(block, q, terms), x)
         spread = np.diff(block.missing_start) * LOG_2PI - missing.log_det
         log_rho += 0.5 * np.repeat(spread, sizes, axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)
@@ -180,16 +203,16 @@ def complete_block(
     if block.noise is not None:
         log_rho += 0.5 * (block.log_noise - LOG_2PI * (block.noise > 0.0).sum(axis=1))
     inputs = block.inputs(x)
-    if together and missing is not None:
-        along = missing.along(block, q.mw[:, 0, :-1])
-        gain, t_var = _see_label(rows, block, q, local, inputs, along)
-        log_rho += gain
-        x = x + local.t[:, block.rows] * np.repeat(along, sizes, axis=1)
-        inputs = block.inputs(x)
-    elif block.with_label.size:
+    if missing is not None and block.with_label.size:
+        see = _see_label if rows.n_label == 1 else _see_levels
+        coupled = see(rows, block, q, local, inputs, missing)
+        log_rho += coupled.gain
+        x = x + coupled.shift
+        return Completed(x, block.inputs(x), missing, log_rho, coupled)
+    if block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
         log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, inputs[:, at])
-    return Completed(x, inputs, missing, log_rho, along, t_var)
+    return Completed(x, inputs, missing, log_rho)
 
 
 def _positions(at: Array, n: int) -> Array | slice:
@@ -197,20 +220,13 @@ def _positions(at: Array, n: int) -> Array | slice:
     return slice(None) if at.size == n else at
 
 
-def _linear(
-    rows: KnownRows, block: Block, q: Experts, terms: Terms, local: Local, *, with_t: bool
-) -> Array:
-    """Return c - Q x_known (H, b, P): of it the gaps' part, times Cov(x_m), is E(x_m).
-
-    with_t : whether t is at its mean; else 0
-    """
+def _linear(block: Block, q: Experts, terms: Terms) -> Array:
+    """Return c - Q x_known (H, b, P) for t = 0: of it the gaps' part, times Cov(x_m), is E(x_m)."""
     P = q.P
     linear = terms.Qm[:, None, :] - block.exact @ q.nB
     if q.K and block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
         rule = -terms.WW[:, None, :P, P] - block.seen[at] @ terms.WW[:, :P, :P]
-        if with_t:
-            rule += local.t[:, block.rows[at]] @ q.mw[:, :, :P]
         linear[:, at] += rule if block.noise is None else rule * (block.noise[at] == 0.0)
     if block.noise is not None:
         linear += block.seen * block.noise
@@ -229,18 +245,87 @@ def _label_terms(rows: KnownRows, which: Array, q: Experts, local: Local, x: Arr
 
 
 def _see_label(
-    rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, along: Array
-) -> tuple[Array, Array]:
-    """Renew t, the gaps going along; return the log of what integrating it gives, and its variance.
-
-    Both (H, b), 0 without a label.  x : (H, b, P) with the gaps where they are for t = 0
-    """
-    gain, t_var = np.zeros(x.shape[:2]), np.zeros(x.shape[:2])
+    rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, missing: Gaps
+) -> Coupled:
+    """Renew the only t, the gaps going along; x (H, b, P) has the gaps where they are for t = 0."""
+    along = missing.along(block, q.mw[:, 0, :-1])
+    gain, t_cov = np.zeros(x.shape[:2]), np.zeros((*x.shape[:2], 1))
     at = _positions(block.with_label, block.rows.size)
     seen = see_label(rows, block, q, x, along)
-    local.t[:, block.rows[at]], t_var[:, at] = seen.mean[:, :, None], seen.var
+    local.t[:, block.rows[at]], t_cov[:, at, 0] = seen.mean[:, :, None], seen.var
     gain[:, at] = seen.log_z - 0.5 * weight_spread(q, x[:, at])
-    return gain, t_var
+    shift = local.t[:, block.rows] * np.repeat(along, np.diff(block.start), axis=1)
+    return Coupled(gain, shift, along, t_cov[:, :, 0], t_cov)
+
+
+def _see_levels(
+    rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, missing: Gaps
+) -> Coupled:
+    """Renew t of several variables, the gaps going along with a't; x as for `_see_label`.
+
+    With A = (Q_mm)^-1 W', s the scores and a the first of the eigenvectors of M = W A, M a = l a,
+    and T what is left of E[t] beside a
+
+        q(t) = N(s + M T + a a's l / (1 - l), I + a a' l / (1 - l)) within what the label says.
+
+    Its shift along a is integrated by quadrature: z, of which E[z | t] is linear in a't, so that
+    Cov(t, a't) = Cov(t, z) / sqrt(l (1 - l)).
+    """
+    assert rows.label is not None
+    at = _positions(block.with_label, block.rows.size)
+    which, W = block.rows[at], q.mw[:, :, :-1]
+    A = np.stack([missing.along(block, W[:, k]) for k in range(q.K)], axis=2)
+    M = np.einsum("hgkp,gp,hlp->hgkl", A, block.gaps, W)
+    every, vectors = np.linalg.eigh(0.5 * (M + np.swapaxes(M, 2, 3)))
+    first, a = np.clip(every[..., -1], SMALL, 1.0 - SMALL), vectors[..., -1]
+    along = np.einsum("hgkp,hgk->hgp", A, a)
+    pattern = np.repeat(np.arange(block.labelled.size), np.diff(block.start))[at]
+    first, a, M, A = (each[:, pattern] for each in (first, a, M, A))
+    score = x[:, at] @ np.swapaxes(W, 1, 2) + q.mw[:, None, :, -1]
+    t = local.t[:, which]
+    rest = t - a * _dot(a, t)[:, :, None]
+    pull = np.einsum("hlkj,hlj->hlk", M, rest)
+    on, off = _dot(a, score), score - a * _dot(a, score)[:, :, None] + pull
+    wide = a * np.sqrt(first / (1.0 - first))[:, :, None]
+    location = off + a * (on / (1.0 - first))[:, :, None]
+    t, cov, log_norm = see_shifted(rows.label, which, location, wide)
+    cov /= np.sqrt(first * (1.0 - first))[:, :, None]
+    gain = log_norm - 0.5 * (np.log1p(-first) + _dot(rest, pull) + _dot(score, score))
+    gain += 0.5 * (on * on / (1.0 - first) + _dot(off, off))
+    gain -= 0.5 * q.K * weight_spread(q, x[:, at])
+    out = Coupled.none(x, along, q.K)
+    out.gain[:, at], out.t_cov[:, at], out.var[:, at] = gain, cov, _dot(a, cov)
+    out.shift[:, at] = np.einsum("hlkp,hlk->hlp", A, rest + a * _dot(a, t)[:, :, None])
+    local.t[:, which] = t
+    return out
+
+
+def see_shifted(
+    label: LevelData, which: Array, location: Array, wide: Array
+) -> tuple[Array, Array, Array]:
+    """Return E[t], Cov(t, z) (H, l, K) and log P(level) (H, l) of t ~ N(location + wide z, I).
+
+    z ~ N(0, 1). Narrow shifts are integrated by fewer nodes.
+    """
+    (H, b, K), width = location.shape, np.sqrt(_dot(wide, wide)).ravel()
+    which, location, wide = np.tile(which, H), location.reshape(-1, K), wide.reshape(-1, K)
+    mean, cov, log_norm = np.empty((H * b, K)), np.empty((H * b, K)), np.empty(H * b)
+    kind = np.searchsorted(WIDTHS, width)
+    for i in np.unique(kind):
+        at = np.flatnonzero(kind == i)
+        node, weight = np.polynomial.hermite_e.hermegauss(N_NODES[i])
+        eta = location[at] + node[:, None, None] * wide[at]
+        each, log_z = label.expect(which[at], eta)
+        log_z += np.log(weight / weight.sum())[:, None]
+        log_norm[at] = logsumexp(log_z, axis=0)
+        share = np.exp(log_z - log_norm[at])
+        mean[at] = np.einsum("jl,jlk->lk", share, each)
+        cov[at] = np.einsum("j,jl,jlk->lk", node, share, each - mean[at])
+    return mean.reshape(H, b, K), cov.reshape(H, b, K), log_norm.reshape(H, b)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray((a * b).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,14 +402,15 @@ def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array
 
 def _add_spread_along(part: Statistics, block: Block, done: Completed, rho: Array) -> None:
     """Add what the spread of t makes of the second moments of what goes with it."""
-    if done.along is None or done.t_var is None:
+    if done.coupled is None:
         return
-    spread = np.add.reduceat(rho * done.t_var, block.start[:-1], axis=1)[:, :, None] * done.along
-    part.xx += np.swapaxes(spread, 1, 2) @ done.along
-    spread = spread * block.gaps
+    along, inside = done.coupled.along, done.coupled.along * block.gaps
+    spread = np.add.reduceat(rho * done.coupled.var, block.start[:-1], axis=1)[:, :, None]
+    part.xx += np.swapaxes(spread * along, 1, 2) @ along
     if part.l_xx is not part.xx:
-        part.l_xx += np.swapaxes(spread, 1, 2) @ (done.along * block.gaps)
-    part.tx[:, 0, :-1] += spread.sum(axis=1)
+        part.l_xx += np.swapaxes(spread * inside, 1, 2) @ inside
+    both = np.add.reduceat(rho[:, :, None] * done.coupled.t_cov, block.start[:-1], axis=1)
+    part.tx[:, :, :-1] += np.swapaxes(both, 1, 2) @ inside
 
 
 def over(pool: ThreadPoolExecutor | None, work: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:
