@@ -99,8 +99,8 @@ cdef bint ask(
     cdef Py_ssize_t i, j = <Py_ssize_t> random_interval(bitgen, n - 1)
     cdef double first = x[members[j]], other
     cdef Py_ssize_t start = <Py_ssize_t> random_interval(bitgen, n - 1)
-    for i in range(n):
-        other = x[members[(start + i) % n]]
+    for i in range(start, start + n):
+        other = x[members[i if i < n else i - n]]
         if other != first:
             if nominal:
                 t[0] = first
