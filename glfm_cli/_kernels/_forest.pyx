@@ -251,32 +251,57 @@ def grow(
     return n_nodes, n_members
 
 
-cdef inline Py_ssize_t leaf_of(
-    const double[:, ::1] z, const unsigned char[::1] nominal, Py_ssize_t n, Py_ssize_t node,
-    const int[::1] feature, const double[::1] threshold, const int[::1] child,
-) noexcept nogil:
-    """Return the leaf of row n below a node. O(depth)."""
-    cdef Py_ssize_t f = feature[node]
-    while f >= 0:
-        node = child[node] + (0 if goes_left(z[f, n], threshold[node], nominal[f]) else 1)
-        f = feature[node]
-    return node
+cdef class ColumnTrees:
+    """T trees of a column, and the rows of whose cells of it they are to say something."""
+
+    cdef const double[:, ::1] z
+    cdef const unsigned char[::1] nominal
+    cdef const Py_ssize_t[::1] rows
+    cdef const int[::1] own, root, feature, child, size, members
+    cdef const double[::1] y, threshold
+    cdef uint64_t seed
+    cdef Py_ssize_t left_out
+
+    def __init__(
+        self,
+        const double[:, ::1] z,            # (D, n_rows) of the rows that are asked for
+        const unsigned char[::1] nominal,  # (D,)
+        const Py_ssize_t[::1] rows,        # (n,) which of them
+        const int[::1] own,                # (n,) the donor that a row is itself, or -1
+        const double[::1] y,               # (N,) the column in the rows of the fit
+        const int[::1] root,               # (T,)
+        uint64_t seed,
+        Py_ssize_t left_out,
+        const int[::1] feature,
+        const double[::1] threshold,
+        const int[::1] child,
+        const int[::1] size,
+        const int[::1] members,
+    ):
+        self.z, self.nominal, self.rows, self.own, self.y = z, nominal, rows, own, y
+        self.root, self.seed, self.left_out = root, seed, left_out
+        self.feature, self.threshold, self.child = feature, threshold, child
+        self.size, self.members = size, members
+
+    cdef inline bint hears(self, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
+        """Return whether row i hears tree t: all, but a donor those that have not seen it. O(1)."""
+        return self.own[i] < 0 or self.left_out == 0 or not sees(
+            self.seed, self.own[i], t, self.root.shape[0], self.left_out
+        )
+
+    cdef inline Py_ssize_t leaf(self, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
+        """Return the leaf of row i in tree t. O(depth)."""
+        cdef Py_ssize_t n = self.rows[i], node = self.root[t], f = self.feature[node]
+        cdef bint left
+        while f >= 0:
+            left = goes_left(self.z[f, n], self.threshold[node], self.nominal[f])
+            node = self.child[node] + (0 if left else 1)
+            f = self.feature[node]
+        return node
 
 
 def fill_moments(
-    const double[:, ::1] z,            # in (D, n_rows) of the rows that are asked for
-    const unsigned char[::1] nominal,  # in (D,)
-    const Py_ssize_t[::1] rows,        # in (n,)
-    const int[::1] own,                # in (n,) the donor that a row is itself, or -1
-    const double[::1] y,               # in (N,) the column in the rows of the fit
-    const int[::1] root,               # in (T,)
-    uint64_t seed,
-    Py_ssize_t left_out,
-    const int[::1] feature,
-    const double[::1] threshold,
-    const int[::1] child,
-    const int[::1] size,
-    const int[::1] members,
+    ColumnTrees of,
     double weight,                     # members that the column as a whole is worth
     double middle,                     # its mean,
     double variance,                   # its variance in leaves,
@@ -291,21 +316,21 @@ def fill_moments(
     (members at it + weight at_atom) / (members + weight); and how many trees are heard: all, but
     of a row that is a donor itself those that have not seen it. O(n T (depth + leaf)).
     """
-    cdef Py_ssize_t i, j, t, leaf, T = root.shape[0]
+    cdef Py_ssize_t i, j, t, leaf, T = of.root.shape[0]
     cdef double x, away, number, beside, mean, square, heard
     with nogil:
-        for i in range(rows.shape[0]):
+        for i in range(of.rows.shape[0]):
             for j in range(5):
                 out[i, j] = 0.0
             for t in range(T):
-                if left_out and own[i] >= 0 and sees(seed, own[i], t, T, left_out):
+                if not of.hears(i, t):
                     continue
-                leaf = leaf_of(z, nominal, rows[i], root[t], feature, threshold, child)
+                leaf = of.leaf(i, t)
                 number = beside = mean = square = 0.0
-                for j in range(child[leaf], child[leaf] + size[leaf]):
-                    if members[j] == own[i]:
+                for j in range(of.child[leaf], of.child[leaf] + of.size[leaf]):
+                    if of.members[j] == of.own[i]:
                         continue
-                    x = y[members[j]]
+                    x = of.y[of.members[j]]
                     number += 1.0
                     if x != atom:  # by updates of mean and squares
                         beside += 1.0
@@ -326,19 +351,7 @@ def fill_moments(
 
 
 def fill_levels(
-    const double[:, ::1] z,            # in, as of `fill_moments`
-    const unsigned char[::1] nominal,
-    const Py_ssize_t[::1] rows,
-    const int[::1] own,
-    const double[::1] y,
-    const int[::1] root,
-    uint64_t seed,
-    Py_ssize_t left_out,
-    const int[::1] feature,
-    const double[::1] threshold,
-    const int[::1] child,
-    const int[::1] size,
-    const int[::1] members,
+    ColumnTrees of,
     double weight,                     # members that the column as a whole is worth
     const double[::1] prior,           # in (R,) adding up to 1
     double[:, ::1] p,                  # out (n, R)
@@ -347,24 +360,24 @@ def fill_levels(
 
     Trees are heard as by `fill_moments`. O(n T (depth + leaf + R)).
     """
-    cdef Py_ssize_t i, j, r, t, leaf, n, T = root.shape[0], R = prior.shape[0]
+    cdef Py_ssize_t i, j, r, t, leaf, n, T = of.root.shape[0], R = prior.shape[0]
     cdef double each, heard
     with nogil:
-        for i in range(rows.shape[0]):
+        for i in range(of.rows.shape[0]):
             for r in range(R):
                 p[i, r] = 0.0
             heard = 0.0
             for t in range(T):
-                if left_out and own[i] >= 0 and sees(seed, own[i], t, T, left_out):
+                if not of.hears(i, t):
                     continue
-                leaf = leaf_of(z, nominal, rows[i], root[t], feature, threshold, child)
+                leaf = of.leaf(i, t)
                 n = 0
-                for j in range(child[leaf], child[leaf] + size[leaf]):
-                    n += members[j] != own[i]
+                for j in range(of.child[leaf], of.child[leaf] + of.size[leaf]):
+                    n += of.members[j] != of.own[i]
                 each = 1.0 / (n + weight)
-                for j in range(child[leaf], child[leaf] + size[leaf]):
-                    if members[j] != own[i]:
-                        p[i, <Py_ssize_t> y[members[j]]] += each
+                for j in range(of.child[leaf], of.child[leaf] + of.size[leaf]):
+                    if of.members[j] != of.own[i]:
+                        p[i, <Py_ssize_t> of.y[of.members[j]]] += each
                 for r in range(R):
                     p[i, r] += weight * prior[r] * each
                 heard += 1.0
@@ -373,34 +386,22 @@ def fill_levels(
 
 
 def draw_cells(
-    double[:, ::1] z,                  # in-out (D, n_rows)
-    const unsigned char[::1] nominal,
+    ColumnTrees of,
     Py_ssize_t d,
-    const Py_ssize_t[::1] rows,        # in (n,) whose cell of column d is drawn
-    const int[::1] own,                # in (n,) as of `fill_moments`
-    const double[::1] y,               # in (N,)
-    const int[::1] root,               # in (T,)
-    uint64_t seed,
-    Py_ssize_t left_out,
-    const int[::1] feature,
-    const double[::1] threshold,
-    const int[::1] child,
-    const int[::1] size,
-    const int[::1] members,
+    double[:, ::1] z,  # in-out (D, n_rows) that of which `of` is told
     object rng,
 ):
     """Give each row the value of a donor: of a member of its leaf in a tree, both at random.
 
     Trees are heard as by `fill_moments`. O(n (T + depth)).
     """
-    cdef Py_ssize_t i, j, t, leaf, T = root.shape[0]
+    cdef Py_ssize_t i, j, t, leaf, T = of.root.shape[0]
     cdef bitgen_t* bitgen = bitgen_of(rng)
     with rng.bit_generator.lock, nogil:
-        for i in range(rows.shape[0]):
+        for i in range(of.rows.shape[0]):
             t = <Py_ssize_t> random_interval(bitgen, T - 1)
-            if left_out and own[i] >= 0:
-                while sees(seed, own[i], t, T, left_out):
-                    t = (t + 1) % T
-            leaf = leaf_of(z, nominal, rows[i], root[t], feature, threshold, child)
-            j = <Py_ssize_t> random_interval(bitgen, size[leaf] - 1)
-            z[d, rows[i]] = y[members[child[leaf] + j]]
+            while not of.hears(i, t):
+                t = (t + 1) % T
+            leaf = of.leaf(i, t)
+            j = <Py_ssize_t> random_interval(bitgen, of.size[leaf] - 1)
+            z[d, of.rows[i]] = of.y[of.members[of.child[leaf] + j]]

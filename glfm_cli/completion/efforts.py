@@ -43,7 +43,7 @@ class Effort:
 EFFORTS = {
     "quick": Effort(
         lengths={
-            "auto": Length(chains=8, warmup=30, draws=5),  # weighed by what corrects forecasts
+            "auto": Length(chains=6, warmup=30, draws=5),  # weighed by what corrects forecasts
             "mixture": Length(chains=4, warmup=30, draws=5, recalibrate=False),
             "clgp": Length(chains=2),
             "forest": Length(chains=2, warmup=5, draws=5, thin=1),
@@ -55,6 +55,7 @@ EFFORTS = {
     NORMAL: Effort(
         lengths={
             "glfm": Length(first_chains=CHAINS, warmup=60, draws=20, thin=4),
+            "auto": Length(first_chains=6, warmup=60, draws=20, thin=4),
             # Chained equations forget their start within a few sweeps.
             "forest": Length(chains=4, warmup=10, draws=6, thin=2),
         },

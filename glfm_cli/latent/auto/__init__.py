@@ -33,8 +33,8 @@ class AutoConfig:
         or rows belong together
     """
 
-    glfm: int = 3
-    mixture: int = 1
+    glfm: int = 2
+    mixture: int = 0
     bsvd: int = 0
     forest: int = 1
 

@@ -45,10 +45,14 @@ class Trees:
     size: Array
     members: Array
 
-    @property
-    def nodes(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Return nodes and members, as the kernels take them."""
-        return self.feature, self.threshold, self.child, self.size, self.members
+    def of_column(
+        self, k: int, z: Array, nominal: Array, rows: Array, own: Array, donors: Array
+    ) -> _forest.ColumnTrees:
+        """Return the trees number k, told whose cells they are to forecast, as of `law`."""
+        return _forest.ColumnTrees(
+            *(z, nominal, rows, own, donors, self.root[k], int(self.seed[k]), self.left_out),
+            *(self.feature, self.threshold, self.child, self.size, self.members),
+        )
 
     def pack(self) -> dict[str, Array]:
         """Return them as named arrays."""
@@ -156,10 +160,8 @@ def draw_cells(
 ) -> None:
     """Draw cells of column d of z (D, n_rows) from donors, by the trees number k, in place."""
     if trees.root[k, 0] >= 0:
-        _forest.draw_cells(
-            *(z, kinds.nominal, d, rows, own, donors, trees.root[k], int(trees.seed[k])),
-            *(trees.left_out, *trees.nodes, rng),
-        )
+        of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
+        _forest.draw_cells(of, d, z, rng)
 
 
 def law(
@@ -189,8 +191,8 @@ def law(
         if not seen.size:
             return Probabilities(np.tile(whole, (n, 1)))
         p = np.empty((n, R))
-        heard = z, kinds.nominal, rows, own, donors, trees.root[d], int(trees.seed[d])
-        _forest.fill_levels(*heard, trees.left_out, *trees.nodes, prior, whole, p)
+        of = trees.of_column(d, z, kinds.nominal, rows, own, donors)
+        _forest.fill_levels(of, prior, whole, p)
         return Probabilities(p)
     atom = float(kinds.atom[d])
     if not seen.size:
@@ -216,9 +218,9 @@ def moments(
     beside = seen[seen != atom]
     middle = float(beside.mean()) if beside.size else 0.0
     out = np.empty((rows.size, 5))
-    heard = z, kinds.nominal, rows, own, donors, trees.root[d], int(trees.seed[d])
+    of = trees.of_column(d, z, kinds.nominal, rows, own, donors)
     whole = prior, middle, float(trees.within[d]), atom, float(np.mean(seen == atom))
-    _forest.fill_moments(*heard, trees.left_out, *trees.nodes, *whole, out)
+    _forest.fill_moments(of, *whole, out)
     return out
 
 
