@@ -219,15 +219,15 @@ def test_a_cell_says_nothing_of_itself() -> None:
         draws.append(chain.keep())
     spans = tuple((d, d + 1) for d in range(6))
     posterior = Posterior(problem.model, problem.links, spans, (tuple(draws),))
-    folded, hidden = without_cells(posterior, problem)
     following, drawn = [], []
-    for d, (at, true) in hidden.items():
-        drawn += [np.corrcoef(draw.latent.z[d, at], true)[0, 1] for draw in folded.draws()]
-        laws = [folded.cells_law(draw, at).column(d) for draw in folded.draws()]
-        mean = np.mean([law.moments()[0][:, 0] for law in laws], axis=0)
-        following.append(np.corrcoef(mean, true)[0, 1])
+    for folded, hidden in (without_cells(posterior, problem, time) for time in (0, 1)):
+        for d, (at, true) in hidden.items():
+            drawn += [np.corrcoef(draw.latent.z[d, at], true)[0, 1] for draw in folded.draws()]
+            laws = [folded.cells_law(draw, at).column(d) for draw in folded.draws()]
+            mean = np.mean([law.moments()[0][:, 0] for law in laws], axis=0)
+            following.append(np.corrcoef(mean, true)[0, 1])
     assert abs(np.mean(following)) < 0.1, "with its own trees it is 0.5"
-    assert abs(np.mean(drawn)) < 0.04
+    assert abs(np.mean(drawn)) < 0.08
 
 
 def test_steps_visit_the_columns_in_turn_and_draws_have_trees_of_their_own() -> None:
