@@ -59,7 +59,7 @@ class Forest:
 
         Several are left out: of a single tree a forecast of a hidden cell would say too little.
         """
-        return ForestConfig(trees=5, left_out=2, visited=0.1)
+        return ForestConfig(trees=5, left_out=2, visited=0.25)
 
     def start(
         self, values: Values, config: ForestConfig, streams: Streams, chain: int
