@@ -19,7 +19,7 @@ from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
 from glfm_cli.links.law import is_one_normal
 
 LEAST = 1e-300  # probability of a level; its logarithm stays finite
-MOST_VALUES = 64  # of a column; one with more, whose cells are intervals, is taken at their middles
+MOST_VALUES = 16  # of a column; one with more, whose cells are intervals, is taken at their middles
 
 
 class RowScores:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import svds
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
@@ -41,6 +40,8 @@ def missingness_features(entries: Entries, requested: int) -> tuple[Array, Array
     if most <= max(DENSE, requested):
         left, size, right = np.linalg.svd(mask.toarray(), full_matrices=False)
     else:
+        from scipy.sparse.linalg import svds  # takes as long to import as a small table to encode
+
         # A start without chance: the same cells give the same covariates.
         left, size, right = svds(mask, k=requested, v0=np.ones(most))
     order = np.argsort(-size, kind="stable")[:requested]
