@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -184,3 +185,14 @@ def test_chains_are_counted_to_the_goal_and_no_further(table: pa.Table) -> None:
     freely = chain_count(replace(plan, most_chains=5), done.data, goal)
     assert freely is not None
     assert freely(done.posterior) == 3
+
+
+def test_a_run_that_may_grow_is_judged_once(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last look at how many chains there should be says how precise the answer is."""
+    complete = sys.modules["glfm_cli.completion.complete"]
+    monkeypatch.setattr(complete, "judge", None)
+    done = impute(table, TYPES, warmup=3, draws=4, thin=1, threads=1, precision=0.5)
+    assert len(done.posterior.chains) > 1
+    assert done.precision == judge(done.posterior, done.data, done.seed, 0.5)

@@ -197,14 +197,15 @@ class Imputation:
             fitted = fitted.thinned(self.files.multiple or 0)
         folded = self._new_rows(fitted)
         seconds = run.seconds + folded.seconds
-        return replace(run, posterior=folded.posterior, seconds=seconds)
+        return replace(run, posterior=folded.posterior, seconds=seconds, precision=None)
 
     def _answer(self, run: Run, finish: Callable[[Any], None] | None) -> Completion:
         found: Any
         how = self.how
         if isinstance(self.data, Data):
             shown = self.files.needs_intervals
-            found = complete(run, self.data, self.source, how, intervals=shown)
+            same: dict[str, Any] = {"intervals": shown, "precision": run.precision}
+            found = complete(run, self.data, self.source, how, **same)
             found = replace(found, given=self.given, configs=self.task.configs)
         else:
             precision = judge(run.posterior, self.data, how.seed, how.goal)

@@ -179,6 +179,8 @@ class Session:
             if recalibrated:
                 posterior = recalibrate(run.posterior, self.problem, threads=threads)
                 run = replace(run, posterior=posterior)
+            if count is not None:
+                run = replace(run, precision=count.precision_of(run.posterior))
             if self.store is not None:
                 self.store.finish(run.seconds, run.posterior.recalibration)
         return run

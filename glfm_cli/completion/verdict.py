@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,20 +26,32 @@ def judge(posterior: Posterior, data: Encoded, seed: int, goal: float | None = N
     return measure_precision(posterior, missing, rng, goal or GOAL)
 
 
-def chain_count(
-    plan: Plan, data: Encoded, goal: float | None = None
-) -> Callable[[Posterior], int] | None:
-    """Return what says how many chains a run takes, given those it has; None where that is fixed.
+class ChainCount:
+    """Says how many chains a run takes, given those it has, and keeps how precise these were.
 
     As many as bring the estimates to `goal`, where somebody says; else to `GROWTH_GOAL`, at most as
     many as the plan allows.
     """
-    if goal is None and plan.most_chains is None:
-        return None
 
-    def count(posterior: Posterior) -> int:
-        found = judge(posterior, data, plan.seed, goal or GROWTH_GOAL)
+    def __init__(self, plan: Plan, data: Encoded, goal: float | None) -> None:
+        self.plan, self.data, self.goal = plan, data, goal
+        self.judged: tuple[Posterior, Precision] | None = None
+
+    def __call__(self, posterior: Posterior) -> int:
+        """Return the number of chains."""
+        plan, goal = self.plan, self.goal
+        found = judge(posterior, self.data, plan.seed, goal or GROWTH_GOAL)
+        self.judged = posterior, found
         most = plan.most_chains if goal is None else max(8, 4 * found.chains)
         return max(plan.chains, min(found.chains_needed, most or plan.chains))
 
-    return count
+    def precision_of(self, posterior: Posterior) -> Precision | None:
+        """Return how precise the estimates of these chains are, where they were the last judged."""
+        if self.judged is None or self.judged[0].chains is not posterior.chains:
+            return None
+        return None if posterior.stacked else replace(self.judged[1], goal=self.goal or GOAL)
+
+
+def chain_count(plan: Plan, data: Encoded, goal: float | None = None) -> ChainCount | None:
+    """Return what says how many chains a run takes, None where that is fixed."""
+    return None if goal is None and plan.most_chains is None else ChainCount(plan, data, goal)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from glfm_cli.arrays import Array
 from glfm_cli.inference.chains import AnyChain
 from glfm_cli.inference.posterior import Draw, Posterior
+from glfm_cli.inference.precision import Precision
 
 STEPS = 1000  # of an ascent at most, where neither its model nor anybody says
 
@@ -89,6 +90,7 @@ class Run:
     """What sampling gives: the posterior, how it ended, and the models' own warnings.
 
     bounds : of each restart of an ascent, the bounds after its steps; empty where it was not begun
+    precision : how precise the estimates of its table are, where that was asked on the way
     """
 
     posterior: Posterior
@@ -96,6 +98,7 @@ class Run:
     seconds: float
     warnings: tuple[str, ...]
     bounds: tuple[tuple[float, ...], ...] = ()
+    precision: Precision | None = None
 
 
 class ChainLog(Protocol):
