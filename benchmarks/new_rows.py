@@ -26,7 +26,6 @@ from glfm_cli.completion import Fitted, prepare
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.inference.executors import available_threads
-from glfm_cli.inference.folding import SWEEPS
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.sampling import sample
@@ -146,7 +145,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rows", type=int, default=2000, help="at most so many rows of a table")
     parser.add_argument("--chains", type=int, default=CHAINS)
-    parser.add_argument("--sweeps", type=int, nargs="+", default=[SWEEPS], help="inner sweeps")
+    parser.add_argument("--sweeps", type=int, nargs="+", default=[3], help="inner sweeps")
     parser.add_argument("--threads", type=int, default=available_threads())
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

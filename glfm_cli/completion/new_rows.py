@@ -19,7 +19,7 @@ from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
 from glfm_cli.encoding import Data, LearntColumn, encode_rows, with_known
-from glfm_cli.inference.folding import SWEEPS, fold_in
+from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
 from glfm_cli.latent.model import DENSE, Problem
@@ -132,7 +132,7 @@ class Fitted:
         check_reach(self.posterior.links, [encoded.scored for encoded in data.columns], file)
         return data
 
-    def run(self, data: Encoded, *, seed: int, threads: int = 1, sweeps: int = SWEEPS) -> Run:
+    def run(self, data: Encoded, *, seed: int, threads: int = 1, sweeps: int | None = None) -> Run:
         """Return the draws for encoded rows: as they are for the fit's own table, else folded in.
 
         `seed`, `threads` and `sweeps` are those of `glfm_cli.inference.folding.fold_in`.

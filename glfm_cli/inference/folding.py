@@ -18,16 +18,21 @@ from glfm_cli.inference.chain import empty_cells
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.row_scores import DrawScores, RowScores
-from glfm_cli.latent.capabilities import Candidates, JoinsRows
+from glfm_cli.latent.capabilities import Candidates, JoinsRows, StartsNear
 from glfm_cli.latent.model import DENSE, Cells, Problem, Refill, Values, gaussian, sees_values
 from glfm_cli.streams import FOLD, Streams, seed_of_batch
 
-SWEEPS = 4  # inner ones, for each draw
+SWEEPS = 5  # inner ones, for each draw, where neither the model nor anybody says
 BATCH = 8192  # rows that are folded in together, from random numbers of their own
 
 
 def fold_in(
-    posterior: Posterior, problem: Problem, *, seed: int, threads: int = 1, sweeps: int = SWEEPS
+    posterior: Posterior,
+    problem: Problem,
+    *,
+    seed: int,
+    threads: int = 1,
+    sweeps: int | None = None,
 ) -> Posterior:
     """Return the posterior of new rows under every draw of a fit.
 
@@ -35,7 +40,8 @@ def fold_in(
     problem : the fit's model, configuration and links, and the columns of the new rows
     seed : the result depends on it, and not on `threads`
     threads : chains that are worked on at the same time
-    sweeps : inner sweeps for each draw; each leaves the rows' exact conditional invariant
+    sweeps : inner sweeps for each draw, each of which leaves the rows' exact conditional
+        invariant; None for as many as the model needs
 
     Returns: as many chains and draws. O(n S) memory for each thread, n K bits for each draw.
     Raises KeyboardInterrupt: at Ctrl-C.
@@ -62,7 +68,7 @@ def fold_in(
 
 
 def _fold_batch(
-    posterior: Posterior, problem: Problem, *, seed: int, threads: int, sweeps: int
+    posterior: Posterior, problem: Problem, *, seed: int, threads: int, sweeps: int | None
 ) -> Posterior:
     stop = threading.Event()
     parts = [_of_chain(posterior, problem, index) for index in range(len(posterior.chains))]
@@ -72,9 +78,11 @@ def _fold_batch(
 
     def job(index: int) -> Callable[[], tuple[Draw, ...]]:
         ours, own = parts[index]
+        usual = own.model.inner_sweeps if isinstance(own.model, StartsNear) else SWEEPS
+        n_sweeps = usual if sweeps is None else sweeps
         if values[index]:
-            return lambda: _fold_values(ours, own, index, seed, sweeps, stop)
-        return lambda: _fold_chain(ours, own, index, starts, scores, seed, sweeps, stop)
+            return lambda: _fold_values(ours, own, index, seed, n_sweeps, stop)
+        return lambda: _fold_chain(ours, own, index, starts, scores, seed, n_sweeps, stop)
 
     jobs = [job(index) for index in range(len(posterior.chains))]
     chains = run_jobs(jobs, threads=threads, on_interrupt=stop.set)

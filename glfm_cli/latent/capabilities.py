@@ -208,6 +208,15 @@ class TunesNewRows(Protocol):
 
 
 @runtime_checkable
+class StartsNear(Protocol):
+    """A model whose new rows start like rows of the fit that resemble them."""
+
+    @property
+    def inner_sweeps(self) -> int:
+        """Return how many inner sweeps are then enough."""
+
+
+@runtime_checkable
 class Sized(Protocol):
     """A model whose draws have more or fewer components."""
 

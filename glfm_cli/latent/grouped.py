@@ -24,7 +24,7 @@ from glfm_cli.latent.row_effects import FoldedEffects, RowEffects
 from glfm_cli.links.law import ALL, CellLaw, GivenLatent, NormalMixture, RowsLaw
 from glfm_cli.streams import EFFECTS, Streams
 
-GROUP_SWEEPS = 3  # times as many inner sweeps for new rows as without groups
+GROUP_SWEEPS = 2  # times as many inner sweeps for new rows as without groups
 
 
 @dataclass(eq=False)

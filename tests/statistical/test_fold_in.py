@@ -23,7 +23,6 @@ from scipy.special import logsumexp
 
 from glfm_cli.completion import prepare
 from glfm_cli.inference.chain import spans_of
-from glfm_cli.inference.folding import SWEEPS as PRODUCTION_SWEEPS
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.latent.glfm import sampler as glfm
@@ -184,7 +183,7 @@ def test_the_exact_law_stays_where_it_is() -> None:
     """Copies that have been drawn stay in their law for any further sweep."""
     tiny = Tiny(True, seed=1)
     row = ROWS["every kind of cell"]
-    for sweeps in (PRODUCTION_SWEEPS, SWEEPS + 1, SWEEPS + 7):
+    for sweeps in (glfm.Glfm.inner_sweeps, SWEEPS + 1, SWEEPS + 7):
         assert p_value(tiny.folded(row, sweeps=sweeps), tiny.exact(row)) > 1e-4
 
 

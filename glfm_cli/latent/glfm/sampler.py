@@ -62,6 +62,7 @@ class Glfm(PlainModel):
     Config = GlfmConfig
     size = "features"
     refines = True
+    inner_sweeps = 3  # from the bits of a row that resembles the new one
 
     def start(self, cells: Cells, config: GlfmConfig, streams: Streams) -> GlfmState:
         """Return a state with a few random features and zero weights."""
