@@ -53,6 +53,10 @@ def test_what_is_rare_is_in_the_sample_and_the_rest_is_random() -> None:
     columns = {"a": group + 0.0, "n": 2 + group, "city": city, "k": np.where(group, 3, 1)}
     # Of each column many cells are missing; of two at once, in one row of three hundred.
     gaps = {"n": hole | (order % 5 == 0), "k": hole | (order % 5 == 1)}
+    # Eight rows have a pattern each, which no other row shares.
+    odd, bits = order[75:83], np.arange(8)
+    for name, i in (("a", 3), ("n", 0), ("k", 1), ("city", 2)):
+        gaps.setdefault(name, np.zeros(n, dtype=bool))[odd] = (bits >> i) % 2 == int(i < 3)
     table = pa.table({name: pa.array(v, mask=gaps.get(name)) for name, v in columns.items()})
     rows = choose_rows(encode(table, SCHEMA), 1000, 0)
     assert rows.size == 1000

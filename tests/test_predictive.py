@@ -355,3 +355,17 @@ def test_columns_are_picked_by_their_weights(n: int, seed: int) -> None:
     share = np.bincount(found, minlength=n) / 4000
     np.testing.assert_allclose(share, weight[0] / weight.sum(), atol=3 / 4000)
     assert not share[weight[0] == 0.0].any()
+
+
+def test_draws_of_unlike_noise_have_each_their_own(seed: int) -> None:
+    link = link_of("real", SAMPLE, transform="none")
+    rng, variances = np.random.default_rng(seed), (0.1, 2.0)
+    eta = rng.standard_normal((2, 4))
+    average = link.average(4, 2)
+    for one, var in zip(eta, variances, strict=True):
+        average.add(normal(one, var), {}, 1.0, quantiles=False)
+    found = average.result((), lambda p: p)
+    each = [link.standard_moments(one, var, {}) for one, var in zip(eta, variances, strict=True)]
+    mass, first, second = np.sum(each, axis=0)
+    sd = np.sqrt(second / mass - (first / mass) ** 2)
+    np.testing.assert_allclose(found.sd, link.scale * sd, rtol=1e-6)
