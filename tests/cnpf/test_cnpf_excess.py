@@ -20,10 +20,11 @@ CONFIG = CnpfConfig(components=3, scaled=False, correlated=False, free_pass=3)
 
 
 def fitted(e: float, seed: int, n_rows: int = 250) -> tuple[CnpfDraw, Counts]:
-    """Return the fit of counts whose cells' rates have factors of variance e."""
+    """Return the fit of counts whose cells' rates have factors of variance e / sqrt(rate)."""
     rng = np.random.default_rng(seed)
     mean = rng.gamma(0.5, 2.0, (n_rows, 3)) @ rng.gamma(0.4, 1.0, (3, 40))
-    y = rng.poisson(mean * (rng.gamma(1.0 / e, e, mean.shape) if e else 1.0))
+    v = np.maximum(e, 1e-9) / np.sqrt(mean)
+    y = rng.poisson(mean * (rng.gamma(1.0 / v, v) if e else 1.0))
     counts = counts_of(y, rng.random(y.shape) < 0.1)
     return MODEL.draw(fit(counts, CONFIG, 40)[0], counts), counts
 
@@ -72,13 +73,15 @@ def test_the_excess_is_in_every_law(seed: int) -> None:
     row, column = np.divmod(np.argsort(-every)[10:13], 40)
     without, law = (rates(one, row, column) for one in (plain, draw))
     np.testing.assert_allclose(law.mean, without.mean)
-    square = (without.var + without.mean**2) * 1.7  # E rate^2 E g^2
+    square = (without.var + without.mean**2) * (1.0 + 0.7 / np.sqrt(law.mean))  # E rate^2 E g^2
     np.testing.assert_allclose(law.var, square - without.mean**2)
     shape = law.mean**2 / law.var
     likely = nbinom.sf(0, shape, shape / (shape + law.mean))
     np.testing.assert_allclose(p_any(draw, slice(None))[row, column], likely, rtol=1e-9)
     rng = np.random.default_rng(seed)
     pairs, link = Pairs(np.repeat(row, 40_000), np.repeat(column, 40_000)), PoissonCount("n")
+    of_cells = Cnpf().joint(draw, Pairs(row, column), rng).shape
+    np.testing.assert_allclose(of_cells, np.sqrt(law.mean) / 0.7)
     drawn = np.concatenate(
         [link.sample(Cnpf().joint(draw, part, rng).column(0), {}, rng)
          for part in (pairs.take(slice(k, None, 400)) for k in range(400))]

@@ -16,6 +16,7 @@ from glfm_cli.latent.cnpf.state import load_shared
 from glfm_cli.latent.cnpf.tables import Globals, Tables
 from glfm_cli.latent.model import Sizes, take
 
+TINY = 1e-300
 GREATEST = 64.0  # by which the weights may be multiplied for new rows
 
 
@@ -27,7 +28,7 @@ class CnpfDraw:
     shape, rate : (U, T) of q(x_uk)
     size : (U,) by which the rates of rows are multiplied, 1 but in a topic model
     tau : by which the weights are multiplied for new rows
-    excess : e, variance of the factor by which the rate of a cell differs from the mean of its kind
+    excess : e, variance of the factor that a cell of mean rate 1 has of its own, see `excess`
     """
 
     shared: Globals
@@ -113,9 +114,16 @@ class CnpfDraw:
         return replace(self, shape=shape, rate=rate, size=size)
 
 
+def factor_variance(mean: Array, e: float) -> Array:
+    """Return the variances of the factors of cells with rates of some means: e / sqrt(mean)."""
+    out: Array = e / np.sqrt(np.maximum(mean, TINY))
+    return out
+
+
 def widened(mean: Array, var: Array, e: float) -> Array:
-    """Return the variance of rates of some mean and variance, times factors of variance e."""
-    out: Array = var * (1.0 + e) + e * mean**2
+    """Return the variance of rates of some mean and variance, times their cells' factors."""
+    factor = factor_variance(mean, e)
+    out: Array = var * (1.0 + factor) + factor * mean**2
     return out
 
 

@@ -1,10 +1,11 @@
-"""How much more counts vary than their rates: by a gamma factor a cell, of mean 1 and variance e.
+"""How much more counts vary than their rates: by a gamma factor a cell, of mean 1 and variance v.
 
-    y | rate ~ Poisson(rate g),  g ~ Gamma(1 / e, 1 / e)
+    y | rate ~ Poisson(rate g),  g ~ Gamma(1 / v, 1 / v),  v = e / sqrt(E rate)
 
-Words that a text has once it has again, and mean field knows its rates too well. e makes cells
-likeliest, under e ~ Exp(1), each by the law of its rate without its own count: of which the part
-y phi_k is taken out of q(x_uk) and q(a_ki), and the cell out of what they are exposed to.
+Words that a text has once it has again, and mean field knows its rates too well. The same v for all
+cells would be too much where much is expected; v = e / E rate, too little. e makes cells likeliest,
+under e ~ Exp(1), each by the law of its rate without its own count: of which the part y phi_k is
+taken out of q(x_uk) and q(a_ki), and the cell out of what they are exposed to.
 """
 
 from __future__ import annotations

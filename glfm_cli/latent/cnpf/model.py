@@ -13,7 +13,7 @@ from glfm_cli.latent.capabilities import CountFactors
 from glfm_cli.latent.cnpf.calibration import chosen_tau, weights_of
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
-from glfm_cli.latent.cnpf.draw import CnpfDraw
+from glfm_cli.latent.cnpf.draw import TINY, CnpfDraw, factor_variance
 from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.prediction import fold_in, p_any, rates, sample_rates
 from glfm_cli.latent.cnpf.state import CnpfState
@@ -104,9 +104,10 @@ class Cnpf:
     def joint(self, draw: CnpfDraw, rows: Rows, rng: np.random.Generator) -> RatesLaw:
         """Return the law of cells given rates drawn together within rows and columns."""
         pairs, shape = _pairs_of(draw, rows)
-        mean = sample_rates(draw, pairs.row, pairs.column, 1, rng).reshape(shape)
-        of_cells = 1.0 / max(draw.excess, 1.0 / CERTAIN)
-        return RatesLaw(np.full(shape, of_cells), np.maximum(mean, 1e-300))
+        drawn = sample_rates(draw, pairs.row, pairs.column, 1, rng).reshape(shape)
+        mean = rates(draw, pairs.row, pairs.column).mean.reshape(shape)
+        of_cells = 1.0 / np.maximum(factor_variance(mean, draw.excess), 1.0 / CERTAIN)
+        return RatesLaw(of_cells, np.maximum(drawn, TINY))
 
     def fold_in(
         self, draw: CnpfDraw, values: Values, sweeps: int, rng: np.random.Generator

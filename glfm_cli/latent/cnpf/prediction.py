@@ -10,14 +10,13 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
-from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of, widened
+from glfm_cli.latent.cnpf.draw import TINY, CnpfDraw, draw_of, factor_variance, widened
 from glfm_cli.latent.cnpf.rows import visit_rows
 from glfm_cli.latent.cnpf.starts import start_new_rows
 from glfm_cli.latent.cnpf.tables import tables_of
 
 ROUNDS = 25
 PART = 1 << 16  # cells whose temporary numbers are held at once
-TINY = 1e-300
 SMOOTH = 0.01  # added to every column's count in the unigram
 
 
@@ -78,8 +77,9 @@ def p_any(draw: CnpfDraw, rows: slice | Array) -> Array:
     mean = size * (x @ a.T)
     scale = (var_x + x**2) @ var_a.T  # the variance over the mean: the scale of a gamma law
     scale += var_x @ (a.T**2)
-    scale *= size**2 / np.maximum(mean, TINY) * (1.0 + draw.excess)
-    scale += draw.excess * mean
+    factor = factor_variance(mean, draw.excess)
+    scale *= size**2 / np.maximum(mean, TINY) * (1.0 + factor)
+    scale += factor * mean
     np.maximum(scale, TINY, out=scale)
     found: Array = -np.expm1(-mean / scale * np.log1p(scale))
     return found
