@@ -91,8 +91,8 @@ def test_the_number_of_threads_changes_no_byte(seed: int, monkeypatch: pytest.Mo
     new = mixed_table(np.random.default_rng(seed + 1), 520)
     draw = MODEL.draw(alone, table)
     with ThreadPoolExecutor(2) as pool:
-        first = MODEL.fold_in(draw, SMALL, new, Streams(seed, 1))
-        second = MODEL.fold_in(draw, SMALL, new, Streams(seed, 1), pool)
+        first = new_rows.fold_in(draw, SMALL, new, Streams(seed, 1))
+        second = new_rows.fold_in(draw, SMALL, new, Streams(seed, 1), pool)
     assert first.m.tobytes() == second.m.tobytes()
 
 

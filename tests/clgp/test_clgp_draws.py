@@ -17,8 +17,8 @@ from clgp_tables import (
 
 from glfm_cli.latent.clgp import ClgpConfig, ClgpDraw, ClgpEngine, ColumnKind, ObservedTable
 from glfm_cli.latent.clgp.laws import softmax_mean, spread_normals
+from glfm_cli.latent.clgp.new_rows import fold_in
 from glfm_cli.latent.clgp.parameters import Places
-from glfm_cli.latent.model import Sizes
 from glfm_cli.links.law import NormalMixture
 from glfm_cli.streams import Streams
 
@@ -26,9 +26,8 @@ MODEL = ClgpEngine()
 Q, M = 2, 5
 
 
-def sizes_of(table: ObservedTable) -> Sizes:
-    spans = tuple((span.start, span.stop) for span in table.slots.spans)
-    return Sizes(table.n_rows, table.slots.n_latent, spans)
+def unpacked(arrays: dict[str, Array], table: ObservedTable) -> ClgpDraw:
+    return ClgpDraw.unpack(arrays, table.n_rows, table.slots.n_latent, len(table.kinds))
 
 
 def random_draw(seed: int, n_rows: int = 6) -> tuple[ClgpDraw, ObservedTable]:
@@ -65,9 +64,9 @@ def test_a_snapshot_is_left_alone(seed: int) -> None:
     streams = Streams(seed, 0)
     state = MODEL.start(table, ClgpConfig(dimensions=2, inducing=5, iterations=4), streams)
     draw = MODEL.draw(state, table)
-    before = {name: array.copy() for name, array in MODEL.pack(draw).items()}
+    before = {name: array.copy() for name, array in draw.pack().items()}
     MODEL.step(state, table, streams)
-    for name, array in MODEL.pack(draw).items():
+    for name, array in draw.pack().items():
         assert np.array_equal(array, before[name])
     other = MODEL.draw(state, table)
     assert not np.array_equal(other.shared.mu, draw.shared.mu)
@@ -158,7 +157,7 @@ def test_places_far_from_all_others_have_the_prior(seed: int) -> None:
 
 def test_a_packed_draw_comes_back(seed: int) -> None:
     draw, table = random_draw(seed)
-    again = MODEL.unpack(MODEL.pack(draw), sizes_of(table))
+    again = unpacked(draw.pack(), table)
     assert again.kinds == draw.kinds
     ours, theirs = draw.law(slice(None)), again.law(slice(None))
     assert np.array_equal(ours.mean, theirs.mean)
@@ -184,11 +183,11 @@ def test_a_packed_draw_comes_back(seed: int) -> None:
 )
 def test_a_broken_draw_is_rejected(seed: int, name: str, change: object, words: str) -> None:
     draw, table = random_draw(seed)
-    arrays = MODEL.pack(draw)
+    arrays = draw.pack()
     assert callable(change)
     arrays[name] = change(arrays[name])
     with pytest.raises(ValueError, match=words):
-        MODEL.unpack(arrays, sizes_of(table))
+        unpacked(arrays, table)
 
 
 # New rows --------------------------------------------------------------------------------------
@@ -209,7 +208,7 @@ def test_new_rows_are_placed_where_the_fit_would_have(seed: int) -> None:
     draw, table, y = fitted(seed)
     rows = np.arange(0, 150, 3)
     again = ObservedTable(table.kinds, *table.rows(rows))
-    new = MODEL.fold_in(draw, ClgpConfig(), again, Streams(seed, 1))
+    new = fold_in(draw, ClgpConfig(), again, Streams(seed, 1))
     apart = (new.m - draw.m[rows])[:, :, None]
     apart = (apart.transpose(0, 2, 1) @ np.linalg.solve(draw.covariances()[rows], apart))[:, 0, 0]
     assert np.mean(apart < 6.0) > 0.85  # the 95 % ellipse
@@ -225,7 +224,7 @@ def test_new_rows_are_placed_where_the_fit_would_have(seed: int) -> None:
 def test_a_row_of_which_nothing_is_known_has_the_prior(seed: int) -> None:
     draw, table = random_draw(seed)
     empty = np.full((len(table.kinds), 3), np.nan)
-    new = MODEL.fold_in(draw, ClgpConfig(), ObservedTable(table.kinds, empty, empty), Streams(1, 1))
+    new = fold_in(draw, ClgpConfig(), ObservedTable(table.kinds, empty, empty), Streams(1, 1))
     np.testing.assert_allclose(new.m, 0.0, atol=0.02)
     np.testing.assert_allclose(new.covariances(), np.tile(np.eye(Q), (3, 1, 1)), atol=0.02)
 
@@ -233,13 +232,13 @@ def test_a_row_of_which_nothing_is_known_has_the_prior(seed: int) -> None:
 def test_other_columns_are_no_new_rows(seed: int) -> None:
     draw, _ = random_draw(seed)
     with pytest.raises(ValueError, match="columns"):
-        MODEL.fold_in(draw, ClgpConfig(), number_table(np.zeros((2, 2))), Streams(1, 1))
+        fold_in(draw, ClgpConfig(), number_table(np.zeros((2, 2))), Streams(1, 1))
 
 
 def test_no_new_rows_are_none(seed: int) -> None:
     draw, table = random_draw(seed)
     none = ObservedTable(table.kinds, *table.rows(slice(0, 0)))
-    assert MODEL.fold_in(draw, ClgpConfig(), none, Streams(1, 1)).m.shape == (0, Q)
+    assert fold_in(draw, ClgpConfig(), none, Streams(1, 1)).m.shape == (0, Q)
 
 
 def test_places_of_a_linear_gaussian_table_have_their_exact_covariances(seed: int) -> None:

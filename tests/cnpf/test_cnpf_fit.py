@@ -17,12 +17,14 @@ from glfm_cli.latent.cnpf.locations import evaluate_locations
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.merges import alike, join, merge_components, shares
 from glfm_cli.latent.cnpf.prediction import (
+    fold_in,
     perplexity,
     rates,
     sample_rates,
     unigram_of,
 )
 from glfm_cli.latent.cnpf.rows import Rows, mean_x, sum_rates, visit_rows
+from glfm_cli.latent.cnpf.state import load_state, save_state
 from glfm_cli.latent.cnpf.stochastic import Averages, run_minibatch
 from glfm_cli.latent.cnpf.tables import Globals, Tables, columns_of, padded, tables_of
 from glfm_cli.latent.cnpf.weights import sum_rises
@@ -72,7 +74,7 @@ def test_the_number_of_threads_changes_no_byte(
         counts = counts_of(y, lost, threads)
         assert len(counts.rows.cuts) > 5
         state, _, bounds = fit(counts, config, 5)
-        found.append((MODEL.save(state), MODEL.pack(MODEL.draw(state, counts)), bounds))
+        found.append((save_state(state), MODEL.draw(state, counts).pack(), bounds))
     assert all(arrays_equal(found[0][i], other[i]) for other in found[1:] for i in (0, 1))
     assert found[0][2] == found[1][2] == found[2][2]
 
@@ -89,13 +91,13 @@ def test_a_saved_fit_goes_on_bit_for_bit(name: str, minibatch: int | None, seed:
     whole, _, bounds = fit(counts, config, 7)
     state, streams, first = fit(counts, config, 3)
     for _ in range(4):
-        kept = {name: array.copy() for name, array in MODEL.save(state).items()}
+        kept = {name: array.copy() for name, array in save_state(state).items()}
         streams = Streams.load(streams.save())
-        state = MODEL.load(kept, counts, config)
+        state = load_state(kept, counts, config)
         first.append(MODEL.step(state, counts, streams).bound)
     assert first == bounds
-    assert arrays_equal(MODEL.save(state), MODEL.save(whole))
-    draws = [MODEL.pack(MODEL.draw(one, counts)) for one in (state, whole)]
+    assert arrays_equal(save_state(state), save_state(whole))
+    draws = [MODEL.draw(one, counts).pack() for one in (state, whole)]
     assert arrays_equal(*draws)
 
 
@@ -294,7 +296,7 @@ def test_new_rows_are_predicted_better_than_by_the_unigram(name: str, seed: int)
     flat = float(
         np.exp(-(held_out.count @ np.log(share[held_out.rows.index])) / held_out.count.sum())
     )
-    folded = MODEL.fold_in(draw, seen, config)
+    folded = fold_in(draw, seen, config)
     assert perplexity(folded, held_out, share) < 0.95 * flat
     assert perplexity(folded, held_out, share, mix=1.0) == pytest.approx(flat)
 

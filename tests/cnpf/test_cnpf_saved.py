@@ -11,7 +11,8 @@ from cnpf_reference import counts_of
 
 from glfm_cli.errors import GlfmError
 from glfm_cli.latent.cnpf import CnpfConfig, CnpfDraw, Counts
-from glfm_cli.latent.cnpf.prediction import rates
+from glfm_cli.latent.cnpf.prediction import fold_in, rates
+from glfm_cli.latent.cnpf.state import load_state, save_state
 from glfm_cli.latent.model import Sizes
 
 SIZES = Sizes(40, 15, tuple((d, d + 1) for d in range(15)))
@@ -24,11 +25,11 @@ def test_a_snapshot_comes_back_and_predicts_the_same(seed: int) -> None:
     config = CnpfConfig(components=3, dimensions=2)
     state, _, _ = fit(counts, config, 15)
     draw = replace(MODEL.draw(state, counts), tau=4.0)
-    again = MODEL.unpack(MODEL.pack(draw), SIZES)
+    again = CnpfDraw.unpack(draw.pack(), SIZES)
     row, column = np.divmod(np.arange(600), 15)
     np.testing.assert_array_equal(rates(again, row, column).mean, rates(draw, row, column).mean)
     new = counts_of(y[:5])
-    folded = [MODEL.fold_in(one, new, config) for one in (draw, again)]
+    folded = [fold_in(one, new, config) for one in (draw, again)]
     np.testing.assert_array_equal(folded[0].shape, folded[1].shape)
 
 
@@ -49,7 +50,7 @@ def test_a_broken_snapshot_is_refused(what: str, seed: int) -> None:
     config = CnpfConfig(components=3, dimensions=2)
     state, _, _ = fit(counts, config, 2)
     name, array = BROKEN[what]
-    arrays = MODEL.pack(MODEL.draw(state, counts)) | {name: array}
+    arrays = MODEL.draw(state, counts).pack() | {name: array}
     with pytest.raises(ValueError, match=name):
         CnpfDraw.unpack(arrays, SIZES)
 
@@ -60,15 +61,15 @@ def test_a_broken_state_is_refused(minibatch: int | None, seed: int) -> None:
     counts = counts_of(y)
     config = CnpfConfig(components=3, dimensions=2, minibatch=minibatch)
     state, _, _ = fit(counts, config, 2)
-    whole = MODEL.save(state)
+    whole = save_state(state)
     for name in whole:
         with pytest.raises(ValueError, match=name):
-            MODEL.load({key: whole[key] for key in whole if key != name}, counts, config)
+            load_state({key: whole[key] for key in whole if key != name}, counts, config)
     worse = {"steps": np.array(-1), "bounds": np.zeros(99), "c": np.array(0.0)}
     worse |= {"order": np.zeros(40, np.int64)} if minibatch else {"n": -whole["n"]}
     for name, array in worse.items():
         with pytest.raises(ValueError, match=name):
-            MODEL.load(whole | {name: array}, counts, config)
+            load_state(whole | {name: array}, counts, config)
 
 
 @pytest.mark.parametrize(

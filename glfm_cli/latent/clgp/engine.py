@@ -14,12 +14,11 @@ from glfm_cli.latent.clgp.bound import bound_of_rows, bound_of_shared, evaluate
 from glfm_cli.latent.clgp.config import ClgpConfig
 from glfm_cli.latent.clgp.draws import ClgpDraw
 from glfm_cli.latent.clgp.features import Inducing
-from glfm_cli.latent.clgp.new_rows import fold_in
 from glfm_cli.latent.clgp.parameters import Places, Shared
 from glfm_cli.latent.clgp.relevance import LEAST_RELEVANCE, relevances
 from glfm_cli.latent.clgp.starts import first_places, first_shared
 from glfm_cli.latent.clgp.table import ObservedTable
-from glfm_cli.latent.model import Progress, Sizes, take
+from glfm_cli.latent.model import Progress, take
 from glfm_cli.streams import START, Streams
 
 COMPARISONS = 20  # samples of the bound that restarts are compared by
@@ -84,8 +83,6 @@ class ClgpEngine:
         """Return a snapshot of q."""
         return ClgpDraw.of(table, state.shared, state.places, state.config)
 
-    fold_in = staticmethod(fold_in)
-
     def trace(self, state: ClgpState) -> dict[str, float]:
         """Return how many dimensions have a part in what columns are, and `converged`."""
         used = np.sum(
@@ -143,11 +140,3 @@ class ClgpEngine:
             raise ValueError("'order' is no order of the rows")
         state.bounds = [float(bound) for bound in take(arrays, "bounds", np.float64, (None,))]
         return state
-
-    def pack(self, draw: ClgpDraw) -> dict[str, Array]:
-        """Return a draw as named arrays."""
-        return draw.pack()
-
-    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> ClgpDraw:
-        """Return the draw that `pack` was given, on the same memory."""
-        return ClgpDraw.unpack(arrays, sizes.rows, sizes.latent, sizes.columns)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.blocks import Each, thread_pool
 from glfm_cli.latent.cnpf.ascent import run_pass
@@ -16,13 +14,12 @@ from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
 from glfm_cli.latent.cnpf.excess import excess_of
 from glfm_cli.latent.cnpf.merges import DEAD, merge_components, shares
-from glfm_cli.latent.cnpf.prediction import fold_in
 from glfm_cli.latent.cnpf.rows import visit_rows
 from glfm_cli.latent.cnpf.starts import start_new_rows, start_rows, start_shared
-from glfm_cli.latent.cnpf.state import WINDOW, CnpfState, load_state, save_state
+from glfm_cli.latent.cnpf.state import WINDOW, CnpfState
 from glfm_cli.latent.cnpf.stochastic import Averages, rate_of, run_minibatch
 from glfm_cli.latent.cnpf.tables import columns_of, tables_of
-from glfm_cli.latent.model import Progress, Sizes
+from glfm_cli.latent.model import Progress
 from glfm_cli.streams import ROWS, START, Streams
 
 FALL = 1e-8  # relative fall of the bound that is more than rounding
@@ -113,10 +110,6 @@ class CnpfEngine:
         draw = draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)
         return replace(draw, excess=excess_of(config, draw, counts))
 
-    def fold_in(self, draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
-        """Return the snapshot of new rows, given everything that the fit's rows share."""
-        return fold_in(draw, counts, config)
-
     def trace(self, state: CnpfState) -> dict[str, float]:
         """Return the bound, the live components, the sum of weights and their rate c."""
         w = state.shared.w
@@ -141,22 +134,6 @@ class CnpfEngine:
                 "with 1 + floor(log2 count) in their place every cell says about as much"
             )
         return found
-
-    def save(self, state: CnpfState) -> dict[str, Array]:
-        """Return everything that the next step depends on, as named arrays."""
-        return save_state(state)
-
-    def load(self, arrays: Mapping[str, Array], counts: Counts, config: CnpfConfig) -> CnpfState:
-        """Return the state that `save` was given: what follows is the same, bit for bit."""
-        return load_state(arrays, counts, config)
-
-    def pack(self, draw: CnpfDraw) -> dict[str, Array]:
-        """Return a snapshot as named arrays."""
-        return draw.pack()
-
-    def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> CnpfDraw:
-        """Return the snapshot that `pack` was given, checked."""
-        return CnpfDraw.unpack(arrays, sizes)
 
 
 def _check(bound: float, before: list[float]) -> None:

@@ -16,7 +16,7 @@ from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import TINY, CnpfDraw, factor_variance
 from glfm_cli.latent.cnpf.engine import CnpfEngine
 from glfm_cli.latent.cnpf.prediction import fold_in, p_any, rates, sample_rates
-from glfm_cli.latent.cnpf.state import CnpfState
+from glfm_cli.latent.cnpf.state import CnpfState, load_state, save_state
 from glfm_cli.latent.model import (
     Kind,
     Pairs,
@@ -158,12 +158,12 @@ class Cnpf:
 
     def save(self, state: CnpfChain) -> dict[str, Array]:
         """Return everything that the next step depends on, besides counts and streams."""
-        return ENGINE.save(state.fit)
+        return save_state(state.fit)
 
     def load(self, arrays: Mapping[str, Array], values: Values, config: CnpfConfig) -> CnpfChain:
         """Return the state that `save` was given; ValueError when it is none of these counts."""
         counts = counts_of(values)
-        return CnpfChain(ENGINE.load(arrays, counts, config), counts)
+        return CnpfChain(load_state(arrays, counts, config), counts)
 
     def pack(self, draw: CnpfDraw) -> dict[str, Array]:
         """Return a draw as named arrays."""
