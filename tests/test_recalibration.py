@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.integrate import quad
+from scipy.special import ndtr
 
 from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
@@ -25,7 +27,7 @@ from glfm_cli.inference.hidden_cells import (
     recalibrate,
     without_cells,
 )
-from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.inference.joint_draws import JointDraws, Z, _spread
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import log_scores, predict
 from glfm_cli.inference.recalibration import (
@@ -333,6 +335,13 @@ def test_a_saved_fit_keeps_its_recalibration(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.tilts, kept.tilts)
     again = impute(table, fit=folder)
     assert again.cells().equals(done.cells())
+    header = json.loads((folder / "run.json").read_text())
+    by = header["recalibration"]
+    by["tilts"] = [tilt[:2] for tilt in by["tilts"]]  # as fits were kept once
+    (folder / "run.json").write_text(json.dumps(header))
+    older = load_fit(folder).posterior.recalibration
+    assert older is not None
+    np.testing.assert_array_equal(older.tilts, kept.tilts * [1.0, 1.0, 0.0, 0.0])
     raw = impute(
         table, TYPES, chains=1, warmup=20, draws=60, thin=1, settings={"recalibrate": False}
     )
@@ -395,6 +404,10 @@ def test_probabilities_of_counts_are_corrected_alike_in_scores_intervals_and_dra
         assert np.all((below > np.array(at) - 2e-3) & (below - p[found.astype(int)] < at))
         counted = np.bincount(own.astype(int), minlength=60) / own.size
         assert np.abs(np.cumsum(counted) - np.cumsum(p)).max() < 0.06
+        every = predict(posterior, {0: np.array([row])}, ndtr(Z).tolist())[0]
+        spread = _spread(posterior, 0, every)[0]
+        below = np.interp(spread, np.r_[-1.0, upto], np.r_[0.0, np.cumsum(p)])
+        np.testing.assert_allclose(below, ndtr(Z), atol=0.02)  # the same but within a unit
         plain = np.exp(log_scores(done.posterior, {0: same}, {0: upto})[0])
         assert np.abs(np.cumsum(plain) - np.cumsum(p)).max() > 0.1
 

@@ -135,8 +135,8 @@ class Observation(Protocol):
         """Return what a correction is learnt from (n, P), under one draw.
 
         The probabilities of the levels; of numbers the probability that the bounds allow the value
-        and it is at most x, that they allow it, and, where they have a density or are corrected,
-        that they allow it and it is less than x.
+        and it is at most x, that they allow it, and, of those that are corrected, that they allow
+        it and it is less than x.
         """
 
 

@@ -276,10 +276,10 @@ class TwoPartLink(PlainLink):
         return np.where(is_at, self.at, beside)
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(bounds allow X, X <= x), P(bounds allow X), P(bounds allow X, X < x), (n, 3)."""
+        """Return P(bounds allow X, X <= x) and P(bounds allow X), (n, 2)."""
         atom, rest, second = self.split_law(law, params)
-        below = np.column_stack([atom * (x >= self.at), atom, atom * (x > self.at)])
-        return below + rest[:, None] * self.part.forecast(x, second, {})
+        below = np.column_stack([np.where(x >= self.at, atom, 0.0), atom])
+        return below + rest[:, None] * self.part.forecast(x, second, {})[:, :2]
 
     def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
         """Return the probabilities (n, G) of bins that end at `at` (G - 1,), before truncation."""
