@@ -227,6 +227,21 @@ def test_forecasts_of_hidden_cells_are_those_of_refits_without_them(
     assert score["seen"] > max(score["folded"], score["refit"]) + 0.1
 
 
+def test_cells_that_would_follow_from_others_are_no_hidden_ones(
+    run: tuple[Problem, Posterior],
+) -> None:
+    problem, posterior = run
+    plain = without_cells(posterior, problem)[1]
+    found = without_cells(posterior, replace(problem, equations=((0, 1),)))[1]
+    gone = [np.isnan(x) for x in problem.xs[:2]]
+    for d, other in ((0, 1), (1, 0)):
+        kept = gone[other][plain[d][0]] | np.isin(plain[d][0], plain[other][0])
+        np.testing.assert_array_equal(found[d][0], plain[d][0][kept])
+        np.testing.assert_array_equal(found[d][1], plain[d][1][kept])
+        assert 0 < found[d][0].size < plain[d][0].size
+    np.testing.assert_array_equal(found[2][0], plain[2][0])
+
+
 def test_each_time_other_cells_are_hidden_under_other_draws(run: tuple[Problem, Posterior]) -> None:
     problem, posterior = run
     parts = [without_cells(posterior, problem, time) for time in (0, 1)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from glfm_cli import impute
 from glfm_cli.completion import prepare
-from glfm_cli.encoding import encode, settle, with_known
+from glfm_cli.encoding import encode, learnt_cells, settle, with_known
 from glfm_cli.errors import GlfmError
 from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.joint_draws import JointDraws
@@ -204,7 +204,7 @@ def test_only_cells_that_equations_hold_miss_the_correction_of_forecasts() -> No
     every = {"rest": "ignore", "columns": {"x": "real", "total": "positive"} | types}
     done = impute(table, every, seed=1, **SHORT)
     D = len(done.data.columns)
-    tilted = Recalibration(np.ones(D), np.full((D, 2), 0.3))
+    tilted = Recalibration(np.ones(D), np.full((D, 4), 0.3))
     posterior, data = replace(done.posterior, recalibration=tilted), done.data
     equations = Equations(data.columns, posterior.links)
     some = next(posterior.draws())
@@ -318,3 +318,21 @@ def test_what_cannot_be_is_one_line(types: dict[str, Any], error: str) -> None:
         prepare(table, {"columns": every})
     assert error in caught.value.message()
     assert "\n" not in str(caught.value)
+
+
+def test_results_of_known_cells_are_learnt_from_nowhere() -> None:
+    cells = {"a": [1.0, 2.0, None, 4.0], "b": [1.0, None, None, 0.5], "t": [2.0, 5.0, 6.0, None]}
+    parts = {"a": {"type": "real", "parts_of": "t"}, "b": {"type": "real", "parts_of": "t"}}
+    doubled = {"type": "real", "formula": "t * 2"}
+    schema = Schema.from_dict({"columns": {**parts, "t": "real", "u": doubled}})
+    table = pa.table({**cells, "u": pa.array([None, 10.0, None, 9.0])})
+    data = with_known(encode(table, schema))
+    a, b, t, u = learnt_cells(data.columns)
+    np.testing.assert_array_equal(a, [1.0, 2.0, np.nan, 4.0])
+    np.testing.assert_array_equal(b, [1.0, 3.0, np.nan, 0.5])  # the second row's follows
+    np.testing.assert_array_equal(t, [np.nan, np.nan, 6.0, np.nan])
+    assert np.isnan(u).all()
+    assert data.columns[2].observed.all()
+    problem, _, _ = prepare(table, schema)
+    np.testing.assert_array_equal(problem.xs[2], t)
+    assert problem.equations == ((2, 0, 1), (3, 2))

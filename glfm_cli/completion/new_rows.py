@@ -18,7 +18,7 @@ from glfm_cli.completion.learnt import check_intervals, check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
-from glfm_cli.encoding import Data, LearntColumn, encode_rows, with_known
+from glfm_cli.encoding import Data, LearntColumn, encode_rows, learnt_cells, with_known
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
@@ -141,7 +141,7 @@ class Fitted:
         posterior = self.posterior
         new = self._new(data)
         if new is not None:
-            xs = tuple(encoded.cells for encoded in new.columns)
+            xs = learnt_cells(new.columns)
             layout = DENSE if isinstance(new, Data) else new.layout
             problem = Problem(
                 *(posterior.model, self.config, posterior.links, xs, self.link_config, layout),

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.efforts import length_of, paced
-from glfm_cli.encoding import Data, EncodedColumn, encode, with_known
+from glfm_cli.encoding import Data, EncodedColumn, Relations, encode, learnt_cells, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import Guess, guess_schema
 from glfm_cli.inference.sampling import Plan
@@ -95,9 +95,14 @@ def problem_of(
         links_config = dataclasses.replace(links_config, atoms=False)
     rates = isinstance(latent, HasFactors)
     links = tuple(make_link(encoded, links_config, rates=rates) for encoded in data.columns)
-    xs = tuple(encoded.cells for encoded in learnt.columns)
+    xs = learnt_cells(learnt.columns)
     model = found.latent if learnt.groups is None else with_groups(found.latent)
-    problem = Problem(model, found.config, links, xs, links_config, groups=learnt.groups)
+    equations = tuple((one.d, *one.of) for one in Relations.of(data.columns).equations)
+    problem = Problem(
+        *(model, found.config, links, xs, links_config),
+        groups=learnt.groups,
+        equations=equations,
+    )
     return problem, found.plan
 
 

@@ -12,7 +12,14 @@ from glfm_cli.encoding.flags import flag_columns
 from glfm_cli.encoding.groups import time_of
 from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
 from glfm_cli.encoding.numeric import encode_numbers
-from glfm_cli.encoding.relations import Relations, bounds_of, placed, settle, with_known
+from glfm_cli.encoding.relations import (
+    Relations,
+    bounds_of,
+    learnt_cells,
+    placed,
+    settle,
+    with_known,
+)
 from glfm_cli.encoding.source import open_column, text_of
 from glfm_cli.encoding.trials import is_trials, pack_trials, successes_of, trials_of
 from glfm_cli.encoding.triplets import (

@@ -113,6 +113,20 @@ def with_known(data: Data, file: str | None = None) -> Data:
     return replace(data, columns=tuple(columns), notes=tuple(notes))
 
 
+def learnt_cells(columns: Sequence[EncodedColumn]) -> tuple[Array, ...]:
+    """Return what a model sees of columns: no result of an equation of which all else is known.
+
+    There it says nothing, and a model that took it for an observation of its own would be too sure
+    of what the row's known cells tell.
+    """
+    cells = [encoded.cells for encoded in columns]
+    for one in Relations.of(columns).equations:
+        known = np.all([columns[d].observed for d in one.of], axis=0)
+        cells[one.d] = cells[one.d].copy()
+        cells[one.d][known] = np.nan
+    return tuple(cells)
+
+
 def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
     """Return values of missing cells that obey all relations, NaN where there is to be none.
 

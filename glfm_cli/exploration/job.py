@@ -22,7 +22,7 @@ from glfm_cli.completion import (
 from glfm_cli.completion.efforts import EXPLORED, paced
 from glfm_cli.completion.prepare import model_of
 from glfm_cli.completion.saved import encoded_of_fit
-from glfm_cli.encoding import Data, layout_of
+from glfm_cli.encoding import Data, layout_of, learnt_cells
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Hidden
 from glfm_cli.exploration.explanation import feature_model
@@ -83,7 +83,7 @@ class ExplorationJob:
         if self.session is not None:
             return self.session.problem
         assert isinstance(self.data, Data)
-        xs = tuple(encoded.cells for encoded in self.data.columns)
+        xs = learnt_cells(self.data.columns)
         return Problem(self.model, self.config, self.links, xs, groups=self.data.groups)
 
     @property

@@ -146,6 +146,11 @@ def without_cells(
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)
+    for columns in problem.equations:
+        gone = np.sum([np.isnan(xs[d] if xs[d].ndim == 1 else xs[d][:, 0]) for d in columns], 0)
+        for d in hidden.keys() & set(columns):  # one alone would follow: it is no missing cell
+            at, x = hidden[d]
+            hidden[d] = at[gone[at] > 1], x[gone[at] > 1]
     chains = tuple(chain[time::TIMES] or chain for chain in posterior.chains)
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)

@@ -73,6 +73,7 @@ class Problem:
     layout : of the cells; a sparse one has a single link
     groups : of rows that belong together, for a model that takes them (grouped.py)
     of_fit : (n_rows,) the rows of a fit that these are, which may not tell of themselves
+    equations : the columns of each equation, of which the last one that is missing follows
     """
 
     model: LatentModel
@@ -83,6 +84,7 @@ class Problem:
     layout: Layout = DENSE
     groups: Groups | None = None
     of_fit: Array | None = None
+    equations: tuple[tuple[int, ...], ...] = ()
 
     def take(self, rows: Array) -> Problem:
         """Return that of some rows of a table."""

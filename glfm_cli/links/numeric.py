@@ -274,7 +274,7 @@ class NumericLink(PlainLink, ABC):
 
     def correctable(self, x: Array) -> bool:
         """Return whether no value has most of the probability."""
-        return np.unique(x, return_counts=True)[1].max() <= TIED * x.size
+        return x.size > 0 and np.unique(x, return_counts=True)[1].max() <= TIED * x.size
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
         """Return P(bounds allow X, X <= x), P(bounds allow X), P(bounds allow X, X < x), (n, 3)."""
