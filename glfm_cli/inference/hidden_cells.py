@@ -46,7 +46,7 @@ NO_CORRECTION = 0.9
 Prior = Mapping[str | float, float]
 # Of the tilt of one column: that there is none, that it is the one all share, and that it is normal
 # around that one, with these sds of its first coefficient.
-TILT_PRIOR: Prior = {"none": 0.45, "shared": 0.45, 0.1: 0.05, 0.2: 0.05}
+TILT_PRIOR: Prior = {"none": 0.45, "shared": 0.45, 0.1: 0.0499, 0.2: 0.0499, 1.0: 2e-4}
 SHARED_PRIOR: Prior = {"none": 0.8, 0.1: 0.08, 0.2: 0.08, 0.4: 0.04}  # of that one itself
 DECAY = 1.0 / np.sqrt(np.arange(1, 5))  # of sds by degree: smooth corrections are likelier
 EVEN = np.array([0.0, 1.0, 0.0, 1.0])  # what columns may share: how wide forecasts are, not where
