@@ -8,10 +8,10 @@ Of the simulated tables four columns depend on one another between and within gr
 table so are cells of its numeric columns. Cover is that of 50 % and 95 % intervals of hidden
 numbers; the error is a root mean square in units of the column's sd.
 
-With --mice R's mice completes the columns of numbers of the same tables 40 times by its methods for
+With --mice R's mice completes the columns of numbers of the same tables 20 times by its methods for
 groups, 2l.norm and 2l.pan (which R's packages mice and pan have), each with time as a predictor, of
-2l.pan with a slope of each group; a forecast is normal with the mean and sd of the 40, on the log
-scale of positive columns.
+2l.pan with a slope of each group; intervals are those of another normal draw given the 20, on the
+log scale of positive columns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ for (name in names(d)) if (methods[name] != "") {
     plan[name, group] <- -2
     if (method == "2l.pan") plan[name, time] <- 2
 }
-done <- mice(d, m = 40, maxit = 10, method = methods, predictorMatrix = plan, printFlag = FALSE,
+done <- mice(d, m = 20, maxit = 5, method = methods, predictorMatrix = plan, printFlag = FALSE,
              seed = as.integer(given[5]))
 write.csv(complete(done, "long"), given[6], row.names = FALSE)
 """
@@ -171,15 +171,15 @@ def measure_mice(task: Task, seed: int) -> Iterator[tuple[str, list[float]]]:
             if made.returncode:
                 print(f"mice {method}: {made.stderr.strip()[-200:]}", file=sys.stderr)
                 continue
-            x = pd.read_csv(done)[numbers].to_numpy().reshape(40, len(table), len(numbers))
+            x = pd.read_csv(done)[numbers].to_numpy().reshape(20, len(table), len(numbers))
         inside, half, error = [], [], []
         for k, c in enumerate(numbers):
             rows = np.flatnonzero(task.table[c].isna())
             true = whole[c].to_numpy()
             mean, sd = x[:, rows, k].mean(axis=0), x[:, rows, k].std(axis=0, ddof=1)
-            away = np.abs(true[rows] - mean) / sd
-            inside.append(away <= stats.norm.ppf(0.975))
-            half.append(away <= stats.norm.ppf(0.75))
+            away = np.abs(true[rows] - mean) / (sd * np.sqrt(1.0 + 1.0 / len(x)))
+            inside.append(away <= stats.t.ppf(0.975, len(x) - 1))
+            half.append(away <= stats.t.ppf(0.75, len(x) - 1))
             error.append(np.mean((true[rows] - mean) ** 2) / np.var(true))
         covers = [np.mean(np.concatenate(part)) for part in (inside, half)]
         yield f"mice, {method}", [*covers, np.sqrt(np.mean(error)), np.nan]

@@ -19,9 +19,9 @@ from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.law import NormalMixture, normal
 from glfm_cli.links.two_part import INVERSE_SD_VARIANCE, TwoPartLink
 from glfm_cli.schema import Column, ColumnType, Schema
-from glfm_cli.schema.atoms import atom_of
+from glfm_cli.schema.atoms import atom_of, zeros_are_slips
 
-SHORT = {"chains": 4, "warmup": 60, "draws": 15, "thin": 1, "threads": 1}
+SHORT: dict[str, Any] = {"chains": 4, "warmup": 60, "draws": 15, "thin": 1, "threads": 1}
 
 
 def rain(rng: np.random.Generator, n: int, dry: float = 0.6) -> np.ndarray:
@@ -62,12 +62,56 @@ def test_zeros_that_are_small_values_and_few_are_no_atom(seed: int) -> None:
     assert atom_of(Column("c", type=ColumnType.POSITIVE), x) is None
 
 
-def test_a_few_zeros_far_below_move_no_neighbour(seed: int) -> None:
-    x = np.random.default_rng(seed).normal(9.0, 1.0, 200)
-    link = link_of(np.where(np.arange(200) < 3, 0.0, x))
-    without = link_of(x[3:])
+def test_zeros_far_below_move_no_neighbour(seed: int) -> None:
+    x = np.random.default_rng(seed).normal(9.0, 1.0, 400)
+    link = link_of(np.where(np.arange(400) < 12, 0.0, x))
+    without = link_of(x[12:])
     at = np.linspace(6.0, 12.0, 9)
     np.testing.assert_array_equal(link.margin.to_latent(at), without.margin.to_latent(at))
+
+
+def far(zeros: int, n: int = 200) -> pa.Table:
+    """Return a table with zeros far below the other values of a column, a gap in the last row."""
+    x = np.random.default_rng(1).normal(9.0, 1.0, n)
+    y = x + np.random.default_rng(2).normal(0.0, 0.5, n)
+    cells = np.where(np.arange(n) < zeros, 0.0, x).tolist()
+    return pa.table({"x": pa.array([*cells[:-1], None]), "y": y})
+
+
+def test_a_handful_of_zeros_far_below_counts_as_missing_and_stays(tmp_path: Path) -> None:
+    types = {"columns": {"x": "positive", "y": "real"}}
+    table, folder = far(3), tmp_path / "a.glfm"
+    done = impute(table, types, save=folder, **SHORT)
+    assert done.table["x"].to_pylist()[:4] == table["x"].to_pylist()[:4]
+    assert done.n_completed == 1
+    assert any("3 cells are 0, far below all others: taken for slips" in w for w in done.warnings)
+    assert [(one.column, one.cells) for one in done.data.not_completed] == [("x", 3)]
+    coded = {"type": "positive", "missing": [{"value": "0", "impute": False}]}
+    other = impute(table, {"columns": {"x": coded, "y": "real"}}, **SHORT)
+    assert other.columns[0].estimate.tolist() == done.columns[0].estimate.tolist()
+    again = impute(table, fit=folder)
+    assert again.table.equals(done.table)
+    assert [(one.column, one.cells) for one in again.data.not_completed] == [("x", 3)]
+    assert any("taken for slips" in w for w in again.warnings)
+
+
+@pytest.mark.parametrize("entry", [{"atom": 0}, {"atom": "none"}, {"bounds": [0, 100]}])
+def test_zeros_are_values_where_the_types_file_says_so(entry: dict[str, Any]) -> None:
+    types = {"columns": {"x": {"type": "positive", **entry}, "y": "real"}}
+    done = impute(far(3), types, **SHORT)
+    assert bool(done.data.not_completed) == ("bounds" in entry)
+
+
+@pytest.mark.parametrize(("zeros", "n", "slips"), [(9, 200, True), (10, 200, False),
+                                                   (3, 50, False), (2, 50, True)])  # fmt: skip
+def test_slips_are_few_and_rare(zeros: int, n: int, slips: bool) -> None:
+    column, x = Column("x", type=ColumnType.POSITIVE), far(zeros, n)["x"].drop_null().to_numpy()
+    assert zeros_are_slips(column, x) is slips
+    values, times = np.unique(x, return_counts=True)
+    assert zeros_are_slips(column, values, times) is slips
+    assert not zeros_are_slips(Column("x", type=ColumnType.REAL), x)
+    near = np.where(x > 0, x - 8.0, 0.0)
+    assert not zeros_are_slips(column, np.abs(near))
 
 
 def test_nothing_is_known_of_the_other_part_at_the_atom(seed: int) -> None:

@@ -12,7 +12,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.groups import group_notes, groups_of
 from glfm_cli.encoding.levels import encode_levels
-from glfm_cli.encoding.not_completed import not_completed
+from glfm_cli.encoding.not_completed import SLIPS, not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
@@ -21,6 +21,7 @@ from glfm_cli.encoding.weights import weights_of
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.io import notes_of
 from glfm_cli.schema import Column, Role, Schema
+from glfm_cli.schema.atoms import zeros_are_slips
 
 # A split is for `evaluate` alone; completing passes it through like an id.
 _UNUSED_ROLES = (Role.ROW, Role.COLUMN, Role.VALUE, Role.TASK, Role.LABEL)
@@ -41,7 +42,7 @@ def encode(
     for column in columns:
         if not (labels and column.role is Role.LABEL):
             _check_modelled(column, schema.file)
-    encoded, notes = [], []
+    encoded, notes, kept = [], [], {}
     for index, column in enumerate(columns):
         if column.modelled:
             source = open_column(table, index, column, file)
@@ -50,9 +51,11 @@ def encode(
                 notes.append(
                     f"column '{column.name}': no type given, taken as {source.column.type}"
                 )
-            encoded.append(_encode_column(source, index, table, columns))
-            notes += column_notes(encoded[-1])
-    data = data_of(table, columns, encoded, notes, file)
+            one, slips = _encode_column(source, index, table, columns)
+            encoded.append(one)
+            notes += column_notes(one, slips)
+            kept[column.name, SLIPS] = slips
+    data = data_of(table, columns, encoded, notes, file, kept=kept)
     return replace(data, notes=(*data.notes, *group_notes(data.groups)))
 
 
@@ -63,15 +66,15 @@ def data_of(
     notes: Sequence[str],
     file: str | None,
     groups: Sequence[str] = (),
-    unseen: Mapping[str, int] | None = None,
+    kept: Mapping[tuple[str, str], int] | None = None,
 ) -> Data:
     """Return a table whose columns are encoded, with what it says besides of its rows.
 
-    groups : those that a fit knows;  unseen : as `not_completed` takes it
+    groups : those that a fit knows;  kept : as `not_completed` takes it
     """
     said = (*notes, *table_notes(encoded, table.num_rows), *notes_of(table))
     ids = tuple(column.name for column in columns if column.role is Role.ID)
-    rest = not_completed(table, columns, encoded, unseen)
+    rest = not_completed(table, columns, encoded, kept)
     together = groups_of(table, columns, encoded, file, groups)
     weights = weights_of(table, columns, file)
     return Data(table.num_rows, tuple(encoded), said, ids, rest, together, weights)
@@ -79,13 +82,18 @@ def data_of(
 
 def _encode_column(
     source: Source, index: int, table: pa.Table, columns: Sequence[Column]
-) -> EncodedColumn:
+) -> tuple[EncodedColumn, int]:
+    """Return a column, and how many of its zeros are slips, which count as missing."""
     levels: tuple[str, ...] = ()
     ends = trials = None
+    slips = 0
     if source.column.binomial:
         x, trials, left = shares(encode_successes(table, columns, source))
     elif source.column.numeric:
         x, left, ends, _ = encode_numbers(source, intervals=True)
+        if ends is None and zeros_are_slips(source.column, x[~np.isnan(x)]):
+            slip = x == 0.0
+            x, left, slips = np.where(slip, np.nan, x), left | slip, int(slip.sum())
     else:
         x, left, levels = encode_levels(source)
     if np.isnan(x).all() and ends is None:
@@ -96,7 +104,7 @@ def _encode_column(
             expected="at least one value",
             hint=f"Set `role: ignore` for '{source.column.name}' in the types file.",
         )
-    return encoded_column(source, index, x, left, levels, ends, trials=trials)
+    return encoded_column(source, index, x, left, levels, ends, trials=trials), slips
 
 
 def encoded_column(

@@ -14,11 +14,14 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.encode import data_of, encoded_column
 from glfm_cli.encoding.levels import encode_known_levels
+from glfm_cli.encoding.not_completed import SLIPS, UNSEEN
+from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import Column, Schema
+from glfm_cli.schema.atoms import zero_is_far
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def encode_rows(
     _check_complete(table, learnt, file)
     columns = _resolve(table.column_names, schema, learnt)
     place = {name: index for index, name in enumerate(table.column_names)}
-    encoded, notes, unknown_cells = [], [], {}
+    encoded, notes, kept = [], [], {}
     for known in learnt:
         index = place[known.column.name]
         source = open_column(table, index, known.column, file)
@@ -68,12 +71,15 @@ def encode_rows(
             unseen: Mapping[str, int] = {}
             column = encoded_column(source, index, x, left, (), None, known.sample, trials)
         else:
-            column, unseen = _encode_column(source, index, known, unseen_is_missing)
+            column, unseen, slips = _encode_column(source, index, known, unseen_is_missing)
+            if slips:
+                notes.append(f"column '{known.column.name}': {slips_note(slips)}")
+                kept[known.column.name, SLIPS] = slips
         encoded.append(column)
         if unseen:
             notes.append(_unseen_note(column, list(unseen)))
-            unknown_cells[column.column.name] = sum(unseen.values())
-    return data_of(table, columns, encoded, notes, file, groups, unknown_cells)
+            kept[column.column.name, UNSEEN] = sum(unseen.values())
+    return data_of(table, columns, encoded, notes, file, groups, kept)
 
 
 def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:
@@ -128,8 +134,9 @@ def _matches(pattern: str, name: str) -> bool:
 
 def _encode_column(
     source: Source, index: int, known: LearntColumn, unseen_is_missing: bool
-) -> tuple[EncodedColumn, Mapping[str, int]]:
-    column, ends = known.column, None
+) -> tuple[EncodedColumn, Mapping[str, int], int]:
+    """Return a column, how often it has which unseen values, and how many zeros are slips."""
+    column, ends, slips = known.column, None, 0
     unseen: Mapping[str, int] = {}
     if pa.types.is_null(source.values.type):
         raise source.schema_error(
@@ -138,15 +145,20 @@ def _encode_column(
         )
     if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
+        far = not zeros and zero_is_far(column, known.sample)
         x, left, ends, unfit = encode_numbers(
-            source, zeros=zeros, intervals=True, unfit_is_missing=unseen_is_missing
+            source, zeros=zeros or far, intervals=True, unfit_is_missing=unseen_is_missing
         )
+        if far:
+            slip = x == 0.0
+            x, left, slips = np.where(slip, np.nan, x), left | slip, int(slip.sum())
         unseen = Counter(str(x) for x in source.values.filter(pa.array(unfit)).to_pylist())
     else:
         x, left, unseen = encode_known_levels(
             source, known.levels, unseen_is_missing=unseen_is_missing
         )
-    return encoded_column(source, index, x, left, known.levels, ends, known.sample), unseen
+    encoded = encoded_column(source, index, x, left, known.levels, ends, known.sample)
+    return encoded, unseen, slips
 
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:

@@ -14,18 +14,19 @@ from glfm_cli.encoding.source import Source, is_null, open_column, to_mask
 from glfm_cli.schema import Column, Role
 
 UNSEEN = "levels that the fit has not seen"
+SLIPS = "zeros far below all other values"
 
 
 def not_completed(
     table: pa.Table,
     columns: Sequence[Column],
     encoded: Sequence[EncodedColumn],
-    unseen: Mapping[str, int] | None = None,
+    kept: Mapping[tuple[str, str], int] | None = None,
 ) -> tuple[NotCompleted, ...]:
     """Return what is not completed, in the order of the table's columns.
 
     encoded : those that are modelled
-    unseen : how many cells of a column hold a level that the fit does not know
+    kept : how many cells of a column hold a value that tells nothing, by (column, why)
     """
     modelled = {one.index: one for one in encoded}
     found = []
@@ -35,7 +36,7 @@ def not_completed(
             found.append(NotCompleted(column.name, int(gaps.sum()), f"role {column.role}"))
             continue
         one = modelled[index]
-        new = (unseen or {}).get(column.name, 0)
+        holding = {why: n for (name, why), n in (kept or {}).items() if name == column.name}
         gone = ~one.observed & ~one.requested & ~one.between
         if one.trials is not None:  # none of 0 is a value without a share
             gone &= missing_cells(open_column(table, index, column, None))
@@ -43,9 +44,9 @@ def not_completed(
             why = f"no number of trials in '{column.trials}'"
             found.append(NotCompleted(column.name, int(unknown.sum()), why))
             gone &= ~unknown
-        left = int(gone.sum()) - new
-        found += [NotCompleted(column.name, left, _why(one.column))]
-        found += [NotCompleted(column.name, new, UNSEEN)]
+        left = int(gone.sum()) - sum(holding.values())
+        found.append(NotCompleted(column.name, left, _why(one.column)))
+        found += [NotCompleted(column.name, n, why) for why, n in holding.items()]
     return tuple(one for one in found if one.cells)
 
 

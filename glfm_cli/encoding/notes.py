@@ -12,8 +12,8 @@ MANY_LEVELS = 100
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
 
 
-def column_notes(encoded: EncodedColumn) -> list[str]:
-    """Return the warnings about one column, one line each."""
+def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
+    """Return the warnings about one column, `slips` of whose zeros are taken for such."""
     values = encoded.x[encoded.observed]
     said = []
     if values.size == 1:
@@ -27,6 +27,8 @@ def column_notes(encoded: EncodedColumn) -> list[str]:
     if encoded.column.positive and zeros and encoded.column.reflect is None:
         cells = "cell is" if zeros == 1 else "cells are"
         said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
+    if slips:
+        said.append(slips_note(slips))
     if between := int(encoded.between.sum()):
         cells = "cell is" if between == 1 else "cells are"
         done = "completed inside it" if encoded.column.impute_censored else "left as written"
@@ -37,6 +39,15 @@ def column_notes(encoded: EncodedColumn) -> list[str]:
             "an id or free text should have role id or ignore"
         )
     return [f"column '{encoded.column.name}': {text}" for text in said]
+
+
+def slips_note(slips: int) -> str:
+    """Return the warning that some zeros of a column are taken for slips."""
+    cells = "cell is" if slips == 1 else "cells are"
+    return (
+        f"{slips} {cells} 0, far below all others: taken for slips, which tell nothing and stay "
+        "(`atom: 0` in the types file if they are values)"
+    )
 
 
 def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:

@@ -10,7 +10,7 @@ import glfm_cli.guess.names as names
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.verdict import Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role
-from glfm_cli.schema.atoms import atom_of
+from glfm_cli.schema.atoms import atom_of, zeros_are_slips
 
 LEAST_SCALE = 5  # steps from which numbers in a row are a scale without further evidence
 YEARS = (1500, 2100)
@@ -251,8 +251,12 @@ def _fractional(column: Profile) -> Verdict:
         top, span = 100.0, f"{span}; a percentage by its name"
     zeros = int(column.counts[x == 0].sum())
     if zeros:
-        stand = "1 zero stands" if zeros == 1 else f"{zeros} zeros stand"
-        span += f"; {stand} for less than the smallest value above zero"
+        count = "1 zero" if zeros == 1 else f"{zeros} zeros"
+        stand = "stands" if zeros == 1 else "stand"
+        said = f"{stand} for less than the smallest value above zero"
+        if zeros_are_slips(Column(name, type=ColumnType.POSITIVE), x, column.counts):
+            said = "far below all others, taken for slips"
+        span += f"; {count} {said}"
     else:
         span += ", none below zero"
     bounds = (None, None) if top is None else (0.0, top)

@@ -10,13 +10,13 @@ from glfm_cli.schema.columns import Column
 COMMON = 0.05  # of the cells, from which a value may be an atom
 STANDS_OUT = 5.0  # times as common as any other value: rounding alone repeats values, too
 FEWEST = 10  # cells at the atom, and beside it
-FAR = 0.5  # sd of the other values, by which a few zeros are no small values but slips
+FAR = 0.5  # sd of the other values, by which zeros are no small values but of another kind
 
 
 def atom_of(column: Column, x: Array, times: Array | None = None) -> float | None:
     """Return the atom of a column that holds x (n,), each so many times: as written, else found.
 
-    Of a positive column it is 0, common, or rare and far below all other values. Counts have none,
+    Of a positive column it is 0, common, or rarer and far below all other values. Counts have none,
     for they are whole numbers everywhere.
     """
     if not column.numeric or column.integral or column.censored_below is not None:
@@ -33,7 +33,7 @@ def atom_of(column: Column, x: Array, times: Array | None = None) -> float | Non
         return None
     total = counts.sum()
     if column.positive and values[0] == 0.0 and counts[0] <= COMMON * total:
-        return 0.0 if values[1] >= FAR * _sd(values[1:], counts[1:]) else None
+        return 0.0 if counts[0] >= FEWEST and _is_far(values[1:], counts[1:]) else None
     common = int(np.argmax(counts))
     most, rest = counts[common], np.delete(counts, common)
     enough = min(most, rest.sum()) >= FEWEST and most > COMMON * total
@@ -42,8 +42,32 @@ def atom_of(column: Column, x: Array, times: Array | None = None) -> float | Non
     return float(values[common])
 
 
+def zeros_are_slips(column: Column, x: Array, times: Array | None = None) -> bool:
+    """Return whether the zeros of a column that holds x (n,), each so many times, are slips.
+
+    A handful, so far below all other values of a positive column that they cannot be small ones:
+    typing errors, instruments that failed. Nothing can be learnt from so few.
+    """
+    if not column.positive or column.atom is not None or column.reflect is not None:
+        return False
+    counts = np.ones(x.size) if times is None else times
+    zeros = float(counts[x == 0.0].sum())
+    if not 0.0 < zeros < FEWEST or zeros > COMMON * counts.sum():
+        return False
+    return _is_far(x[x != 0.0], counts[x != 0.0])
+
+
+def zero_is_far(column: Column, x: Array) -> bool:
+    """Return whether a zero would be far below the values x (n,) of a column that has none."""
+    return column.positive and column.atom is None and _is_far(x, np.ones(x.size))
+
+
+def _is_far(values: Array, counts: Array) -> bool:
+    return values.size > 1 and float(values.min()) >= FAR * _sd(values, counts)
+
+
 def _sd(values: Array, counts: Array) -> float:
     """Return the standard deviation of positive values, each so many times, without overflow."""
-    largest = float(values[-1])
+    largest = float(values.max())
     mean = np.average(values / largest, weights=counts)
     return largest * float(np.sqrt(np.average((values / largest - mean) ** 2, weights=counts)))
