@@ -28,7 +28,7 @@ from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gates import GatedRows, gate_rows, log_shares, scores_law
-from glfm_cli.latent.iqgme.local import Local, see_shifted, weight_spread
+from glfm_cli.latent.iqgme.local import Local, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
 MOST = 0.99  # of a leverage
@@ -97,7 +97,7 @@ def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> flo
         location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
         sd = np.sqrt(var[:, at] + spread * h / (1.0 - h))
         if wide.any():
-            log_p = see_shifted(rows.label, which, location / sd, wide[:, at] / sd)[2]
+            log_p = rows.label.expect_shifted(which, location / sd, wide[:, at] / sd)[2]
         else:
             log_p = rows.label.expect(which, location / sd)[1]
         total += float(logsumexp(log_gate + log_p, axis=0).sum())

@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from glfm_cli._kernels._iqgme_missing import add_covariances, factor_missing, fill_missing
 from glfm_cli.arrays import Array
@@ -38,10 +37,8 @@ from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.coefficients import Coefficients
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
-from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
-N_NODES, WIDTHS = (3, 5, 8, 16), (0.15, 0.5, 1.2)  # that integrate shifts of utilities so wide
 SMALL = 1e-10  # share of a utility's variance that gaps have
 
 
@@ -288,7 +285,7 @@ def _see_levels(
     on, off = _dot(a, score), score - a * _dot(a, score)[:, :, None] + pull
     wide = a * np.sqrt(first / (1.0 - first))[:, :, None]
     location = off + a * (on / (1.0 - first))[:, :, None]
-    t, cov, log_norm = see_shifted(rows.label, which, location, wide)
+    t, cov, log_norm = rows.label.expect_shifted(which, location, wide)
     cov /= np.sqrt(first * (1.0 - first))[:, :, None]
     gain = log_norm - 0.5 * (np.log1p(-first) + _dot(rest, pull) + _dot(score, score))
     gain += 0.5 * (on * on / (1.0 - first) + _dot(off, off))
@@ -298,30 +295,6 @@ def _see_levels(
     out.shift[:, at] = np.einsum("hlkp,hlk->hlp", A, rest + a * _dot(a, t)[:, :, None])
     local.t[:, which] = t
     return out
-
-
-def see_shifted(
-    label: LevelData, which: Array, location: Array, wide: Array
-) -> tuple[Array, Array, Array]:
-    """Return E[t], Cov(t, z) (H, l, K) and log P(level) (H, l) of t ~ N(location + wide z, I).
-
-    z ~ N(0, 1). Narrow shifts are integrated by fewer nodes.
-    """
-    (H, b, K), width = location.shape, np.sqrt(_dot(wide, wide)).ravel()
-    which, location, wide = np.tile(which, H), location.reshape(-1, K), wide.reshape(-1, K)
-    mean, cov, log_norm = np.empty((H * b, K)), np.empty((H * b, K)), np.empty(H * b)
-    kind = np.searchsorted(WIDTHS, width)
-    for i in np.unique(kind):
-        at = np.flatnonzero(kind == i)
-        node, weight = np.polynomial.hermite_e.hermegauss(N_NODES[i])
-        eta = location[at] + node[:, None, None] * wide[at]
-        each, log_z = label.expect(which[at], eta)
-        log_z += np.log(weight / weight.sum())[:, None]
-        log_norm[at] = logsumexp(log_z, axis=0)
-        share = np.exp(log_z - log_norm[at])
-        mean[at] = np.einsum("jl,jlk->lk", share, each)
-        cov[at] = np.einsum("j,jl,jlk->lk", node, share, each - mean[at])
-    return mean.reshape(H, b, K), cov.reshape(H, b, K), log_norm.reshape(H, b)
 
 
 def _dot(a: Array, b: Array) -> Array:
