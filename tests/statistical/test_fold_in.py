@@ -168,6 +168,18 @@ def test_the_starting_bits_alone_are_noticed(row: str) -> None:
     assert p_value(tiny.folded(ROWS[row], sweeps=0), tiny.exact(ROWS[row])) < 1e-6
 
 
+@pytest.mark.parametrize("row", ["every kind of cell", "gaps"])
+def test_a_new_row_starts_like_a_fitted_one_by_how_well_that_explains_it(row: str) -> None:
+    tiny = Tiny(True, seed=1)
+    share, start = tiny.Z.sum(axis=0)[1:] / 7, {}
+    for bits, p in tiny.exact(ROWS[row]).items():
+        prior = np.prod(np.where(bits[1:], share, 1.0 - share))
+        if n_same := int(np.all(bits == tiny.Z, axis=1).sum()):
+            start[bits] = n_same * p / float(prior)
+    start = {bits: p / sum(start.values()) for bits, p in start.items()}
+    assert p_value(tiny.folded(ROWS[row], sweeps=0), start) > 1e-4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", BITS_MUTANTS)
 def test_mutants_of_the_kernel_are_caught(
