@@ -12,7 +12,8 @@ from cnpf_reference import MODELS, begin, counts_of, problem
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf import counts as counts_module
-from glfm_cli.latent.cnpf.ascent import run_pass
+from glfm_cli.latent.cnpf.ascent import LAST_PASSES, SHARPER, run_pass
+from glfm_cli.latent.cnpf.excess import excess_of
 from glfm_cli.latent.cnpf.locations import evaluate_locations
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.merges import alike, join, merge_components, shares
@@ -59,6 +60,32 @@ def test_permuted_rows_and_columns_give_permuted_results(name: str, seed: int) -
     np.testing.assert_allclose(shared.A[of_columns], other.A, rtol=1e-6)
     np.testing.assert_allclose(rows.n[of_rows], its_rows.n, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(shared.w, other.w, rtol=1e-6)
+
+
+def test_columns_settle_by_the_mean_step_under_a_weaker_prior(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, _, _ = planted(rng, 30, 12, 2, 20.0)
+    y = 3 * y  # vary more than their rates
+    counts = counts_of(y)
+    config = CnpfConfig(components=3, scaled=False, correlated=False, free_pass=3)
+    state = fit(counts, config, 8)[0]
+    before = {name: array.copy() for name, array in save_state(state).items()}
+    draw = MODEL.draw(state, counts)
+    assert arrays_equal(save_state(state), before)
+    n, w, rate = before["n"], before["w"], SHARPER * float(before["column_rate"])
+    A, B = before["A"], before["B"]
+    for last in [False] * LAST_PASSES + [True]:
+        a = A / B
+        x = (w + n) / (1.0 + a.sum(axis=0))
+        ratio = y / (x @ a.T)
+        n = x * (ratio @ a)
+        if not last:
+            A = SHARPER * config.column_shape + a * (ratio.T @ x)
+            B = rate + ((w + n) / (1.0 + a.sum(axis=0))).sum(axis=0)
+    np.testing.assert_allclose(draw.mean_a, A / B, rtol=1e-8)
+    np.testing.assert_allclose(draw.mean_x, (w + n) / (1.0 + (A / B).sum(axis=0)), rtol=1e-8)
+    weaker = replace(config, column_shape=SHARPER * config.column_shape)
+    assert draw.excess == excess_of(weaker, draw, counts) > 0.0
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -6,6 +6,8 @@ the pass before left: no extra pass is needed for it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.cnpf.bound import bound_of
 from glfm_cli.latent.cnpf.columns import update_columns
@@ -13,10 +15,11 @@ from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.locations import update_locations
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, sum_rates, visit_rows
-from glfm_cli.latent.cnpf.tables import Globals, columns_of, tables_of
+from glfm_cli.latent.cnpf.tables import Globals, Tables, columns_of, tables_of
 from glfm_cli.latent.cnpf.weights import update_weights
 
 FIRST_PASSES, FIRST_ROUNDS = 5, 3  # rows settle for longer in the first passes
+LAST_PASSES, SHARPER = 5, 0.2  # that settle columns, with a share of the shape of their prior
 
 
 def run_pass(
@@ -45,3 +48,23 @@ def update_rate(config: CnpfConfig, shared: Globals) -> None:
     """Set c to the mode of log c given the weights."""
     shape = config.concentration + config.rate_shape
     shared.c = shape / (float(shared.w.sum()) + config.rate_rate)
+
+
+def settle(
+    config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, each: Each
+) -> tuple[CnpfConfig, Tables]:
+    """Settle columns and rows in place for forecasts; return the prior and tables they end with.
+
+    The prior that lets components take shape smooths columns too much where a component has few
+    counts for many of them, and logarithms' means make shares too certain: a few passes have a
+    weaker prior, and shares of the mean step. They are no coordinate steps of the bound.
+    """
+    config = replace(config, column_shape=max(config.column_shape * SHARPER, 0.01))
+    shared.column_rate *= SHARPER
+    columns = columns_of(config, counts)
+    for _ in range(LAST_PASSES):
+        tables = tables_of(config, shared, counts, columns, mean_step=True)
+        visit_rows(rows, counts, tables, each, 1, mean_step=True)
+        of_columns = count_columns(rows, counts, tables, each)
+        update_columns(config, shared, rows, counts, tables, of_columns, 1.0, each)
+    return config, tables_of(config, shared, counts, columns, mean_step=True)

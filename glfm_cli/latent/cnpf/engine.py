@@ -8,7 +8,7 @@ import numpy as np
 
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.blocks import Each, thread_pool
-from glfm_cli.latent.cnpf.ascent import run_pass
+from glfm_cli.latent.cnpf.ascent import run_pass, settle
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.draw import CnpfDraw, draw_of
@@ -97,16 +97,17 @@ class CnpfEngine:
         return Progress(bound, done, noisy=True)
 
     def draw(self, state: CnpfState, counts: Counts) -> CnpfDraw:
-        """Return a snapshot, its rows renewed given what they share."""
-        config, shared = state.config, state.shared
-        tables = tables_of(config, shared, counts, columns_of(config, counts))
+        """Return a snapshot, columns and rows settled for forecasts."""
+        config, shared = state.config, state.shared.copy()
+        columns = columns_of(config, counts)
         with thread_pool(counts.threads) as each:
             if state.rows is None:
-                rows, rounds = start_new_rows(config, counts, shared.w), ROUNDS
+                rows = start_new_rows(config, counts, shared.w)
+                visit_rows(rows, counts, tables_of(config, shared, counts, columns), each, ROUNDS)
             else:
-                rows, rounds = state.rows.copy(), 1
-            visit_rows(rows, counts, tables, each, rounds)
-        columns = columns_of(config, counts)
+                rows = state.rows.copy()
+            config, tables = settle(config, shared, rows, counts, each)
+            visit_rows(rows, counts, tables, each, 1, mean_step=True)
         draw = draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)
         return replace(draw, excess=excess_of(config, draw, counts))
 
