@@ -336,3 +336,11 @@ def test_results_of_known_cells_are_learnt_from_nowhere() -> None:
     problem, _, _ = prepare(table, schema)
     np.testing.assert_array_equal(problem.xs[2], t)
     assert problem.equations == ((2, 0, 1), (3, 2))
+
+
+def test_a_total_tells_of_several_missing_parts_where_another_is_known() -> None:
+    cells: dict[str, Any] = {"a": [1.0, 1.0], "b": [2.0, None], "c": [3.0, None], "t": [6.0, 7.0]}
+    parts = {name: {"type": "real", "parts_of": "t"} for name in "abc"}
+    schema = Schema.from_dict({"columns": {**parts, "t": "real"}})
+    data = with_known(encode(pa.table(cells), schema))
+    np.testing.assert_array_equal(learnt_cells(data.columns)[3], [np.nan, 7.0])
