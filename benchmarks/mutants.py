@@ -292,8 +292,8 @@ MUTANTS = {
     ),
     "spread of scores taken off": Mutant(
         "latent/iqgme/local.py",
-        "part.xx += np.swapaxes(spread, 1, 2) @ done.along",
-        "part.xx -= np.swapaxes(spread, 1, 2) @ done.along",
+        "part.xx += np.swapaxes(spread * along, 1, 2) @ along",
+        "part.xx -= np.swapaxes(spread * along, 1, 2) @ along",
         "tests/test_iqgme.py",
     ),
     "sticks that forget who comes behind": Mutant(
