@@ -150,7 +150,8 @@ def test_a_signal_to_end_ends_as_ctrl_c_does(
     table: tuple[str, ...], straight: dict[str, bytes], tmp_path: Path, how: signal.Signals
 ) -> None:
     before = signal.signal(how, signal.SIG_DFL)  # ignored when the tests run under nohup
-    command = Command(tmp_path, *table, *PLAN, *OUTPUTS, "--save", SAVED)
+    begin = (*table, *PLAN, *OUTPUTS, "--save", SAVED, "--checkpoint", "0")  # slow enough
+    command = Command(tmp_path, *begin)
     signal.signal(how, before)
     command.wait_for(tmp_path / SAVED)
     assert command.stop(0.1, how) == 128 + how
