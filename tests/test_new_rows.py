@@ -166,6 +166,8 @@ def test_a_number_that_a_column_cannot_hold_is_an_error_unless_it_is_taken_as_mi
     assert done.table[name].to_pylist()[0] == value
     assert done.table.drop_columns([name]).equals(other.table.drop_columns([name]))
     assert any(f"a number that the fit has no place for ('{value}')" in w for w in done.warnings)
+    (left,) = (one for one in done.data.not_completed if one.column == name)
+    assert (left.cells, left.why) == (1, "numbers that the column of the fit cannot hold")
 
 
 def test_a_zero_is_an_error_where_it_could_be_a_small_value(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.encode import data_of, encoded_column
 from glfm_cli.encoding.levels import encode_known_levels
-from glfm_cli.encoding.not_completed import SLIPS, UNSEEN
+from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
 from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
@@ -78,7 +78,8 @@ def encode_rows(
         encoded.append(column)
         if unseen:
             notes.append(_unseen_note(column, list(unseen)))
-            kept[column.column.name, UNSEEN] = sum(unseen.values())
+            why = UNFIT if column.column.numeric else UNSEEN
+            kept[column.column.name, why] = sum(unseen.values())
     return data_of(table, columns, encoded, notes, file, groups, kept)
 
 

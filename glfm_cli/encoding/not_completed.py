@@ -14,6 +14,7 @@ from glfm_cli.encoding.source import Source, is_null, open_column, to_mask
 from glfm_cli.schema import Column, Role
 
 UNSEEN = "levels that the fit has not seen"
+UNFIT = "numbers that the column of the fit cannot hold"
 SLIPS = "zeros far below all other values"
 
 
