@@ -39,6 +39,7 @@ from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
+SCRATCH = 16  # times the size of the largest covariance
 SMALL = 1e-10  # share of a utility's variance that gaps have
 
 
@@ -82,7 +83,7 @@ class Gaps:
         H, G = len(A), block.labelled.size
         cov = np.empty((H, int(block.cov_start[-1])))
         log_det = np.empty((H, G))
-        scratch = np.empty(max(block.largest**2, 1))
+        scratch = np.empty(SCRATCH * max(block.largest**2, 1))
         bad = factor_missing(
             block.missing_start, block.cov_start, block.missing, second, diagonal, A, B,
             cov, log_det, scratch,
