@@ -9,7 +9,7 @@ leaves over, before each of its sweeps. Missing y - w are the model's to draw, w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -58,8 +58,14 @@ class WithGroups(PlainModel):
     def start(self, cells: Cells, config: Any, streams: Streams) -> GroupedState:
         """Return the model's start, without effects."""
         assert cells.groups is not None
-        own = self.inner.start(cells, config, streams)
+        own = self.inner.start(cells, self._beside(cells, config), streams)
         return GroupedState(own, RowEffects.start(cells.groups, cells.spans), cells.spans)
+
+    def _beside(self, cells: Cells, config: Any) -> Any:
+        """Return the settings of the model beside the part of these rows."""
+        if cells.groups is None or cells.groups.time is None:
+            return config
+        return replace(config, noise_rate=self.series_noise * config.noise_rate)
 
     def update(self, state: GroupedState, cells: Cells, streams: Streams) -> None:
         """Draw the effects given what the model leaves over, then let it draw the rest."""
@@ -192,7 +198,7 @@ class WithGroups(PlainModel):
         n_rows, width = cells.y.shape
         sizes = Sizes(n_rows, width, cells.spans)
         effects = RowEffects.unpack(arrays, sizes).copy()
-        own = self.inner.load(without_effects(arrays), cells, config)
+        own = self.inner.load(without_effects(arrays), cells, self._beside(cells, config))
         return GroupedState(own, effects, cells.spans)
 
     def pack(self, draw: GroupedState) -> dict[str, Array]:

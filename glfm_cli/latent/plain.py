@@ -13,13 +13,18 @@ from glfm_cli.streams import Streams
 
 
 class PlainModel:
-    """A sampler for tables without weights, its state with a noise variance a column."""
+    """A sampler for tables without weights, its state with a noise variance a column.
+
+    series_noise : factor of the setting noise_rate beside series in time, after which far less is
+        noise than after what columns and groups say
+    """
 
     sees: Sees = "gaussian"
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
     takes_weights = False
     refines = False
+    series_noise = 0.1
 
     if TYPE_CHECKING:  # a method of those who inherit
 
@@ -33,9 +38,11 @@ class PlainModel:
         """Draw nothing: there are no hyperparameters."""
 
     def noise(self, state: Any) -> Array:
+        """Return the noise variances (D,) of a state or a draw."""
         return state.noise
 
     def noise_of(self, state: Any, d: int, rows: slice) -> float | Array:
+        """Return the noise variance of column `d`, the same for all rows."""
         return float(state.noise[d])
 
     def joint(self, draw: Any, rows: Rows, rng: np.random.Generator) -> RowsLaw:
@@ -43,4 +50,5 @@ class PlainModel:
         return self.cells_law(draw, rows)
 
     def warnings(self, state: Any) -> list[str]:
+        """Return nothing that a user should know."""
         return []

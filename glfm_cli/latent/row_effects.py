@@ -4,16 +4,18 @@
     a_g ~ N(m, Omega)         intercepts of a group                m ~ N(0, I)
     Omega | c ~ InvWishart(S + 1, 4 diag(1 / c))                    c_s ~ InvGamma(1/2, 1)
     b_gs ~ N(0, q_s)                                                sqrt(q_s) ~ half-Cauchy(1)
-    u_.s ~ N(0, v_s K_s),     K_s = exp(-|t - t'| / l_s) within a group, 0 between two
-    sqrt(v_s) ~ half-Cauchy(1),    log(l_s / median step) ~ N(log 5, 1.5^2)
+    u_.s ~ N(0, v_s K_s),    within a group K_s = (l e^(-r / l) - k e^(-r / k)) / (l - k),
+    r = |t - t'|, l = l_s and k = k_s, and 0 between two;    sqrt(v_s) ~ half-Cauchy(1)
+    log(l_s / median step) ~ N(log 5, 1.5^2),    log(k_s / median step) ~ N(log 0.5, 2^2)
 
 so that the sds of intercepts are half-t with 2 degrees of freedom and scale 1, and their
 correlations uniform [Huang and Wand 2013]; t is time in sds of all rows; u is a stationary
-autoregression of first order in continuous time, whose precision is tridiagonal in the order of
-time. All is drawn exactly, given the residuals of observed cells, e = y - eta of the model
-~ N(w, noise): a jointly over columns, with b and u integrated out; so v, l and q by Metropolis
-steps; b with u integrated out; u by one factorisation a column. Without times there are no b and
-u, without groups no a and b.
+autoregression of second order in continuous time, with real roots: of first order where k is far
+below the steps, differentiable with correlation (1 + r / l) e^(-r / l) where k = l. With its
+velocity it is Markov: the precision of both is banded in the order of time. All is drawn exactly,
+given the residuals of observed cells, e = y - eta of the model ~ N(w, noise): a jointly over
+columns, with b and u integrated out; so v, l, k and q by Metropolis steps; b with u integrated out;
+u by one factorisation a column. Without times there are no b and u, without groups no a and b.
 
 Cost of a sweep: O(G S^3 + N S). Memory: G S + N S doubles.
 """
@@ -27,27 +29,25 @@ from typing import Self
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg.lapack import dpttrs
 
 from glfm_cli.arrays import Array, Groups
 from glfm_cli.latent.model import Sizes, Spans, take
 from glfm_cli.latent.row_laws import (
     Series,
-    SeriesRows,
-    draw_chain,
+    SeriesLaw,
     draw_intercepts,
     draw_inverse_wishart,
     draw_normals,
     draw_slopes,
-    factorise,
     group_sums,
-    slope_law,
+    intercept_law,
 )
 
 DEGREES = 2.0  # of the half-t priors of sds
-LENGTH, LENGTH_SD = np.log(5.0), 1.5  # prior of the log of l, in median steps of time
+LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of time
+LENGTH_SD = np.array([1.5, 2.0])
 FIRST_VARIANCE = 0.25
-PROPOSALS = 3  # for v and l, in a sweep
+PROPOSALS = 3  # for v, l, k and q, in a sweep
 HELD = 1e8  # precision by which rows that are known already are held
 
 
@@ -57,8 +57,9 @@ class RowEffects:
 
     at : (S,) int64, the latent columns that have effects, in all `width` of them: not the time's
     code, time : (N,) of the rows;  a : (G, S);  m, c : (S,);  omega : (S, S)
-    u : (N, S), or (0, S) without times;  v, length : (S,);  step : the median step of time
-    b : (G, S), or (0, S) without times;  q : (S,)
+    u : (N, S), or (0, S) without times;  v : (S,);  length : (2, S), l and k
+    b : (G, S), or (0, S) without times;  q : (S,);  step : the median step of time
+    energy : (S,) squares of u and its velocity in units of their prior sds, when they were drawn
     """
 
     at: Array
@@ -75,6 +76,7 @@ class RowEffects:
     b: Array
     q: Array
     step: float
+    energy: Array
 
     @classmethod
     def start(cls, groups: Groups, spans: Spans) -> Self:
@@ -94,10 +96,11 @@ class RowEffects:
             omega=FIRST_VARIANCE * np.eye(S),
             u=np.zeros((groups.code.size if timed else 0, S)),
             v=np.full(S, FIRST_VARIANCE),
-            length=np.full(S, np.exp(LENGTH)),
+            length=np.tile(np.exp(LENGTH)[:, None], S),
             b=np.zeros((groups.n if timed else 0, S)),
             q=np.full(S, FIRST_VARIANCE),
             step=Series.of(groups.code, time).step if timed else 1.0,
+            energy=np.zeros(S),
         )
 
     def copy(self) -> RowEffects:
@@ -121,10 +124,14 @@ class RowEffects:
         """The mean of time, and its sd; 1 where it never moves."""
         return float(np.mean(self.time)), float(np.std(self.time)) or 1.0
 
+    def clocked(self, time: Array) -> Array:
+        """Return times in sds of all rows."""
+        mean, sd = self.clock
+        return (time - mean) / sd
+
     def slope_part(self, rows: slice | Array = slice(None)) -> Array:
         """Return b_g t_n (n, S) of some rows."""
-        mean, sd = self.clock
-        return self.b[self.code[rows]] * ((self.time[rows] - mean) / sd)[:, None]
+        return self.b[self.code[rows]] * self.clocked(self.time[rows])[:, None]
 
     def update(self, e: Array, observed: Array, noise: Array, rng: Generator) -> None:
         """Draw everything given the residuals of the model.
@@ -137,19 +144,27 @@ class RowEffects:
         e, observed, noise = e[:, self.at], observed[:, self.at], noise[self.at]
         series = Series.of(self.code, self.time, self.step) if len(self.u) else None
         if len(self.a):
-            sums, counts = group_sums(self.code, len(self.a), e, observed)
-            if series is not None:
-                mean, sd = self.clock
-                rows = SeriesRows(series.order, self.code, (self.time - mean) / sd, len(self.a))
-                law = self.v, self.length, self.q
-                sums, counts = rows.of_intercepts(series, law, e, observed / noise)
-                sums, counts = sums * noise, counts * noise
-            self.a[:] = draw_intercepts(sums, counts, noise, self.m, self.omega, rng)
+            if series is None:
+                law = group_sums(self.code, len(self.a), e, observed, noise)
+            else:
+                law = self.of_intercepts(series, observed / noise, e, len(self.a))
+            self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
             self._draw_law(rng)
         if series is not None:
             rest = e - self.a[self.code] if len(self.a) else e
             for s in range(self.m.size):
-                self._draw_series(s, series, rest[:, s], observed[:, s], noise[s], rng)
+                self._draw_series(s, series, rest[:, s], observed[:, s] / noise[s], rng)
+
+    def of_intercepts(self, series: Series, seen: Array, e: Array, n: int) -> tuple[Array, Array]:
+        """Return A and B (n, S) of what rows (n_rows, S) say of intercepts, without b and u."""
+        found = []
+        for s in range(self.m.size):
+            precision, b = series.sums(seen[:, s]), series.sums(seen[:, s] * e[:, s])
+            law = SeriesLaw(series.precision(self.length[:, s]), self.v[s], precision)
+            lines = np.column_stack([np.ones(b.size), self.clocked(series.time)])
+            found.append(intercept_law(*law.lines(b, lines, series.code, n), self.q[s]))
+        A, B = zip(*found, strict=True)
+        return np.array(A).T, np.array(B).T
 
     def _draw_law(self, rng: Generator) -> None:
         """Draw m, Omega and c given the intercepts."""
@@ -162,64 +177,54 @@ class RowEffects:
         rate = DEGREES * np.diagonal(np.linalg.inv(self.omega)) + 1.0
         self.c[:] = rate / rng.standard_gamma(0.5 * (DEGREES + S), S)
 
-    def _draw_series(
-        self, s: int, series: Series, e: Array, observed: Array, noise: float, rng: Generator
-    ) -> None:
-        """Draw v, l, q, b and u of one latent column."""
-        order, sloped = series.order, len(self.b) > 0
-        seen, e, (mean, sd) = observed[order] / noise, e[order], self.clock
-        code, t = self.code[order], (self.time[order] - mean) / sd
-        own = np.log([self.v[s], self.length[s], self.q[s]])
+    def _draw_series(self, s: int, series: Series, e: Array, seen: Array, rng: Generator) -> None:
+        """Draw v, l, k, q, b and u of one latent column."""
+        precision, b, sloped = series.sums(seen), series.sums(seen * e), len(self.b) > 0
+        t = self.clocked(series.time)
+        own = np.log([self.v[s], self.q[s], *self.length[:, s]])
         now = -np.inf
         for number in range(PROPOSALS + 1):
             size = 0.0 if number == 0 else 2.0 ** -rng.integers(0, 6)
-            log_v, log_l, log_q = new = own + size * rng.standard_normal(3) * [1, 1, sloped]
-            r, d = series.links(np.exp(log_l), np.exp(log_v))
-            D, L = factorise(r, d, seen)
-            found = -0.5 * float(np.log(D).sum() + np.log(d).sum())
-            found += 0.5 * float((seen * e) @ dpttrs(D, L, seen * e)[0])
-            found += 0.5 * log_v - np.log1p(np.exp(log_v))  # half-Cauchy of the sd
-            found -= 0.5 * ((log_l - LENGTH) / LENGTH_SD) ** 2
-            law = None
+            new = own + size * rng.standard_normal(4) * [1, sloped, 1, 1]
+            v, q, *lengths = np.exp(new)
+            law = SeriesLaw(series.precision(lengths), v, precision)
+            found = 0.5 * float(np.sum(law.half(b) ** 2) - law.log_ratio)
+            found += 0.5 * new[0] - np.log1p(v)  # half-Cauchy of the sd
+            found -= 0.5 * float(np.sum(((new[2:] - LENGTH) / LENGTH_SD) ** 2))
+            lines = None
             if sloped:
-                law = slope_law(D, L, seen, e, t, code, len(self.b))
-                grown = 1.0 + np.exp(log_q) * law[0]
-                found += 0.5 * float((np.exp(log_q) * law[1] ** 2 / grown - np.log(grown)).sum())
-                found += 0.5 * log_q - np.log1p(np.exp(log_q))
+                lines = law.lines(b, t[:, None], series.code, len(self.b))
+                A, B = lines[0][:, 0, 0], lines[1][:, 0]
+                found += 0.5 * float((q * B**2 / (1.0 + q * A) - np.log1p(q * A)).sum())
+                found += 0.5 * new[1] - np.log1p(q)
             if number == 0 or np.log(rng.random()) < found - now:
-                own, now, kept = new, found, (D, L, law)
-        self.v[s], self.length[s], self.q[s] = np.exp(own)
-        D, L, law = kept
-        if law is not None:
-            self.b[:, s] = draw_slopes(law, self.q[s], rng)
-            e = e - self.b[code, s] * t
-        self.u[order, s] = draw_chain(D, L, seen * e, rng)
+                own, now, kept = new, found, (law, lines)
+        self.v[s], self.q[s], *self.length[:, s] = np.exp(own)
+        law, lines = kept
+        if lines is not None:
+            self.b[:, s] = draw_slopes(lines[0][:, 0, 0], lines[1][:, 0], self.q[s], rng)
+            b = b - precision * t * self.b[series.code, s]
+        u, self.energy[s] = law.draw(b, rng)
+        self.u[:, s] = u[series.node]
 
     def scale_group(self, spans: tuple[tuple[int, int], ...]) -> Array:
         """Return, per column, squares in units of their prior sd, and their number (D, 2).
 
         A move along the scale of a column multiplies a, m and 1 / sqrt(c) with it, rows and columns
-        of Omega, b and u: of the first and third the change of density and volume cancels but for
-        that of normals m and 1 / sqrt(c) of variances 1 and 1/2.
+        of Omega, b, u and its velocity: of the first and third the change of density and volume
+        cancels but for that of normals m and 1 / sqrt(c) of variances 1 and 1/2.
         """
         found = np.zeros((len(spans), 2))
+        times = Series.of(self.code, self.time, self.step).code.size if len(self.u) else 0
         for d, span in enumerate(spans):
             at = slice(*np.searchsorted(self.at, span))
             if len(self.a):
                 found[d] += np.sum(self.m[at] ** 2 + 2.0 / self.c[at]), 2 * self.m[at].size
             if len(self.u):
-                found[d, 1] += self.u[:, at].size + self.b[:, at].size
+                found[d, 1] += 2 * times * self.m[at].size + self.b[:, at].size
                 found[d, 0] += float(np.sum(self.b[:, at] ** 2 / self.q[at]))
-                found[d, 0] += sum(self._energy(s) for s in range(at.start, at.stop))
+                found[d, 0] += float(np.sum(self.energy[at]))
         return found
-
-    def _energy(self, s: int) -> float:
-        """Return u' K^-1 u / v of one latent column."""
-        series = Series.of(self.code, self.time, self.step)
-        r, d = series.links(self.length[s], self.v[s])
-        u = self.u[series.order, s]
-        step = u - r * np.concatenate([[0.0], u[:-1]])
-        return float(np.sum(step**2 / d))
 
     def rescale(self, factor: Array) -> None:
         """Multiply what shares the scale of latent columns by `factor` (width,)."""
@@ -257,12 +262,8 @@ class RowEffects:
         b, q = part("b", len(a) if len(u) else 0, S), part("q", S)
         if np.any((code < 0) | (code >= max(len(a), 1))) or {len(u), len(time)} not in ({0}, {N}):
             raise ValueError("'effects' are not those of the rows")
-        m, c, omega, v, length = (
-            part(name, *shape)
-            for name, shape in (
-                *(("m", (S,)), ("c", (S,)), ("omega", (S, S)), ("v", (S,)), ("length", (S,))),
-            )
-        )
+        shapes = {"m": (S,), "c": (S,), "omega": (S, S), "v": (S,), "length": (2, S)}
+        m, c, omega, v, length = (part(name, *shape) for name, shape in shapes.items())
         step = float(part("step"))
         if min(x.min(initial=1.0) for x in (c, v, length, q)) <= 0.0 or step <= 0.0:
             raise ValueError("'effects' have a variance or length that is not above 0")
@@ -270,7 +271,8 @@ class RowEffects:
             np.linalg.cholesky(omega)
         except np.linalg.LinAlgError:
             raise ValueError("'effects.omega' is not positive definite") from None
-        return cls(at, sizes.latent, code, time, a, m, c, omega, u, v, length, b, q, step)
+        rest = u, v, length, b, q, step, np.zeros(S)
+        return cls(at, sizes.latent, code, time, a, m, c, omega, *rest)
 
 
 class RowsToJoin:
@@ -286,8 +288,7 @@ class RowsToJoin:
         self.code = groups.code
         self.a = np.concatenate([fitted.a, np.tile(fitted.m, (self.new, 1))])
         self.b = np.concatenate([fitted.b, np.zeros((self.new if len(fitted.b) else 0, S))])
-        mean, sd = fitted.clock if len(fitted.u) else (0.0, 1.0)
-        self.t = np.zeros(self.n) if groups.time is None else (groups.time - mean) / sd
+        self.t = np.zeros(self.n) if groups.time is None else fitted.clocked(groups.time)
         self.u = np.zeros((self.n, S))
         self.series: Series | None = None
         self.held = np.empty(0, dtype=np.int64)
@@ -313,45 +314,32 @@ class RowsToJoin:
 
     def update(self, e: Array, observed: Array, noise: Array, rng: Generator) -> None:
         """Draw what is new given the residuals of the model, as `RowEffects.update` takes them."""
-        fitted, G = self.fitted, len(self.fitted.a)
+        fitted, G, n = self.fitted, len(self.fitted.a), len(self.fitted.a) + self.new
         if not fitted.at.size:
             return
         e, observed, noise = e[:, fitted.at], observed[:, fitted.at], noise[fitted.at]
+        seen, known = observed / noise, fitted.u[self.held]
+        if self.series is not None:  # of rows that are held u alone is known
+            seen = np.concatenate([seen, np.full(known.shape, HELD) / fitted.v])
         if self.new:
-            sums, counts = group_sums(self.code, G + self.new, e, observed)
-            if self.series is not None:
-                # New groups have no rows that are held, of which u alone is known.
-                held = np.zeros((self.held.size, fitted.m.size))
-                code = np.concatenate([self.code, fitted.code[self.held]])
-                t = np.concatenate([self.t, held[:, 0]])
-                rows = SeriesRows(self.series.order, code, t, G + self.new)
-                law = fitted.v, fitted.length, fitted.q
-                seen = np.vstack([observed / noise, held])
-                sums, counts = rows.of_intercepts(self.series, law, np.vstack([e, held]), seen)
-                sums, counts = sums * noise, counts * noise
-            own = sums[G:], counts[G:], noise
-            self.a[G:] = draw_intercepts(*own, fitted.m, fitted.omega, rng)
+            if self.series is None:
+                A, B = group_sums(self.code, n, e, observed, noise)
+            else:  # new groups have no rows that are held
+                A, B = fitted.of_intercepts(self.series, seen, np.concatenate([e, known]), n)
+            self.a[G:] = draw_intercepts(A[G:], B[G:], fitted.m, fitted.omega, rng)
         if self.series is None:
             return
-        rest = e - self.a[self.code] if len(self.a) else e
-        order, n = self.series.order, self.n
-        none = np.zeros(self.held.size)
-        t = np.concatenate([self.t, none])[order]  # of rows that are held u alone is known
-        code = np.concatenate([self.code, fitted.code[self.held]])[order]
+        rest = np.concatenate([e - self.a[self.code] if len(self.a) else e, known])
+        t, node = fitted.clocked(self.series.time)[:, None], self.series.node[: self.n]
         for s in range(fitted.m.size):
-            precision = np.full(order.size, HELD / fitted.v[s])
-            precision[:n] = observed[:, s] / noise[s]
-            r, d = self.series.links(fitted.length[s], fitted.v[s])
-            seen = precision[order]
-            D, L = factorise(r, d, seen)
-            if self.new and len(self.b):
-                value = np.concatenate([rest[:, s], none])[order]
-                A, B = slope_law(D, L, seen, value, t, code, G + self.new)
-                self.b[G:, s] = draw_slopes((A[G:], B[G:]), fitted.q[s], rng)
-            value = np.concatenate([rest[:, s] - self.slopes[:, s], fitted.u[self.held, s]])
-            drawn = np.empty(order.size)
-            drawn[order] = draw_chain(D, L, seen * value[order], rng)
-            self.u[:, s] = drawn[:n]
+            precision, b = self.series.sums(seen[:, s]), self.series.sums(seen[:, s] * rest[:, s])
+            law = SeriesLaw(self.series.precision(fitted.length[:, s]), fitted.v[s], precision)
+            if len(self.b):
+                if self.new:
+                    A, B = law.lines(b, t, self.series.code, n)
+                    self.b[G:, s] = draw_slopes(A[G:, 0, 0], B[G:, 0], fitted.q[s], rng)
+                b -= np.bincount(node, seen[: self.n, s] * self.slopes[:, s], b.size)
+            self.u[:, s] = law.draw(b, rng)[0][node]
 
 
 @dataclass(frozen=True, eq=False)

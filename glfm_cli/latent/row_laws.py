@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpttrf, dpttrs, dtbtrs
+from scipy.linalg.lapack import dpbtrf, dpbtrs, dtbtrs
 
 from glfm_cli.arrays import Array
 
-CLOSEST = 1e-4  # median steps; rows that are closer in time are taken for so far apart
+CLOSEST = 1e-3  # of sqrt(l k): times that are closer are taken for so far apart
 _BLOCK = 1 << 21  # numbers in the precisions of groups that are held at once
 
 
 class Series(NamedTuple):
-    """Rows in the order of group and time.
+    """The times of groups, in order; rows of a group at the same time share one.
 
-    order : (N,) rows;  gap : (N,) time since the row before in the group, in median steps, infinite
-        at the first;  step : the median step
+    node : (N,) the number of each row's time;  code, time : (M,)
+    gap : (M,) time since the one before in the group, in median steps, infinite at the first
+    step : the median step
     """
 
-    order: Array
+    node: Array
+    code: Array
+    time: Array
     gap: Array
     step: float
 
@@ -30,104 +34,117 @@ class Series(NamedTuple):
         order = np.lexsort((time, code))
         gap = np.diff(time[order], prepend=np.inf)
         gap[np.diff(code[order], prepend=-1) != 0] = np.inf
+        first = gap > 0.0
+        node = np.empty(order.size, dtype=np.int64)
+        node[order] = np.cumsum(first) - 1
         if step is None:
-            steps = gap[(gap > 0.0) & np.isfinite(gap)]
+            steps = gap[first & np.isfinite(gap)]
             step = float(np.median(steps)) if steps.size else 1.0
-        return cls(order, np.maximum(gap / step, CLOSEST), step)
+        at = order[first]
+        return cls(node, code[at], time[at], gap[first] / step, step)
 
-    def links(self, length: float, variance: float) -> tuple[Array, Array]:
-        """Return r and d (N,):  u_n = r_n u_(n-1) + N(0, d_n) for rows in order."""
-        away = self.gap / length
-        return np.exp(-away), -variance * np.expm1(-2.0 * away)
+    def sums(self, values: Array) -> Array:
+        """Return the sums (M,) of what rows (N,) have, over those of each time."""
+        return np.bincount(self.node, values, self.code.size)
+
+    def precision(self, lengths: Sequence[float] | Array) -> tuple[Array, float]:
+        """Return that of x = (u, sqrt(l k) du/dt) of variance 1, in order, and its log determinant.
+
+        (4, 2 M), the diagonal and those below it:  x_n = A_n x_(n-1) + N(0, P_n^-1), with
+        A_n = exp(F gap_n), F = [0, 1; -1, -(l + k) / sqrt(l k)] / sqrt(l k); x ~ N(0, I) at first.
+        """
+        slow, fast = 1.0 / np.max(lengths), 1.0 / np.min(lengths)
+        fast = max(fast, slow * (1.0 + 1e-7))  # in place of the limit at equal lengths
+        root = np.sqrt(slow * fast)
+        gap = np.maximum(self.gap, CLOSEST / root)
+        one = np.exp(-slow * gap)
+        both = one * -np.expm1((slow - fast) * gap) / (fast - slow)
+        A = np.array([[one + slow * both, root * both], [-root * both, one - fast * both]])
+        a, b, d = A[0, 0], A[0, 1], A[1, 1]
+        first, other, beside = 1.0 - a * a - b * b, 1.0 - b * b - d * d, b * (a - d)
+        size = first * other - beside**2
+        P = np.array([[other, -beside], [-beside, first]]) / size
+        cross = np.einsum("ijn,jkn->ikn", P, A)[..., 1:]  # of x_n by x_(n-1), less its sign
+        P[..., :-1] += np.einsum("jin,jkn->ikn", A[..., 1:], cross)
+        band = np.zeros((4, gap.size, 2), order="F")
+        band[0], band[1, :, 0] = np.array([P[0, 0], P[1, 1]]).T, P[0, 1]
+        band[1, :-1, 1], band[3, :-1, 0] = -cross[0, 1], -cross[1, 0]
+        band[2, :-1] = -np.array([cross[0, 0], cross[1, 1]]).T
+        return band.reshape(4, -1), -float(np.log(size).sum())
 
 
-def group_sums(code: Array, n: int, e: Array, observed: Array) -> tuple[Array, Array]:
-    """Return the sums and numbers (n, S) of what is seen of each group."""
-    weights = [np.where(observed[:, s] != 0, e[:, s], 0.0) for s in range(e.shape[1])]
-    sums = [np.bincount(code, column, n) for column in weights]
-    counts = [np.bincount(code, observed[:, s], n) for s in range(e.shape[1])]
-    return np.array(sums).T.reshape(n, -1), np.array(counts).T.reshape(n, -1)
+def group_sums(
+    code: Array, n: int, e: Array, observed: Array, noise: Array
+) -> tuple[Array, Array]:
+    """Return A and B (n, S): what rows e (N, S) that are seen say of intercepts of groups."""
+    A = [np.bincount(code, one, n) for one in observed.T]
+    B = [np.bincount(code, one, n) for one in np.where(observed != 0, e, 0.0).T]
+    return np.array(A).T.reshape(n, -1) / noise, np.array(B).T.reshape(n, -1) / noise
 
 
-def draw_intercepts(
-    sums: Array, counts: Array, noise: Array, m: Array, omega: Array, rng: np.random.Generator
-) -> Array:
-    """Return draws (G, S) of intercepts:  Q_g = Omega^-1 + diag(n_gs / noise_s)."""
-    inverse, (G, S) = np.linalg.inv(omega), sums.shape
+def draw_intercepts(A: Array, B: Array, m: Array, omega: Array, rng: np.random.Generator) -> Array:
+    """Return draws (G, S) of intercepts, precisions Omega^-1 + diag(A_g), given what rows say."""
+    inverse, (G, S) = np.linalg.inv(omega), A.shape
     a, block = np.empty((G, S)), max(1, _BLOCK // max(S * S, 1))
     for start in range(0, G, block):
         at = slice(start, start + block)
-        Q = inverse + (counts[at] / noise)[:, :, None] * np.eye(S)
-        a[at] = draw_normals(Q, inverse @ m + sums[at] / noise, rng)
+        a[at] = draw_normals(inverse + A[at, :, None] * np.eye(S), inverse @ m + B[at], rng)
     return a
 
 
-class SeriesRows(NamedTuple):
-    """Rows of series: their order, groups, of which there are n, and times in sds."""
+class SeriesLaw:
+    """The law of u at the times of a series, given what is seen of it: N(Q^-1 b, Q^-1).
 
-    order: Array
-    code: Array
-    t: Array
-    n: int
+    prior : what `Series.precision` returns;  v : variance;  seen : (M,) precisions of values
+    """
 
-    def of_intercepts(
-        self, series: Series, law: tuple[Array, Array, Array], e: Array, seen: Array
-    ) -> tuple[Array, Array]:
-        """Return B and A (n, S) of what rows say of intercepts, without b and u.
+    def __init__(self, prior: tuple[Array, float], v: float, seen: Array) -> None:
+        band = prior[0] / v
+        band[0, ::2] += seen
+        self.seen = seen
+        self.factor, status = dpbtrf(band, lower=1)
+        if status != 0:
+            raise np.linalg.LinAlgError("the precision of a series is not positive definite")
+        # The log of the ratio of determinants, of what is seen to the prior.
+        self.log_ratio = 2.0 * float(np.log(self.factor[0] * np.sqrt(v)).sum()) - prior[1]
 
-        law : v, length and q (S,);  e, seen : (N, S) residuals, and their precisions
+    def half(self, b: Array) -> Array:
+        """Return L^-1 b (2 M,), Q = L L' of u and its velocity."""
+        wide = np.zeros((2 * b.size, 1))
+        wide[::2, 0] = b
+        return dtbtrs(self.factor, wide, uplo="L")[0][:, 0]
+
+    def lines(self, b: Array, X: Array, code: Array, n: int) -> tuple[Array, Array]:
+        """Return A (n, k, k) and B (n, k): X' V^-1 X and X' V^-1 e over the times of each group.
+
+        b : (M,) sums of values e, each times its precision;  X : (M, k)
+        V^-1 X = seen (X - Q^-1 (seen X)),  V = K v + diag(1 / seen)
         """
-        B, A = np.empty((2, self.n, e.shape[1]))
-        code, t, one = self.code[self.order], self.t[self.order], np.ones(self.order.size)
-        for s, (v, length, q) in enumerate(zip(*law, strict=True)):
-            own = seen[self.order, s]
-            D, L = factorise(*series.links(length, v), own)
-            rows = D, L, own, e[self.order, s]
-            A[:, s], B[:, s] = slope_law(*rows, one, code, self.n)
-            tt, tb = slope_law(*rows, t, code, self.n)
-            both = np.bincount(code, own * (t - dpttrs(D, L, own * t)[0]), self.n)
-            A[:, s] -= both**2 / (tt + 1.0 / q)
-            B[:, s] -= both * tb / (tt + 1.0 / q)
-        return B, A
+        wide = np.zeros((2 * len(X), X.shape[1]))
+        wide[::2] = self.seen[:, None] * X
+        left = X - dpbtrs(self.factor, wide, lower=1)[0][::2]
+        of = range(X.shape[1])
+        A = [[np.bincount(code, self.seen * left[:, i] * X[:, j], n) for j in of] for i in of]
+        return np.array(A).T, np.array([np.bincount(code, left[:, i] * b, n) for i in of]).T
+
+    def draw(self, b: Array, rng: np.random.Generator) -> tuple[Array, float]:
+        """Return a draw (M,), and its squares in units of the prior's sd, 2 M with its velocity."""
+        half = self.half(b) + rng.standard_normal(2 * b.size)
+        u = dtbtrs(self.factor, half[:, None], uplo="L", trans="T")[0][::2, 0]
+        return u, float(half @ half - self.seen @ u**2)
 
 
-def slope_law(
-    D: Array, L: Array, seen: Array, e: Array, t: Array, code: Array, n: int
-) -> tuple[Array, Array]:
-    """Return A and B (n,): what rows say of slopes is exp(B_g b_g - A_g b_g^2 / 2), without u.
-
-    With V = K v + diag(1 / seen), A_g = t' V^-1 t and B_g = t' V^-1 e over the rows of the group:
-    V^-1 x = seen x - seen Q^-1 (seen x), Q = L D L' the precision of u given what is seen.
-    """
-    within = seen * (t - dpttrs(D, L, seen * t)[0])
-    return np.bincount(code, within * t, n), np.bincount(code, within * e, n)
+def intercept_law(A: Array, B: Array, q: float) -> tuple[Array, Array]:
+    """Return A and B (n,) of intercepts, given those of both, without slopes ~ N(0, q)."""
+    of_slope = A[:, 1, 1] + 1.0 / q
+    without = A[:, 0, 0] - A[:, 0, 1] ** 2 / of_slope
+    return without, B[:, 0] - A[:, 0, 1] * B[:, 1] / of_slope
 
 
-def draw_slopes(law: tuple[Array, Array], q: float, rng: np.random.Generator) -> Array:
+def draw_slopes(A: Array, B: Array, q: float, rng: np.random.Generator) -> Array:
     """Return draws (n,) of slopes ~ N(0, q), given what rows say of them."""
-    precision = law[0] + 1.0 / q
-    return law[1] / precision + rng.standard_normal(precision.size) / np.sqrt(precision)
-
-
-def factorise(r: Array, d: Array, seen: Array) -> tuple[Array, Array]:
-    """Return D (N,) and L (N - 1,) of the precision L D L' of u given what is seen of it.
-
-    Its diagonal is 1 / d_n + r_(n+1)^2 / d_(n+1) + seen_n, beside it is -r_(n+1) / d_(n+1).
-    """
-    diagonal, beside = 1.0 / d + seen, -r[1:] / d[1:]
-    diagonal[:-1] -= r[1:] * beside
-    D, L, status = dpttrf(diagonal, beside)
-    if status != 0:
-        raise np.linalg.LinAlgError("the precision of a series is not positive definite")
-    return D, L
-
-
-def draw_chain(D: Array, L: Array, b: Array, rng: np.random.Generator) -> Array:
-    """Return a draw (N,) of N(Q^-1 b, Q^-1), Q = L D L' tridiagonal."""
-    upper = np.ones((2, D.size))
-    upper[0, 1:] = L
-    drawn = dtbtrs(upper, (rng.standard_normal(D.size) / np.sqrt(D))[:, None], diag="U")[0]
-    return dpttrs(D, L, b)[0] + drawn[:, 0]
+    precision = A + 1.0 / q
+    return B / precision + rng.standard_normal(precision.size) / np.sqrt(precision)
 
 
 def draw_inverse_wishart(degrees: float, scale: Array, rng: np.random.Generator) -> Array:

@@ -69,6 +69,7 @@ class CategoricalLink(LevelLink):
     def from_constants(
         cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
     ) -> Self:
+        """Return the link whose `constants` these are; ValueError says why they are not such."""
         reference = float(take(constants, "reference", SCALAR))
         slot = take(constants, "slot", n_levels)
         if reference not in range(n_levels):
@@ -90,6 +91,7 @@ class CategoricalLink(LevelLink):
 
     @property
     def n_levels(self) -> int:
+        """Return R."""
         return int(self.slot.size)
 
     @property

@@ -22,6 +22,7 @@ class PlainLink:
 
     @property
     def spread(self) -> float:
+        """Return 1: what `bound` bounds has the noise's sd."""
         return 1.0
 
     @property
@@ -43,6 +44,7 @@ class PlainLink:
         return None
 
     def entropy(self, mean: Array, probabilities: Array | None) -> Array | None:
+        """Return None: a value can tell any amount."""
         return None
 
     def update_params(
@@ -66,6 +68,7 @@ class UncalibratedLink(PlainLink):
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
+        """Return the link of a column."""
         return cls(encoded.column.name)
 
     def constants(self) -> dict[str, Array]:
@@ -82,4 +85,5 @@ class UncalibratedLink(PlainLink):
         return cls(column.name)
 
     def correctable(self, x: Array) -> bool:
+        """Return False: forecasts are not corrected."""
         return False

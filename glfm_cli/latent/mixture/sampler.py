@@ -119,6 +119,7 @@ class Mixture(PlainModel):
 
     name = "mixture"
     Config = MixtureConfig
+    series_noise = 1.0  # normals of its own that are as narrow take the place of series
 
     def start(self, cells: Cells, config: MixtureConfig, streams: Streams) -> MixtureState:
         """Return components at random places, drawn given a random split of the rows."""
@@ -144,6 +145,7 @@ class Mixture(PlainModel):
         _draw_components(state, streams.get(WEIGHTS))
 
     def fill_eta(self, state: MixtureState, out: Array) -> None:
+        """Fill `out` (N, S) with eta."""
         out[:] = state.eta
 
     def finish(self, state: MixtureState, streams: Streams) -> None:
@@ -209,6 +211,7 @@ class Mixture(PlainModel):
         return replace(draw, eta=state.eta, z=state.z, seen=state.seen)
 
     def join_rows(self, draws: Sequence[MixtureDraw]) -> MixtureDraw:
+        """Return the draw of all rows, below each other."""
         return joined(draws, "eta", "z", "seen")
 
     def warnings(self, state: MixtureState) -> list[str]:
@@ -230,6 +233,7 @@ class Mixture(PlainModel):
     def load(
         self, arrays: Mapping[str, Array], cells: Cells, config: MixtureConfig
     ) -> MixtureState:
+        """Return the state that `save` was given."""
         state = _empty_state(cells, config)
         for name in ("eta", "sticks", "mu", "Sigma", "noise"):
             kept = getattr(state, name)
@@ -252,6 +256,7 @@ class Mixture(PlainModel):
         return arrays | {"seen": np.packbits(draw.seen, axis=1)}
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> MixtureDraw:
+        """Return the snapshot that `pack` was given, on the same memory."""
         N, S = sizes.rows, sizes.latent
         eta = take(arrays, "eta", np.float64, (N, S))
         z = take(arrays, "z", np.int32, (N,))
