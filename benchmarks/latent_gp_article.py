@@ -1,7 +1,8 @@
 """The tables of the CLGP article: perplexity of hidden cells, beside other models of this package.
 
     python benchmarks/latent_gp_article.py FOLDER [--tables breast,digits,grammar] [--splits 3]
-        [--models clgp,linear,glfm,mixture,bsvd] [--chains N] [--out latent_gp_article.jsonl]
+        [--models clgp,linear,glfm,mixture,bsvd] [--chains N] [--set kernel=rbf]
+        [--out latent_gp_article.jsonl]
 
 FOLDER holds wisconsin_bc.parquet, alphadigits_10x8.parquet and clgp_pcfg_strings.parquet. All
 columns are categorical; rows with hidden cells are part of the fit, their other cells observed.
@@ -12,8 +13,8 @@ columns are categorical; rows with hidden cells are part of the fit, their other
 
 Perplexity is exp(-mean log p) over hidden cells, 1 at best. `linear` is the latent Gaussian model,
 `clgp` with a linear kernel; `bigram` the mean over a row's other cells of level frequencies given
-them. Places of `clgp` have two dimensions. Results go to a file, one line each, which a later run
-goes on with. `--figure PNG` draws images along the map of `digits`.
+them. Places of `clgp`, to which alone `--set` goes, have two dimensions. Results go to a file, one
+line each, which a later run goes on with. `--figure PNG` draws images along the map of `digits`.
 """
 
 from __future__ import annotations
@@ -75,8 +76,10 @@ def grammar(folder: Path, rng: np.random.Generator) -> tuple[Columns, np.ndarray
 TABLES = {"breast": breast, "digits": digits, "grammar": grammar}
 
 
-def perplexity(columns: Columns, hidden: np.ndarray, model: str, chains: int | None) -> float:
-    """Return that of the hidden cells."""
+def perplexity(
+    columns: Columns, hidden: np.ndarray, model: str, chains: int | None, given: dict[str, str]
+) -> float:
+    """Return that of the hidden cells; `given` are settings of `clgp`."""
     if model == "bigram":
         return bigram(columns, hidden)
     levels = {name: sorted(set(values)) for name, values in columns.items()}
@@ -87,7 +90,9 @@ def perplexity(columns: Columns, hidden: np.ndarray, model: str, chains: int | N
             for d, (name, values) in enumerate(columns.items())
         }
     )
-    settings: dict[str, Any] = {"dimensions": 2} if model in ("clgp", "linear") else {}
+    settings: dict[str, Any] = {}
+    if model in ("clgp", "linear"):
+        settings = {"dimensions": 2, **(given if model == "clgp" else {})}
     if model == "linear":
         model, settings = "clgp", {**settings, "kernel": "linear"}
     done = impute(table, types, model=model, chains=chains, threads=1, seed=1, settings=settings)
@@ -151,19 +156,22 @@ def main() -> None:
     parser.add_argument("--models", default="bigram,clgp,linear,glfm,mixture")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--chains", type=int)
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--out", type=Path, default=Path("latent_gp_article.jsonl"))
     asked = parser.parse_args()
     lines = asked.out.read_text().splitlines() if asked.out.exists() else []
     done = {tuple(json.loads(line)[:-1]) for line in lines}
+    given = dict(item.split("=", 1) for item in asked.settings)
     for name in filter(None, asked.tables.split(",")):
         for split in range(asked.splits):
             columns, hidden = TABLES[name](asked.folder, np.random.default_rng(split))
             for model in asked.models.split(","):
-                key = (name, split, model)
+                own = asked.settings if model == "clgp" else []
+                key = (name, split, " ".join([model, *own]))
                 if key in done:
                     continue
-                found = perplexity(columns, hidden, model, asked.chains)
+                found = perplexity(columns, hidden, model, asked.chains, given)
                 print(line := json.dumps([*key, round(found, 4)]), flush=True)
                 with asked.out.open("a") as file:
                     file.write(line + "\n")

@@ -1,14 +1,15 @@
-"""Does a smooth voice help? Errors of `clgp`, of `glfm`, and of both together, column by column.
+"""Does a smooth voice help? Errors of `clgp`, of another model, and of both, column by column.
 
-    python benchmarks/latent_gp_blend.py FOLDER [--tables qsar,abalone] [--sets 3] [--chains 3]
-        [--out latent_gp_blend]
+    python benchmarks/latent_gp_blend.py FOLDER [--tables qsar,abalone] [--sets 0,1,2] [--chains 3]
+        [--other auto] [--other-chains N] [--out latent_gp_blend]
 
 For each table in FOLDER 30 % of the observed cells are hidden, as `glfm evaluate --rates 0.3`
-hides them, and completed by either model. Blended are numbers and the probabilities of levels,
-with the share of `clgp` in each column that has the least squared error in one half of its hidden
-cells, used in the other half, and the other way round; `half` gives both the same share. Printed
-are errors of hidden cells as those of `glfm evaluate`, and how many of 95 % intervals of `clgp`
-cover. Forecasts go to files in OUT, with which a later run of the same command goes on.
+hides them, and completed by either model; NAME@ROWS is a table's random rows. Blended are numbers
+and the probabilities of levels, with the share of `clgp` in each column that has the least squared
+error in one half of its hidden cells, used in the other half, and the other way round; `half` gives
+both the same share. Printed are errors of hidden cells as those of `glfm evaluate`, and how many of
+95 % intervals of `clgp` cover. Forecasts go to files in OUT, with which a later run of the same
+command goes on.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def blended(column: Any, x: Array, both: list[dict[str, Array]], d: int, half: b
 def compare(name: str, number: int, asked: argparse.Namespace) -> list[float]:
     """Print the line of a table's set of hidden cells, and return its errors."""
     both = []
-    for model, chains in (("clgp", asked.chains), ("glfm", asked.glfm_chains)):
+    for model, chains in (("clgp", asked.chains), (asked.other, asked.other_chains)):
         settings = asked.settings if model == "clgp" else []
         fit, bench, task = forecasts(asked.folder, name, number, model, chains, settings)
         label = "-".join([model, *settings]) + (f"-{chains}" if chains else "")
@@ -135,12 +136,14 @@ def main() -> None:
     parser.add_argument("--tables", default="qsar,abalone,counties,wine@3000")
     parser.add_argument("--sets", default="0,1,2", help="numbers of sets of hidden cells")
     parser.add_argument("--chains", type=int, default=3, help="restarts of clgp")
-    parser.add_argument("--glfm-chains", type=int, help="the defaults if left out")
+    parser.add_argument("--other", default="auto", help="the other model")
+    parser.add_argument("--other-chains", type=int, help="its defaults if left out")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, default=Path("latent_gp_blend"))
     asked = parser.parse_args()
-    print(f"{'table':<12}{'set':>4}" + "".join(f"{name:>9}" for name in
-          ("clgp", "glfm", "blend", "half")) + "  to glfm   cover  clgp s  glfm s")  # fmt: skip
+    names = ("clgp", asked.other, "blend", "half")
+    titles = "".join(f"{name:>9}" for name in names)
+    print(f"{'table':<12}{'set':>4}{titles}  change    cover  clgp s   other")
     for name in asked.tables.split(","):
         sets = [compare(name, int(number), asked) for number in asked.sets.split(",")]
         print(f"{name:<12}mean" + "".join(f"{one:>9.4f}" for one in np.mean(sets, axis=0)))

@@ -326,6 +326,24 @@ MUTANTS = {
         '"log_noise": -local.cells.log_noise *',
         PRIORS,
     ),
+    "gaps that follow more than the bound is of": Mutant(
+        "latent/iqgme/local.py",
+        "A, rest + a * _dot(a, t)[:, :, None])",
+        "A, t)",
+        "tests/test_iqgme_levels.py",
+    ),
+    "births by sums of another component": Mutant(
+        "latent/bsvd/births.py",
+        "            move()\n        self._sum()",
+        "            move()",
+        "tests/test_births.py",
+    ),
+    "new rows learn from what follows": Mutant(
+        "completion/new_rows.py",
+        "xs = learnt_cells(new.columns)",
+        "xs = tuple(one.cells for one in new.columns)",
+        "tests/test_relations.py",
+    ),
     "steps of thresholds down the slope": Mutant(
         "latent/clgp/likelihoods.py", "*= np.exp(shared.steps", "*= -np.exp(shared.steps", PRIORS
     ),

@@ -54,6 +54,7 @@ class Direct:
         linear = self.s[:, None] * (self.V @ (W * E_full).T)
         precision = self.s[:, None] ** 2 * (self.V**2 @ W.T)
         m = np.outer(self.b, rows.X[:, 0])
+        self.U = (linear + n_rows * m) / (n_rows + precision)  # means, given the rest
         # U ~ N(m, 1 / n_rows) against exp(linear U - precision U^2 / 2).
         self.log_evidence = np.sum(
             (linear * m - 0.5 * precision * m**2)
@@ -85,7 +86,7 @@ def test_the_weights_of_births_and_deaths_average_to_the_evidence(few_steps: Non
     direct = Direct(chain, E, 200_000, rng)
     weight = np.exp(direct.log_evidence)
     evidence = float(weight.mean())
-    up, V2, s, bU = [], [], [], []
+    up, V2, s, bU, UV = [], [], [], [], []
     with thread_pool(1) as each:
         for _ in range(1_500):
             path = births._Path.from_prior(chain.state, E, 0, rng, each)
@@ -93,6 +94,8 @@ def test_the_weights_of_births_and_deaths_average_to_the_evidence(few_steps: Non
             V2.append(float(path.V[0] * path.V[1]))
             s.append(path.s)
             bU.append(path.b_rows[0] * path.b_columns[0])
+            path.keep(chain.state)
+            UV.append(chain.state.U[0, 0] * path.V[0])
         of_posterior = rng.choice(direct.s.size, 1_500, p=weight / weight.sum())
         down = []
         for i in of_posterior:
@@ -105,6 +108,7 @@ def test_the_weights_of_births_and_deaths_average_to_the_evidence(few_steps: Non
         "V": (np.exp(up) * V2, weight * direct.V[:, 0] * direct.V[:, 1]),
         "s": (np.exp(up) * s, weight * direct.s),
         "b": (np.exp(up) * bU, weight * direct.b * direct.c),
+        "U": (np.exp(up) * UV, weight * direct.U[:, 0] * direct.V[:, 0]),
         "death": (np.exp(-np.array(down)), np.full(1, 1.0 / evidence)),
     }
     for name, (found, expected) in told.items():

@@ -199,6 +199,24 @@ def test_a_node_weighs_how_many_go_where() -> None:
     assert (trees.feature[trees.root[0]] == 2).all()
 
 
+def test_a_node_of_members_that_differ_is_split() -> None:
+    """However few of them do, and wherever among them a question begins to look."""
+    y = np.random.default_rng(4).standard_normal(60)
+    c = np.where(np.arange(60) % 12 == 5, "b", "a")
+    problem = prepare(
+        pa.table({"c": c, "y": y}),
+        {"columns": {"c": "categorical", "y": "real"}},
+        model="forest",
+        settings={"least": 1, "trees": 60},
+    )[0]
+    draw = chains.start(problem, 1, 0).keep().latent
+    trees = draw.trees
+    for node in range(trees.root[1, 0], trees.feature.size):
+        first, n = trees.child[node], trees.size[node]
+        if trees.feature[node] < 0:
+            assert np.unique(draw.z[0][trees.members[first : first + n]]).size == 1
+
+
 def noise(n: int = 500) -> Problem:
     rng = np.random.default_rng(1)
     columns = {f"x{i}": rng.standard_normal(n) for i in range(6)}

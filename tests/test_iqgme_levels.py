@@ -204,6 +204,20 @@ def test_utilities_and_two_gaps_are_bounded_from_below(seed: int) -> None:
     assert np.mean(exact - gain) < 0.1
 
 
+def test_in_one_step_labels_move_gaps_along_one_line(seed: int) -> None:
+    """Of rows alike but for their labels: the bound is that of gaps that follow a't alone."""
+    made = OfGaps(seed, 2)
+    rows = replace(made.rows, x=np.tile(made.rows.x[0], (4, 1)))
+    (block,), local = rows.blocks, made.local
+    local.t[:] = np.random.default_rng(seed).standard_normal(3)
+    done = complete_block(rows, block, made.q, Terms.of(made.q), local)
+    assert done.coupled is not None
+    along = done.coupled.along[:, :1] / np.linalg.norm(done.coupled.along[:, :1], axis=2)[..., None]
+    moved = done.x[:, 1:] - done.x[:, :1]
+    np.testing.assert_allclose(moved, (moved * along).sum(axis=2)[..., None] * along, atol=1e-12)
+    assert np.abs(moved).max() > 0.1
+
+
 def test_forecasts_of_several_levels_know_what_a_gap_does_to_all(seed: int) -> None:
     made = OfGaps(seed, 1)
     q = made.q

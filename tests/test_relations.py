@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 from glfm_cli import impute
 from glfm_cli.completion import prepare
+from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.encoding import encode, learnt_cells, settle, with_known
 from glfm_cli.errors import GlfmError
 from glfm_cli.inference.equations import Equations
+from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.recalibration import Recalibration
+from glfm_cli.inference.sampling import sample
 from glfm_cli.schema import Schema
 from glfm_cli.schema.formula import parse_formula
 
@@ -336,6 +339,26 @@ def test_results_of_known_cells_are_learnt_from_nowhere() -> None:
     problem, _, _ = prepare(table, schema)
     np.testing.assert_array_equal(problem.xs[2], t)
     assert problem.equations == ((2, 0, 1), (3, 2))
+
+
+def test_new_rows_learn_nothing_from_results_of_known_cells() -> None:
+    rng = np.random.default_rng(8)
+    a, b = rng.normal(size=(2, 40))
+    table = pa.table({"a": a, "u": 2.0 * a, "b": pa.array(b, mask=b > 0.5)})
+    doubled = {"type": "real", "formula": "a * 2"}
+    schema = Schema.from_dict({"columns": {"a": "real", "u": doubled, "b": "real"}})
+    problem, data, plan = prepare(table, schema, warmup=5, draws=1, chains=1)
+    posterior = sample(problem, plan).posterior
+    fitted = Fitted.of_run(schema, data, problem, posterior, 0)
+    new = table.slice(3, 20)
+    found = fitted.run(fitted.encode(new), seed=2).posterior.chains[0][0].latent
+    hidden = new.set_column(1, "u", pa.nulls(20, pa.float64()))
+    unaware = replace(problem, xs=tuple(x[3:23] for x in problem.xs))
+    assert np.isnan(unaware.xs[1]).all()
+    expected = fold_in(posterior, unaware, seed=2).chains[0][0].latent
+    np.testing.assert_array_equal(found.bits, expected.bits)
+    again = fitted.run(fitted.encode(hidden), seed=2).posterior.chains[0][0].latent
+    np.testing.assert_array_equal(found.bits, again.bits)
 
 
 def test_a_total_tells_of_several_missing_parts_where_another_is_known() -> None:

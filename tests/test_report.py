@@ -86,7 +86,7 @@ def test_tables_sort_only_where_asked() -> None:
     plain = parts.table(["a"], [["1"]])
     assert "<button" not in plain
     assert "data-value" not in plain
-    sortable = parts.table(["a"], [["1 %"]], values=[[0.01]])
+    sortable = parts.table(["a"], [[("1 %", 0.01)]], sortable=True)
     assert '<td data-value="0.01">1 %</td>' in sortable
     assert "<script" not in parts.page("x", [plain])
     assert "script-src" not in parts.page("x", [plain])

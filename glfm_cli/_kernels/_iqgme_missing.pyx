@@ -10,10 +10,13 @@ For every law h: Q = A_h at the missing (plus B_h where the diagonal is 0, plus 
 cov = Q^-1.
 """
 
-from libc.math cimport INFINITY, log, sqrt
+from libc.math cimport isfinite
 
+cdef extern from "_vector.h" nogil:
+    void glfm_invert(int c, double* Q, double* U, double* log_det) noexcept
 
-include "_inverse.pxi"
+cdef enum:
+    LANES = 8  # GLFM_LANES
 
 
 def factor_missing(
@@ -26,34 +29,71 @@ def factor_missing(
     const double[:, :, :] B,            # in (H, P, P)
     double[:, ::1] cov,                 # out (H, sum of c^2)
     double[:, ::1] log_det,             # out (H, G) log|Q|
-    double[::1] scratch,                # scratch (largest c^2,)
+    double[::1] scratch,                # scratch (16 largest c^2,)
 ):
-    """Fill covariances and determinants. O(H sum of c^3). Return 0, or 1 on failure."""
-    cdef Py_ssize_t h, g, i, j, c, at, G = second.shape[0], H = A.shape[0]
-    cdef double* Q
-    cdef const Py_ssize_t* m
+    """Fill covariances and determinants. O(H sum of c^3). Return 0, or 1 on failure.
+
+    Several matrices are inverted at once, the smaller ones with an identity beyond their own.
+    """
+    cdef Py_ssize_t h, g, i, j, l, k, c, n = 0, most = 0, G = second.shape[0], H = A.shape[0]
+    cdef Py_ssize_t P = A.shape[1]
+    cdef Py_ssize_t[LANES] law, pattern, size
+    cdef (const Py_ssize_t*)[LANES] places
+    cdef (const double*)[LANES] own
+    cdef double[LANES] logs
+    cdef double* Q = &scratch[0]
+    cdef double* to
     with nogil:
-        for g in range(G):
+        for k in range(G * H):
+            h, g = k // G, k % G
+            log_det[h, g] = 0.0
             c = missing_start[g + 1] - missing_start[g]
-            for h in range(H):
-                log_det[h, g] = 0.0
-            if c == 0:
+            if c > 0:
+                law[n], pattern[n], size[n] = h, g, c
+                own[n], places[n] = &A[h, 0, 0], &missing[missing_start[g]]
+                n += 1
+                most = max(most, c)
+            if n == 0 or (n < LANES and k < G * H - 1):
                 continue
-            at = missing_start[g]
-            m = &missing[at]
-            for h in range(H):
-                Q = &cov[h, cov_start[g]]
-                for i in range(c):
-                    for j in range(i + 1):
-                        Q[i * c + j] = A[h, m[i], m[j]]
-                        if second[g] and diagonal[at + i] == 0.0 and diagonal[at + j] == 0.0:
-                            Q[i * c + j] += B[h, m[i], m[j]]
-                    Q[i * c + i] += diagonal[at + i]
-                log_det[h, g] = invert(c, Q, &scratch[0])
-                if log_det[h, g] == INFINITY:
+            for i in range(most):
+                for j in range(i, most):
+                    to = &Q[(i * most + j) * LANES]
+                    for l in range(LANES):
+                        to[l] = i == j
+                    for l in range(n):
+                        if j < size[l]:
+                            to[l] = own[l][places[l][i] * P + places[l][j]]
+            for l in range(n):
+                add_seen(&diagonal[missing_start[pattern[l]]], size[l], places[l],
+                         second[pattern[l]], B[law[l]], &Q[l], most)
+            glfm_invert(<int> most, Q, Q + most * most * LANES, logs)
+            for l in range(n):
+                h, g, c = law[l], pattern[l], size[l]
+                if not isfinite(logs[l]):
                     with gil:
                         return 1
+                log_det[h, g] = logs[l]
+                to = &cov[h, cov_start[g]]
+                for i in range(c):
+                    for j in range(i + 1):
+                        to[i * c + j] = to[j * c + i] = Q[(i * most + j) * LANES + l]
+            n = most = 0
     return 0
+
+
+cdef void add_seen(
+    const double* diagonal, Py_ssize_t c, const Py_ssize_t* m, bint second,
+    const double[:, :] B, double* Q, Py_ssize_t ld
+) noexcept nogil:
+    """Add the diagonal to one of the matrices in Q, and B where that is 0."""
+    cdef Py_ssize_t i, j
+    for i in range(c):
+        Q[(i * ld + i) * LANES] += diagonal[i]
+        if not second or diagonal[i] != 0.0:
+            continue
+        for j in range(i, c):
+            if diagonal[j] == 0.0:
+                Q[(i * ld + j) * LANES] += B[m[i], m[j]]
 
 
 def fill_missing(

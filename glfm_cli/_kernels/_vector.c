@@ -1,5 +1,7 @@
 #include "_vector.h"
 
+#include <math.h>
+
 /* Before a loop: sums in any order, one partial sum a lane. GCC adds these up faster when it is told
    so by an option. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -304,5 +306,58 @@ GLFM_WIDE void glfm_rank_one(int n_rows, int n, double a, const double *v, const
 #pragma omp simd
         for (int i = 0; i < n; i++)
             row[i] += c * x[i];
+    }
+}
+
+#define EACH for (int l = 0; l < GLFM_LANES; l++)
+
+/* Q = U'U row by row of U, W = U'^-1 row by row, then Q^-1 = W'W: every inner loop adds multiples of
+   one row to another, of all matrices at once. */
+GLFM_WIDE void glfm_invert(int c, double *restrict Q, double *restrict U, double *restrict log_det)
+{
+    const size_t size = (size_t)c, n = GLFM_LANES, row = size * n; /* ints would be slower here */
+    double a[GLFM_LANES];
+    EACH log_det[l] = 0.0;
+    for (size_t k = 0; k < size; k++) {
+        double *from = Q + k * row;
+        EACH {
+            double pivot = from[k * n + l];
+            log_det[l] += pivot > 0.0 ? log(pivot) : INFINITY;
+            a[l] = 1.0 / sqrt(pivot);
+        }
+        for (size_t j = k; j < size; j++)
+#pragma omp simd
+            EACH from[j * n + l] *= a[l];
+        for (size_t i = k + 1; i < size; i++) {
+            double *to = Q + i * row;
+            EACH a[l] = from[i * n + l];
+            for (size_t j = i; j < size; j++)
+#pragma omp simd
+                EACH to[j * n + l] -= a[l] * from[j * n + l];
+        }
+    }
+    for (size_t i = 0; i < size; i++) {
+        double *to = U + i * row, over[GLFM_LANES];
+        EACH over[l] = 1.0 / Q[i * row + i * n + l];
+        memset(to, 0, i * n * sizeof *to);
+        EACH to[i * n + l] = over[l];
+        for (size_t k = 0; k < i; k++) {
+            const double *from = U + k * row;
+            EACH a[l] = Q[k * row + i * n + l] * over[l];
+            for (size_t j = 0; j <= k; j++)
+#pragma omp simd
+                EACH to[j * n + l] -= a[l] * from[j * n + l];
+        }
+    }
+    memset(Q, 0, size * row * sizeof *Q);
+    for (size_t k = 0; k < size; k++) {
+        const double *from = U + k * row;
+        for (size_t i = 0; i <= k; i++) {
+            double *to = Q + i * row;
+            EACH a[l] = from[i * n + l];
+            for (size_t j = 0; j <= i; j++)
+#pragma omp simd
+                EACH to[j * n + l] += a[l] * from[j * n + l];
+        }
     }
 }

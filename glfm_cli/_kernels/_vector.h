@@ -100,4 +100,9 @@ double glfm_masked_parabola(int n, double d, const double *g, const double *c, c
 /* rows k = 0..n_rows-1 of y (leading dimension ld) += a v[k] x */
 void glfm_rank_one(int n_rows, int n, double a, const double *v, const double *x, int ld, double *y);
 
+/* GLFM_LANES positive definite matrices, side by side in Q (c, c, GLFM_LANES) with upper triangles, become
+   their inverses, in lower triangles; log_det are the log determinants, no finite number where a matrix is not
+   positive definite. U is scratch of the size of Q. */
+void glfm_invert(int c, double *Q, double *U, double *log_det);
+
 #endif

@@ -13,7 +13,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification.tasks import as_task, with_readable_task
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode
 from glfm_cli.errors import SchemaError, TableError, UsageError
-from glfm_cli.schema import Role, Schema
+from glfm_cli.schema import Role, Schema, with_calendar
 
 MOST_LEVELS = 50
 FEW_LABELS = 10  # of one level, below which a fit is warned about
@@ -69,7 +69,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
         The cells, the types or the target are wrong; the error says where.
     """
     name = _target_name(table, schema, target)
-    role = {c.name: c.role for c in schema.resolve(table.column_names)}
+    role = {c.name: c.role for c in with_calendar(schema.resolve(table.column_names))}
     data = without_intervals(encode(table, with_readable_task(schema), file=file), file)
     if data.groups is not None:
         together = next(n for n, one in role.items() if one in (Role.GROUP, Role.TIME))

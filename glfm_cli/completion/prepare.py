@@ -102,6 +102,7 @@ def problem_of(
         *(model, found.config, links, xs, links_config),
         groups=learnt.groups,
         equations=equations,
+        beside=data.beside,
     )
     return problem, found.plan
 

@@ -124,7 +124,9 @@ def check_columns(
                     trials = data.columns[d].trials
                     known = None if trials is None else trials[block][seen]
                     counts[d].add(_replicate(link, law.column(d, seen), draw.params[d], rng, known))
-    return tuple(counter.result() for counter in counts)
+    # What stands beside dates no link is made for, and nothing of it is completed.
+    own = (e.column.calendar is None for e in data.columns)
+    return tuple(counter.result() for counter, keep in zip(counts, own, strict=True) if keep)
 
 
 def _replicate(

@@ -142,6 +142,18 @@ class Data:
         """Modelled columns."""
         return len(self.columns)
 
+    @property
+    def in_table(self) -> tuple[EncodedColumn, ...]:
+        """The modelled columns that the table has: without those that stand beside its dates."""
+        return tuple(one for one in self.columns if one.column.calendar is None)
+
+    @property
+    def beside(self) -> tuple[tuple[int, int], ...]:
+        """Of each column that stands beside one of dates, its number and that one's."""
+        place = {one.column.name: d for d, one in enumerate(self.columns)}
+        parts = ((d, one.column.calendar) for d, one in enumerate(self.columns))
+        return tuple((d, place[part.of]) for d, part in parts if part is not None)
+
     def take(self, rows: Array) -> Data:
         """Return some rows, their columns with the levels of all."""
         columns = tuple(column.take(rows) for column in self.columns)

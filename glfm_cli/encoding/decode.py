@@ -37,7 +37,7 @@ def decode(table: pa.Table, data: Data, fills: Mapping[str, Array]) -> pa.Table:
     Raises NumericalError: a value to fill in is not finite; OutputError: a dictionary column has no
         room for another value.
     """
-    for encoded in (one.as_written for one in data.columns):
+    for encoded in (one.as_written for one in data.in_table):
         field = _field(table, encoded)
         column = table.column(encoded.index)
         if encoded.requested.any():
@@ -53,7 +53,7 @@ def blank(table: pa.Table, data: Data) -> pa.Table:
     Whatever code stood for missing there; every other cell is as it was, and the columns are
     those of a completed table.
     """
-    for encoded in (one.as_written for one in data.columns):
+    for encoded in (one.as_written for one in data.in_table):
         field = _field(table, encoded)
         column = table.column(encoded.index)
         if encoded.requested.any():

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding.calendar import calendar_of
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.groups import group_notes, groups_of
 from glfm_cli.encoding.levels import encode_levels
@@ -55,6 +56,7 @@ def encode(
             encoded.append(one)
             notes += column_notes(one, slips)
             kept[column.name, SLIPS] = slips
+    encoded += calendar_of(encoded, table.num_columns, schema.file)
     data = data_of(table, columns, encoded, notes, file, kept=kept)
     return replace(data, notes=(*data.notes, *group_notes(data.groups)))
 
@@ -104,7 +106,7 @@ def _encode_column(
             expected="at least one value",
             hint=f"Set `role: ignore` for '{source.column.name}' in the types file.",
         )
-    return encoded_column(source, index, x, left, levels, ends, trials=trials), slips
+    return encoded_column(source, index, x, left, levels, ends, trials), slips
 
 
 def encoded_column(
@@ -114,7 +116,6 @@ def encoded_column(
     left: Mask,
     levels: tuple[str, ...],
     ends: Array | None = None,
-    sample: Array | None = None,
     trials: Array | None = None,
 ) -> EncodedColumn:
     """Return a column whose values x (n_rows,) were read; `left` says which must stay missing."""
@@ -127,7 +128,10 @@ def encoded_column(
         array.setflags(write=False)
     style = None if levels else style_of(source, x)
     return EncodedColumn(
-        source.column, index, x, observed, requested, levels, sample, style, ends, trials=trials
+        *(source.column, index, x, observed, requested, levels),
+        style=style,
+        ends=ends,
+        trials=trials,
     )
 
 

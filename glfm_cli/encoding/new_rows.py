@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding.calendar import calendar_of
 from glfm_cli.encoding.data import Data, EncodedColumn
 from glfm_cli.encoding.encode import data_of, encoded_column
 from glfm_cli.encoding.levels import encode_known_levels
@@ -64,12 +65,14 @@ def encode_rows(
     place = {name: index for index, name in enumerate(table.column_names)}
     encoded, notes, kept = [], [], {}
     for known in learnt:
+        if known.column.calendar is not None:
+            continue
         index = place[known.column.name]
         source = open_column(table, index, known.column, file)
         if known.column.binomial:
             x, trials, left = shares(encode_successes(table, columns, source))
             unseen: Mapping[str, int] = {}
-            column = encoded_column(source, index, x, left, (), None, known.sample, trials)
+            column = encoded_column(source, index, x, left, (), None, trials)
         else:
             column, unseen, slips = _encode_column(source, index, known, unseen_is_missing)
             if slips:
@@ -80,12 +83,15 @@ def encode_rows(
             notes.append(_unseen_note(column, list(unseen)))
             why = UNFIT if column.column.numeric else UNSEEN
             kept[column.column.name, why] = sum(unseen.values())
-    return data_of(table, columns, encoded, notes, file, groups, kept)
+    found = {one.column.name: one for one in (*encoded, *calendar_of(encoded, len(columns)))}
+    known_as = [replace(found[k.column.name], sample=k.sample) for k in learnt]
+    return data_of(table, columns, known_as, notes, file, groups, kept)
 
 
 def _check_complete(table: pa.Table, learnt: Sequence[LearntColumn], file: str | None) -> None:
     names = set(table.column_names)
-    needed = dict.fromkeys(name for k in learnt for name in (k.column.name, k.column.trials))
+    own = [k.column for k in learnt if k.column.calendar is None]
+    needed = dict.fromkeys(name for column in own for name in (column.name, column.trials))
     absent = [f"'{name}'" for name in needed if name is not None and name not in names]
     if absent:
         columns = "a column" if len(absent) == 1 else f"{len(absent)} columns"
@@ -158,7 +164,7 @@ def _encode_column(
         x, left, unseen = encode_known_levels(
             source, known.levels, unseen_is_missing=unseen_is_missing
         )
-    encoded = encoded_column(source, index, x, left, known.levels, ends, known.sample)
+    encoded = encoded_column(source, index, x, left, known.levels, ends)
     return encoded, unseen, slips
 
 

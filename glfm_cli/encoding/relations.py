@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding.calendar import follow_dates
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.levels import level_key
 from glfm_cli.encoding.values import as_written
@@ -93,6 +94,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
         no level.
     """
     relations = Relations.of(data.columns)
+    data = replace(data, columns=follow_dates(data.columns))
     if not relations:
         return data
     notes = list(data.notes)

@@ -146,6 +146,9 @@ def without_cells(
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)
+    for d, date in problem.beside:  # which says a part of the date that is hidden
+        xs[d][np.isnan(xs[date])] = np.nan
+        hidden.pop(d, None)
     for columns in problem.equations:
         gone = np.sum([np.isnan(xs[d] if xs[d].ndim == 1 else xs[d][:, 0]) for d in columns], 0)
         for d in hidden.keys() & set(columns):  # one alone would follow: it is no missing cell

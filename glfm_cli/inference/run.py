@@ -145,7 +145,6 @@ class MemoryLog:
         return
 
     def append(self, draw: Draw) -> None:
-        """Keep one more draw."""
         self._draws.append(draw)
 
     def due(self) -> bool:
@@ -160,7 +159,6 @@ class MemoryLog:
         self._draws.clear()
 
     def draws(self) -> tuple[Draw, ...]:
-        """Return every draw, in order."""
         return tuple(self._draws)
 
 

@@ -74,6 +74,7 @@ class Problem:
     groups : of rows that belong together, for a model that takes them (grouped.py)
     of_fit : (n_rows,) the rows of a fit that these are, which may not tell of themselves
     equations : the columns of each equation, of which the last one that is missing follows
+    beside : pairs of a column, and the one of dates that it says a part of
     """
 
     model: LatentModel
@@ -85,6 +86,7 @@ class Problem:
     groups: Groups | None = None
     of_fit: Array | None = None
     equations: tuple[tuple[int, ...], ...] = ()
+    beside: tuple[tuple[int, int], ...] = ()
 
     def take(self, rows: Array) -> Problem:
         """Return that of some rows of a table."""

@@ -38,11 +38,9 @@ class PlainModel:
         """Draw nothing: there are no hyperparameters."""
 
     def noise(self, state: Any) -> Array:
-        """Return the noise variances (D,) of a state or a draw."""
         return state.noise
 
     def noise_of(self, state: Any, d: int, rows: slice) -> float | Array:
-        """Return the noise variance of column `d`, the same for all rows."""
         return float(state.noise[d])
 
     def joint(self, draw: Any, rows: Rows, rng: np.random.Generator) -> RowsLaw:
@@ -50,5 +48,4 @@ class PlainModel:
         return self.cells_law(draw, rows)
 
     def warnings(self, state: Any) -> list[str]:
-        """Return nothing that a user should know."""
         return []

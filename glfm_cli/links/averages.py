@@ -27,7 +27,6 @@ class LevelAverage:
         self.marks: list[Array] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
-        """Take in the cells under one draw."""
         self.total += share * self.link.probabilities(law, params)
 
     def mark(self) -> None:
@@ -153,7 +152,6 @@ class NumberAverage:
         return self.link.center + self.link.scale * sums[:, 1] / sums[:, 0]
 
     def sd(self) -> Array:
-        """Return the sd."""
         return self.moments()[1]
 
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:
@@ -218,7 +216,6 @@ class RateAverage:
         self.marks: list[int] = []
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
-        """Take in the cells under one draw."""
         self.kept.append(self.rate(law, params))
         self.shares.append(share)
 

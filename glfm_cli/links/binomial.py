@@ -137,7 +137,6 @@ class BinomialLink(UncalibratedLink):
         return np.column_stack([below, np.ones(x.size)])
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
-        """Return the mean rate."""
         return float(self.expected(law, params).mean())
 
     def entropy(self, mean: Array, probabilities: Array | None) -> Array:
@@ -150,5 +149,4 @@ class BinomialLink(UncalibratedLink):
         return self.expected(law, params)
 
     def average(self, n: int, n_draws: int) -> RateAverage:
-        """Return an empty average of the rates of n cells."""
         return RateAverage(self.expected, n)

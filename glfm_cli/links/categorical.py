@@ -69,7 +69,6 @@ class CategoricalLink(LevelLink):
     def from_constants(
         cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
     ) -> Self:
-        """Return the link whose `constants` these are; ValueError says why they are not such."""
         reference = float(take(constants, "reference", SCALAR))
         slot = take(constants, "slot", n_levels)
         if reference not in range(n_levels):
@@ -91,7 +90,6 @@ class CategoricalLink(LevelLink):
 
     @property
     def n_levels(self) -> int:
-        """Return R."""
         return int(self.slot.size)
 
     @property

@@ -57,7 +57,6 @@ class CountLink(NumericLink):
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        """Return the link with its margin calibrated on the observed cells."""
         column, x = encoded.column, encoded.inside
         rows = np.flatnonzero(~np.isnan(x))
         sample = x[rows]
@@ -134,7 +133,6 @@ class CountLink(NumericLink):
         return np.clip(c, self.lower, self.upper)
 
     def upper_end(self, at: Array) -> Array:
-        """Return the end of the y with x <= at."""
         at = np.floor(np.asarray(at, dtype=np.float64))
         y = self.cut(at + 1.0)
         if isinstance(self.margin, Interpolated):

@@ -64,7 +64,6 @@ class LevelLink(PlainLink, ABC):
         return latent.log_average(lambda part: self.log_probability(x, part, params))
 
     def probabilities(self, law: CellLaw, params: Params) -> Array:
-        """Return the probabilities (n, R) of the levels."""
         if isinstance(law, Probabilities):
             return law.p
         latent = of_latent(law, self.n_latent)
@@ -77,7 +76,6 @@ class LevelLink(PlainLink, ABC):
         return self.sample_levels(of_latent(law, self.n_latent).pick(rng), params, rng)
 
     def average(self, n: int, n_draws: int) -> LevelAverage:
-        """Return an empty average of the laws of n cells."""
         return LevelAverage(cast(LevelObservation, self), n)
 
     def expected(self, law: CellLaw, params: Params) -> Array:
@@ -86,7 +84,6 @@ class LevelLink(PlainLink, ABC):
         return p @ np.arange(p.shape[1]) if self.ordered else p[:, 0]
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
-        """Return the mean level code of one of the cells drawn at random; NaN without an order."""
         p = self.probabilities(law, params).mean(axis=0)
         return float(p @ np.arange(p.size)) if self.ordered else np.nan
 
@@ -96,7 +93,6 @@ class LevelLink(PlainLink, ABC):
         return np.asarray(-np.sum(xlogy(p, p), axis=1))
 
     def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
-        """Return the probabilities (n, R) of the levels."""
         return self.probabilities(law, params)
 
     def correctable(self, x: Array) -> bool:

@@ -108,12 +108,10 @@ class Smooth:
 
     @property
     def sharpness(self) -> float:
-        """Return 1 over the distance in y over which the map bends."""
         return self.w if self.shape.bends else 0.0
 
     @property
     def latent_range(self) -> tuple[float, float]:
-        """Return y of the ends of the domain."""
         low, high = self.shape.range
         return (low - self.m) / self.w, (high - self.m) / self.w
 
@@ -149,7 +147,6 @@ class Reflected:
 
     @property
     def latent_range(self) -> tuple[float, float]:
-        """Return y of the ends of the domain."""
         low, high = self.margin.latent_range
         return -high, -low
 

@@ -96,7 +96,6 @@ class NumericLink(PlainLink, ABC):
     def from_constants(
         cls, column: Column, n_levels: int, constants: Mapping[str, Array], config: LinkConfig
     ) -> Self:
-        """Return the link whose `constants` these are; ValueError says why they are not such."""
         parts: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             if field.name in {"name", "margin"}:
@@ -239,7 +238,6 @@ class NumericLink(PlainLink, ABC):
         """Return log p(x) for y ~ N(eta, var)."""
 
     def average(self, n: int, n_draws: int) -> NumberAverage:
-        """Return an empty average of the laws of n cells."""
         return NumberAverage(self, n, n_draws)
 
     def expected(self, law: CellLaw, params: Params) -> Array:
@@ -248,7 +246,6 @@ class NumericLink(PlainLink, ABC):
         return first / np.where(mass > 0.0, mass, 1.0)
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
-        """Return the mean of one of the cells drawn at random, given that bounds allow it."""
         mass, first = (float(part.sum()) for part in self._mass_and_first(law, params))
         return first / mass if mass > 0.0 else np.nan
 
@@ -358,7 +355,6 @@ class NumericLink(PlainLink, ABC):
         return self.value(eta + sd * t)
 
     def standard(self, x: Array) -> Array:
-        """Return u = (x - center) / scale, cut off where its square would overflow."""
         with np.errstate(over="ignore"):
             u = np.asarray(x) / self.scale - self.center / self.scale
         return np.clip(u, -LARGEST_UNITS, LARGEST_UNITS)

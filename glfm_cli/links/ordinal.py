@@ -53,7 +53,6 @@ class OrdinalLink(LevelLink):
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        """Return the link of the column's levels."""
         require_levels(encoded)
         return cls(encoded.column.name, len(encoded.levels), config)
 
@@ -166,7 +165,6 @@ class OrdinalLink(LevelLink):
         fill_between_cuts(x, eta, float(np.sqrt(var)), _cuts(params["thresholds"]), rng, y)
 
     def log_probability(self, x: Array, part: Normal, params: Params) -> Array:
-        """Return log P(x)."""
         eta, var = one_number(part)
         cuts = _cuts(params["thresholds"])
         codes = x.astype(np.intp)
@@ -183,7 +181,6 @@ class OrdinalLink(LevelLink):
         return ndtr(np.where(flip, -low, high)) - ndtr(np.where(flip, -high, low))
 
     def sample_levels(self, part: Normal, params: Params, rng: Generator) -> Array:
-        """Return one level code a row, as float64."""
         eta, var = one_number(part)
         y = eta + np.sqrt(var) * rng.standard_normal(np.shape(eta))
         return np.searchsorted(params["thresholds"], y, side="left").astype(np.float64)

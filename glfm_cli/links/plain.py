@@ -22,7 +22,6 @@ class PlainLink:
 
     @property
     def spread(self) -> float:
-        """Return 1: what `bound` bounds has the noise's sd."""
         return 1.0
 
     @property
@@ -44,7 +43,6 @@ class PlainLink:
         return None
 
     def entropy(self, mean: Array, probabilities: Array | None) -> Array | None:
-        """Return None: a value can tell any amount."""
         return None
 
     def update_params(
@@ -68,7 +66,6 @@ class UncalibratedLink(PlainLink):
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        """Return the link of a column."""
         return cls(encoded.column.name)
 
     def constants(self) -> dict[str, Array]:
@@ -85,5 +82,4 @@ class UncalibratedLink(PlainLink):
         return cls(column.name)
 
     def correctable(self, x: Array) -> bool:
-        """Return False: forecasts are not corrected."""
         return False

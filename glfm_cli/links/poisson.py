@@ -63,7 +63,6 @@ class PoissonCount(UncalibratedLink):
         return rng.poisson(rng.gamma(shape) * (mean / shape)).astype(np.float64)
 
     def average(self, n: int, n_draws: int) -> CountAverage:
-        """Return an empty average of the laws of n cells."""
         return CountAverage()
 
     def expected(self, law: CellLaw, params: Params) -> Array:
@@ -71,11 +70,9 @@ class PoissonCount(UncalibratedLink):
         return of_rates(law).mean
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
-        """Return the mean of one of the cells drawn at random."""
         return float(of_rates(law).mean.mean())
 
     def masses(self, at: Array, law: CellLaw, params: Params) -> Array:
-        """Return the probabilities (n, G) of bins that end at `at` (G - 1,)."""
         found = of_rates(law)
         below = [found.cdf(np.full(found.mean.size, np.floor(end))) for end in at]
         ends = [np.zeros(found.mean.size), *below, np.ones(found.mean.size)]
@@ -113,7 +110,6 @@ class CountAverage:
         return sums[:, 1] / sums[:, 0]
 
     def sd(self) -> Array:
-        """Return the sd of a count."""
         return self.result((), lambda p: p).sd
 
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:

@@ -55,7 +55,6 @@ class PositiveLink(RealLink):
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        """Return the link with its margin calibrated on the observed cells."""
         column, x = encoded.column, encoded.inside
         rows = np.flatnonzero(x > 0.0)
         sample = x[rows]
@@ -93,7 +92,6 @@ class PositiveLink(RealLink):
         )
 
     def check_cells(self, x: Array) -> None:
-        """Raise ValueError unless all are finite and none is negative."""
         super().check_cells(x)
         if np.any(x < 0.0):
             raise ValueError("a value is negative")
@@ -134,11 +132,9 @@ class PositiveLink(RealLink):
         self.draw_between(rows, lower, upper, eta, var, rng, y)
 
     def value(self, y: Array) -> Array:
-        """Return the x of given y, 0 below the cut."""
         return np.where(np.asarray(y) < self.cut, 0.0, super().value(y))
 
     def upper_end(self, at: Array) -> Array:
-        """Return the end of the y with x <= at."""
         at = np.asarray(at, dtype=np.float64)
         is_zero = (at >= 0.0) & (at < self.smallest)
         y = np.where(is_zero, self.cut, super().upper_end(at))

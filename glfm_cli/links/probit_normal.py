@@ -79,7 +79,6 @@ class ProbitNormalLink(NumericLink):
             raise ValueError("a value is not hits among trials")
 
     def correctable(self, x: Array) -> bool:
-        """Return False: forecasts are not corrected."""
         return False
 
     def start_values(self, x: Array) -> Array:

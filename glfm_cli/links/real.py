@@ -32,7 +32,6 @@ class RealLink(NumericLink):
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> Self:
-        """Return the link with its margin calibrated on the observed cells."""
         column, x = encoded.column, encoded.inside
         rows = np.flatnonzero(~np.isnan(x))
         sample = x[rows]
@@ -62,7 +61,6 @@ class RealLink(NumericLink):
 
     @property
     def known(self) -> bool:
-        """True when y is a constant at every observed cell."""
         return self.noise == 0.0
 
     @property

@@ -93,7 +93,6 @@ class TwoPartLink(PlainLink):
         return cls(column.name, at, link)
 
     def check_params(self, params: Params) -> None:
-        """Raise ValueError unless there is t > 0 and nothing else."""
         if not take(params, "inverse_sd", 1)[0] > 0.0:
             raise ValueError("'inverse_sd' is not above 0")
         super().check_params({n: value for n, value in params.items() if n != "inverse_sd"})
@@ -124,22 +123,18 @@ class TwoPartLink(PlainLink):
 
     @property
     def center(self) -> float:
-        """Return the zero of standard units."""
         return self.part.center
 
     @property
     def scale(self) -> float:
-        """Return the unit of standard units."""
         return self.part.scale
 
     @property
     def lower(self) -> float:
-        """Return the least value."""
         return min(self.part.lower, self.at)
 
     @property
     def upper(self) -> float:
-        """Return the greatest value."""
         return max(self.part.upper, self.at)
 
     def standard(self, x: Array) -> Array:
@@ -267,7 +262,6 @@ class TwoPartLink(PlainLink):
         return np.where(is_at, self.at, beside)
 
     def sample_between(self, law: CellLaw, params: Params, rng: Generator, ends: Array) -> Array:
-        """Return draws of cells known to lie between ends (n, 2)."""
         atom, rest, second = self.split_law(law, params)
         beside = self.part.sample_between(second, {}, rng, ends)
         low, high = (self.part.forecast(end, second, {})[:, 0] for end in ends.T)
@@ -296,7 +290,6 @@ class TwoPartLink(PlainLink):
         return average.estimate(average.marked()[0])
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
-        """Return the mean of one of the cells drawn at random."""
         return float(self.expected(law, params).mean())
 
     def correctable(self, x: Array) -> bool:
@@ -304,7 +297,6 @@ class TwoPartLink(PlainLink):
         return False
 
     def average(self, n: int, n_draws: int) -> TwoPartAverage:
-        """Return an empty average of the laws of n cells."""
         return TwoPartAverage(self, n, n_draws)
 
 
@@ -318,7 +310,6 @@ class TwoPartAverage:
         self.rest = NumberAverage(link.part, n, n_draws)
 
     def add(self, law: CellLaw, params: Params, share: float, *, quantiles: bool) -> None:
-        """Take in the cells under one draw."""
         atom, rest, second = self.link.split_law(law, params)
         self.atom += share * atom
         self.rest.add(second, {}, share * rest, quantiles=quantiles)
@@ -340,7 +331,6 @@ class TwoPartAverage:
         return link.center + link.scale * first / (sums[:, 0] + sums[:, 1])
 
     def sd(self) -> Array:
-        """Return the sd."""
         return self.result((), lambda p: p).sd
 
     def result(self, at: tuple[float, ...], correct: Callable[[Array], Array]) -> Summary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from glfm_cli.plots import (
     plot_traces,
 )
 from glfm_cli.report.page import (
+    Cell,
     Section,
     bullets,
     code,
@@ -171,18 +172,16 @@ def _features(found: Exploration) -> list[str]:
     if not found.features:
         line = remainder_line(found)
         return [paragraph(text) for text in (NO_FEATURE, line) if text]
-    rows: list[list[str]] = []
-    values: list[list[float | str | None]] = []
-    for feature in found.features:
-        numbers = (feature.share, feature.explained, feature.stability, _or_none(feature.halves))
-        halves = "" if numbers[3] is None else with_error(feature.halves, feature.halves_error)
-        stability = with_error(feature.stability, feature.stability_error)
-        parts = map(percent, numbers[:2])
-        rows.append([feature.name, *parts, stability, halves, found.in_words(feature)])
-        values.append([feature.name, *numbers, None])
+    rows: list[list[Cell]] = []
+    for one in found.features:
+        halves = "" if math.isnan(one.halves) else with_error(one.halves, one.halves_error)
+        stability = with_error(one.stability, one.stability_error), one.stability
+        parts = [_share(x) for x in (one.share, one.explained)]
+        half = halves, _or_none(one.halves)
+        rows.append([_word(one.name), *parts, stability, half, found.in_words(one)])
     words = "its rows against the others"
     header = ["feature", "rows", "explains", "stability", "in halves", words]
-    made = [table(header, rows, values=values)]
+    made = [table(header, rows, sortable=True)]
     line = remainder_line(found)
     if line:
         made.append(paragraph(line))
@@ -201,32 +200,22 @@ def _features(found: Exploration) -> list[str]:
 
 
 def _effects(feature: Feature) -> str:
-    rows: list[list[str]] = []
-    values: list[list[float | str | None]] = []
+    rows: list[list[Cell]] = []
     for effect in feature.effects:
-        credible = "yes" if effect.credible else "no"
-        z = number(effect.z)
-        rows.append([effect.scale.name, percent(effect.size), z, credible, in_words(effect)])
-        values.append([effect.scale.name, effect.size, abs(effect.z), credible, None])
-    return table(["column", "moved", "z", "beyond chance", "how"], rows, values=values)
+        credible, z = _word("yes" if effect.credible else "no"), (number(effect.z), abs(effect.z))
+        name, size = _word(effect.scale.name), _share(effect.size)
+        rows.append([name, size, z, credible, in_words(effect)])
+    return table(["column", "moved", "z", "beyond chance", "how"], rows, sortable=True)
 
 
 def _patterns(found: Exploration) -> list[str]:
-    rows: list[list[str]] = []
-    values: list[list[float | str | None]] = []
-    for pattern in found.top_patterns:
-        numbers = (pattern.share, pattern.cumulative, pattern.stability)
-        rows.append(
-            [
-                pattern.name,
-                found.features_on(pattern),
-                str(pattern.rows.size),
-                *map(percent, numbers),
-            ]
-        )
-        values.append([pattern.name, None, pattern.rows.size, *numbers])
+    rows: list[list[Cell]] = []
+    for one in found.top_patterns:
+        numbers = map(_share, (one.share, one.cumulative, one.stability))
+        n = str(one.rows.size), one.rows.size
+        rows.append([_word(one.name), found.features_on(one), n, *numbers])
     header = ["pattern", "features", "rows", "share", "cumulative", "stability"]
-    made = [table(header, rows, values=values)]
+    made = [table(header, rows, sortable=True)]
     others = len(found.patterns) - len(found.top_patterns)
     if others:
         made.append(paragraph(f"and {others} more pattern{'s' if others > 1 else ''}."))
@@ -302,11 +291,8 @@ def _missing(found: Exploration) -> list[str]:
     said = paragraph(f"{percent(one.complete)} of the rows have no missing cell.")
     if not missing_cells:
         return [said]
-    rows = [[one.names[i], percent(float(one.share[i]))] for i in missing_cells]
-    values: list[list[float | str | None]] = [
-        [one.names[i], float(one.share[i])] for i in missing_cells
-    ]
-    made = [said, table(["column", "missing"], rows, values=values)]
+    rows = [[_word(one.names[i]), _share(float(one.share[i]))] for i in missing_cells]
+    made = [said, table(["column", "missing"], rows, sortable=True)]
     pairs = [
         (a, b)
         for k, a in enumerate(missing_cells)
@@ -315,30 +301,24 @@ def _missing(found: Exploration) -> list[str]:
     ]
     pairs.sort(key=lambda pair: -one.phi[pair])
     if pairs:
-        texts = [
-            [one.names[a], one.names[b], percent(float(one.together[a, b])), f"{one.phi[a, b]:.2f}"]
-            for a, b in pairs
-        ]
-        keys: list[list[float | str | None]] = [
-            [one.names[a], one.names[b], float(one.together[a, b]), float(one.phi[a, b])]
-            for a, b in pairs
-        ]
-        inside = table(["column", "other", "both missing", "correlation"], texts, values=keys)
+        together: list[list[Cell]] = []
+        for a, b in pairs:
+            phi, names = float(one.phi[a, b]), (_word(one.names[a]), _word(one.names[b]))
+            together.append([*names, _share(float(one.together[a, b])), (f"{phi:.2f}", phi)])
+        header = ["column", "other", "both missing", "correlation"]
+        inside = table(header, together, sortable=True)
         made.append(folded("Columns that miss together", [inside]))
     return made
 
 
 def _quantities(found: Explored) -> str:
     """Return the table of what was watched."""
-    rows: list[list[str]] = []
-    values: list[list[float | str | None]] = []
+    rows: list[list[Cell]] = []
     for one in found.diagnostics:
-        numbers = [one.rhat, one.ess_bulk, one.ess_tail, one.mean, one.sd]
-        texts = [number(value) if math.isfinite(value) else "" for value in numbers]
-        rows.append([_label(found, one.name), *texts])
-        values.append([_label(found, one.name), *map(_or_none, numbers)])
+        numbers = map(_or_none, (one.rhat, one.ess_bulk, one.ess_tail, one.mean, one.sd))
+        rows.append([_word(_label(found, one.name)), *((_text(x), x) for x in numbers)])
     header = ["quantity", "R-hat", "bulk ESS", "tail ESS", "mean", "sd"]
-    return table(header, rows, values=values)
+    return table(header, rows, sortable=True)
 
 
 def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
@@ -406,10 +386,16 @@ def command(found: Explored) -> str:
 
 def _arrow(content: Any) -> str:
     """Return an Arrow table, its numbers rounded."""
-    records: Sequence[dict[str, Any]] = content.to_pylist()
-    rows = [[_text(value) for value in record.values()] for record in records]
-    values = [[_key(value) for value in record.values()] for record in records]
-    return table(content.column_names, rows, values=values)
+    rows = [[(_text(x), _key(x)) for x in record.values()] for record in content.to_pylist()]
+    return table(content.column_names, rows, sortable=True)
+
+
+def _word(text: str) -> Cell:
+    return text, text
+
+
+def _share(value: float) -> Cell:
+    return percent(value), value
 
 
 def _text(value: object) -> str:

@@ -14,6 +14,7 @@ from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
 from glfm_cli.plots import embedded, palette, plot_map, shades_of
 from glfm_cli.report.page import (
+    Cell,
     bullets,
     code,
     figure,
@@ -110,21 +111,18 @@ def _map(found: MapExploration) -> list[str]:
 
 
 def _columns(found: MapExploration) -> list[str]:
-    rows: list[list[str]] = []
-    values: list[list[float | str | None]] = []
+    rows: list[list[Cell]] = []
     for one in found.map.columns:
-        along = [
-            f"{percent(float(a))} {way}" for a, way in zip(one.along, one.towards, strict=True)
-        ]
-        rows.append([one.name, percent(one.explained), *along])
-        values.append([one.name, one.explained, *map(float, one.along)])
+        ways = zip(map(float, one.along), one.towards, strict=True)
+        along = [(f"{percent(a)} {way}", a) for a, way in ways]
+        rows.append([(one.name, one.name), (percent(one.explained), one.explained), *along])
     said = (
         "Explained: the share of a column's spread that the place accounts for. Along an axis: its "
         "part of what both axes do to the column, and what there is more of along it."
     )
     text = "Rows on the map, and what columns are on it"
     return [
-        table(["column", "explained", "along x1", "along x2"], rows, values=values),
+        table(["column", "explained", "along x1", "along x2"], rows, sortable=True),
         paragraph(said, faint=True),
         figure(embedded(plot_map(found), "png"), text, broad=True),
     ]

@@ -19,6 +19,7 @@ from typing import Any
 from glfm_cli.io import atomic_write
 
 Section = tuple[str, str, list[str]]  # key, title, content
+Cell = str | tuple[str, float | str | None]  # of a table: text, and what it is sorted by
 
 _STYLE = """
 :root { --ink: #222; --faint: #5c5c5c; --line: #d8d8d8; --ground: #fff; --mark: #0072b2; }
@@ -94,7 +95,7 @@ def page(
 ) -> str:
     """Return a whole page; the parts are HTML already.
 
-    `sortable` puts in the script that tables need which are made with `table(..., values=...)`,
+    `sortable` puts in the script that tables need which are `sortable`,
     `with_map` that of `row_map`.
     """
     code = _SCRIPT if sortable else ""
@@ -170,21 +171,15 @@ def save(text: str, *paths: str | os.PathLike[str]) -> None:
 
 def table(
     header: Sequence[str],
-    rows: Iterable[Sequence[str]],
+    rows: Iterable[Sequence[Cell]],
     caption: str = "",
     *,
-    values: Iterable[Sequence[float | str | None]] | None = None,
+    sortable: bool = False,
 ) -> str:
-    """Return a table of texts; with `values`, what each cell is sorted by, it can be sorted."""
+    """Return a table."""
     above = f"<caption>{escape(caption)}</caption>" if caption else ""
-    sortable = values is not None
     head = "".join(f"<th scope=col>{_head(cell, sortable)}</th>" for cell in header)
-    shown = (
-        [[(cell, None) for cell in row] for row in rows]
-        if values is None
-        else [list(zip(row, value, strict=True)) for row, value in zip(rows, values, strict=True)]
-    )
-    body = "".join("<tr>" + "".join(_cell(*cell) for cell in row) + "</tr>" for row in shown)
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return (
         f'<div class="wide" tabindex="0"><table>{above}<thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
@@ -195,7 +190,8 @@ def _head(text: str, sortable: bool) -> str:
     return f'<button type="button">{escape(text)}</button>' if sortable and text else escape(text)
 
 
-def _cell(text: str, value: float | str | None) -> str:
+def _cell(cell: Cell) -> str:
+    text, value = cell if isinstance(cell, tuple) else (cell, None)
     key = "" if value is None else f' data-value="{escape(str(value))}"'
     look = " class=long" if len(text) > _LONG else ""
     return f"<td{look}{key}>{escape(text)}</td>"

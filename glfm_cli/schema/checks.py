@@ -76,6 +76,8 @@ def _check_numerals(column: Column, error: Refusal) -> None:
 
 def _check_moments(column: Column, error: Refusal) -> None:
     """Raise SchemaError when dates or durations are given what only numbers have."""
+    if column.seen_as and column.moment != "date":
+        raise error("`as` does not go with this type", expected="type date")
     if column.moment is None:
         if column.format is not None:
             raise error("`format` does not go with this type", expected="type date")

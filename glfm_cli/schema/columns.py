@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
+from glfm_cli.schema.calendar import WEEKDAYS, CalendarPart, parts_of_date
 from glfm_cli.schema.moments import Kind, Moments
 from glfm_cli.schema.types import ColumnType
 
@@ -83,6 +85,8 @@ class Column:
     unit: str | None = None  # may stand beside every number
     moment: Kind | None = None  # a real column of dates, a positive one of durations
     format: str | None = None  # of dates; None: ISO 8601
+    seen_as: tuple[str, ...] = ()  # of dates; what models see of them, `days` among it
+    calendar: CalendarPart | None = None  # of a predictor that stands beside a column of dates
     label: str | None = None
 
     @property
@@ -135,6 +139,18 @@ class Column:
         """True when the missing cells of the column are filled."""
         return self.role in (Role.FEATURE, Role.TARGET)
 
+    @property
+    def beside(self) -> tuple[Column, ...]:
+        """The predictors that models see beside a column of dates."""
+        found = []
+        for of in parts_of_date(self.name, self.seen_as):
+            name = f"{self.name} ({', '.join(filter(None, of[1:]))})"
+            one = Column(name, Role.PREDICTOR, ColumnType.REAL, calendar=of)
+            if of.wave is None:
+                one = replace(one, type=ColumnType.CATEGORICAL, levels=WEEKDAYS)
+            found.append(replace(one, transform=None if one.levels else Transform.NONE))
+        return tuple(found)
+
     def of_numbers(self) -> Column:
         """Return the column as one of real numbers."""
         return replace(self, type=ColumnType.REAL)
@@ -146,3 +162,8 @@ class Column:
     def of_levels(self, *, ordered: bool = False) -> Column:
         """Return the column as one of levels."""
         return replace(self, type=ColumnType.ORDINAL if ordered else ColumnType.CATEGORICAL)
+
+
+def with_calendar(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the columns of a table, and behind them those that stand beside its dates."""
+    return (*columns, *(one for column in columns for one in column.beside))

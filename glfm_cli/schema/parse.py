@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from glfm_cli.errors import SchemaError
+from glfm_cli.schema.calendar import DAYS, PARTS
 from glfm_cli.schema.checks import check_column
 from glfm_cli.schema.columns import Column, MissingCode, Role, Transform
 from glfm_cli.schema.formula import parse_formula
@@ -24,8 +25,9 @@ _KEYS = (
     *("type", "role", "levels", "aliases", "transform", "reflect", "bounds", "censored_below"),
     *("censored_above", "impute", "formula", "only_if", "otherwise", "less_than", "parts_of"),
     *("atom", "missing", "trials", "absent", "decimal", "thousands", "percent", "unit", "format"),
-    "label",
+    *("as", "label"),
 )
+_DAYS_HINT = "A date is completed by its number of days: write `as: [days, month]`."
 _NO_LIMIT = frozenset({"", "~", "null", "none"})
 _DECIMALS = (".", ",")
 _THOUSANDS = (".", ",", " ", "'")
@@ -102,6 +104,7 @@ class ColumnParser:
             unit=self.text(said, "unit"),
             moment=next((kind for kind in MOMENTS if kind == said.get("type")), None),
             format=self.date_format(said),
+            seen_as=self.parts_of_date(said),
             label=self.text(said, "label"),
         )
         check_column(column, self.error)
@@ -217,6 +220,19 @@ class ColumnParser:
                 hint='For example {type: date, format: "%d.%m.%Y"}.',
             )
         return form
+
+    def parts_of_date(self, said: Mapping[str, Any]) -> tuple[str, ...]:
+        value = said.get("as")
+        if value is None:
+            return ()
+        parts = tuple(value) if isinstance(value, list) else (value,)
+        for part in parts:
+            if part not in PARTS:
+                hint = did_you_mean(part, PARTS) if isinstance(part, str) else None
+                raise self.wrong("as", part, f"a list of {listed(PARTS)}", hint)
+        if DAYS not in parts or len(set(parts)) < len(parts):
+            raise self.wrong("as", value, "days and other parts, each once", _DAYS_HINT)
+        return parts
 
     def limit(self, said: Mapping[str, Any], value: Any) -> float:
         """Return a limit of `bounds`, which is written as the column's cells are."""

@@ -150,6 +150,8 @@ class Schema:
         for key in _PLAIN:
             if (value := getattr(column, key)) is not None:
                 said[key] = value
+        if column.seen_as:
+            said["as"] = list(column.seen_as)
         if column.percent:
             said["percent"] = True
         # A word alone says a type or a role.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,7 +23,7 @@ from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.grouped import with_groups
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
-from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema
+from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema, with_calendar
 from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import HEADER, TYPES, read_small
 from glfm_cli.store.matrix import MatrixHeader
@@ -120,7 +120,7 @@ class Header:
 
     def columns(self) -> tuple[Column, ...]:
         """Return what the modelled columns mean, patterns resolved and types filled in."""
-        resolved = self.schema.resolve(self.table)
+        resolved = with_calendar(self.schema.resolve(self.table))
         return tuple(_typed(resolved[m.index], m) for m in self.modelled)
 
     def to_json(self) -> str:
@@ -224,6 +224,10 @@ def read_header(folder: Path) -> Header:
         )
     config = MODELS[model].Config() if classifier is None else IqgmeConfig()
     configs = said.settings({"model_settings": config, "link_settings": LinkConfig()})
+    try:
+        names = [column.name for column in with_calendar(schema.resolve(said.texts("table")))]
+    except GlfmError as error:
+        raise StoreError(f"does not fit {TYPES}: {error}", file=file) from None
     plan = said.mapping("plan")
     whole = {name: said.whole(plan, name, _LEAST[name], LIMITS[name]) for name in LIMITS}
     if "most_chains" in plan:
@@ -236,7 +240,7 @@ def read_header(folder: Path) -> Header:
         schema=schema,
         n_rows=said.whole(content, "rows", 1, 2**40),
         table=said.texts("table"),
-        modelled=said.modelled(),
+        modelled=said.modelled(names),
         ids=said.texts("ids"),
         notes=said.texts("notes"),
         data_hash=said.text("data_sha256"),
@@ -397,17 +401,18 @@ class _Reader:
         except GlfmError as error:
             raise StoreError(error.message().removeprefix("--set "), file=self.file) from None
 
-    def modelled(self) -> tuple[Modelled, ...]:
+    def modelled(self, names: Sequence[str]) -> tuple[Modelled, ...]:
+        """Return what is modelled of columns with these names."""
         value = self.content.get("modelled")
         if not isinstance(value, list) or not value:
             raise self.wrong("modelled", value, "a list of columns")
-        found = [self._column(item) for item in value]
+        found = [self._column(item, names) for item in value]
         indices = [column.index for column in found]
         if indices != sorted(set(indices)) or len({c.name for c in found}) < len(found):
             raise self.wrong("modelled", indices, "each column once, in the order of the table")
         return tuple(found)
 
-    def _column(self, item: Any) -> Modelled:
+    def _column(self, item: Any, names: Sequence[str]) -> Modelled:
         levels = item.get("levels") if isinstance(item, dict) else None
         named = isinstance(item, dict) and all(
             isinstance(item.get(name), str) for name in ("name", "type")
@@ -418,10 +423,9 @@ class _Reader:
         kind = COLUMN_TYPES.get(item["type"])
         if kind is None or (kind.values == "levels") != bool(levels):
             raise self.wrong("modelled", item["type"], "a type, with levels where it has some")
-        table = self.texts("table")
-        index = self.whole(item, "index", 0, len(table) - 1)
-        if table[index] != item["name"]:
-            raise self.wrong("modelled", item["name"], f"the table's column {table[index]}")
+        index = self.whole(item, "index", 0, len(names) - 1)
+        if names[index] != item["name"]:
+            raise self.wrong("modelled", item["name"], f"the table's column {names[index]}")
         return Modelled(item["name"], item["type"], index, tuple(levels or ()))
 
 

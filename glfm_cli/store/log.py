@@ -297,7 +297,6 @@ class FolderLog:
         self._extent = Extent(0, extent.draws + 1, extent.n_bytes + length, checksum)
 
     def due(self) -> bool:
-        """Return whether it is time for another state to be saved."""
         return time.monotonic() >= self._next
 
     def save(self, arrays: Mapping[str, Array]) -> None:

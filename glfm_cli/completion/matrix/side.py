@@ -26,7 +26,7 @@ from glfm_cli.inference.chain import inner
 from glfm_cli.io import read_table
 from glfm_cli.latent.model import FLOAT_MAX, take
 from glfm_cli.links import Link, LinkConfig, link_from, make_link
-from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema
+from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema, with_calendar
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class SideCode:
         try:
             schema = Schema.from_yaml(str(said["types"]), file=file)
             table = tuple(map(str, said["table"]))
-            resolved = {column.name: column for column in schema.resolve(table)}
+            resolved = {column.name: column for column in with_calendar(schema.resolve(table))}
             columns, links = [], []
             for d, one in enumerate(said["columns"]):
                 column = _typed(resolved[one["name"]], str(one["type"]))

@@ -111,7 +111,7 @@ class Program(TakesAll):
 def input_table(task: HiddenTask) -> pa.Table:
     """Return the table as the program gets it: missing cells of modelled columns are empty."""
     table = task.table.replace_schema_metadata(None)
-    for encoded in task.data.columns:
+    for encoded in task.data.in_table:
         values = table.column(encoded.index)
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
@@ -128,7 +128,7 @@ def input_types(task: HiddenTask) -> str:
     """Return the types file as the program gets it: one entry a column, all levels listed."""
     names = task.table.column_names
     columns = list(task.schema.resolve(names))
-    for encoded in task.data.columns:
+    for encoded in task.data.in_table:
         columns[encoded.index] = dataclasses.replace(
             encoded.column, levels=encoded.levels or None, missing=()
         )

@@ -51,7 +51,6 @@ class BsvdDraw:
         return np.einsum("nk,nk->n", self.left[row], self.right[column])
 
     def noise_of_rows(self, row: Array) -> Array:
-        """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
         if self.row_precision.size:
             return self.noise[0] / self.row_precision[row]
         return np.full(row.size, self.noise[0])

@@ -221,7 +221,6 @@ class Bsvd(PlainModel):
         )
 
     def noise_of(self, state: BsvdState, d: int, rows: slice) -> float | Array:
-        """Return the noise variance of column `d`, or those (n,) of a run of observed cells."""
         if not state.design.row_noise:
             return float(state.noise[d])
         cell = np.arange(*rows.indices(state.matrix.n_cells))
@@ -229,7 +228,6 @@ class Bsvd(PlainModel):
         return state.noise[d] / state.row_precision[row]
 
     def cells_law(self, draw: BsvdDraw, rows: Rows) -> RowsLaw:
-        """Return the law of cells given x."""
         if isinstance(rows, Pairs):
             return _LawOfPairs(draw, rows)
         return GivenLatent(draw.left[rows] @ draw.right.T, draw.noise, draw.spans)
@@ -239,12 +237,10 @@ class Bsvd(PlainModel):
         return draw.parts()
 
     def low_rank(self, draw: BsvdDraw) -> tuple[Array, Array]:
-        """Return U (I, K) and s V (J, K), with what covariates say of them."""
         k = draw.n_components
         return draw.left[:, :k], draw.right[:, :k]
 
     def noise_of_rows(self, draw: BsvdDraw, rows: Array) -> Array:
-        """Return the noise variance (n,) of the cells of some rows of a matrix of one kind."""
         return draw.noise_of_rows(rows)
 
     def fold_in(
@@ -293,11 +289,9 @@ class Bsvd(PlainModel):
         return replace(draw, left=left)
 
     def join_rows(self, draws: Sequence[BsvdDraw]) -> BsvdDraw:
-        """Return the draw of all rows, below each other."""
         return joined(draws, "left")
 
     def warnings(self, state: BsvdState) -> list[str]:
-        """Return what a user should know of a finished chain."""
         limit = state.config.max_components
         if state.at_cap and state.s.size == limit:
             return [
@@ -333,7 +327,6 @@ class Bsvd(PlainModel):
         }
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: BsvdConfig) -> BsvdState:
-        """Return the state that `save` was given."""
         state = _empty_state(cells, config)
         n_rows, n_columns = state.matrix.shape
         state.on[:] = take(arrays, "on", np.uint8, state.on.shape) != 0
@@ -369,7 +362,6 @@ class Bsvd(PlainModel):
         return draw.pack()
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> BsvdDraw:
-        """Return the snapshot that `pack` was given, on the same memory."""
         return BsvdDraw.unpack(arrays, sizes)
 
 
@@ -411,7 +403,6 @@ class _LawOfPairs:
         self.draw, self.pairs = draw, pairs
 
     def column(self, d: int, at: Array | slice = ALL) -> NormalMixture:
-        """Return the law of the cells."""
         pairs, draw = self.pairs.take(at), self.draw
         noise = draw.noise_of_rows(pairs.row) if draw.row_precision.size else draw.noise[0]
         return normal(draw.means_at(pairs.row, pairs.column), noise)

@@ -152,7 +152,6 @@ class Glfm(PlainModel):
         cells.y[row, s] = eta[row, s] + np.sqrt(noise[s]) * rng.standard_normal(s.size)
 
     def fill_eta(self, state: GlfmState, out: Array) -> None:
-        """Fill `out` (N, S) with Z B + U V."""
         _glfm.fill_eta(state.Z, state.B, state.n_columns, out)
         if state.linear.size:
             out += state.linear.U @ state.linear.V
@@ -202,7 +201,6 @@ class Glfm(PlainModel):
         }
 
     def draw(self, state: GlfmState) -> GlfmDraw:
-        """Return a snapshot."""
         used = state.n_columns
         state.at_cap |= used == state.Z.shape[1] and state.config.max_features > 0
         return GlfmDraw(
@@ -215,11 +213,9 @@ class Glfm(PlainModel):
         )
 
     def features(self, draw: GlfmDraw, rows: slice | Array) -> Array:
-        """Return Z (n, K) uint8 of a run of rows, the bias column first when there is one."""
         return np.unpackbits(draw.bits[rows], axis=1, count=draw.n_columns)
 
     def weights(self, draw: GlfmDraw) -> Array:
-        """Return B (K, S), the bias row first when there is one."""
         return draw.B
 
     def cells_law(self, draw: GlfmDraw, rows: Rows) -> GivenLatent:
@@ -231,7 +227,6 @@ class Glfm(PlainModel):
         return GivenLatent(eta, draw.noise, draw.spans)
 
     def joint(self, draw: GlfmDraw, rows: Rows, rng: np.random.Generator) -> GivenLatent:
-        """Return the law of cells: given a draw nothing of eta is random."""
         return self.cells_law(draw, rows)
 
     def fold_in(
@@ -289,12 +284,10 @@ class Glfm(PlainModel):
         return replace(draw, bits=np.packbits(Z, axis=1), linear=linear)
 
     def join_rows(self, draws: Sequence[GlfmDraw]) -> GlfmDraw:
-        """Return the draw of all rows, below each other."""
         linear = joined([draw.linear for draw in draws], "U")
         return replace(joined(draws, "bits"), linear=linear)
 
     def warnings(self, state: GlfmState) -> list[str]:
-        """Return what a user should know of a finished chain."""
         if state.at_cap and state.config.max_features < GlfmConfig().max_features:
             return [
                 f"the number of features reached its cap of {state.config.max_features}; "
@@ -321,7 +314,6 @@ class Glfm(PlainModel):
         }
 
     def load(self, arrays: Mapping[str, Array], cells: Cells, config: GlfmConfig) -> GlfmState:
-        """Return the state that `save` was given."""
         n_rows, n_latent = cells.y.shape
         bias = int(config.bias)
         capacity = config.max_features + bias
@@ -364,7 +356,6 @@ class Glfm(PlainModel):
         }
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> GlfmDraw:
-        """Return the snapshot that `pack` was given, on the same memory."""
         used = int(take(arrays, "n_columns", np.int64, ()))
         if used < 0:
             raise ValueError(f"'n_columns' is {used}, expected a number from 0")

@@ -39,6 +39,7 @@ from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
+SCRATCH = 16  # times the size of the largest covariance
 SMALL = 1e-10  # share of a utility's variance that gaps have
 
 
@@ -82,7 +83,7 @@ class Gaps:
         H, G = len(A), block.labelled.size
         cov = np.empty((H, int(block.cov_start[-1])))
         log_det = np.empty((H, G))
-        scratch = np.empty(max(block.largest**2, 1))
+        scratch = np.empty(SCRATCH * max(block.largest**2, 1))
         bad = factor_missing(
             block.missing_start, block.cov_start, block.missing, second, diagonal, A, B,
             cov, log_det, scratch,
@@ -137,13 +138,12 @@ class Completed:
 class Coupled:
     """How gaps go with what a label says of t, or of one variable a't; 0 without a label.
 
-    gain : (H, b) log of what integrating t gives;  shift : (H, b, P) of the gaps from t = 0
+    gain : (H, b) log of what integrating t gives
     along : (H, G, P) of the gaps of each pattern with a't
     var : (H, b) of a't;  t_cov : (H, b, K) of t and a't
     """
 
     gain: Array
-    shift: Array
     along: Array
     var: Array
     t_cov: Array
@@ -152,7 +152,7 @@ class Coupled:
     def none(cls, x: Array, along: Array, K: int) -> Coupled:
         """Return that of rows x (H, b, P) without labels."""
         gain, var = np.zeros((2, *x.shape[:2]))
-        return cls(gain, np.zeros(x.shape), along, var, np.zeros((*x.shape[:2], K)))
+        return cls(gain, along, var, np.zeros((*x.shape[:2], K)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,21 +195,25 @@ def complete_block(
         missing.fill(block, _linear(block, q, terms), x)
         spread = np.diff(block.missing_start) * LOG_2PI - missing.log_det
         log_rho += 0.5 * np.repeat(spread, sizes, axis=1)
-    away = np.matmul(x - q.m[:, None, :], q.root)
-    log_rho -= 0.5 * (np.einsum("hbp,hbp->hb", away, away) + block.misfit(x))
+    log_rho -= 0.5 * (_squares(np.matmul(x - q.m[:, None, :], q.root)) + block.misfit(x))
     if block.noise is not None:
         log_rho += 0.5 * (block.log_noise - LOG_2PI * (block.noise > 0.0).sum(axis=1))
     inputs = block.inputs(x)
     if missing is not None and block.with_label.size:
         see = _see_label if rows.n_label == 1 else _see_levels
-        coupled = see(rows, block, q, local, inputs, missing)
+        coupled, shift = see(rows, block, q, local, inputs, missing)
         log_rho += coupled.gain
-        x = x + coupled.shift
+        x += shift
         return Completed(x, block.inputs(x), missing, log_rho, coupled)
     if block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
         log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, inputs[:, at])
     return Completed(x, inputs, missing, log_rho)
+
+
+def _squares(away: Array) -> Array:
+    """Return the squared lengths (H, b) of away (H, b, P)."""
+    return np.einsum("hbp,hbp->hb", away, away)
 
 
 def _positions(at: Array, n: int) -> Array | slice:
@@ -243,21 +247,22 @@ def _label_terms(rows: KnownRows, which: Array, q: Experts, local: Local, x: Arr
 
 def _see_label(
     rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, missing: Gaps
-) -> Coupled:
-    """Renew the only t, the gaps going along; x (H, b, P) has the gaps where they are for t = 0."""
+) -> tuple[Coupled, Array]:
+    """Renew the only t; return how gaps go along, and their shift from x (H, b, P), of t = 0."""
     along = missing.along(block, q.mw[:, 0, :-1])
     gain, t_cov = np.zeros(x.shape[:2]), np.zeros((*x.shape[:2], 1))
     at = _positions(block.with_label, block.rows.size)
     seen = see_label(rows, block, q, x, along)
     local.t[:, block.rows[at]], t_cov[:, at, 0] = seen.mean[:, :, None], seen.var
     gain[:, at] = seen.log_z - 0.5 * weight_spread(q, x[:, at])
-    shift = local.t[:, block.rows] * np.repeat(along, np.diff(block.start), axis=1)
-    return Coupled(gain, shift, along, t_cov[:, :, 0], t_cov)
+    shift = np.repeat(along, np.diff(block.start), axis=1)
+    shift *= local.t[:, block.rows]
+    return Coupled(gain, along, t_cov[:, :, 0], t_cov), shift
 
 
 def _see_levels(
     rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, missing: Gaps
-) -> Coupled:
+) -> tuple[Coupled, Array]:
     """Renew t of several variables, the gaps going along with a't; x as for `_see_label`.
 
     With A = (Q_mm)^-1 W', s the scores and a the first of the eigenvectors of M = W A, M a = l a,
@@ -292,9 +297,10 @@ def _see_levels(
     gain -= 0.5 * q.K * weight_spread(q, x[:, at])
     out = Coupled.none(x, along, q.K)
     out.gain[:, at], out.t_cov[:, at], out.var[:, at] = gain, cov, _dot(a, cov)
-    out.shift[:, at] = np.einsum("hlkp,hlk->hlp", A, rest + a * _dot(a, t)[:, :, None])
+    shift = np.zeros(x.shape)
+    shift[:, at] = np.einsum("hlkp,hlk->hlp", A, rest + a * _dot(a, t)[:, :, None])
     local.t[:, which] = t
-    return out
+    return out, shift
 
 
 def _dot(a: Array, b: Array) -> Array:
@@ -351,6 +357,7 @@ def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array
     part.n += rho.sum(axis=1)
     part.x += weighted.sum(axis=1)
     part.xx += np.swapaxes(weighted, 1, 2) @ done.x
+    del weighted  # as large as x
     weight = np.add.reduceat(rho, block.start[:-1], axis=1)
     if done.missing is not None:
         done.missing.add(block, weight, part.xx)
@@ -377,7 +384,8 @@ def _add_spread_along(part: Statistics, block: Block, done: Completed, rho: Arra
     """Add what the spread of t makes of the second moments of what goes with it."""
     if done.coupled is None:
         return
-    along, inside = done.coupled.along, done.coupled.along * block.gaps
+    along = done.coupled.along
+    inside = along if block.noise is None else along * block.gaps
     spread = np.add.reduceat(rho * done.coupled.var, block.start[:-1], axis=1)[:, :, None]
     part.xx += np.swapaxes(spread * along, 1, 2) @ along
     if part.l_xx is not part.xx:

@@ -24,7 +24,7 @@ class Block:
     start, gap_start, cov_start : (G + 1,) where each pattern's rows, gaps and covariances begin
     missing : (sum of c,) columns whose f is not known: gaps, and those seen with noise
     noisy : (sum of c,) precision of what is seen of them, 0 at gaps
-    gap : (sum of c,) uint8, 1 at gaps;  gaps : (G, P) the same of every pattern
+    gap : (sum of c,) uint8, 1 at gaps;  is_gap : (G, P) bool, the same of every pattern
     labelled : (G,) uint8, whether a pattern has a label
     with_label : (l,) places in the block of the rows with one
     seen : (b, P) what is seen, 0 at gaps
@@ -39,7 +39,7 @@ class Block:
     cov_start: Array
     noisy: Array
     gap: Array
-    gaps: Array
+    is_gap: Array
     labelled: Array
     with_label: Array
     seen: Array
@@ -56,6 +56,11 @@ class Block:
         """Return the products of all pairs of that (b, .), in the order of upper triangles."""
         i, j = np.triu_indices(self.with_one.shape[1])
         return np.ascontiguousarray(self.with_one[:, i] * self.with_one[:, j])
+
+    @property
+    def gaps(self) -> Array:
+        """Return 1.0 at the gaps of every pattern (G, P), else 0.0."""
+        return self.is_gap.astype(np.float64)
 
     @property
     def parts(self) -> list[tuple[slice, bool]]:
@@ -225,7 +230,7 @@ def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
         cov_start=np.append(0, np.cumsum(count**2)),
         noisy=np.where(gap, 0.0, precision[np.concatenate(missing)]),
         gap=gap.astype(np.uint8),
-        gaps=gaps.astype(np.float64),
+        is_gap=gaps,
         labelled=rows.labelled[[one[0] for one in members]].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
         seen=np.where(known, rows.x[every], 0.0),

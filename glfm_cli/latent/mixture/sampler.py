@@ -145,7 +145,6 @@ class Mixture(PlainModel):
         _draw_components(state, streams.get(WEIGHTS))
 
     def fill_eta(self, state: MixtureState, out: Array) -> None:
-        """Fill `out` (N, S) with eta."""
         out[:] = state.eta
 
     def finish(self, state: MixtureState, streams: Streams) -> None:
@@ -211,7 +210,6 @@ class Mixture(PlainModel):
         return replace(draw, eta=state.eta, z=state.z, seen=state.seen)
 
     def join_rows(self, draws: Sequence[MixtureDraw]) -> MixtureDraw:
-        """Return the draw of all rows, below each other."""
         return joined(draws, "eta", "z", "seen")
 
     def warnings(self, state: MixtureState) -> list[str]:
@@ -233,7 +231,6 @@ class Mixture(PlainModel):
     def load(
         self, arrays: Mapping[str, Array], cells: Cells, config: MixtureConfig
     ) -> MixtureState:
-        """Return the state that `save` was given."""
         state = _empty_state(cells, config)
         for name in ("eta", "sticks", "mu", "Sigma", "noise"):
             kept = getattr(state, name)
@@ -256,7 +253,6 @@ class Mixture(PlainModel):
         return arrays | {"seen": np.packbits(draw.seen, axis=1)}
 
     def unpack(self, arrays: Mapping[str, Array], sizes: Sizes) -> MixtureDraw:
-        """Return the snapshot that `pack` was given, on the same memory."""
         N, S = sizes.rows, sizes.latent
         eta = take(arrays, "eta", np.float64, (N, S))
         z = take(arrays, "z", np.int32, (N,))
