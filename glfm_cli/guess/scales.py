@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-
-from glfm_cli.guess.scale_words import SCALES
+from importlib.resources import files
 
 _AMOUNT = r"[$€£]?\s*(\d+(?:[,.]\d+)*)\s*(?:k|%)?"
 _UNIT = r"(?:\s*[a-z]+(?:/[a-z]+)?)?"
@@ -27,8 +26,9 @@ def plain(word: str) -> str:
 
 
 _RANKS = [
-    {plain(word): rank for rank, words in enumerate(scale) for word in words.split("|")}
-    for scale in SCALES
+    {plain(word): rank for rank, words in enumerate(scale.split("/")) for word in words.split("|")}
+    for scale in files("glfm_cli.guess").joinpath("scale_words.txt").read_text("utf-8").splitlines()
+    if not scale.startswith("#")
 ]
 _YES_NO = _RANKS[-1]
 

@@ -1,7 +1,7 @@
 """The frame of a page, and its parts. Every text is escaped here, and only here.
 
-A page is one file: it loads nothing, and of scripts it runs only those below: one sorts tables, the
-other draws the map of the rows.
+A page is one file: it loads nothing, and of scripts it runs only two: sort.js sorts the rows of a
+table by the column whose button was pressed, map.js draws the map of the rows.
 It is light or dark as the reader's system is; figures keep their white ground.
 """
 
@@ -21,73 +21,7 @@ from glfm_cli.io import atomic_write
 Section = tuple[str, str, list[str]]  # key, title, content
 Cell = str | tuple[str, float | str | None]  # of a table: text, and what it is sorted by
 
-_STYLE = """
-:root { --ink: #222; --faint: #5c5c5c; --line: #d8d8d8; --ground: #fff; --mark: #0072b2; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e6; --faint: #a8a8a8; --line: #444; --ground: #1b1b1b; --mark: #6cb8e6; } }
-* { box-sizing: border-box; }
-body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--ground);
-       max-width: 68rem; margin: 1.5rem auto; padding: 0 1rem; overflow-wrap: break-word; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
-a { color: var(--mark); } nav a { margin-right: 1rem; white-space: nowrap; }
-nav { line-height: 1.9; }
-table { border-collapse: collapse; margin: .6rem 0 1.4rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
-th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0;
-         border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--faint); }
-th button { all: unset; cursor: pointer; font-weight: 600; }
-th button:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
-th[aria-sort=ascending] button::after { content: " \\25B4"; }
-th[aria-sort=descending] button::after { content: " \\25BE"; }
-img { max-width: 100%; height: auto; background: #fff; }
-pre { overflow-x: auto; padding: .6rem .8rem; border: 1px solid var(--line); }
-details { border-top: 1px solid var(--line); padding: .4rem 0; }
-summary { cursor: pointer; font-weight: 600; }
-td.long { min-width: 17rem; } .faint { color: var(--faint); }
-/* A shadow at the edge beyond which there is more, covered by the ground where there is none. */
-.wide { overflow-x: auto; background:
-  linear-gradient(to right, var(--ground) 40%, transparent) left / 2.5rem 100% no-repeat local,
-  linear-gradient(to left, var(--ground) 40%, transparent) right / 2.5rem 100% no-repeat local,
-  linear-gradient(to right, var(--line), transparent) left / .8rem 100% no-repeat scroll,
-  linear-gradient(to left, var(--line), transparent) right / .8rem 100% no-repeat scroll; }
-.wide:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
-.wide img { max-width: max(100%, 46rem); }
-.map { position: relative; } .map canvas { width: 100%; height: min(70vh, 40rem); display: block;
-  border: 1px solid var(--line); cursor: crosshair; touch-action: none; }
-.map output { position: absolute; max-width: 22rem; padding: .4rem .6rem; pointer-events: none;
-  background: var(--ground); border: 1px solid var(--faint); font-size: .85rem; }
-.map output > * { display: block; } .map output[hidden] { display: none; }
-.legend span { margin-right: 1rem; white-space: nowrap; }
-.legend i { display: inline-block; width: .7em; height: .7em; border-radius: 50%;
-  margin-right: .35em; }
-"""
-
 _LONG = 40  # letters of a cell that is not squeezed on a narrow screen
-
-# Sorts the rows of a table by the column whose button was pressed: numbers by value, text by text.
-_SCRIPT = """
-for (const button of document.querySelectorAll("th button")) {
-  button.addEventListener("click", () => {
-    const head = button.parentElement, row = head.parentElement;
-    const body = row.closest("table").tBodies[0], at = head.cellIndex;
-    const down = head.getAttribute("aria-sort") === "ascending";
-    for (const other of row.cells) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const key = (tr) => tr.cells[at].dataset.value ?? tr.cells[at].textContent;
-    const rows = [...body.rows];
-    const numeric = rows.every((tr) => key(tr) === "" || !isNaN(Number(key(tr))));
-    rows.sort((a, b) => {
-      const x = key(a), y = key(b);
-      if (x === "" || y === "") return (x === "") - (y === "");
-      const order = numeric ? Number(x) - Number(y) : x.localeCompare(y);
-      return down ? -order : order;
-    });
-    body.append(...rows);
-  });
-}
-"""
 
 
 def page(
@@ -98,18 +32,21 @@ def page(
     `sortable` puts in the script that tables need which are `sortable`,
     `with_map` that of `row_map`.
     """
-    code = _SCRIPT if sortable else ""
-    if with_map:
-        code += files("glfm_cli.report").joinpath("map.js").read_text("utf-8")
+    code = "\n" + _file("sort.js") if sortable else ""
+    code += _file("map.js") if with_map else ""
     script = f"<script>{code}</script>\n" if code else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(code)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{_file('page.css')}</style>\n</head>\n<body>\n"
         f"<h1>{escape(title)}</h1>\n" + "\n".join(parts) + f"\n{script}</body>\n</html>\n"
     )
+
+
+def _file(name: str) -> str:
+    return files("glfm_cli.report").joinpath(name).read_text("utf-8")
 
 
 def _policy(script: str) -> str:
