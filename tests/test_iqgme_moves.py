@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glfm_cli.classification.fit import fit_experts
-from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, label_law
+from glfm_cli.latent.iqgme import IqgmeConfig, KnownRows, LabelLaw, fit, label_law
 from glfm_cli.latent.iqgme.acceleration import MEMORY, Acceleration
 from glfm_cli.latent.iqgme.fit import Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
@@ -160,6 +160,34 @@ def test_coefficients_that_lower_the_bound_are_not_gone_on_with(
     assert wrong.bounds == plain.bounds
     assert np.array_equal(wrong.experts.mw, plain.experts.mw)
     assert np.array_equal(wrong.local.t, plain.local.t)
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_rows_keep_to_their_experts_without_being_placed_elsewhere(
+    levels: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = IqgmeConfig(experts=6)
+    rows = problem(seed, n=90, levels=levels, discrete=True)
+    few: list[bool] = []
+    step = fit.local_step
+
+    def watched(*args: Any, narrow: bool) -> Any:
+        few.append(narrow)
+        return step(*args, narrow=narrow)
+
+    monkeypatch.setattr(fit, "local_step", watched)
+    (form,) = forms_of(config, [rows])
+    found = []
+    for _ in range(2):
+        start = begin(rows, form, config, np.random.default_rng(seed), 1)
+        climbed(start, rows, form, config, 12)
+        assert np.all(np.diff(start.bounds) > -1e-5 * abs(start.bounds[-1]))
+        found.append(start)
+        monkeypatch.setattr(fit, "EVERY", 1)
+    assert any(few)
+    assert not all(few)
+    assert (found[0].local.rho == 0.0).any()
+    assert found[0].bounds == pytest.approx(found[1].bounds, rel=1e-6)
 
 
 def test_labels_that_features_tell_well_are_learnt_in_fewer_iterations(

@@ -12,7 +12,7 @@ def fill_means_of_largest(
     eta: _Floats,
     slot: _Slots,
     nodes: _Floats,
-    log_weight: _Floats,
+    weights: _Floats,
     scratch: _Floats,
     mean: _Floats,
     log_z: _Floats,

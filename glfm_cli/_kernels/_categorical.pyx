@@ -34,6 +34,9 @@ cdef extern from "_normal.h" nogil:
     void glfm_level_probabilities(int R, int n_nodes, const double* low, const double* step,
                                   const double* e, const double* inv, double* cdf, double* pdf,
                                   double* out) noexcept
+    double glfm_below_largest(int R, int T, const double* e, double t, double scale,
+                              const double* node, const double* weight, double* ratio,
+                              double* below) noexcept
 
 cdef enum:
     TOGETHER = 256  # cells that are drawn together
@@ -51,6 +54,9 @@ cdef double BELOW = 7.3
 cdef double ABOVE = 6.8
 cdef double MOST_NODES = 4096.0
 cdef int FREE_TRIES = 10
+# How near a mode is found that 16 nodes stand around; below which distance from it tails are not fast.
+cdef double CENTRED = 1e-2
+cdef double NEAR = -6.0
 # A probability below this is summed again around its own mode, on the log scale.
 cdef double SMALL = 1e-7
 
@@ -132,7 +138,7 @@ def fill_means_of_largest(
     const double[:, :, ::1] eta,    # in (H, n, R - 1)
     const Py_ssize_t[::1] slot,     # in (R,)
     const double[::1] nodes,        # in (16,) of Gauss-Hermite quadrature
-    const double[::1] log_weight,   # in (16,) less their log density
+    const double[::1] weights,      # in (16,) over their density
     double[::1] scratch,            # scratch (19 R,)
     double[:, :, ::1] mean,         # out (H, n, R - 1)
     double[:, ::1] log_z,           # out (H, n)
@@ -141,13 +147,12 @@ def fill_means_of_largest(
 
     By quadrature over the largest utility, centred at its mode. O(H n R nodes).
     """
-    cdef Py_ssize_t h, i, j, T, k, R = slot.shape[0]
+    cdef Py_ssize_t h, i, j, T, R = slot.shape[0]
     cdef double* e = &scratch[0]
     cdef double* s = &scratch[R]
     cdef double* below = &scratch[2 * R]
     cdef double* ratio = &scratch[3 * R]
-    cdef double log_all[NODES]
-    cdef double t, u, v, scale, slope, curvature, top, total, product, pdf
+    cdef double t, v, scale, slope, curvature, least, total
     with nogil:
         for j in range(R):
             s[j] = 1.0
@@ -156,38 +161,19 @@ def fill_means_of_largest(
                 T = winner[i]
                 for j in range(R):
                     e[j] = eta[h, i, slot[j]] if slot[j] >= 0 else 0.0
-                    below[j] = 0.0
-                t = mode(e, s, R, T, 1e-4, &slope, &curvature)
+                t = mode(e, s, R, T, CENTRED, &slope, &curvature)
                 scale = sqrt(2.0 / (1.0 + curvature))
-                top = -INFINITY
-                for k in range(NODES):
-                    u = t + scale * nodes[k]
-                    log_all[k] = log_weight[k] - 0.5 * (u - e[T]) * (u - e[T])
-                    product = 1.0
-                    for j in range(R):
-                        ratio[k * R + j] = 0.0
-                        v = u - e[j]
-                        if j == T or v > 7.0:  # log Phi above -1.3e-12
-                            continue
-                        if v > -EDGE:
-                            v = fast_ndtr(v, &pdf)
-                            product *= v
-                            ratio[k * R + j] = pdf / v
-                            if product < 1e-200:
-                                log_all[k] += log(product)
-                                product = 1.0
-                        else:
-                            log_all[k] += log_ndtr(v)
-                            ratio[k * R + j] = mills(v)
-                    log_all[k] += log(product)
-                    top = max(top, log_all[k])
-                total = 0.0
-                for k in range(NODES):
-                    v = exp(log_all[k] - top)
-                    total += v
-                    for j in range(R):
-                        below[j] += v * ratio[k * R + j]
-                log_z[h, i] = top + log(total * scale) - LOG_SQRT_2PI
+                log_z[h, i] = -0.5 * (t - e[T]) * (t - e[T]) - LOG_SQRT_2PI
+                least = INFINITY
+                for j in range(R):
+                    least = min(least, t - e[j])
+                if least > NEAR:
+                    total = glfm_below_largest(<int> R, <int> T, e, t, scale, &nodes[0], &weights[0],
+                                               ratio, below)
+                else:
+                    total = below_largest(R, T, e, t, scale, &nodes[0], &weights[0], ratio, below,
+                                          &log_z[h, i])
+                log_z[h, i] += log(total * scale)
                 v = 0.0  # by how much the largest lies above its mean, the others below theirs
                 for j in range(R):
                     below[j] /= total
@@ -196,6 +182,45 @@ def fill_means_of_largest(
                 for j in range(R):
                     if slot[j] >= 0:
                         mean[h, i, slot[j]] = e[j] - below[j]
+
+
+cdef double below_largest(
+    Py_ssize_t R, Py_ssize_t T, const double* e, double t, double scale, const double* nodes,
+    const double* weights, double* ratio, double* below, double* log_z
+) noexcept nogil:
+    """Do as glfm_below_largest wherever utilities lie, but for a factor that goes to log_z."""
+    cdef double[NODES] logs
+    cdef double v, x, pdf, product, total = 0.0, top = -INFINITY
+    cdef Py_ssize_t j, k
+    for k in range(NODES):
+        x = scale * nodes[k]
+        logs[k] = log(weights[k]) - x * (t - e[T] + 0.5 * x)
+        product = 1.0
+        for j in range(R):
+            ratio[k * R + j] = 0.0
+            v = t + x - e[j]
+            if j == T or v > 7.0:  # log Phi above -1.3e-12
+                continue
+            if v > -EDGE:
+                v = fast_ndtr(v, &pdf)
+                product *= v
+                ratio[k * R + j] = pdf / v
+                if product < 1e-200:
+                    logs[k] += log(product)
+                    product = 1.0
+            else:
+                logs[k] += log_ndtr(v)
+                ratio[k * R + j] = mills(v)
+        logs[k] += log(product)
+        top = max(top, logs[k])
+    memset(below, 0, R * sizeof(double))
+    for k in range(NODES):
+        v = exp(logs[k] - top)
+        total += v
+        for j in range(R):
+            below[j] += v * ratio[k * R + j]
+    log_z[0] += top
+    return total
 
 
 cdef inline double winner(

@@ -13,6 +13,7 @@ def factor_missing(
     diagonal: _Floats,
     A: _Floats,
     B: _Floats,
+    needed: _Bytes,
     cov: _Floats,
     log_det: _Floats,
     scratch: _Floats,

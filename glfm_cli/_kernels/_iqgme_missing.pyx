@@ -27,8 +27,9 @@ def factor_missing(
     const double[::1] diagonal,         # in (sum of c,) added to the diagonal
     const double[:, :, ::1] A,          # in (H, P, P)
     const double[:, :, :] B,            # in (H, P, P)
-    double[:, ::1] cov,                 # out (H, sum of c^2)
-    double[:, ::1] log_det,             # out (H, G) log|Q|
+    const unsigned char[:, ::1] needed,     # in (H, G) of which laws and patterns
+    double[:, ::1] cov,                 # out (H, sum of c^2), left as it is where not needed
+    double[:, ::1] log_det,             # out (H, G) log|Q|, 0 where not needed
     double[::1] scratch,                # scratch (16 largest c^2,)
 ):
     """Fill covariances and determinants. O(H sum of c^3). Return 0, or 1 on failure.
@@ -48,7 +49,7 @@ def factor_missing(
             h, g = k // G, k % G
             log_det[h, g] = 0.0
             c = missing_start[g + 1] - missing_start[g]
-            if c > 0:
+            if c > 0 and needed[h, g]:
                 law[n], pattern[n], size[n] = h, g, c
                 own[n], places[n] = &A[h, 0, 0], &missing[missing_start[g]]
                 n += 1
@@ -119,6 +120,10 @@ def fill_missing(
                 m = &missing[missing_start[g]]
                 Q = &cov[h, cov_start[g]]
                 for n in range(start[g], start[g + 1]):
+                    if Q[0] == 0.0:  # not needed
+                        for i in range(c):
+                            x[h, n, m[i]] = 0.0
+                        continue
                     for i in range(c):
                         t = 0.0
                         for j in range(c):
@@ -133,11 +138,11 @@ def add_covariances(
     const double[:, ::1] cov,           # in (H, sum of c^2)
     const double[:, ::1] weight,        # in (H, G)
     const unsigned char[::1] counted,   # in (sum of c,) whether the missing is one to add
-    double[:, :, ::1] total,            # in-out (H, P, P)
+    double[:, :, ::1] total,            # in-out (H, P, P), symmetric
 ):
     """Add weighted covariances of some of the missing to their places. O(H sum of c^2)."""
     cdef Py_ssize_t h, g, i, j, c, G = missing_start.shape[0] - 1, H = cov.shape[0]
-    cdef Py_ssize_t at
+    cdef Py_ssize_t at, P = total.shape[1]
     cdef double w
     cdef const double* Q
     cdef const Py_ssize_t* m
@@ -154,6 +159,9 @@ def add_covariances(
                 for i in range(c):
                     if not counted[at + i]:
                         continue
-                    for j in range(c):
+                    for j in range(i + 1):
                         if counted[at + j]:
                             total[h, m[i], m[j]] += w * Q[i * c + j]
+            for i in range(P):
+                for j in range(i):
+                    total[h, j, i] = total[h, i, j]

@@ -369,3 +369,34 @@ GLFM_WIDE void glfm_level_probabilities(int R, int n_nodes, const double *low, c
         for (int i = 0; i < GLFM_CELLS; i++)
             out[(size_t)r * GLFM_CELLS + i] /= product[i];
 }
+
+GLFM_WIDE double glfm_below_largest(int R, int T, const double *e, double t, double scale, const double *node,
+                                    const double *weight, double *ratio, double *below)
+{
+    double value[GLFM_CELLS], total = 0.0;
+#pragma omp simd
+    for (int k = 0; k < GLFM_CELLS; k++) {
+        double x = scale * node[k];
+        value[k] = weight[k] * exp_near(-x * (t - e[T] + 0.5 * x));
+    }
+    for (int j = 0; j < R; j++) {
+        double *to = ratio + (size_t)j * GLFM_CELLS;
+        if (j == T)
+            continue;
+#pragma omp simd
+        for (int k = 0; k < GLFM_CELLS; k++) {
+            double x = t + scale * node[k] - e[j], z = distance(x), phi = density(z), m = mills(z);
+            double p = x < 0.0 ? phi * m : 1.0 - phi * m;
+            to[k] = phi / p;
+            value[k] *= p;
+        }
+    }
+    for (int k = 0; k < GLFM_CELLS; k++)
+        total += value[k];
+    for (int j = 0; j < R; j++) {
+        below[j] = 0.0;
+        for (int k = 0; k < GLFM_CELLS && j != T; k++)
+            below[j] += value[k] * ratio[(size_t)j * GLFM_CELLS + k];
+    }
+    return total;
+}

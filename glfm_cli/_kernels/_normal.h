@@ -62,4 +62,10 @@ void glfm_normals(int n, const uint64_t *words, double *x);
 void glfm_level_probabilities(int R, int n_nodes, const double *low, const double *step, const double *e,
                               const double *inv, double *cdf, double *pdf, double *out);
 
+/* Sum over GLFM_CELLS nodes x_k of weight[k] exp((t - e_T)^2 / 2 - (u_k - e_T)^2 / 2) prod_{j != T} Phi(u_k - e_j),
+   u_k = t + scale x_k; below[j] is the same sum of terms times phi / Phi of u_k - e_j, 0 for T. Only where no
+   t - e_j is below GLFM_FAR. ratio (R, GLFM_CELLS) is scratch. */
+double glfm_below_largest(int R, int T, const double *e, double t, double scale, const double *node,
+                          const double *weight, double *ratio, double *below);
+
 #endif

@@ -12,7 +12,7 @@ from glfm_cli._kernels._categorical import fill_means_of_largest
 from glfm_cli.arrays import Array
 
 NODES, WEIGHTS = np.polynomial.hermite.hermgauss(16)
-LOG_WEIGHTS = np.log(WEIGHTS) + NODES * NODES
+WEIGHTS = WEIGHTS * np.exp(NODES * NODES)
 
 
 def expect_largest(winner: Array, eta: Array, slot: Array) -> tuple[Array, Array]:
@@ -28,5 +28,5 @@ def expect_largest(winner: Array, eta: Array, slot: Array) -> tuple[Array, Array
     each = np.ascontiguousarray(eta).reshape(-1, *eta.shape[-2:])
     mean, log_z = np.empty_like(each), np.empty(each.shape[:2])
     scratch = np.empty((3 + NODES.size) * slot.size)
-    fill_means_of_largest(winner, each, slot, NODES, LOG_WEIGHTS, scratch, mean, log_z)
+    fill_means_of_largest(winner, each, slot, NODES, WEIGHTS, scratch, mean, log_z)
     return mean.reshape(eta.shape), log_z.reshape(eta.shape[:-1])

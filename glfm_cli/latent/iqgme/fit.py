@@ -33,6 +33,7 @@ STARTS = (
 )  # fmt: skip
 LLOYD = 15  # iterations of k-means, which only starts the fit
 ROUGH = 10.0  # times the tolerance, with which starts that are not the best may end
+EVERY = 6  # iterations, of which the first two let rows look at all experts
 FREE, WEAK = 10, 0.1  # iterations of a free start, and the precision of weights in them
 
 
@@ -49,17 +50,23 @@ class Start(CoordinateAscent):
     safe: Array | None = field(default=None, kw_only=True)
 
     def _renew(self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None) -> float:
-        before, safe, self.safe = self.local.t, self.safe, None
-        self.local.t = before.copy()
-        bound = self._bound(data, form, pool)
+        kept, safe, self.safe = self.local, self.safe, None
+        self.local = Local(kept.rho.copy(), kept.t.copy())
+        # What rows do without is less than a bound rises by while it is not quiet.
+        narrow = not self.quiet and len(self.bounds) % EVERY > 1
+        bound = self._bound(data, form, pool, narrow)
         if safe is not None and not bound >= self.bounds[-1]:
-            self.experts.rules.mw, self.local.t = safe, before
+            self.experts.rules.mw, self.local = safe, kept
             self.past.forget()
+            bound = self._bound(data, form, pool, narrow)
+        if narrow and not bound >= self.bounds[-1]:
             bound = self._bound(data, form, pool)
         return bound
 
-    def _bound(self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None) -> float:
-        self.sums = local_step(form, data, self.experts, self.local, pool)
+    def _bound(
+        self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None, narrow: bool = False
+    ) -> float:
+        self.sums = local_step(form, data, self.experts, self.local, pool, narrow=narrow)
         return float(self.sums.log_norm) + float(self.experts.bound(form.prior))
 
     def _update_shared(self, form: Form, s: Any) -> None:

@@ -71,8 +71,11 @@ class Form(Protocol):
     def blocks(self, rows: KnownRows) -> Sequence[Any]:
         """Return rows that are worked on together."""
 
-    def terms(self, q: Any) -> Any:
-        """Return what rows need of the experts, with `constant` (H,) terms of log rho."""
+    def terms(self, q: Any, narrow: bool = False) -> Any:
+        """Return what rows need of the experts, with `constant` (H,) terms of log rho.
+
+        narrow : where it saves time, rows keep to the experts that they have a share of
+        """
 
     def with_rules(self, q: Any, terms: Any, mw: Array, Sw: Array) -> tuple[Any, Any]:
         """Return experts and what rows need of them with other rules, those of a task."""
@@ -128,9 +131,9 @@ class Full:
         """Return rows grouped by their gaps."""
         return rows.blocks
 
-    def terms(self, q: Experts) -> Terms:
+    def terms(self, q: Experts, narrow: bool = False) -> Terms:
         """Return what rows need of the experts."""
-        return Terms.of(q)
+        return Terms.of(q, narrow)
 
     def with_rules(self, q: Experts, terms: Terms, mw: Array, Sw: Array) -> tuple[Experts, Terms]:
         """Return experts and what rows need of them with other rules."""
@@ -226,8 +229,8 @@ class Factored:
         """Return rows in their own order."""
         return rows.runs
 
-    def terms(self, q: FactorExperts) -> FactorTerms:
-        """Return what rows need of the experts."""
+    def terms(self, q: FactorExperts, narrow: bool = False) -> FactorTerms:
+        """Return what rows need of the experts, every one."""
         return FactorTerms.of(q)
 
     def with_rules(
@@ -281,14 +284,20 @@ def forms_of(config: IqgmeConfig, tables: Sequence[KnownRows]) -> list[Form]:
 
 
 def local_step(
-    form: Form, rows: KnownRows, q: Any, local: Local, pool: ThreadPoolExecutor | None = None
+    form: Form,
+    rows: KnownRows,
+    q: Any,
+    local: Local,
+    pool: ThreadPoolExecutor | None = None,
+    *,
+    narrow: bool = False,
 ) -> Any:
     """Update q of all rows in place and return the sums that the experts' updates need.
 
     Blocks of rows are worked on by the pool's threads and summed in their order, so that the
     result does not depend on their number.
     """
-    terms = form.terms(q)
+    terms = form.terms(q, narrow)
 
     def work(block: Any) -> Any:
         s = form.zero(q)
@@ -315,7 +324,7 @@ def first_q(rows: KnownRows, H: int, rho: Array) -> tuple[Local, Statistics]:
     for block in rows.blocks:
         x = np.broadcast_to(rows.x[block.rows], (H, block.rows.size, P))
         none = np.zeros_like(block.labelled)
-        missing = Gaps.of(block, unit, nothing, none, block.noisy)
+        missing = Gaps.of(block, unit, nothing, none)
         done = Completed(x, x, missing, np.empty(0))
         sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
     return local, total

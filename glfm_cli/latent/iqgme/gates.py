@@ -159,7 +159,7 @@ def gate_rows(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) 
         if block.noise is not None:
             linear += block.seen * block.noise
         nothing = np.zeros_like(block.labelled)
-        missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing, block.noisy)
+        missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing)
         missing.fill(block, linear, x)
         log_det = np.repeat(missing.log_det, np.diff(block.start), axis=1) - block.log_noise
     n_seen = rows.known[block.rows].sum(axis=1)

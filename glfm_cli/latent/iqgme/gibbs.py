@@ -99,7 +99,7 @@ def _draw_block(
     linear = _linear(state, block, WW, with_t=not together)
     missing, along = None, np.zeros((q.H, block.labelled.size, P))
     if block.missing.size:
-        missing = Gaps.of(block, q.nB, WW, block.labelled, block.noisy)
+        missing = Gaps.of(block, q.nB, WW, block.labelled)
         missing.fill(block, linear, x)
         log_p -= 0.5 * np.repeat(missing.log_det, np.diff(block.start), axis=1)
     away = np.matmul(x - q.m[:, None, :], q.root)

@@ -57,16 +57,18 @@ class LevelData:
         return self.link.expect(self.x[rows], eta, self.params)
 
     def expect_shifted(
-        self, rows: Array, eta: Array, wide: Array
+        self, rows: Array, eta: Array, wide: Array, held: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """Return E[t], Cov(t, z) (H, b, K) and log P(level) (H, b) of t ~ N(eta + wide z, I).
 
-        z ~ N(0, 1). Narrow shifts are integrated by fewer nodes.
+        z ~ N(0, 1). Narrow shifts are integrated by fewer nodes. 0 where not `held` (H, b).
         """
         (H, b, K), kind = eta.shape, np.searchsorted(WIDTHS, np.linalg.norm(wide, axis=2).ravel())
         rows, eta, wide = np.tile(rows, H), eta.reshape(-1, K), wide.reshape(-1, K)
-        mean, cov, log_p = np.empty((H * b, K)), np.empty((H * b, K)), np.empty(H * b)
-        for i in np.unique(kind):
+        mean, cov, log_p = np.zeros((H * b, K)), np.zeros((H * b, K)), np.zeros(H * b)
+        if held is not None:
+            kind[~held.ravel()] = -1
+        for i in np.unique(kind[kind >= 0]):
             at = np.flatnonzero(kind == i)
             node, weight = np.polynomial.hermite_e.hermegauss(N_NODES[i])
             each, log_z = self.expect(rows[at], eta[at] + node[:, None, None] * wide[at])

@@ -40,6 +40,7 @@ from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 
 SCRATCH = 16  # times the size of the largest covariance
+SHARE = 1e-6  # of an expert in a row that is none where rows keep to theirs
 SMALL = 1e-10  # share of a utility's variance that gaps have
 
 
@@ -78,15 +79,23 @@ class Gaps:
     log_det: Array
 
     @classmethod
-    def of(cls, block: Block, A: Array, B: Array, second: Array, diagonal: Array) -> Gaps:
-        """Return those of Q = A (+ B where `second`) + diagonal; NumericalError when singular."""
+    def of(
+        cls, block: Block, A: Array, B: Array, second: Array, held: Array | None = None
+    ) -> Gaps:
+        """Return those of Q = A (+ B where `second`) + noise; NumericalError when singular.
+
+        held : (H, b) which rows need them under which experts, 0 elsewhere; None for all
+        """
         H, G = len(A), block.labelled.size
-        cov = np.empty((H, int(block.cov_start[-1])))
+        needed = np.ones((H, G), dtype=np.uint8)
+        if held is not None:
+            needed = np.logical_or.reduceat(held, block.start[:-1], axis=1).view(np.uint8)
+        cov = np.zeros((H, int(block.cov_start[-1])))
         log_det = np.empty((H, G))
         scratch = np.empty(SCRATCH * max(block.largest**2, 1))
         bad = factor_missing(
-            block.missing_start, block.cov_start, block.missing, second, diagonal, A, B,
-            cov, log_det, scratch,
+            block.missing_start, block.cov_start, block.missing, second, block.noisy, A, B,
+            needed, cov, log_det, scratch,
         )  # fmt: skip
         if bad:
             raise NumericalError("a precision of missing features is not positive definite")
@@ -161,11 +170,13 @@ class Terms:
 
     WW : (H, P + 1, P + 1) sum over k of E[w_k w_k'];  Qm : (H, P) E[Lam] m
     constant : (H,) terms of log rho that are the same for all rows
+    narrow : whether rows with gaps keep to the experts that they have a share of
     """
 
     WW: Array
     Qm: Array
     constant: Array
+    narrow: bool = False
     _made: list[Any] = field(default_factory=list)
 
     def once(self, make: Callable[[], Any]) -> Any:
@@ -175,11 +186,11 @@ class Terms:
         return self._made[0]
 
     @classmethod
-    def of(cls, q: Experts) -> Terms:
+    def of(cls, q: Experts, narrow: bool = False) -> Terms:
         """Return them; O(H P^2 (K + 1))."""
         Qm = np.einsum("hpq,hq->hp", q.nB, q.m)
         constant = q.log_pi + 0.5 * (q.log_Lam - q.P * LOG_2PI - q.P / q.u)
-        return cls(q.WW, Qm, constant)
+        return cls(q.WW, Qm, constant, narrow)
 
 
 def complete_block(
@@ -188,20 +199,23 @@ def complete_block(
     """Return q(x, z) of a block's rows and renew their t in place."""
     log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
     x = np.broadcast_to(block.seen, (q.H, block.rows.size, q.P))
-    missing, sizes = None, np.diff(block.start)
+    missing, sizes, held = None, np.diff(block.start), None
     if block.missing.size:
         x = x.copy()
-        missing = Gaps.of(block, q.nB, terms.WW, block.labelled, block.noisy)
+        held = local.rho[:, block.rows] > SHARE if terms.narrow else None
+        missing = Gaps.of(block, q.nB, terms.WW, block.labelled, held)
         missing.fill(block, _linear(block, q, terms), x)
         spread = np.diff(block.missing_start) * LOG_2PI - missing.log_det
         log_rho += 0.5 * np.repeat(spread, sizes, axis=1)
+        if held is not None:
+            log_rho[~held] = -np.inf
     log_rho -= 0.5 * (_squares(np.matmul(x - q.m[:, None, :], q.root)) + block.misfit(x))
     if block.noise is not None:
         log_rho += 0.5 * (block.log_noise - LOG_2PI * (block.noise > 0.0).sum(axis=1))
     inputs = block.inputs(x)
     if missing is not None and block.with_label.size:
         see = _see_label if rows.n_label == 1 else _see_levels
-        coupled, shift = see(rows, block, q, local, inputs, missing)
+        coupled, shift = see(rows, block, q, local, inputs, missing, held)
         log_rho += coupled.gain
         x += shift
         return Completed(x, block.inputs(x), missing, log_rho, coupled)
@@ -246,7 +260,13 @@ def _label_terms(rows: KnownRows, which: Array, q: Experts, local: Local, x: Arr
 
 
 def _see_label(
-    rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, missing: Gaps
+    rows: KnownRows,
+    block: Block,
+    q: Experts,
+    local: Local,
+    x: Array,
+    missing: Gaps,
+    held: Array | None,
 ) -> tuple[Coupled, Array]:
     """Renew the only t; return how gaps go along, and their shift from x (H, b, P), of t = 0."""
     along = missing.along(block, q.mw[:, 0, :-1])
@@ -261,7 +281,13 @@ def _see_label(
 
 
 def _see_levels(
-    rows: KnownRows, block: Block, q: Experts, local: Local, x: Array, missing: Gaps
+    rows: KnownRows,
+    block: Block,
+    q: Experts,
+    local: Local,
+    x: Array,
+    missing: Gaps,
+    held: Array | None,
 ) -> tuple[Coupled, Array]:
     """Renew t of several variables, the gaps going along with a't; x as for `_see_label`.
 
@@ -290,7 +316,8 @@ def _see_levels(
     on, off = _dot(a, score), score - a * _dot(a, score)[:, :, None] + pull
     wide = a * np.sqrt(first / (1.0 - first))[:, :, None]
     location = off + a * (on / (1.0 - first))[:, :, None]
-    t, cov, log_norm = rows.label.expect_shifted(which, location, wide)
+    held = None if held is None else held[:, at]
+    t, cov, log_norm = rows.label.expect_shifted(which, location, wide, held)
     cov /= np.sqrt(first * (1.0 - first))[:, :, None]
     gain = log_norm - 0.5 * (np.log1p(-first) + _dot(rest, pull) + _dot(score, score))
     gain += 0.5 * (on * on / (1.0 - first) + _dot(off, off))
