@@ -39,7 +39,7 @@ EVIDENCE = "tests/test_evidence.py"
 TWO_PART, ANALYSIS = "tests/test_two_part.py", "tests/test_analysis.py"
 VERSIONS, FAMILIES = "completion/analysis/versions.py", "completion/analysis/families.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
-PRIORS = "tests/contract/test_priors.py::test_an_ascent_predicts_cells_that_it_has_not_seen"
+PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 
 MUTANTS = {
     "one stream for all versions": Mutant(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 import numpy as np
 import pyarrow as pa
 
@@ -12,6 +10,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding import Ids, encode_ids, encode_numbers, open_column
 from glfm_cli.errors import TableError
 from glfm_cli.schema import Column
+from glfm_cli.schema.phrases import did_you_mean
 
 COST = "cost"
 
@@ -71,12 +70,11 @@ def _by_column(cells: TableCells, table: pa.Table, cost: Array, file: str | None
     ids, of_row = encode_ids(source)
     for key in ids.keys:
         if key not in cells.names:
-            close = difflib.get_close_matches(key, cells.names, n=1)
             raise TableError(
                 f"'{key}' is no modelled column of the table",
                 file=file,
                 column="column",
-                hint=f"Did you mean '{close[0]}'?" if close else None,
+                hint=did_you_mean(key, cells.names),
             )
     _check_once(of_row, file)
     by_name = {ids.keys[key]: value for key, value in zip(of_row, cost, strict=True)}

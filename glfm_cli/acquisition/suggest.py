@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -28,6 +27,7 @@ from glfm_cli.io.frames import AsGiven
 from glfm_cli.latent.capabilities import SharedLaw
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import MatrixOptions, Sampling, Saving, gather
+from glfm_cli.schema.phrases import did_you_mean
 from glfm_cli.store import load_fit
 
 Rule = Literal["variance", "joint", "uncertainty"]
@@ -63,11 +63,10 @@ class Choice:
         """Raise UsageError when a column asked for is not among the modelled ones."""
         for name in self.columns or ():
             if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
                 raise UsageError(
                     "--columns names no modelled column",
                     value=f"'{name}'",
-                    hint=f"Did you mean '{close[0]}'?" if close else None,
+                    hint=did_you_mean(name, names),
                 )
 
 

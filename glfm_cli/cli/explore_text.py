@@ -18,7 +18,7 @@ from glfm_cli.exploration import (
     tables,
 )
 from glfm_cli.exploration.lines import NO_FEATURE
-from glfm_cli.exploration.words import named, number, percent, typical, with_error
+from glfm_cli.exploration.words import cell_text, named, percent, typical, with_error
 
 MOST_PATTERNS = 5  # side by side; more are in the files
 MOST_COLUMNS = 40
@@ -30,26 +30,22 @@ WIDEST = 100
 def show(found: Exploration, stdout: TextIO) -> None:
     """Print an exploration."""
     with page(stdout, WIDEST) as console:
-        _show(console, found)
-
-
-def _show(console: RichConsole, found: Exploration) -> None:
-    for line in headline(found):
-        console.print(Text(line))
-    _features(console, found)
-    _patterns(console, found)
-    _typical(console, found)
-    if found.surprising is not None:
-        _listed(console, "The least expected cells", tables.surprising_cells(found))
-        _listed(console, "The least expected rows", tables.surprising_rows(found))
-    if found.similar is not None:
-        title = f"The rows most like row {found.similar.row + 1}"
-        _listed(console, title, tables.similar(found))
-    if found.dependence is not None and len(found.scales) > 1:
-        table = tables.dependence(found)
-        _listed(console, "Columns that tell most of each other", table.slice(0, 10))
-        if table.num_rows > 10:
-            console.print(Text(f"and {table.num_rows - 10} more pairs."))
+        for line in headline(found):
+            console.print(Text(line))
+        _features(console, found)
+        _patterns(console, found)
+        _typical(console, found)
+        if found.surprising is not None:
+            _listed(console, "The least expected cells", tables.surprising_cells(found))
+            _listed(console, "The least expected rows", tables.surprising_rows(found))
+        if found.similar is not None:
+            title = f"The rows most like row {found.similar.row + 1}"
+            _listed(console, title, tables.similar(found))
+        if found.dependence is not None and len(found.scales) > 1:
+            table = tables.dependence(found)
+            _listed(console, "Columns that tell most of each other", table.slice(0, 10))
+            if table.num_rows > 10:
+                console.print(Text(f"and {table.num_rows - 10} more pairs."))
 
 
 def headline(found: Exploration) -> list[str]:
@@ -152,14 +148,8 @@ def _listed(console: RichConsole, title: str, content: Any) -> None:
         numeric = str(content.schema.field(name).type) in ("double", "int64")
         table.add_column(name, justify="right" if numeric else "left")
     for row in content.to_pylist():
-        table.add_row(*(Text(_cell(value)) for value in row.values()))
+        table.add_row(*(Text(cell_text(value)) for value in row.values()))
     console.print(table)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return number(value)
-    return "" if value is None else str(value)
 
 
 def _counted(n: int, what: str) -> str:

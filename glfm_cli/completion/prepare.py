@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +33,7 @@ from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
+from glfm_cli.schema.phrases import did_you_mean
 from glfm_cli.settings import apply_settings
 
 MORE_CHAINS = 16
@@ -173,13 +173,8 @@ def model_of(sampling: Sampling, layout: str) -> LatentModel:
         why, hint = ELSEWHERE[name]
         raise UsageError(f"--model {name} {why}", hint=hint)
     if name not in MODELS:
-        close = difflib.get_close_matches(name, MODELS, n=1)
-        raise UsageError(
-            "--model",
-            value=name,
-            expected=" or ".join(MODELS),
-            hint=f"Did you mean '{close[0]}'?" if close else None,
-        )
+        near = did_you_mean(name, MODELS)
+        raise UsageError("--model", value=name, expected=" or ".join(MODELS), hint=near)
     if layout not in MODELS[name].layouts:
         what = {"sparse": "triplets", "counts": "triplets whose absent pairs are zeros"}
         hint = "A types file with roles row, column and value describes a matrix."

@@ -48,7 +48,6 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
             for ids, known in zip((rows, columns), support, strict=True)
         )
     return ComponentExploration(
-        data=data,
         rows=rows,
         columns=columns,
         ranks=tuple(ranks(posterior)),
@@ -57,13 +56,7 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
         variance=() if direction is not None else tuple(variance(posterior, draws, job.bias)),
         explained=tuple(explained(posterior, draws)) if direction is not None else (),
         effects=tuple(effects(draws, covariates, job.bias)),
-        posterior=posterior,
-        diagnostics=posterior.diagnose(posterior.traces()),
-        stopped=run.stopped,
-        seconds=run.seconds,
-        options=job.options(request, ("top",)),
-        schema=job.schema,
-        notes=(*notes, *run.warnings),
+        **job.of_run(run, request, ("top",), notes),
     )  # fmt: skip
 
 

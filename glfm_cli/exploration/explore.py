@@ -181,6 +181,12 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     )
     main = main_features(found)
     patterns = find_patterns(posterior, shown, matches, main, scales, top=request.top, bias=bias)
+    surprising = similar = None
+    if request.surprising:
+        surprising = least_expected(posterior, scales, request.surprising, bias=bias)
+    if request.similar is not None:
+        similar = alike(posterior, request.similar - 1, bias=bias)
+    cautions = _cautions(posterior, found, patterns[: request.top])
     traces = posterior.traces()
     gating = [name for name in traces if name == "log_likelihood" or name.startswith("noise_")]
     return Exploration(
@@ -202,21 +208,12 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
         columns=request.chosen(scales),
         baseline=tuple(scale.baseline() for scale in scales),
         missing=missingness(scales),
-        surprising=least_expected(posterior, scales, request.surprising, bias=bias)
-        if request.surprising
-        else None,
-        similar=None
-        if request.similar is None
-        else alike(posterior, request.similar - 1, bias=bias),
+        surprising=surprising,
+        similar=similar,
         dependence=depend(posterior, scales) if request.dependence else None,
         options=job.options(request, REQUESTED),
         schema=job.schema,
-        notes=(
-            *_notes_of(data),
-            *run.warnings,
-            *notes,
-            *_cautions(posterior, found, patterns[: request.top]),
-        ),
+        notes=(*_notes_of(data), *run.warnings, *notes, *cautions),
     )
 
 
@@ -252,17 +249,10 @@ def describe_map(run: Run, job: ExplorationJob, request: Request) -> MapExplorat
     names = request.requested([encoded.column.name for encoded in data.columns])
     shown = map_of(RowsOnMap(run.posterior, base), data, request.color, names or None)
     found = MapExploration(
-        data=data,
         ids=job.ids,
         map=shown,
         top=request.top,
-        posterior=run.posterior,
-        diagnostics=base.diagnose(base.traces()),
-        stopped=run.stopped,
-        seconds=run.seconds,
-        options=job.options(request, REQUESTED),
-        schema=job.schema,
-        notes=(*_notes_of(data), *run.warnings),
+        **job.of_run(run, request, REQUESTED, _notes_of(data)),
     )
     return replace(found, notes=(*found.notes, *found.cautions()))
 

@@ -178,14 +178,7 @@ def describe_factors(run: Run, job: ExplorationJob, request: Request) -> FactorE
     )
     correlations, sides = best.correlations[np.ix_(chosen, chosen)], _names(job)
     return FactorExploration(
-        data=job.data,
-        posterior=posterior,
-        diagnostics=posterior.diagnose(posterior.traces()),
-        stopped=run.stopped,
-        seconds=run.seconds,
-        options=job.options(request, ("top",)),
-        schema=job.schema,
-        notes=run.warnings,
+        **job.of_run(run, request, ("top",), ()),
         rows=sides[0],
         columns=sides[1],
         components=components,

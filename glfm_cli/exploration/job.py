@@ -109,6 +109,22 @@ class ExplorationJob:
         named = {"source": self.source, "model": self.model.name, **self.plan.options()}
         return {**named, **requested, "settings": settings}
 
+    def of_run(
+        self, run: Run, request: Request, names: Sequence[str], notes: Sequence[str]
+    ) -> dict[str, Any]:
+        """Return what `Explored` says of a run, the base of a map diagnosed where there is one."""
+        judged = self.base or run.posterior
+        return {
+            "data": self.data,
+            "posterior": run.posterior,
+            "diagnostics": judged.diagnose(judged.traces()),
+            "stopped": run.stopped,
+            "seconds": run.seconds,
+            "options": self.options(request, names),
+            "schema": self.schema,
+            "notes": (*notes, *run.warnings),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
         if self.session is None:

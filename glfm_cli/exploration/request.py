@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Sample, check_sample
 from glfm_cli.exploration.scales import Scale
+from glfm_cli.schema.phrases import did_you_mean
 
 TOP = 5
 
@@ -85,14 +85,12 @@ class Request:
         asked += [] if self.color is None else [("--color", self.color)]
         for option, name in asked:
             if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
+                more = f" and {len(names) - 8} more." if len(names) > 8 else "."
+                every = f"Modelled are {', '.join(names[:8])}{more}"
                 raise UsageError(
                     f"{option} names no modelled column",
                     value=f"'{name}'",
-                    hint=f"Did you mean '{close[0]}'?"
-                    if close
-                    else f"Modelled are {', '.join(list(names)[:8])}"
-                    + (f" and {len(names) - 8} more." if len(names) > 8 else "."),
+                    hint=did_you_mean(name, names) or every,
                 )
 
     def chosen(self, scales: Sequence[Scale]) -> tuple[Scale, ...]:

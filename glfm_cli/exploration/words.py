@@ -16,6 +16,13 @@ LEAST = 0.05  # effects that move a smaller part of a column are not put into wo
 MOST = 4
 
 
+def cell_text(value: object) -> str:
+    """Return a value as a cell of a table shows it, numbers rounded."""
+    if isinstance(value, float):
+        return number(value)
+    return "" if value is None else str(value)
+
+
 def describe(effects: Iterable[Effect], most: int = MOST, least: float = LEAST) -> str:
     """Return what sets rows with a feature apart, the largest effects first."""
     said = [in_words(effect) for effect in effects if effect.size >= least][:most]

@@ -24,7 +24,15 @@ from glfm_cli.exploration import (
 from glfm_cli.exploration import tables as tidy
 from glfm_cli.exploration.lines import NO_FEATURE
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.words import in_words, named, number, percent, typical, with_error
+from glfm_cli.exploration.words import (
+    cell_text,
+    in_words,
+    named,
+    number,
+    percent,
+    typical,
+    with_error,
+)
 from glfm_cli.plots import (
     address_of,
     embedded,
@@ -316,7 +324,7 @@ def _quantities(found: Explored) -> str:
     rows: list[list[Cell]] = []
     for one in found.diagnostics:
         numbers = map(_or_none, (one.rhat, one.ess_bulk, one.ess_tail, one.mean, one.sd))
-        rows.append([_word(_label(found, one.name)), *((_text(x), x) for x in numbers)])
+        rows.append([_word(_label(found, one.name)), *((cell_text(x), x) for x in numbers)])
     header = ["quantity", "R-hat", "bulk ESS", "tail ESS", "mean", "sd"]
     return table(header, rows, sortable=True)
 
@@ -386,7 +394,7 @@ def command(found: Explored) -> str:
 
 def _arrow(content: Any) -> str:
     """Return an Arrow table, its numbers rounded."""
-    rows = [[(_text(x), _key(x)) for x in record.values()] for record in content.to_pylist()]
+    rows = [[(cell_text(x), _key(x)) for x in record.values()] for record in content.to_pylist()]
     return table(content.column_names, rows, sortable=True)
 
 
@@ -398,14 +406,8 @@ def _share(value: float) -> Cell:
     return percent(value), value
 
 
-def _text(value: object) -> str:
-    if isinstance(value, float):
-        return number(value)
-    return "" if value is None else str(value)
-
-
 def _key(value: object) -> float | str | None:
-    return value if isinstance(value, float | int | str) else _text(value)
+    return value if isinstance(value, float | int | str) else cell_text(value)
 
 
 def _or_none(value: float) -> float | None:

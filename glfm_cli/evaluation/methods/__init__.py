@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 
 from glfm_cli.errors import UsageError
@@ -16,6 +15,7 @@ from glfm_cli.evaluation.methods.simple import Mean, RandomValue
 from glfm_cli.evaluation.task import Method
 from glfm_cli.latent import MODELS
 from glfm_cli.options import MatrixOptions, Sampling
+from glfm_cli.schema.phrases import did_you_mean
 
 METHODS = ("glfm", "sibp", "mean")
 
@@ -112,11 +112,10 @@ def _check_settings(methods: Sequence[Method], sampling: Sampling) -> None:
 
 
 def _unknown(name: str, known: Sequence[str]) -> UsageError:
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean '{close[0]}'? " if close else ""
+    other = "Another program is added with --method 'NAME=COMMAND'."
     return UsageError(
         "unknown method",
         value=f"'{name}'",
         expected=f"some of {', '.join(known)}",
-        hint=f"{hint}Another program is added with --method 'NAME=COMMAND'.",
+        hint=" ".join(filter(None, (did_you_mean(name, known), other))),
     )
