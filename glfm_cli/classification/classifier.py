@@ -187,17 +187,11 @@ def fit_classifier(
 ) -> Classifier:
     """Return the best of several fits to rows, some of whose labels may be missing.
 
-    Parameters
-    ----------
-    columns : sequence of EncodedColumn
-        The features, of which constant ones are left out, and at most one of role task, whose
-        levels share experts.
-    code : (n,) float64
-        Level of the label 0..R-1, NaN where missing.
-    n_levels : int
-        R, from 2.
-    keep : callable, optional
-        Given how features are seen, returns where the fit is kept.
+    columns : the features, of which constant ones are left out, and at most one of role task, whose
+        levels share experts
+    code : (n,) float64; level of the label 0..R-1, NaN where missing
+    n_levels : R, from 2
+    keep : given how features are seen, returns where the fit is kept
     """
     config = how.config
     task = next((e for e in columns if e.column.role is Role.TASK), None)

@@ -35,14 +35,10 @@ def complete_features(
 ) -> pa.Table:
     """Return a table with its missing cells filled, and every other cell as it was.
 
-    Parameters
-    ----------
-    data : Data
-        The table as the classifier reads it.
-    p : (n, R) float64
-        Probabilities of the labels, of which the best fills the target's missing cells.
-    pool : ThreadPoolExecutor, optional
-        Works on batches of rows.
+    data : the table as the classifier reads it
+    p : (n, R) float64; probabilities of the labels, of which the best fills the target's missing
+        cells
+    pool : works on batches of rows
     """
     by_name = {encoded.column.name: encoded for encoded in data.columns}
     classifier = trained.classifier

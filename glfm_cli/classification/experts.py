@@ -113,10 +113,7 @@ class ExpertsFound:
 def describe_experts(trained: Trained) -> ExpertsFound:
     """Return the experts of weight above 0.005; O(H P^3).
 
-    Raises
-    ------
-    UsageError
-        The fit was made by sampling.
+    Raises UsageError: the fit was made by sampling.
     """
     classifier = trained.classifier
     if classifier.fitted.draws:

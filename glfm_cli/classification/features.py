@@ -117,8 +117,6 @@ def level_codes(
 
     Features have mean 0 and variance 1 over the cells.
 
-    Parameters
-    ----------
     count : (R,) observed cells of each level;  indicated : levels that have an indicator
     """
     share = (count + 0.5) / (count + 0.5).sum()  # levels without observed cells have some room
@@ -180,14 +178,9 @@ class Calibrated:
     def rows(self, xs: Sequence[Array], n: int, code: Array | None = None) -> KnownRows:
         """Return rows of a table as the mixture sees them.
 
-        Parameters
-        ----------
-        xs : sequence of (n,) float64
-            The column of each feature: values or level codes, NaN where missing.
-        n : int
-            Rows.
-        code : (n,) float64, optional
-            Levels of the label, NaN where missing.
+        xs : the column of each feature: values or level codes, NaN where missing
+        n : rows
+        code : (n,) float64, optional; levels of the label, NaN where missing
         """
         parts, known, noise = [np.empty((n, 0))], [np.empty((n, 0), dtype=bool)], [np.empty(0)]
         for feature, x in zip(self.features, xs, strict=True):

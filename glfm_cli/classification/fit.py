@@ -139,27 +139,15 @@ def fit_experts(
 ) -> ExpertsFit:
     """Return the mixtures with the best bounds among restarts, or draws of a sampler.
 
-    Parameters
-    ----------
-    tables : KnownRows, or sequence of KnownRows
-        One table, or those of tasks that share experts.
-    chains, seed : int
-        Restarts or chains, and what they are drawn from.
-    threads : int
-        Restarts that run side by side; the result does not depend on it.
-    pool : ThreadPoolExecutor, optional
-        Works on parts of a restart where threads are left over.
-    stop : Stop, optional
-        Ends the fit early; the first restart always makes one step.
-    observer : Observer, optional
-        Told after every step.
-    keeper : Keeper, optional
-        Where draws and states are kept, and restarts gone on with.
+    tables : one table, or those of tasks that share experts
+    chains, seed : restarts or chains, and what they are drawn from
+    threads : restarts that run side by side; the result does not depend on it
+    pool : works on parts of a restart where threads are left over
+    stop : ends the fit early; the first restart always makes one step
+    observer : told after every step
+    keeper : where draws and states are kept, and restarts gone on with
 
-    Raises
-    ------
-    NumericalError
-        The numbers broke down.
+    Raises NumericalError: the numbers broke down.
     """
     many = not isinstance(tables, KnownRows)
     each: Sequence[KnownRows] = tables if many else [tables]  # type: ignore[assignment, list-item]

@@ -91,10 +91,7 @@ class Keeping:
     ) -> Keeping:
         """Return where a fit is kept; `kept` is what an earlier run says of itself, if any.
 
-        Raises
-        ------
-        StoreError
-            The earlier run was of another table.
+        Raises StoreError: the earlier run was of another table.
         """
         data_hash, columns = hash_of_data(task.data), (*task.features, task.target)
         if kept is not None:

@@ -105,18 +105,11 @@ def compare_pooling(
 ) -> StackedPooling | None:
     """Return what is to predict beside shared experts; None where there is no time for that.
 
-    Parameters
-    ----------
-    columns : sequence of EncodedColumn
-        The features, and one of role task.
-    code : (n,) float64
-        Level of the label, NaN where missing.
-    fit : callable
-        Given columns and codes, fits a classifier; tasks share experts where a column names them.
-    alone : bool
-        Whether tasks are left to themselves, too.
-    pool : ThreadPoolExecutor, optional
-        Makes fits side by side, so that `fit` must not use it.
+    columns : the features, and one of role task
+    code : (n,) float64; level of the label, NaN where missing
+    fit : given columns and codes, fits a classifier; tasks share experts where a column names them
+    alone : whether tasks are left to themselves, too
+    pool : makes fits side by side, so that `fit` must not use it
     """
     task, labelled = task_of(columns), ~np.isnan(code)
     features = tuple(e for e in columns if e.column.role is not Role.TASK)

@@ -47,10 +47,7 @@ class Predictions:
     def to_table(self) -> pa.Table:
         """Return one row a prediction: its row (from 1), ids, known label, predicted one, p_LEVEL.
 
-        Raises
-        ------
-        UsageError
-            Two columns would have one name.
+        Raises UsageError: two columns would have one name.
         """
         names = np.array(self.levels, dtype=object)
         columns: list[tuple[str, Any]] = [(ROW, pa.array(self.rows + 1, pa.int64()))]

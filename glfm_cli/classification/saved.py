@@ -73,10 +73,7 @@ def is_classifier(folder: str | os.PathLike[str]) -> bool:
 def read_kept(folder: Path) -> tuple[Header, ClassifierHeader]:
     """Return what a folder says of its classifier, checked.
 
-    Raises
-    ------
-    StoreError
-        A file is missing or damaged, or it is no classifier.
+    Raises StoreError: a file is missing or damaged, or it is no classifier.
     """
     check_folder(folder)
     header = read_header(folder)
@@ -95,10 +92,8 @@ def read_kept(folder: Path) -> tuple[Header, ClassifierHeader]:
 def load_trained(folder: str | os.PathLike[str]) -> Trained:
     """Return a classifier that was saved.
 
-    Raises
-    ------
-    StoreError
-        It is no such folder, a file of it is damaged or was changed, or nothing predicts yet.
+    Raises StoreError: it is no such folder, a file of it is damaged or was changed, or nothing
+        predicts yet.
     """
     path = Path(folder)
     header, own = read_kept(path)

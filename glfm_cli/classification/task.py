@@ -56,17 +56,10 @@ def count_features(columns: Sequence[EncodedColumn | LearntColumn]) -> int:
 def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | None) -> Task:
     """Return the task that a table and its types pose.
 
-    Parameters
-    ----------
-    target : str, optional
-        The column to predict; the one of role target if left out.
-    file : str, optional
-        The table's name in errors.
+    target : the column to predict; the one of role target if left out
+    file : the table's name in errors
 
-    Raises
-    ------
-    GlfmError
-        The cells, the types or the target are wrong; the error says where.
+    Raises GlfmError: the cells, the types or the target are wrong; the error says where.
     """
     name = _target_name(table, schema, target)
     role = {c.name: c.role for c in with_calendar(schema.resolve(table.column_names))}

@@ -32,10 +32,7 @@ def with_readable_task(schema: Schema) -> Schema:
 def as_task(encoded: EncodedColumn, file: str | None) -> EncodedColumn:
     """Return the encoded task column under its role.
 
-    Raises
-    ------
-    TableError
-        A row's task is missing.
+    Raises TableError: a row's task is missing.
     """
     if not encoded.observed.all():
         raise TableError(
@@ -79,8 +76,6 @@ def blurred(shares: Array, centers: Array) -> Array:
 
     An expert split into two at the same place changes nothing for the others.
 
-    Parameters
-    ----------
     shares : (J, S)
     centers : (S, P) of the experts, in standard deviations of the features
     """

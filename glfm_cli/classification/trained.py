@@ -83,11 +83,8 @@ class Trained:
     ) -> NewRows:
         """Return new rows as the training table's columns; the target may be absent.
 
-        Raises
-        ------
-        TableError
-            A feature is missing, a cell does not fit, or a level is none that the fit has seen;
-            with `unseen_is_missing` such a level of a feature tells nothing.
+        Raises TableError: a feature is missing, a cell does not fit, or a level is none that the
+            fit has seen; with `unseen_is_missing` such a level of a feature tells nothing.
         """
         return read_rows(table, self.schema, self.features, self.target, unseen_is_missing, file)
 

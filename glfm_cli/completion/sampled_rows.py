@@ -27,10 +27,7 @@ def sample_rows(source: PathLike, schema: Schema, n: int, seed: int) -> tuple[pa
 
     They are more than n where each level, and each column's ends, take more.
 
-    Raises
-    ------
-    GlfmError
-        A cell does not fit its column; rows are counted from the first of the file.
+    Raises GlfmError: a cell does not fit its column; rows are counted from the first of the file.
     """
     chooser, file = RowChooser(n, seed), file_label(source)
     held: pa.Table = None

@@ -103,10 +103,8 @@ def plan_stream(
 
     schema : None of a run that goes on, and of triplets
 
-    Raises
-    ------
-    UsageError
-        It would have to be read as a whole, for want of `--learn-rows` or for what is asked of it.
+    Raises UsageError: it would have to be read as a whole, for want of `--learn-rows` or for what
+        is asked of it.
     """
     sampling, saving, matrix, scaling = groups
     most = scaling.most_bytes

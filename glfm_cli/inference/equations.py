@@ -76,11 +76,8 @@ class Equations:
     ) -> None:
         """Draw cells anew given the equations of their rows, in place.
 
-        Parameters
-        ----------
         block : RowsOfDraw
-        found : mapping of int to (n,) float64
-            By column the draws of missing cells.
+        found : by column the draws of missing cells
         rng : numpy.random.Generator
         """
         n = self.columns[0].x[block.at].size

@@ -20,10 +20,7 @@ from glfm_cli.links.observation import Params, of_levels
 def kinds_of(links: Sequence[Link], xs: Sequence[Array]) -> tuple[ColumnKind, ...]:
     """Return what the columns are to the model.
 
-    Raises
-    ------
-    SchemaError
-        There is link noise.
+    Raises SchemaError: there is link noise.
     """
     return tuple(_kind_of(link, x) for link, x in zip(links, xs, strict=True))
 

@@ -55,10 +55,7 @@ class ClgpEngine:
     ) -> Progress:
         """Make one iteration, in place; the pool works on blocks of rows, and changes no bit.
 
-        Raises
-        ------
-        NumericalError
-            The kernel of the inducing points lost its rank.
+        Raises NumericalError: the kernel of the inducing points lost its rank.
         """
         return step(state, table, streams, pool)
 

@@ -62,8 +62,6 @@ def softmax_mean(mean: Array, var: Array) -> Array:
 
     One logit by quadrature, more by the same points everywhere. O(n C K) times `LOGITS`.
 
-    Parameters
-    ----------
     mean : (n, C, K) float64
     var : broadcasts with it; of one number, 0, where f is given
     """

@@ -52,8 +52,6 @@ def expected(
 ) -> Expected:
     """Return what the cells of nb rows say of mean and var (T nb, S), T samples a row.
 
-    Parameters
-    ----------
     cells : lower and upper (D, nb)
     mean, var : (T nb, S) float64, all samples of the first kind before those of the next
     normals : column to (T nb, E / 2, K) float64, for those that `needs_normals` names

@@ -61,10 +61,7 @@ class Clgp:
     def step(self, state: ClgpChain, values: Values, streams: Streams, adapt: bool) -> Progress:
         """Make one iteration, in place.
 
-        Raises
-        ------
-        NumericalError
-            The kernel of the inducing points lost its rank.
+        Raises NumericalError: the kernel of the inducing points lost its rank.
         """
         with _pool(values, state.table) as pool:
             progress = ENGINE.step(state.ascent, state.table, streams, pool)

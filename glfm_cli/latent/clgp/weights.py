@@ -63,8 +63,6 @@ def update_weights(
 ) -> list[EvaluatedBlock]:
     """Move mu and log_c by a natural gradient step of size `step`; return the blocks after it.
 
-    Parameters
-    ----------
     scale : by which the cells of these blocks count
     n_solves : steps of conjugate gradients, each of O(n P S)
     """

@@ -109,11 +109,8 @@ class Counts:
     ) -> Counts:
         """Return the matrix of some triplets; a count of 0 is the same as an absent pair.
 
-        Raises
-        ------
-        TableError
-            A count is negative or no whole number, a pair comes twice, is missing and has a count,
-            or lies outside `shape`; names the first.
+        Raises TableError: a count is negative or no whole number, a pair comes twice, is missing
+            and has a count, or lies outside `shape`; names the first.
         """
         row, column, count = map(np.asarray, (row, column, count))
         lost = tuple(np.asarray(side) for side in missing or (HERE, HERE))

@@ -42,10 +42,7 @@ class CnpfEngine:
     def step(self, state: CnpfState, counts: Counts, streams: Streams) -> Progress:
         """Make one pass over all rows, or one step from a minibatch of them.
 
-        Raises
-        ------
-        NumericalError
-            The bound is no number, or it fell.
+        Raises NumericalError: the bound is no number, or it fell.
         """
         with thread_pool(counts.threads) as each:
             if state.rows is None:

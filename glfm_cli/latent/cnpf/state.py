@@ -63,10 +63,8 @@ def save_state(state: CnpfState) -> dict[str, Array]:
 def load_state(arrays: Mapping[str, Array], counts: Counts, config: CnpfConfig) -> CnpfState:
     """Return the state that `save_state` was given.
 
-    Raises
-    ------
-    ValueError
-        The arrays are no state of these counts and settings, with a phrase that says why.
+    Raises ValueError: the arrays are no state of these counts and settings, with a phrase that says
+        why.
     """
     n_rows, n_columns = counts.shape
     T, D = config.components, config.n_locations

@@ -39,10 +39,7 @@ class Kinds:
     def of(cls, links: Sequence[Link]) -> Kinds:
         """Return those of some columns.
 
-        Raises
-        ------
-        SchemaError
-            One is of successes among trials.
+        Raises SchemaError: one is of successes among trials.
         """
         for link in links:
             if isinstance(link, Counting):

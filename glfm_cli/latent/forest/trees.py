@@ -99,14 +99,9 @@ def grow(
 ) -> Trees:
     """Return trees of some columns, in their order.
 
-    Parameters
-    ----------
-    z : (D, N) float64
-        Every cell, missing ones as they were drawn.
-    seen : (D, N) uint8
-        Which are observed: of others no tree is grown.
-    left_out : int
-        Trees of a column that do not see a row; by these `scale` is found.
+    z : (D, N) float64; every cell, missing ones as they were drawn
+    seen : (D, N) uint8; which are observed: of others no tree is grown
+    left_out : trees of a column that do not see a row; by these `scale` is found
     """
     D, grown = z.shape[0], []
     root = np.full((len(columns), n_trees), -1, dtype=np.int32)
@@ -170,18 +165,11 @@ def law(
 ) -> CellLaw:  # fmt: skip
     """Return the law of cells of column d, by trees of every column.
 
-    Parameters
-    ----------
-    z : (D, n_rows) float64
-        The rows, all of whose cells are filled.
-    rows : (n,) int
-        Which of them are meant.
-    own : (n,) int32
-        The row of the fit that a row is, where its cell is a donor itself, else -1.
-    donors : (N,) float64
-        The column in the rows of the fit, NaN where it was not observed.
-    prior : float
-        Members of a leaf that the column as a whole is worth.
+    z : (D, n_rows) float64; the rows, all of whose cells are filled
+    rows : (n,) int; which of them are meant
+    own : (n,) int32; the row of the fit that a row is, where its cell is a donor itself, else -1
+    donors : (N,) float64; the column in the rows of the fit, NaN where it was not observed
+    prior : members of a leaf that the column as a whole is worth
     """
     n, R = rows.size, int(kinds.levels[d])
     seen = donors[~np.isnan(donors)]

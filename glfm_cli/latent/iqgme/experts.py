@@ -151,8 +151,6 @@ class Experts(Coefficients):
         the quadratic form of a whole row is that of its known part under the marginal law, whose
         determinant is |D| |E[Lam]_mm|, D = E[Lam]^-1. What is seen with noise adds to both.
 
-        Parameters
-        ----------
         x : (H, b, P) completed rows;  log_det : (H, b) log|E[Lam]_mm|;  n_known : (b,)
         misfit : (H, b) squares of what is seen with noise, over its variance
         """
@@ -248,8 +246,6 @@ def best_scales(prior: Prior, nu: Array, scatter: Array) -> tuple[Array, float, 
     convex and falling, Newton's method finds the root. Where features do not vary at all within an
     expert the bound would grow without end as r falls: no r below `LEAST` is taken.
 
-    Parameters
-    ----------
     nu : (H,) degrees of freedom of q(Lam);  scatter : (H, P, P) around the centres
     """
     P = len(prior.B0_inv)

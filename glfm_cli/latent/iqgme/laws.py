@@ -24,17 +24,12 @@ def label_law(
 ) -> LabelLaw:
     """Return the law of the labels of rows, nothing being known of them.
 
-    Parameters
-    ----------
-    rows : KnownRows
-        Labels, where there are any, are not looked at.
+    rows : labels, where there are any, are not looked at
     q : Experts, FactorExperts or Drawn
-    pi : (H, n) float64, optional
-        Shares of the experts in what each row is one of; E[pi] if left out.
-    features : bool
-        Whether the law of the features is wanted, too.
-    pool : ThreadPoolExecutor, optional
-        Works on batches of rows.
+    pi : (H, n) float64, optional; shares of the experts in what each row is one of; E[pi] if left
+        out
+    features : whether the law of the features is wanted, too
+    pool : works on batches of rows
     """
     with sound():
         if isinstance(q, FactorExperts):

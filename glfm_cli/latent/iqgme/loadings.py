@@ -36,8 +36,6 @@ def one_expert(prior: FactorPrior, x: Array, K: int) -> FactorExperts:
 def split(prior: FactorPrior, q: FactorExperts, s: Array, rho: Array) -> FactorExperts:
     """Return experts at clusters of rows, in all else like the one of q.
 
-    Parameters
-    ----------
     s : (n, L) the rows' factors
     rho : (H, n) responsibilities
     """

@@ -435,10 +435,7 @@ def over(pool: ThreadPoolExecutor | None, work: Callable[[Any], Any], blocks: Se
 def sound() -> Iterator[None]:
     """Let numbers that break down end as one error, or be found out by the bound they lead to.
 
-    Raises
-    ------
-    NumericalError
-        A matrix is none that can be decomposed.
+    Raises NumericalError: a matrix is none that can be decomposed.
     """
     try:
         with np.errstate(all="ignore"):

@@ -62,10 +62,8 @@ def field_names(thing: Any) -> list[str]:
 def like(part: Mapping[str, Array], template: Kind, positive: Sequence[str] = ()) -> Kind:
     """Return a copy of a dataclass with the numbers that `out` gave of another of its sizes.
 
-    Raises
-    ------
-    ValueError
-        An array is missing or of another size, or a number of those named is not positive.
+    Raises ValueError: an array is missing or of another size, or a number of those named is not
+        positive.
     """
     values: dict[str, Any] = {}
     for name in field_names(template):

@@ -69,8 +69,6 @@ class AtomChoice:
 def choose(log_pi: Array, log_eta: Array, log_p: Array, rho: Array) -> AtomChoice:
     """Return which expert each atom of a task is, and which atom each row belongs to.
 
-    Parameters
-    ----------
     log_pi : (H,) E[log pi_j];  log_eta : (S,) E[log eta]
     log_p : (S, n) expected log density of the rows under every expert
     rho : (H, n) from before
