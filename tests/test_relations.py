@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glfm_cli import impute
+from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.encoding import encode, learnt_cells, settle, with_known
@@ -163,6 +163,48 @@ def test_a_kept_fit_knows_its_formulas(tmp_path: Any) -> None:
     new = impute(growth(30, 5)[0], fit=kept).table
     height, weight, bmi = (numbers(new, name) for name in ("height (cm)", "weight", "bmi"))
     assert np.abs(bmi / (weight / (height / 100) ** 2) - 1.0).max() < 1e-6
+
+
+@pytest.mark.parametrize("fitting", ["weight", "bmi"])
+def test_what_the_others_tell_of_follows(tmp_path: Any, fitting: str) -> None:
+    rng = np.random.default_rng(9)
+    x = {name: np.exp(rng.normal(5, 0.1, 200)) for name in ("height (cm)", "weight", "bmi")}
+    if fitting == "weight":  # which height and index, that say nothing of one another, make
+        x["weight"] = x["bmi"] * (x["height (cm)"] / 100) ** 2
+    else:
+        x["bmi"] = x["weight"] / (x["height (cm)"] / 100) ** 2
+    gone = rng.random((3, 200)) < 0.2
+    cells = {name: pa.array(v, mask=m) for (name, v), m in zip(x.items(), gone, strict=True)}
+    types = {"columns": {name: TYPES["columns"][name] for name in x}}
+    problem, data, _ = prepare(pa.table(cells), types)
+    follows = [encoded.column.follows for encoded in data.columns]
+    assert follows == [None, "bmi", None] if fitting == "weight" else [None, None, "bmi"]
+    seen = problem.seen.all(axis=1)
+    assert not seen.any()  # the one that follows is known where the others are not
+    d = list(x).index(fitting)
+    assert problem.equations[0][0] == d
+    assert set(problem.equations[0]) == {0, 1, 2}
+    few = prepare(pa.table(cells).slice(0, 12), types)[1]
+    assert few.columns[2].column.follows == "bmi"
+    impute(pa.table(cells), types, seed=1, save=tmp_path / "f.glfm", **SHORT)
+    fitted = Fitted.of_fit(load_fit(tmp_path / "f.glfm"))
+    new = fitted.encode(pa.table(cells).slice(0, 12))
+    assert [encoded.column.follows for encoded in new.columns] == follows
+    assert all(encoded.sample is not None for encoded in new.columns)  # that of the fit
+
+
+def test_a_result_is_any_column_of_its_formula() -> None:
+    formula = parse_formula("`net pay` * (1 - tax) ** 2 / log(hours)")
+    true = {"net pay": np.array([7.0]), "tax": np.array([0.2]), "hours": np.array([30.0])}
+    true["y y"] = formula.evaluate(true)
+    for name in formula.names:
+        solved = formula.solved_for(name, "y y")
+        assert solved is not None
+        assert set(solved.names) == true.keys() - {name}
+        assert solved.evaluate(true) == pytest.approx(true[name])
+        back = solved.solved_for("y y", name)
+        assert back is not None
+        assert back.evaluate(true) == pytest.approx(true["y y"])
 
 
 def pressures(n: int, seed: int) -> tuple[pa.Table, dict[str, np.ndarray]]:

@@ -55,7 +55,8 @@ def describe(
     """
     matrix, files = (None, {}) if isinstance(data, Data) else _of_matrix(data, with_data)
     modelled = [
-        Modelled(c.column.name, str(c.column.type), c.index, c.levels) for c in data.columns
+        Modelled(c.column.name, str(c.column.type), c.index, c.levels, c.column.follows)
+        for c in data.columns
     ]
     header = Header(
         model=problem.model.name,

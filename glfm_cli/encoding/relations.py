@@ -4,6 +4,7 @@ A `formula` holds in every row that is completed. Where all but one of its colum
 row, the last follows: it is no guess, the model takes it for observed, and every version of the
 table has it. Where more are missing the formula's own column follows from the others; where that is
 known these are drawn given that (inference/equations.py), and of estimates the last follows.
+Which column of a formula is taken for its result, the table tells (related.py).
 `parts_of` is the formula of a sum, of which the estimates of parts from 0 are scaled in place of
 that. `only_if` says in which rows a
 column has values at all. `less_than` bounds a missing cell by the other one (`bounds_of`).
@@ -12,7 +13,7 @@ column has values at all. `less_than` bounds a missing cell by the other one (`b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,68 +21,14 @@ from glfm_cli.arrays import Array
 from glfm_cli.encoding.calendar import follow_dates
 from glfm_cli.encoding.data import Data, EncodedColumn, Mask
 from glfm_cli.encoding.levels import level_key
+from glfm_cli.encoding.related import Relation, Relations, with_followers
 from glfm_cli.encoding.values import as_written
 from glfm_cli.errors import TableError
-from glfm_cli.schema.formula import Formula, parse_formula
-from glfm_cli.schema.relations import in_order
+from glfm_cli.schema.formula import Formula
 
 MOST_PLACES = 9  # decimals of a column, as its values show
 LEAST_STEP = 1e-9  # relative, between a number and one that is larger
 SHOWN = 5  # rows of violations
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A formula or condition of column `d`, and the columns that it names."""
-
-    d: int
-    formula: Formula
-    of: tuple[int, ...]
-    is_sum: bool = False
-
-
-@dataclass(frozen=True)
-class Relations:
-    """What holds between the modelled columns of a table.
-
-    equations : in an order in which what they need comes first
-    conditions : of rows in which a column has values
-    less : pairs of columns, the first of which is less in every row
-    """
-
-    equations: tuple[Relation, ...]
-    conditions: tuple[Relation, ...]
-    less: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, columns: Sequence[EncodedColumn]) -> Relations:
-        """Return what the types file says of encoded columns."""
-        place = {encoded.column.name: d for d, encoded in enumerate(columns)}
-
-        def relation(name: str, text: str) -> Relation:
-            formula = parse_formula(text)
-            of = tuple(place[one] for one in formula.names)
-            parts = all(columns[d].column.parts_of == name for d in of)
-            return Relation(place[name], formula, of, parts)
-
-        def there(text: str | None) -> bool:
-            return text is not None and all(name in place for name in parse_formula(text).names)
-
-        every = [encoded.column for encoded in columns]
-        return cls(
-            tuple(relation(*one) for one in in_order(every).items() if there(one[1])),
-            tuple(relation(c.name, str(c.only_if)) for c in every if there(c.only_if)),
-            tuple((place[c.name], place[c.less_than]) for c in every if c.less_than in place),
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.equations or self.conditions or self.less)
-
-    @property
-    def numbers(self) -> frozenset[int]:
-        """The columns of equations and inequalities."""
-        of = {d for one in self.equations for d in (one.d, *one.of)}
-        return frozenset(of.union(*self.less))
 
 
 def with_known(data: Data, file: str | None = None) -> Data:
@@ -93,7 +40,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
     Raises TableError: a formula has no finite value in a row, or a condition compares with what is
         no level.
     """
-    relations = Relations.of(data.columns)
+    relations = Relations.of(data.columns, as_stated=True)
     data = replace(data, columns=follow_dates(data.columns))
     if not relations:
         return data
@@ -104,6 +51,7 @@ def with_known(data: Data, file: str | None = None) -> Data:
     for _ in relations.equations:  # what follows may tell what follows of others
         for one in relations.equations:
             _add_known(columns, one, file)
+    columns = with_followers(columns, relations)
     for d, other in relations.less:
         with np.errstate(invalid="ignore"):
             wrong = np.flatnonzero(columns[d].x >= columns[other].x)

@@ -86,6 +86,7 @@ class Column:
     moment: Kind | None = None  # a real column of dates, a positive one of durations
     format: str | None = None  # of dates; None: ISO 8601
     seen_as: tuple[str, ...] = ()  # of dates; what models see of them, `days` among it
+    follows: str | None = None  # the column whose formula is taken to say what this one is
     calendar: CalendarPart | None = None  # of a predictor that stands beside a column of dates
     label: str | None = None
 

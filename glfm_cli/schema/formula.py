@@ -48,12 +48,16 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": lambda *x: np.minimum.reduce(np.broadcast_arrays(*x)),
     "max": lambda *x: np.maximum.reduce(np.broadcast_arrays(*x)),
 }
-_INVERSE: dict[str, Callable[[Array], Array]] = {
-    "log": np.exp,
-    "log10": lambda y: np.power(10.0, y),
-    "exp": np.log,
-    "sqrt": np.square,
+_INVERSE = {"log": "exp(y)", "log10": "10.0 ** y", "exp": "log(y)", "sqrt": "y ** 2"}
+# The one side of l + r = y and its like, by the operator: l, then r.
+_UNDONE = {
+    ast.Add: ("y - r", "y - l"),
+    ast.Sub: ("y + r", "l - y"),
+    ast.Mult: ("y / r", "y / l"),
+    ast.Div: ("y * r", "l / y"),
+    ast.Pow: ("y ** (1.0 / r)", "log(y) / log(l)"),
 }
+_RESULT = "the result"
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,15 @@ class Formula:
         None where the column stands in it more than once, or in a way that is not undone. Of two
         roots the one above 0.
         """
-        if sum(self._column.get(n.id) == name for n in _names(self._tree)) != 1:
+        inverse = self.solved_for(name, _RESULT)
+        if inverse is None:
             return None
-        with np.errstate(all="ignore"):
-            return self._undo(self._tree, name, np.asarray(value), columns)
+        return inverse.evaluate({**columns, _RESULT: np.asarray(value)})
+
+    def solved_for(self, name: str, result: str) -> Formula | None:
+        """Return what a column must be, as a formula over the others and the one of the result."""
+        text = _solved(self.text, name, result)
+        return None if text is None else _parse(text)
 
     def _value(self, node: ast.expr, columns: Mapping[str, Array]) -> Any:
         match node:
@@ -144,48 +153,16 @@ class Formula:
             left = right
         return np.asarray(found)
 
-    def _undo(
-        self, node: ast.expr, name: str, value: Array, columns: Mapping[str, Array]
-    ) -> Array | None:
-        """Return what the column is when a part of the formula has a value."""
-        match node:
-            case ast.Name():
-                return value
-            case ast.UnaryOp():
-                sign = -1.0 if isinstance(node.op, ast.USub) else 1.0
-                return self._undo(node.operand, name, sign * value, columns)
-            case ast.Call():
-                inverse = _INVERSE.get(_called(node))
-                return inverse and self._undo(node.args[0], name, inverse(value), columns)
-            case ast.BinOp():
-                return self._undo_pair(node, name, value, columns)
-        return None
 
-    def _undo_pair(
-        self, node: ast.BinOp, name: str, value: Array, columns: Mapping[str, Array]
-    ) -> Array | None:
-        on_left = any(self._column.get(n.id) == name for n in _names(node.left))
-        inner, outer = (node.left, node.right) if on_left else (node.right, node.left)
-        other = np.asarray(self._value(outer, columns), dtype=np.float64)
-        match node.op:
-            case ast.Add():
-                value = value - other
-            case ast.Sub():
-                value = value + other if on_left else other - value
-            case ast.Mult():
-                value = value / other
-            case ast.Div():
-                value = value * other if on_left else other / value
-            case ast.Pow():
-                value = value ** (1.0 / other) if on_left else np.log(value) / np.log(other)
-        return self._undo(inner, name, value, columns)
-
-
-@lru_cache(maxsize=256)
 def parse_formula(text: str) -> Formula:
     """Return the formula that a text is; ValueError says in a phrase why it is none."""
     if len(text) > LONGEST:
         raise ValueError(f"it has more than {LONGEST} characters")
+    return _parse(text)
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> Formula:
     column: dict[str, str] = {}
 
     def stand_in(match: re.Match[str]) -> str:
@@ -206,6 +183,44 @@ def parse_formula(text: str) -> Formula:
     if not names:
         raise ValueError("it names no column")
     return Formula(text, names, tree, column)
+
+
+@lru_cache(maxsize=256)
+def _solved(text: str, name: str, result: str) -> str | None:
+    """Return `Formula.solved_for` as text."""
+    formula = _parse(text)
+    words = [word for word, column in formula._column.items() if column == name]
+    if sum(node.id in words for node in _names(formula._tree)) != 1:
+        return None
+    node: ast.expr = formula._tree
+    tree: ast.expr = ast.Name("result__")
+    while not isinstance(node, ast.Name):
+        match node:
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
+                tree, node = ast.UnaryOp(node.op, tree), node.operand
+            case ast.Call() if _called(node) in _INVERSE:
+                tree, node = _with(_INVERSE[_called(node)], y=tree), node.args[0]
+            case ast.BinOp():
+                on_left = any(one.id in words for one in _names(node.left))
+                undone = _UNDONE[type(node.op)][0 if on_left else 1]
+                tree = _with(undone, y=tree, l=node.left, r=node.right)
+                node = node.left if on_left else node.right
+            case _:
+                return None
+    column = {**formula._column, "result__": result}
+    words_in = re.compile("|".join(rf"\b{re.escape(word)}\b(?!\()" for word in column))
+    return words_in.sub(lambda match: f"`{column[match[0]]}`", ast.unparse(tree))
+
+
+def _with(text: str, **parts: ast.expr) -> ast.expr:
+    """Return an expression with others in the place of its names."""
+
+    class Put(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return parts.get(node.id, node)
+
+    found: ast.expr = Put().visit(ast.parse(text, mode="eval").body)
+    return found
 
 
 def _names(tree: ast.AST) -> list[ast.Name]:

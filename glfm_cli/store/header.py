@@ -37,12 +37,16 @@ _LEAST = {"chains": 1, "warmup": 0, "draws": 1, "thin": 1, "seed": 0}
 
 @dataclass(frozen=True)
 class Modelled:
-    """One modelled column: its name, type and position in the table, and its levels by code."""
+    """One modelled column: its name, type and position in the table, and its levels by code.
+
+    follows : the column whose formula is taken to say what this one is
+    """
 
     name: str
     type: str
     index: int
     levels: tuple[str, ...]
+    follows: str | None = None
 
 
 @dataclass(frozen=True)
@@ -426,7 +430,10 @@ class _Reader:
         index = self.whole(item, "index", 0, len(names) - 1)
         if names[index] != item["name"]:
             raise self.wrong("modelled", item["name"], f"the table's column {names[index]}")
-        return Modelled(item["name"], item["type"], index, tuple(levels or ()))
+        follows = item.get("follows")
+        if follows is not None and follows not in names:
+            raise self.wrong("follows", follows, "a column of the table")
+        return Modelled(item["name"], item["type"], index, tuple(levels or ()), follows)
 
 
 def _typed(column: Column, modelled: Modelled) -> Column:
@@ -437,4 +444,4 @@ def _typed(column: Column, modelled: Modelled) -> Column:
         raise StoreError(f"column '{column.name}' is {column.type}, not {kind}")
     if column.levels is not None and tuple(column.levels) != modelled.levels:
         raise StoreError(f"column '{column.name}' has other levels")
-    return replace(column, type=kind)
+    return replace(column, type=kind, follows=modelled.follows)

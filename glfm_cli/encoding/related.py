@@ -1,0 +1,116 @@
+"""What holds between the columns of a table, and which of an equation follows from others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.schema.formula import Formula, parse_formula
+from glfm_cli.schema.relations import in_order
+
+FEW_ROWS = 20  # in which an equation's columns are all known, to choose the one that follows
+CLEAR = 0.1  # by which a log determinant must be larger than that of the stated result
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A formula or condition of column `d`, and the columns that it names."""
+
+    d: int
+    formula: Formula
+    of: tuple[int, ...]
+    is_sum: bool = False
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What holds between the modelled columns of a table.
+
+    equations : in an order in which what they need comes first
+    conditions : of rows in which a column has values
+    less : pairs of columns, the first of which is less in every row
+    """
+
+    equations: tuple[Relation, ...]
+    conditions: tuple[Relation, ...]
+    less: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[EncodedColumn], *, as_stated: bool = False) -> Relations:
+        """Return what the types file says of encoded columns.
+
+        as_stated : each equation has the result that it has there, whichever column follows
+        """
+        place = {encoded.column.name: d for d, encoded in enumerate(columns)}
+        follower = {c.column.follows: c.column.name for c in columns if c.column.follows}
+
+        def relation(name: str, text: str) -> Relation:
+            formula, result = parse_formula(text), name
+            parts = all(columns[place[one]].column.parts_of == name for one in formula.names)
+            if not as_stated and (result := follower.get(name, name)) != name:
+                formula = formula.solved_for(result, name) or formula
+            of = tuple(place[one] for one in formula.names)
+            return Relation(place[result], formula, of, parts)
+
+        def there(text: str | None) -> bool:
+            return text is not None and all(name in place for name in parse_formula(text).names)
+
+        every = [encoded.column for encoded in columns]
+        return cls(
+            tuple(relation(*one) for one in in_order(every).items() if there(one[1])),
+            tuple(relation(c.name, str(c.only_if)) for c in every if there(c.only_if)),
+            tuple((place[c.name], place[c.less_than]) for c in every if c.less_than in place),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.equations or self.conditions or self.less)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The columns of equations and inequalities."""
+        of = {d for one in self.equations for d in (one.d, *one.of)}
+        return frozenset(of.union(*self.less))
+
+
+def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[EncodedColumn]:
+    """Return columns of which one of each equation is said to be what follows from the others.
+
+    Known cells of it the model does not see (`learnt_cells`), so that it should be the one that the
+    others, by themselves, have most to say of: of b = w / h^2, where b tells nothing of h, it is w.
+    Taken is the column without which normal scores of the others have the correlation matrix of
+    the largest determinant. A sum, an equation whose columns are in others, or of few known rows,
+    has the result that it is stated with. New rows have that of their fit.
+    """
+    shared = Counter(d for one in relations.equations for d in (one.d, *one.of))
+    found = list(columns)
+    for one in relations.equations:
+        involved = (one.d, *one.of)
+        name = columns[one.d].column.name
+        if any(columns[d].column.follows == name for d in involved):
+            continue
+        known = np.all([columns[d].observed for d in involved], axis=0)
+        chosen = one.d
+        if not one.is_sum and known.sum() >= FEW_ROWS and all(shared[d] == 1 for d in involved):
+            ranks = rankdata([columns[d].x[known] for d in involved], axis=1)
+            R = np.corrcoef(ndtri((ranks - 0.5) / known.sum()))
+            left = {
+                d: np.linalg.slogdet(np.delete(np.delete(R, k, 0), k, 1))[1] - (k > 0) * CLEAR
+                for k, d in enumerate(involved)
+                if k == 0 or _may_follow(columns[d], one)
+            }
+            chosen = max(left, key=lambda d: left[d])
+        column = replace(found[chosen].column, follows=name)
+        found[chosen] = replace(found[chosen], column=column)
+    return found
+
+
+def _may_follow(encoded: EncodedColumn, one: Relation) -> bool:
+    column = encoded.column
+    solved = one.formula.solved_for(column.name, "the result")
+    return solved is not None and column.completed and not column.integral
