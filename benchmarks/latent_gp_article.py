@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from glfm_cli import impute
+from glfm_cli import Completion, impute
 
 Columns = dict[str, list[str]]
 IMAGES = 30  # of a class that are complete
@@ -76,12 +76,10 @@ def grammar(folder: Path, rng: np.random.Generator) -> tuple[Columns, np.ndarray
 TABLES = {"breast": breast, "digits": digits, "grammar": grammar}
 
 
-def perplexity(
+def completed(
     columns: Columns, hidden: np.ndarray, model: str, chains: int | None, given: dict[str, str]
-) -> float:
-    """Return that of the hidden cells; `given` are settings of `clgp`."""
-    if model == "bigram":
-        return bigram(columns, hidden)
+) -> Completion:
+    """Return the completion by a model; `given` are settings of `clgp`."""
     levels = {name: sorted(set(values)) for name, values in columns.items()}
     types = {"columns": {n: {"type": "categorical", "levels": r} for n, r in levels.items()}}
     table = pa.table(
@@ -95,14 +93,19 @@ def perplexity(
         settings = {"dimensions": 2, **(given if model == "clgp" else {})}
     if model == "linear":
         model, settings = "clgp", {**settings, "kernel": "linear"}
-    done = impute(table, types, model=model, chains=chains, threads=1, seed=1, settings=settings)
+    return impute(table, types, model=model, chains=chains, threads=1, seed=1, settings=settings)
+
+
+def perplexity(columns: Columns, hidden: np.ndarray, done: Completion) -> float:
+    """Return that of the hidden cells."""
     logs = []
     for d, (name, part) in enumerate(zip(columns, done.columns, strict=True)):
         rows = np.flatnonzero(hidden[:, d])
         if rows.size:
             p = part.marginal.probabilities
             assert p is not None
-            codes = [levels[name].index(columns[name][row]) for row in rows]
+            levels = sorted(set(columns[name]))
+            codes = [levels.index(columns[name][row]) for row in rows]
             logs.append(np.log(p[np.arange(rows.size), codes]))
     return float(np.exp(-np.mean(np.concatenate(logs))))
 
@@ -122,23 +125,17 @@ def bigram(columns: Columns, hidden: np.ndarray) -> float:
     return float(np.exp(-np.mean(logs)))
 
 
-def figure(folder: Path, path: Path, chains: int | None) -> None:
+def figure(done: Completion, path: Path) -> None:
     """Draw the images that are expected along the map of all digits and letters."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    columns, _ = digits(folder, np.random.default_rng(0))
-    types = {"columns": {n: {"type": "categorical", "levels": ["0", "1"]} for n in columns}}
-    done = impute(
-        pa.table(columns), types, model="clgp", chains=chains, threads=1, seed=1,
-        settings={"dimensions": 2},
-    )  # fmt: skip
     draw, model = done.posterior.chains[0][-1].latent, done.posterior.model
     low, high = np.quantile(model.places(draw)[0], [0.02, 0.98], axis=0)
     x, y = (np.linspace(a, b, 14) for a, b in zip(low, high, strict=True))
     at = np.stack(np.meshgrid(x, y[::-1]), axis=2).reshape(-1, 2)
     law = model.law_at(draw, at)
-    ink = np.stack([law.column(d).p[:, 1] for d in range(len(columns))], axis=1)
+    ink = np.stack([law.column(d).p[:, 1] for d in range(len(done.columns))], axis=1)
     drawing = Figure(figsize=(7.0, 8.0), layout="constrained")
     FigureCanvasAgg(drawing)
     for i, image in enumerate(ink.reshape(-1, 10, 8)):
@@ -171,12 +168,16 @@ def main() -> None:
                 key = (name, split, " ".join([model, *own]))
                 if key in done:
                     continue
-                found = perplexity(columns, hidden, model, asked.chains, given)
+                if model == "bigram":
+                    found = bigram(columns, hidden)
+                else:
+                    fit = completed(columns, hidden, model, asked.chains, given)
+                    found = perplexity(columns, hidden, fit)
+                    if asked.figure and (name, model) == ("digits", "clgp"):
+                        figure(fit, asked.figure)
                 print(line := json.dumps([*key, round(found, 4)]), flush=True)
                 with asked.out.open("a") as file:
                     file.write(line + "\n")
-    if asked.figure:
-        figure(asked.folder, asked.figure, asked.chains)
 
 
 if __name__ == "__main__":
