@@ -13,6 +13,7 @@ from glfm_cli.cli.outputs import check_drawn, check_outputs
 from glfm_cli.cli.plan_text import show_plan
 from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import report
+from glfm_cli.options import Scaling
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
 
@@ -100,7 +101,8 @@ def run(
     check_outputs(options.inputs_of(ctx), outputs, [] if dry_run else on_stdout)
     check_drawn(plot)
     sampling, saving = options.sampling_of(ctx), options.saving_of(ctx, output)
-    matrix, scaling = options.matrix_of(ctx), options.scaling_of(ctx)
+    matrix = options.matrix_of(ctx)
+    scaling = Scaling(**{name: ctx.params[name] for name in options.SCALING})
     source = None if types is None else str(types)
     asked: dict[str, Any] = {"estimate": estimate, "interval": interval}
     asked |= {"fit": fit, "unseen": unseen}

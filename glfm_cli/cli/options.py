@@ -26,7 +26,6 @@ from glfm_cli.options import (
     MatrixOptions,
     Sampling,
     Saving,
-    Scaling,
 )
 
 if TYPE_CHECKING:
@@ -345,11 +344,6 @@ def saving_of(ctx: typer.Context, output: Path | None) -> Saving:
     save, resume, every = (ctx.params[name] for name in ("save", "resume", "checkpoint"))
     partial = partial_of(output, save, resume)
     return Saving(save, resume, partial, not ctx.params["no_data"], every)
-
-
-def scaling_of(ctx: typer.Context) -> Scaling:
-    """Return what the user wrote of large tables."""
-    return Scaling(**{name: ctx.params[name] for name in SCALING})
 
 
 def matrix_of(ctx: typer.Context) -> MatrixOptions:

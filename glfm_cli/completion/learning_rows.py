@@ -110,10 +110,6 @@ class RowChooser:
         taken[rest[np.argsort(self.key[rest])][:budget]] = True
         return self.row[taken]
 
-    def first_of_strata(self) -> list[int]:
-        """Return one row of each stratum."""
-        return [int(stratum.row[0]) for stratum in self.strata.values()]
-
     def _smallest(self, n: int) -> Array:
         """Return which of the held rows have the n smallest keys."""
         if n >= self.key.size:

@@ -42,7 +42,7 @@ def sample_rows(source: PathLike, schema: Schema, n: int, seed: int) -> tuple[pa
         kept = chooser.add(table.num_rows, codes, [row for _, row in ends.values()])
         plain = table.replace_schema_metadata(None)
         held = (plain if held is None else pa.concat_tables([held, plain])).take(kept)
-    must = [row for _, row in ends.values()] + chooser.first_of_strata()
+    must = [row for _, row in ends.values()] + [int(s.row[0]) for s in chooser.strata.values()]
     rows = chooser.chosen(must)
     return held.take(np.searchsorted(chooser.row, rows)), chooser.n_rows
 

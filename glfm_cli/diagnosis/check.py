@@ -59,7 +59,8 @@ class Compared:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {name: _finite(value) for name, value in vars(self).items()}
+        named = vars(self).items()
+        return {k: None if isinstance(x, float) and not np.isfinite(x) else x for k, x in named}
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,10 @@ def check_columns(
     replicates : how many columns are made of each, by evenly spread draws; where there are fewer
         draws, some make several
     """
-    counts = [_counter(link, e) for link, e in zip(posterior.links, data.columns, strict=True)]
+    counts = [
+        _Levels(link, encoded) if link.discrete else _Numbers(link, encoded)
+        for link, encoded in zip(posterior.links, data.columns, strict=True)
+    ]
     draws = list(posterior.draws(replicates))
     for i in range(replicates):
         draw = draws[i * len(draws) // replicates]
@@ -242,10 +246,6 @@ class _Numbers:
         )
 
 
-def _counter(link: Link, encoded: EncodedColumn) -> _Levels | _Numbers:
-    return _Levels(link, encoded) if link.discrete else _Numbers(link, encoded)
-
-
 def _edges(x: Array, link: NumericObservation) -> Array:
     """Return the limits of at most BINS bars over the observed range, whole numbers for counts."""
     low, high = float(x.min()), float(x.max())
@@ -273,7 +273,3 @@ def _p_value(distance: Any, observed: Array, replicated: Array) -> float:
     ours, theirs = distance(observed, average), distance(replicated, average)
     # Shares that are equal come out a rounding error apart.
     return float((1 + np.sum(theirs >= ours - 1e-12)) / (1 + theirs.size))
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -14,11 +14,11 @@ from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.job import ExplorationJob
 from glfm_cli.exploration.lowrank import (
     Support,
+    component_model,
     components,
     effects,
     explained,
     low_rank,
-    model_parts,
     ranks,
     variance,
 )
@@ -30,7 +30,8 @@ from glfm_cli.links.law import normal
 
 def describe_components(run: Run, job: ExplorationJob, request: Request) -> ComponentExploration:
     """Return what the draws of a run say of the structure of a table, or of a matrix."""
-    posterior, draws, data = run.posterior, model_parts(run.posterior), job.data
+    posterior, data, model = run.posterior, job.data, component_model(run.posterior.model)
+    draws = [model.parts(draw.latent) for draw in posterior.draws()]
     direction = None
     notes: tuple[str, ...] = ()
     covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())

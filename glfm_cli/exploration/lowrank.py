@@ -119,12 +119,6 @@ def component_model(model: LatentModel) -> Components:
     return cast(Components, model)
 
 
-def model_parts(posterior: Posterior) -> list[Parts]:
-    """Return the parts of every draw, chain by chain."""
-    model = component_model(posterior.model)
-    return [model.parts(draw.latent) for draw in posterior.draws()]
-
-
 def low_rank(posterior: Posterior) -> list[LowRank]:
     """Return U (I, K) and s V (J, K) of every draw, chain by chain."""
     model = component_model(posterior.model)
@@ -232,12 +226,9 @@ def _goes_with(
         found += [
             GoesWith(side, name, Amount.of(name, every[:, q])) for q, name in enumerate(known.names)
         ]
-    return tuple(sorted(found, key=lambda one: -_least(one.correlation)))
-
-
-def _least(amount: Amount) -> float:
-    """Return how far from 0 the interval of an amount ends; below 0 where it holds 0."""
-    return max(amount.lower, -amount.upper)
+    # By how far from 0 the interval ends.
+    amounts = [(max(one.correlation.lower, -one.correlation.upper), one) for one in found]
+    return tuple(one for _, one in sorted(amounts, key=lambda pair: -pair[0]))
 
 
 def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[Amount]:

@@ -28,10 +28,9 @@ from glfm_cli.exploration.map_result import (
     Restart,
     RowMap,
     Surface,
-    expected_text,
 )
 from glfm_cli.exploration.scales import Scale, scale_of
-from glfm_cli.exploration.words import percent
+from glfm_cli.exploration.words import number, percent
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import log_scores, predict
 from glfm_cli.latent.capabilities import Map
@@ -159,7 +158,7 @@ def _restarts(
     """Return how the maps of all restarts compare with the one shown, and the rows' stability."""
     model, found, shares = placed.model, [], []
     weights = placed.base.weights or [1.0 / len(placed.base.chains)] * len(placed.base.chains)
-    for number, (base, rows) in enumerate(zip(placed.base.chains, placed.rows.chains, strict=True)):
+    for i, (base, rows) in enumerate(zip(placed.base.chains, placed.rows.chains, strict=True)):
         latent, trace = base[-1].latent, base[-1].trace
         other = model.places(latent)[0][:, np.argsort(-model.relevances(latent), kind="stable")[:2]]
         at = other
@@ -167,12 +166,12 @@ def _restarts(
             at = model.places(rows[-1].latent)[0]
             at = at[:, np.argsort(-model.relevances(latent), kind="stable")[:2]]
         kept = shared_neighbours(base_u, other, position, at)
-        if number:
+        if i:
             shares.append(kept)
         found.append(
             Restart(
                 float(trace.get("score", np.nan)),
-                float(weights[number]),
+                float(weights[i]),
                 agreement(base_u, other),
                 float(kept.mean()),
             )
@@ -207,7 +206,7 @@ def _odd(posterior: Posterior, scales: Sequence[Scale]) -> tuple[tuple[Oddity, .
             if marginal.probabilities is None:
                 value = f"{encoded.x[row]:.5g}"
                 low, high = marginal.quantiles[i, [0, 2]]
-                expected = expected_text(marginal.mean[i], low, high)
+                expected = f"{number(marginal.mean[i])}, {number(low)} to {number(high)}"
             else:
                 likely = int(np.argmax(marginal.probabilities[i]))
                 value = encoded.levels[int(encoded.x[row])]

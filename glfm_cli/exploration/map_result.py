@@ -13,7 +13,7 @@ from glfm_cli.encoding import Data
 from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.frame import Frame
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.words import number, percent
+from glfm_cli.exploration.words import percent
 
 AXES = ("x1", "x2")
 UNSURE = 0.7  # sd of a place by which a row has hardly any; that of the prior is 1
@@ -291,11 +291,6 @@ class MapExploration(Explored):
             "diagnostics": self.diagnostics.to_dict(),
             "warnings": list(self.notes),
         }
-
-
-def expected_text(mean: float, low: float, high: float) -> str:
-    """Return a predicted number, and between which two it lies with 95 %."""
-    return f"{number(mean)}, {number(low)} to {number(high)}"
 
 
 def _surface_table(one: Surface) -> pa.Table:

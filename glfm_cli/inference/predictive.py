@@ -192,7 +192,8 @@ def log_scores(
                 law = of_rows.column(d, index)
                 log_p = link.log_density(x, law, params) + np.log(share)
                 scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
-                if _is_corrected(posterior, d) or _is_bounded(link):
+                bounds = getattr(link, "latent_bounds", np.inf)
+                if _is_corrected(posterior, d) or np.isfinite(bounds).any():
                     parts = link.forecast(x, law, params)
                     total = forecasts.setdefault(d, np.zeros((inside.size, parts.shape[1])))
                     total[inside] += share * parts
@@ -324,10 +325,6 @@ def _with_ends(
 def _is_corrected(posterior: Posterior, d: int) -> bool:
     by = posterior.recalibration
     return by is not None and bool(by.exponents[d] != 1.0 or by.tilts[d].any())
-
-
-def _is_bounded(link: Link) -> bool:
-    return bool(np.isfinite(getattr(link, "latent_bounds", np.inf)).any())
 
 
 def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | None) -> Array:

@@ -16,7 +16,7 @@ from glfm_cli._kernels._predictive import add_table_rows
 from glfm_cli.arrays import Array
 from glfm_cli.latent.model import Problem
 from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
-from glfm_cli.links.law import is_one_normal
+from glfm_cli.links.law import NormalMixture
 
 LEAST = 1e-300  # probability of a level; its logarithm stays finite
 MOST_VALUES = 16  # of a column; one with more, whose cells are intervals, is taken at their middles
@@ -80,7 +80,7 @@ class DrawScores:
         factors = []
         for d in own.points:
             cells = law.column(d)
-            assert is_one_normal(cells)  # that of one known latent number
+            assert isinstance(cells, NormalMixture)  # one normal, of one known latent number
             mean = cells.means[:, 0, 0]
             scaled = mean / cells.variances.item()
             factors.append((scaled, -0.5 * mean * scaled))

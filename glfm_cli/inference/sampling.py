@@ -20,7 +20,7 @@ from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.run import InMemory, Keeper, Observer, Plan, Quiet, Run, Stop
-from glfm_cli.inference.tasks import CarriedLog, ChainTask, Runner, deadline_in
+from glfm_cli.inference.tasks import CarriedLog, ChainTask, Runner
 from glfm_cli.latent.model import Problem
 
 
@@ -73,7 +73,8 @@ def _as_task(
 ) -> tuple[_Ended, tuple[Draw, ...], Mapping[str, Array] | None, str | None]:
     """Return what one chain leaves, its new draws, their state, and what cut it short."""
     problem, plan, seconds = context
-    log, stop = CarriedLog(problem, task.state), Stop(deadline_in(seconds))
+    deadline = None if seconds is None else time.monotonic() + seconds
+    log, stop = CarriedLog(problem, task.state), Stop(deadline)
     ended = _run_chain(problem, plan, task.index, log, stop, Quiet(), 1)
     return ended, log.draws(), log.state, stop.reason
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -81,8 +80,3 @@ class CarriedLog(MemoryLog):
     def chain(self, index: int) -> AbstractContextManager[CarriedLog]:
         """Return itself: it is of one chain."""
         return nullcontext(self)
-
-
-def deadline_in(seconds: float | None) -> float | None:
-    """Return the time of this process's clock after some seconds."""
-    return None if seconds is None else time.monotonic() + seconds

@@ -11,7 +11,7 @@ components are the draws, each with the noise alone as its variance.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, TypeGuard
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import betainc, gammaincc, gammaln
@@ -209,13 +209,6 @@ def normal(eta: Array, var: float | Array) -> NormalMixture:
     """
     means = eta[:, None, None] if eta.ndim == 1 else eta[:, None, :]
     return NormalMixture(_ONE, means, np.reshape(np.asarray(var, dtype=np.float64), (-1, 1, 1)))
-
-
-def is_one_normal(law: CellLaw) -> TypeGuard[NormalMixture]:
-    """Return whether each cell has one normal of a single number, all with the same variance."""
-    return (
-        isinstance(law, NormalMixture) and law.means.shape[1:] == (1, 1) and law.variances.size == 1
-    )
 
 
 def one_number(part: Normal) -> tuple[Array, Array]:

@@ -25,7 +25,9 @@ def plot_components(
     draw: list[Callable[[Axes], None]] = [partial(_draw_shares, found=found)]
     if found.variance:
         draw.append(partial(_draw_variance, found=found))
-    draw += [partial(_draw_rank, found=found)]
+    values, n = np.unique(np.concatenate(found.ranks), return_counts=True)
+    size = {"title": "Number of components", "values": values, "shares": n / n.sum()}
+    draw.append(partial(draw_size, **size))
     draw.append(partial(draw_trace, found=found, name="log_likelihood", title="Log likelihood"))
     draw += [
         partial(_draw_leading, found=found, component=component)
@@ -51,11 +53,6 @@ def _draw_variance(axes: Axes, found: ComponentExploration) -> None:
     axes.hlines(at, [part.lower for part in found.variance], upper, color=FAINT)
     axes.set_yticks(at, told_apart([part.name for part in found.variance], 110, SMALL))
     percent_axis(axes, upper)
-
-
-def _draw_rank(axes: Axes, found: ComponentExploration) -> None:
-    values, counts = np.unique(np.concatenate(found.ranks), return_counts=True)
-    draw_size(axes, "Number of components", values, counts / counts.sum())
 
 
 def _draw_leading(axes: Axes, found: ComponentExploration, component: Component) -> None:

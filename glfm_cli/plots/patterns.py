@@ -176,11 +176,7 @@ def _axis(scale: Scale) -> tuple[Array, tuple[Position, Position] | None]:
     if logarithmic:
         seen = positive  # the few others have no place on such an axis
     edges = edges_of(seen, seen, seen, whole=False, logarithmic=logarithmic, n_bins=n_bins)
-    return edges, (np.log10, _power_of_ten) if logarithmic else None
-
-
-def _power_of_ten(x: Array) -> Array:
-    return np.power(10.0, x)
+    return edges, (np.log10, lambda x: np.power(10.0, x)) if logarithmic else None
 
 
 def _draw_levels(axes: Axes, found: Exploration, scale: Scale, width: float) -> None:
