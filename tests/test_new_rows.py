@@ -111,6 +111,14 @@ def test_a_single_row_can_be_completed(folder: Path) -> None:
     assert done.table["a"].null_count == 0
 
 
+def test_a_number_beyond_single_precision_completes_its_row(tmp_path: Path) -> None:
+    table = make(60, 5).select(["a", "b"])
+    types = {"columns": {"a": {"type": "real", "transform": "none"}, "b": "positive"}}
+    impute(table, types, save=tmp_path / "f.glfm", chains=1, warmup=5, draws=2, threads=1)
+    new = pa.table({"a": [None, 1e60, -1e39], "b": pa.nulls(3, pa.float64())})
+    assert np.isfinite(impute(new, fit=tmp_path / "f.glfm").table["b"].to_pylist()).all()
+
+
 def test_no_rows_are_an_error(folder: Path) -> None:
     with pytest.raises(GlfmError, match="the table has no rows"):
         impute(make(5, 5).slice(0, 0), fit=folder)

@@ -19,6 +19,7 @@ from glfm_cli.links import CellLaw, Link, Params, RowsLaw, of_levels
 from glfm_cli.links.law import NormalMixture
 
 LEAST = 1e-300  # probability of a level; its logarithm stays finite
+LARGEST = 1e18  # of a y; products of it are finite in single precision
 MOST_VALUES = 16  # of a column; one with more, whose cells are intervals, is taken at their middles
 
 
@@ -53,7 +54,8 @@ class RowScores:
         self.places = np.ascontiguousarray(np.where(places < 0, n, places), dtype=np.int32)
         seen = problem.seen[:, points]
         y = np.array([starts[d][:, 0] for d in points]).reshape(len(points), problem.n_rows).T
-        self.cells = np.concatenate([np.where(seen, y, 0.0), seen], axis=1, dtype=np.float32)
+        y = np.where(seen, np.clip(y, -LARGEST, LARGEST), 0.0)
+        self.cells = np.concatenate([y, seen], axis=1, dtype=np.float32)
 
 
 class DrawScores:

@@ -108,12 +108,11 @@ class NumericLink(PlainLink, ABC):
                 raise ValueError(f"'{name}' is {parts[name]:g}")
         if not np.isfinite(parts["center"]) or not parts["lower"] <= parts["upper"]:
             raise ValueError("'center', 'lower' and 'upper' do not fit together")
-        bounds = np.asarray(parts["latent_bounds"])
-        if np.any(np.isfinite(bounds) & (np.abs(bounds) > FARTHEST)):
-            raise ValueError("'latent_bounds' is too far from 0")
         for name in cls.sizes:
             ends = np.asarray(parts[name])
-            if np.any(ends[1:] < ends[:-1]):
+            if np.any(np.isfinite(ends) & (np.abs(ends) > FARTHEST)):
+                raise ValueError(f"'{name}' is too far from 0")
+            if np.any(ends[1:] < ends[:-1]) or np.inf in ends[:1] or -np.inf in ends[1:]:
                 raise ValueError(f"'{name}' does not increase")
         return cls(name=column.name, margin=margin_in(constants), **parts)
 

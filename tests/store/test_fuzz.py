@@ -90,7 +90,8 @@ def make(kind: str, folder: Path) -> Callable[[], None]:
     table = pa.table(TABLE)
     ascent = MODELS[kind].kind == "ascent"
     lasting = {"settings": SHORT_ASCENT} if ascent else {"warmup": 2, "draws": 2}
-    impute(table, TYPES, model=kind, chains=1, save=folder, **lasting)
+    chains = 3 if kind == "auto" else 1  # one of each of its models
+    impute(table, TYPES, model=kind, chains=chains, save=folder, **lasting)
 
     def use_table() -> None:
         load_fit(folder)

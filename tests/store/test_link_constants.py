@@ -91,6 +91,24 @@ def test_spoilt_constants_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "name", "values"),
+    [
+        ("bounded", "latent_bounds", [np.inf, np.inf]),
+        ("bounded", "latent_bounds", [-np.inf, -np.inf]),
+        ("count", "cuts", [-np.inf, -1e300, 0.0]),
+        ("count", "cuts", [-1.0, -np.inf, 0.0]),
+    ],
+)
+def test_ends_that_no_calibration_gives_are_refused(
+    kind: str, name: str, values: list[float]
+) -> None:
+    link, encoded = linked(kind)
+    constants = {**link.constants(), name: np.array(values)}
+    with pytest.raises(ValueError, match=name):
+        link_from(encoded.column, 0, constants, LinkConfig())
+
+
+@pytest.mark.parametrize(
     "params",
     [
         {},
