@@ -3,6 +3,8 @@ from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
+_Shorts = NDArray[np.int16]
+_Singles = NDArray[np.float32]
 _Ends = NDArray[np.int64]
 _Bytes = NDArray[np.uint8]
 
@@ -56,6 +58,25 @@ def visit_rows(
     bound: _Floats,
     work: _Floats,
 ) -> None: ...
+def leave_out(
+    start: int,
+    end: int,
+    indptr: _Ends,
+    column: _Ints,
+    count: _Ints,
+    a: _Floats,
+    w: _Floats,
+    shape: _Floats,
+    least: float,
+    x: _Floats,
+    n: _Floats,
+    top: _Shorts,
+    own: _Singles,
+    was: _Shorts,
+    change: _Singles,
+    ratio: _Floats,
+    work: _Floats,
+) -> None: ...
 def add_columns(
     start: int,
     end: int,
@@ -65,6 +86,8 @@ def add_columns(
     ratio: _Floats,
     x: _Floats,
     a: _Floats,
+    was: _Shorts,
+    change: _Singles,
     out: _Floats,
 ) -> None: ...
 def add_locations(

@@ -14,7 +14,7 @@ draws no random numbers, so that blocks of units may be given to any number of t
 """
 
 from libc.math cimport INFINITY, exp, fabs, log, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport int16_t, int64_t
 from libc.string cimport memcpy, memset
 
 include "_inverse.pxi"
@@ -156,16 +156,46 @@ def visit_rows(
                 bound[u] = part
 
 
+def leave_out(
+    Py_ssize_t start, Py_ssize_t end,
+    const int64_t[::1] indptr, const int[::1] column, const int[::1] count,
+    const double[:, ::1] a,          # in (I, K) E a
+    const double[::1] w,             # in (K,)
+    const double[:, ::1] shape,      # in (I, T) of q(a)
+    double least,                    # the prior's
+    double[:, ::1] x,                # in (U, K) E x
+    double[:, ::1] n,                # in-out (U, K)
+    int16_t[::1] top, float[::1] own,     # in-out (nnz,) the component of a cell's largest part, and it
+    int16_t[::1] was, float[::1] change,  # out (nnz,) for `add_columns`
+    double[::1] ratio,               # out (nnz,)
+    double[::1] work,
+):
+    """Renew counts by component n by the mean step, largest parts resting on the other cells."""
+    cdef Py_ssize_t u
+    cdef int64_t first, cells
+    cdef int K = <int> w.shape[0], T = <int> shape.shape[1]
+    with nogil:
+        for u in range(start, end):
+            first, cells = indptr[u], indptr[u + 1] - indptr[u]
+            if cells:
+                glfm_leave_out(cells, &column[first], &count[first], K, T, &x[u, 0], &n[u, 0],
+                               &w[0], &a[0, 0], &shape[0, 0], least, &top[first], &own[first],
+                               &was[first], &change[first], &ratio[first], &work[0])
+                memcpy(&n[u, 0], &work[0], K * sizeof(double))
+
+
 def add_columns(
     Py_ssize_t start, Py_ssize_t end,
     const int64_t[::1] indptr, const int[::1] row, const int[::1] cell,
     const double[::1] ratio,     # in (nnz,) row order
     const double[:, ::1] x,      # in (U, K)
     const double[:, ::1] a,      # in (I, K)
+    const int16_t[::1] was, const float[::1] change,  # in (nnz,) of `leave_out`, or empty
     double[:, ::1] out,          # out (I, K) counts of column i given to component k
 ):
-    """Fill the counts of columns by component, of the shares that `visit_rows` used last."""
-    cdef Py_ssize_t i, k
+    """Fill the counts of columns by component, of the shares that rows used last."""
+    cdef Py_ssize_t i, k, e
+    cdef bint changed = was.shape[0] > 0
     cdef int K = <int> x.shape[1]
     cdef int64_t first, cells
     with nogil:
@@ -176,6 +206,11 @@ def add_columns(
                                    &out[i, 0])
                 for k in range(K):
                     out[i, k] *= a[i, k]
+                if changed:
+                    for e in range(first, first + cells):
+                        out[i, was[cell[e]]] += change[cell[e]]
+                    for k in range(K):
+                        out[i, k] = max(out[i, k], 0.0)
             else:
                 memset(&out[i, 0], 0, K * sizeof(double))
 

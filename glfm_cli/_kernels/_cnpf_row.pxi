@@ -9,6 +9,10 @@ cdef extern from "_gamma.h" nogil:
     double glfm_split_counts(
         int64_t cells, const int* column, const int* y, int K, const double* x, const double* a,
         int wanted, double* ratio, double* out)
+    void glfm_leave_out(
+        int64_t cells, const int* column, const int* y, int K, int T, const double* x,
+        const double* n, const double* w, const double* a, const double* A, double least,
+        int16_t* top, float* own, int16_t* was, float* change, double* ratio, double* out)
     void glfm_gather_counts(
         int64_t cells, const int* row, const int* cell, int K, const double* ratio,
         const double* x, double* out)

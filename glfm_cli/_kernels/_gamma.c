@@ -213,6 +213,44 @@ GLFM_WIDE double glfm_split_counts(int64_t cells, const int *column, const int *
     return total;
 }
 
+GLFM_WIDE void glfm_leave_out(int64_t cells, const int *column, const int *y, int K, int T,
+                              const double *x, const double *n, const double *w, const double *a,
+                              const double *A, double least, int16_t *top, float *own,
+                              int16_t *was, float *change, double *ratio, double *out)
+{
+    memset(out, 0, (size_t)K * sizeof *out);
+    for (int64_t e = 0; e < cells; e++) {
+        const double *p = a + (int64_t)column[e] * K;
+        int t = top[e], best = t;
+        double at_row = w[t] + n[t], at_column = A[(int64_t)column[e] * T + t], o = own[e];
+        double whole = x[t] * p[t], left = whole, d = 0.0, most;
+        left *= fmax(at_row - o, w[t]) / at_row * (fmax(at_column - o, least) / at_column);
+#pragma omp simd reduction(+ : d)
+        for (int k = 0; k < K; k++)
+            d += x[k] * p[k];
+        ratio[e] = d = y[e] / (fmax(d - whole, 0.0) + left);
+#pragma omp simd
+        for (int k = 0; k < K; k++)
+            out[k] += d * p[k];
+        was[e] = (int16_t)t;
+        change[e] = (float)(d * (left - whole));
+        if (x[t] > 0.0)
+            out[t] += d * (left - whole) / x[t];
+        most = left;
+        for (int k = 0; k < T; k++) {
+            if (x[k] * p[k] > most && k != t) {
+                most = x[k] * p[k];
+                best = k;
+            }
+        }
+        top[e] = (int16_t)best;
+        own[e] = (float)(d * most);
+    }
+#pragma omp simd
+    for (int k = 0; k < K; k++)
+        out[k] = fmax(out[k] * x[k], 0.0); /* differences of large numbers may end below */
+}
+
 GLFM_WIDE void glfm_gather_counts(int64_t cells, const int *row, const int *cell, int K,
                                   const double *ratio, const double *x, double *out)
 {

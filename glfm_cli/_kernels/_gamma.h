@@ -19,6 +19,15 @@ double glfm_relative_exp(int n, const double *x, double *out);
 double glfm_split_counts(int64_t cells, const int *column, const int *y, int K, const double *x,
                          const double *a, int wanted, double *ratio, double *out);
 
+/* The same for components 0..T-1, but the share of a cell in the component where its count mostly is
+   rests on other cells: of top[cell], with own[cell] of the cell's count in it, which is taken out of
+   the row's n[k] and of the column's A[column, k] (I, T); what is left is at least w[k] and `least`.
+   was = top,   change = what its count differs by from ratio x a.   top and own are then renewed. */
+void glfm_leave_out(int64_t cells, const int *column, const int *y, int K, int T, const double *x,
+                    const double *n, const double *w, const double *a, const double *A,
+                    double least, int16_t *top, float *own, int16_t *was, float *change,
+                    double *ratio, double *out);
+
 /* out[k] = sum ratio[cell] x[row, k] over the cells of one column; K padded. 2 K flops a cell. */
 void glfm_gather_counts(int64_t cells, const int *row, const int *cell, int K, const double *ratio,
                         const double *x, double *out);

@@ -62,7 +62,7 @@ def test_permuted_rows_and_columns_give_permuted_results(name: str, seed: int) -
     np.testing.assert_allclose(shared.w, other.w, rtol=1e-6)
 
 
-def test_columns_settle_by_the_mean_step_under_a_weaker_prior(seed: int) -> None:
+def test_columns_settle_by_shares_that_rest_on_other_cells(seed: int) -> None:
     rng = np.random.default_rng(seed)
     y, _, _ = planted(rng, 30, 12, 2, 20.0)
     y = 3 * y  # vary more than their rates
@@ -73,19 +73,39 @@ def test_columns_settle_by_the_mean_step_under_a_weaker_prior(seed: int) -> None
     draw = MODEL.draw(state, counts)
     assert arrays_equal(save_state(state), before)
     n, w, rate = before["n"], before["w"], SHARPER * float(before["column_rate"])
+    least = SHARPER * config.column_shape
     A, B = before["A"], before["B"]
-    for last in [False] * LAST_PASSES + [True]:
-        a = A / B
-        x = (w + n) / (1.0 + a.sum(axis=0))
-        ratio = y / (x @ a.T)
-        n = x * (ratio @ a)
-        if not last:
-            A = SHARPER * config.column_shape + a * (ratio.T @ x)
-            B = rate + ((w + n) / (1.0 + a.sum(axis=0))).sum(axis=0)
-    np.testing.assert_allclose(draw.mean_a, A / B, rtol=1e-8)
-    np.testing.assert_allclose(draw.mean_x, (w + n) / (1.0 + (A / B).sum(axis=0)), rtol=1e-8)
-    weaker = replace(config, column_shape=SHARPER * config.column_shape)
+
+    def weights() -> Array:
+        return (w + n) / (1.0 + (A / B).sum(axis=0))
+
+    def split(shares: Array) -> Array:
+        return y[:, :, None] * shares / shares.sum(axis=2, keepdims=True)
+
+    n = split(weights()[:, None] * (A / B)).sum(axis=1)
+    own = np.zeros((*y.shape, 3))
+    for _ in range(LAST_PASSES):
+        x = np.maximum(w + n[:, None] - own, w)
+        parts = split(x * np.maximum(A - own, least) / (B * (1.0 + (A / B).sum(axis=0))))
+        own = np.where(parts == parts.max(axis=2, keepdims=True), parts, 0.0)
+        n, A_new = parts.sum(axis=1), least + parts.sum(axis=0)
+        B, A = rate + weights().sum(axis=0), A_new
+    n = split(weights()[:, None] * (A / B)).sum(axis=1)
+    np.testing.assert_allclose(draw.mean_a, A / B, rtol=1e-4)
+    np.testing.assert_allclose(draw.mean_x, weights(), rtol=1e-4)
+    weaker = replace(config, column_shape=least)
     assert draw.excess == excess_of(weaker, draw, counts) > 0.0
+
+
+def test_settling_brings_no_component_back(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 60, 20, 2, 20.0)
+    counts = counts_of(y)
+    state = fit(counts, CnpfConfig(components=4, dimensions=2), 12)[0]
+    state.rows.n[:, 1] = 0.0
+    draw = MODEL.draw(state, counts)
+    share = draw.proportions().mean(axis=0)
+    assert share[1] < 0.02
+    assert draw.shared.w[1] < 1e-9
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -14,12 +14,13 @@ from glfm_cli.latent.cnpf.columns import update_columns
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.locations import update_locations
-from glfm_cli.latent.cnpf.rows import Rows, count_columns, sum_rates, visit_rows
+from glfm_cli.latent.cnpf.rows import Parts, Rows, count_columns, leave_out, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.tables import Globals, Tables, columns_of, tables_of
 from glfm_cli.latent.cnpf.weights import update_weights
 
 FIRST_PASSES, FIRST_ROUNDS = 5, 3  # rows settle for longer in the first passes
-LAST_PASSES, SHARPER = 5, 0.2  # that settle columns, with a share of the shape of their prior
+LAST_PASSES, SHARPER = 50, 0.2  # that settle columns, with a share of the shape of their prior
+ROWS_EVERY = 5  # of these passes renew v
 
 
 def run_pass(
@@ -56,15 +57,21 @@ def settle(
     """Settle columns and rows in place for forecasts; return the prior and tables they end with.
 
     The prior that lets components take shape smooths columns too much where a component has few
-    counts for many of them, and logarithms' means make shares too certain: a few passes have a
-    weaker prior, and shares of the mean step. They are no coordinate steps of the bound.
+    counts for many of them, logarithms' means make shares too certain, and each cell's own count
+    confirms how it was split: passes at the end have a weaker prior, and shares of the mean step
+    that rest on other cells. They are no coordinate steps of the bound.
     """
     config = replace(config, column_shape=max(config.column_shape * SHARPER, 0.01))
     shared.column_rate *= SHARPER
-    columns = columns_of(config, counts)
-    for _ in range(LAST_PASSES):
+    columns, parts = columns_of(config, counts), Parts.of(counts.count.size)
+    for number in range(min(LAST_PASSES, config.passes_of(counts.shape[0]))):
         tables = tables_of(config, shared, counts, columns, mean_step=True)
-        visit_rows(rows, counts, tables, each, 1, mean_step=True)
-        of_columns = count_columns(rows, counts, tables, each)
+        if number % ROWS_EVERY == 0:
+            n = rows.n.copy()
+            visit_rows(rows, counts, tables, each, 1, mean_step=True)
+            if number:
+                rows.n[:] = n
+        leave_out(rows, counts, tables, shared.A, parts, each)
+        of_columns = count_columns(rows, counts, tables, each, parts)
         update_columns(config, shared, rows, counts, tables, of_columns, 1.0, each)
     return config, tables_of(config, shared, counts, columns, mean_step=True)

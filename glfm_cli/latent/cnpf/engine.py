@@ -24,6 +24,7 @@ from glfm_cli.streams import ROWS, START, Streams
 
 FALL = 1e-8  # relative fall of the bound that is more than rounding
 ROUNDS = 25  # of rows that start anew
+NOTHING = 1e-12  # a weight
 HEAVY = 0.2  # share of the counts in the largest hundredth of the cells that hides the others
 
 
@@ -103,6 +104,9 @@ class CnpfEngine:
                 visit_rows(rows, counts, tables_of(config, shared, counts, columns), each, ROUNDS)
             else:
                 rows = state.rows.copy()
+            dead = shares(rows, shared.w.size) <= DEAD
+            shared.w[dead] = NOTHING  # lest shares that rest on other cells bring it back
+            rows.n[:, np.flatnonzero(dead)] = 0.0
             config, tables = settle(config, shared, rows, counts, each)
             visit_rows(rows, counts, tables, each, 1, mean_step=True)
         draw = draw_of(config, shared, columns, rows, tables, counts.row_totals, config.tau)

@@ -91,14 +91,57 @@ def visit_rows(
     each(side, work)
 
 
-def count_columns(rows: Rows, counts: Counts, tables: Tables, each: Each) -> Array:
+@dataclass(frozen=True)
+class Parts:
+    """What is left out of cells (m,) at a time, see the kernel: components, and counts in them."""
+
+    top: Array
+    own: Array
+    was: Array
+    change: Array
+
+    @classmethod
+    def of(cls, m: int) -> Parts:
+        """Return parts of which nothing is left out."""
+        return cls(*(np.zeros(m, kind) for kind in (np.int16, np.float32, np.int16, np.float32)))
+
+
+NO_PARTS = Parts.of(0)
+
+
+def leave_out(
+    rows: Rows, counts: Counts, tables: Tables, shape: Array, parts: Parts, each: Each
+) -> None:
+    """Renew counts by component, in place, by the mean step without what a cell says of itself.
+
+    Of the component that has most of a cell's count that part is taken out of the row and of the
+    column, of shapes `shape` (I, T), before the cell is split again [Asuncion et al. 2009]. Without
+    it shares confirm themselves. v stays.
+    """
+    side, w, least = counts.rows, tables.w, tables.config.column_shape
+    rows.x = mean_x(rows, tables, w)
+
+    def work(start: int, end: int) -> None:
+        _cnpf.leave_out(
+            *(start, end, side.indptr, side.index, counts.count, tables.a, w, shape, least),
+            *(rows.x, rows.n, parts.top, parts.own, parts.was, parts.change, rows.ratio),
+            np.empty(w.size),
+        )
+
+    each(side, work)
+
+
+def count_columns(
+    rows: Rows, counts: Counts, tables: Tables, each: Each, parts: Parts = NO_PARTS
+) -> Array:
     """Return the counts (I, T) of columns by component, with the shares of the last visit."""
     side, T = counts.columns, tables.config.components
     out = np.empty(tables.a.shape)
 
     def work(start: int, end: int) -> None:
         _cnpf.add_columns(
-            *(start, end, side.indptr, side.index, side.cell, rows.ratio, rows.x, tables.a, out)
+            *(start, end, side.indptr, side.index, side.cell, rows.ratio, rows.x, tables.a),
+            *(parts.was, parts.change, out),
         )
 
     each(side, work)
