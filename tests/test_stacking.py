@@ -122,6 +122,7 @@ def test_a_chain_is_the_one_that_its_model_would_make(problem: Problem) -> None:
 def test_candidates_are_as_many_as_set() -> None:
     config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2, forest=0)
     assert config.turns == (0, 1, 2, 0, 2, 0)
+    assert MODELS["auto"].Config().turns == (0, 3), "as many of glfm as of trees"
     with pytest.raises(UsageError, match="one candidate at least"):
         MODELS["auto"].Config(glfm=0, mixture=0, forest=0)
     with pytest.raises(UsageError, match="a whole number from 0 to 8"):

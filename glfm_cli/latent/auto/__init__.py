@@ -33,7 +33,7 @@ class AutoConfig:
         or rows belong together
     """
 
-    glfm: int = 2
+    glfm: int = 1
     mixture: int = 0
     bsvd: int = 0
     forest: int = 1
