@@ -27,9 +27,12 @@ from glfm_cli.latent.row_effects import RowEffects
 from glfm_cli.latent.row_laws import (
     Series,
     SeriesLaw,
+    curve,
     draw_intercepts,
+    draw_variances,
     group_sums,
     intercept_law,
+    knots_precision,
 )
 from glfm_cli.schema import ColumnType
 from glfm_cli.streams import Streams
@@ -98,6 +101,7 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     fitted.a[:], fitted.m[:], fitted.omega[:] = [[0.5], [-0.5]], 0.2, 0.9
     fitted.v[:], fitted.length[:], fitted.u[:, 0] = 0.7, [[2.0], [0.8]], [1.0, 0.3, -0.4, 0.0]
     fitted.b[:], fitted.q[:] = [[0.3], [-0.2]], 0.5
+    fitted.f[:] = [[0.4], [-0.6], [1.0]]  # at 0, 1 and 3
     assert fitted.step == 1.5
     # Two rows of the first group, the second of them unseen, and two of a new one.
     later = np.array([2.0, 4.5, 0.0, 1.5])
@@ -116,6 +120,11 @@ def test_new_rows_follow_their_group_and_their_neighbours_in_time(seed: int) -> 
     cov[5:, 5:] += 0.9 + 0.5 * np.outer(t[5:], t[5:])
     mean = np.array([0.0, 0.0, 0.0, 0.5, 0.5, 0.2, 0.2])
     mean[3:5] += 0.3 * t[3:5]
+    common = curve(fitted.knots, fitted.f, later)[:, 0]
+    mean[3:] += common
+    # With second derivatives of 0 at both ends, and straight beyond the last.
+    assert common[2] == pytest.approx(0.4)
+    assert common[1] == pytest.approx(1.0 + 1.5 * (0.8 + 2.0 * (0.8 + 1.0) / (2.0 * 3.0)))
     at = [0, 1, 2, 3, 5, 6]
     known = np.concatenate([[1.0, 0.3, -0.4], e[[0, 2, 3], 0]])
     noises = np.diag([0.0, 0.0, 0.0, 0.4, 0.4, 0.4])
@@ -147,6 +156,45 @@ def test_what_rows_say_of_intercepts_and_slopes_is_that_of_dense_laws(seed: int)
         assert of_a[1][g] == pytest.approx(np.linalg.solve(V, e[own]).sum())
 
 
+def test_a_curve_is_drawn_from_its_dense_law(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    effects = RowEffects.start(Groups(CODE, ("a", "b", "c"), TIME), ((0, 1),))
+    effects.p[:], effects.q[:], lengths, v, noise = 0.7, 4.0, (1.7, 0.9), 0.6, 0.3
+    series, t, same = Series.of(CODE, TIME), effects.clocked(TIME), CODE[:, None] == CODE
+    seen, e = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise, rng.normal(size=10)
+    V = np.where(same, v * smooth(TIME, series.step, lengths) + 4.0 * np.outer(t, t), 0.0)
+    law = SeriesLaw(series.precision(lengths), v, series.sums(seen))
+    drawn = np.empty((2_000, 10))
+    for one in drawn:
+        effects._draw_curve(0, series, law, series.sums(seen * e), rng)
+        one[:] = curve(effects.knots, effects.f, TIME)[:, 0]
+    away = np.abs(TIME[:, None] - TIME) / 3.0  # values at knots are the parameters
+    R, at = 0.7 * (1.0 + away) * np.exp(-away), seen > 0.0
+    gain = R[:, at] @ np.linalg.inv((R + V + noise * np.eye(10))[np.ix_(at, at)])
+    assert drawn.mean(axis=0) == pytest.approx(gain @ e[at], abs=0.06)
+    assert np.cov(drawn.T) == pytest.approx(R - gain @ R[at], abs=0.06)
+
+
+def test_variances_have_their_law_given_squares(seed: int) -> None:
+    rng, p, found = np.random.default_rng(seed), np.ones(4_000), []
+    for _ in range(60):
+        p = draw_variances(p, np.full(p.size, 0.3), 2, rng)
+        found.append(np.mean(np.log(p)))
+    x = np.linspace(-15.0, 15.0, 4001)  # log p, of which sqrt(p) has the density of e^x/2
+    weights = np.exp(-x - 0.15 * np.exp(-x)) * halfcauchy.pdf(np.exp(0.5 * x)) * np.exp(0.5 * x)
+    mean = np.sum(x * weights) / np.sum(weights)
+    assert np.mean(found[10:]) == pytest.approx(mean, abs=0.03)
+
+
+def test_intercepts_are_what_curves_leave(seed: int) -> None:
+    effects = RowEffects.start(Groups(CODE, ("a", "b", "c"), TIME), ((0, 1),))
+    effects.f[:, 0], effects.omega[:] = np.linspace(-3.0, 4.0, 10) ** 2, 25.0
+    effects.v[:], effects.q[:], a = 1e-4, 1e-4, np.array([1.0, -2.0, 0.5])
+    e = curve(effects.knots, effects.f, TIME) + a[CODE][:, None]
+    effects.update(e, np.ones((10, 1)), np.array([1e-4]), np.random.default_rng(seed))
+    assert effects.a[:, 0] == pytest.approx(a, abs=0.1)
+
+
 class Scripted:
     """Random numbers of one proposal: a step of logs of v, q, l and k, and its uniform."""
 
@@ -174,12 +222,13 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
     series, noise = Series.of(CODE, TIME), 0.3
     t, same = (TIME - TIME.mean()) / TIME.std(), CODE[:, None] == CODE
     e, seen = np.random.default_rng(seed).normal(size=10), np.arange(10) % 4 != 2
-    before = np.array([0.8, 1.9, 3.0, 0.7])
+    before, common = np.array([0.8, 1.9, 3.0, 0.7]), np.linspace(-1.0, 0.5, 10)[:, None] ** 2
+    rest = (e - common[np.argsort(np.argsort(TIME)), 0])[seen]
 
     def log_density(v: float, q: float, *lengths: float) -> float:
         K = v * smooth(TIME, series.step, lengths)  # type: ignore[arg-type]
         V = np.where(same, K + q * np.outer(t, t), 0.0) + noise * np.eye(10)
-        found = multivariate_normal(None, V[np.ix_(seen, seen)]).logpdf(e[seen])
+        found = multivariate_normal(None, V[np.ix_(seen, seen)]).logpdf(rest)
         found += norm(np.log([5.0, 0.5]), [1.5, 2.0]).logpdf(np.log(lengths)).sum()
         for variance in (v, q):  # of an sd and of the log of its square
             found += halfcauchy.logpdf(np.sqrt(variance)) + 0.5 * np.log(variance)
@@ -188,6 +237,7 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
     def moved(way: float, u: float) -> bool:
         start = before if way > 0 else before * np.exp(step)
         effects.v[0], effects.q[0], *effects.length[:, 0] = start
+        effects.f[:] = common
         rng: Any = Scripted([way * one for one in step], u)
         effects._draw_series(0, series, e, seen / noise, rng)
         return [effects.v[0], effects.q[0], *effects.length[:, 0]] != pytest.approx(start)
@@ -207,11 +257,17 @@ def test_slopes_are_on_the_scale_of_their_column(seed: int) -> None:
     effects.b[:], effects.q[:] = rng.normal(size=(3, 3)), rng.gamma(2.0, size=3)
     after = effects.scale_group(((0, 1), (1, 3)))
     squares = np.sum(effects.b**2 / effects.q, axis=0)
+    effects.f[:], effects.p[:] = rng.normal(size=(10, 3)), rng.gamma(2.0, size=3)
+    R = np.linalg.inv(knots_precision(effects.knots))
+    more = effects.scale_group(((0, 1), (1, 3)))[:, 0] - after[:, 0]
+    of_f = np.diagonal(effects.f.T @ np.linalg.solve(R, effects.f)) / effects.p
+    assert more == pytest.approx([of_f[0], of_f[1:].sum()], rel=1e-4)
     assert after[:, 0] - before[:, 0] == pytest.approx([squares[0], squares[1:].sum()])
-    assert list(after[:, 1]) == [20 + 3 + 2, 2 * (20 + 3 + 2)]
-    b = effects.b.copy()
+    assert list(after[:, 1]) == [20 + 10 + 3 + 2, 2 * (20 + 10 + 3 + 2)]
+    b, f = effects.b.copy(), effects.f.copy()
     effects.rescale(np.array([2.0, 3.0, 3.0]))
     assert effects.b == pytest.approx(b * [2.0, 3.0, 3.0])
+    assert effects.f == pytest.approx(f * [2.0, 3.0, 3.0])
 
 
 # The joint law of a sweep ----------------------------------------------------------------------
@@ -276,6 +332,10 @@ def draw_effects(effects: RowEffects, rng: np.random.Generator) -> None:
             values, vectors = np.linalg.eigh(np.where(CODE[:, None] == CODE, K, 0.0))
             root = vectors * np.sqrt(np.maximum(values, 0.0))
             effects.u[:, s] = np.sqrt(effects.v[s]) * root @ rng.standard_normal(N)
+        effects.p[:] = np.abs(rng.standard_cauchy(S)) ** 2
+        away = np.abs(effects.knots[:, None] - effects.knots) / 3.0  # of times from 0 to 9
+        R = np.linalg.cholesky((1.0 + away) * np.exp(-away) + 1e-9 * np.eye(10))
+        effects.f[:] = np.sqrt(effects.p) * (R @ rng.standard_normal((10, S)))
         effects.q[:] = np.abs(rng.standard_cauchy(S)) ** 2
         effects.b[:] = np.sqrt(effects.q) * rng.standard_normal((G, S))
 
@@ -308,6 +368,9 @@ def statistics(seen: Array, chain: Chain) -> tuple[list[str], Array]:
         found["v"] = odd(np.log(effects.v))
         found["length"] = odd(np.log(effects.length)).ravel()
         found["q"] = odd(np.log(effects.q))
+        found["p"] = odd(np.log(effects.p))
+        found["f"] = odd(effects.f / np.sqrt(effects.p)).sum(axis=0)
+        found["f square"] = even(effects.f / np.sqrt(effects.p)).sum(axis=0)
         found["b"] = odd(effects.b / np.sqrt(effects.q)).sum(axis=0)
         found["b square"] = even(effects.b / np.sqrt(effects.q)).sum(axis=0)
         u = effects.u / np.sqrt(effects.v)

@@ -1,9 +1,10 @@
 """What rows of a group share, and rows that follow one another: a Gaussian part of eta.
 
-    w_ns = a_gs + b_gs t_n + u_ns      a row n of group g at time t;  s a latent column
+    w_ns = f_s(t_n) + a_gs + b_gs t_n + u_ns      a row n of group g at time t;  s a latent column
     a_g ~ N(m, Omega)         intercepts of a group                m ~ N(0, I)
     Omega | c ~ InvWishart(S + 1, 4 diag(1 / c))                    c_s ~ InvGamma(1/2, 1)
-    b_gs ~ N(0, q_s)                                                sqrt(q_s) ~ half-Cauchy(1)
+    f_s: natural cubic spline through values ~ N(0, p_s R) at J knots; R in `knots_precision`
+    b_gs ~ N(0, q_s)                                     sqrt(p_s), sqrt(q_s) ~ half-Cauchy(1)
     u_.s ~ N(0, v_s K_s),    within a group K_s = (l e^(-r / l) - k e^(-r / k)) / (l - k),
     r = |t - t'|, l = l_s and k = k_s, and 0 between two;    sqrt(v_s) ~ half-Cauchy(1)
     log(l_s / median step) ~ N(log 5, 1.5^2),    log(k_s / median step) ~ N(log 0.5, 2^2)
@@ -14,8 +15,9 @@ autoregression of second order in continuous time, with real roots: of first ord
 below the steps, differentiable with correlation (1 + r / l) e^(-r / l) where k = l. With its
 velocity it is Markov: the precision of both is banded in the order of time. All is drawn exactly,
 given the residuals of observed cells, e = y - eta of the model ~ N(w, noise): a jointly over
-columns, with b and u integrated out; so v, l, k and q by Metropolis steps; b with u integrated out;
-u by one factorisation a column. Without times there are no b and u, without groups no a and b.
+columns, with b and u integrated out; so v, l, k and q by Metropolis steps, and f; b with u
+integrated out; u by one factorisation a column. Without times there are no f, b and u, without
+groups no f, a and b.
 
 Cost of a sweep: O(G S^3 + N S). Memory: G S + N S doubles.
 """
@@ -35,14 +37,20 @@ from glfm_cli.latent.model import Sizes, Spans, take
 from glfm_cli.latent.row_laws import (
     Series,
     SeriesLaw,
+    curve,
+    curve_law,
     draw_intercepts,
     draw_inverse_wishart,
     draw_normals,
     draw_slopes,
+    draw_variances,
     group_sums,
     intercept_law,
+    knots_of,
+    knots_precision,
 )
 
+DRAWN = ("a", "m", "c", "omega", "u", "v", "length", "b", "q", "f", "p")
 DEGREES = 2.0  # of the half-t priors of sds
 LENGTH = np.log([5.0, 0.5])  # prior of the logs of l and k, in median steps of time
 LENGTH_SD = np.array([1.5, 2.0])
@@ -59,6 +67,7 @@ class RowEffects:
     code, time : (N,) of the rows;  a : (G, S);  m, c : (S,);  omega : (S, S)
     u : (N, S), or (0, S) without times;  v : (S,);  length : (2, S), l and k
     b : (G, S), or (0, S) without times;  q : (S,);  step : the median step of time
+    f : (J, S), or (0, S) without groups or times;  p : (S,);  knots : (J,)
     energy : (S,) squares of u and its velocity in units of their prior sds, when they were drawn
     """
 
@@ -75,6 +84,9 @@ class RowEffects:
     length: Array
     b: Array
     q: Array
+    f: Array
+    p: Array
+    knots: Array
     step: float
     energy: Array
 
@@ -85,6 +97,7 @@ class RowEffects:
         at = np.array([s for span in every for s in span], dtype=np.int64)
         S, timed = at.size, groups.time is not None
         time = groups.time if groups.time is not None else np.empty(0)
+        knots = knots_of(time, groups.n)
         return cls(
             at=at,
             width=spans[-1][1],
@@ -99,14 +112,16 @@ class RowEffects:
             length=np.tile(np.exp(LENGTH)[:, None], S),
             b=np.zeros((groups.n if timed else 0, S)),
             q=np.full(S, FIRST_VARIANCE),
+            f=np.zeros((knots.size, S)),
+            p=np.full(S, FIRST_VARIANCE),
+            knots=knots,
             step=Series.of(groups.code, time).step if timed else 1.0,
             energy=np.zeros(S),
         )
 
     def copy(self) -> RowEffects:
         """Return a copy that later updates leave alone; rows and times are shared."""
-        names = ("a", "m", "c", "omega", "u", "v", "length", "b", "q")
-        return replace(self, **{name: getattr(self, name).copy() for name in names})
+        return replace(self, **{name: getattr(self, name).copy() for name in DRAWN})
 
     def shift(self, rows: slice | Array = slice(None)) -> Array:
         """Return w (n, width) of some rows."""
@@ -117,6 +132,8 @@ class RowEffects:
             w[:, self.at] += self.u[rows]
         if len(self.b):
             w[:, self.at] += self.slope_part(rows)
+        if len(self.f):
+            w[:, self.at] += curve(self.knots, self.f, self.time[rows])
         return w
 
     @cached_property
@@ -147,13 +164,17 @@ class RowEffects:
             if series is None:
                 law = group_sums(self.code, len(self.a), e, observed, noise)
             else:
-                law = self.of_intercepts(series, observed / noise, e, len(self.a))
+                rest = e - curve(self.knots, self.f, self.time) if len(self.f) else e
+                law = self.of_intercepts(series, observed / noise, rest, len(self.a))
             self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
             self._draw_law(rng)
         if series is not None:
             rest = e - self.a[self.code] if len(self.a) else e
             for s in range(self.m.size):
                 self._draw_series(s, series, rest[:, s], observed[:, s] / noise[s], rng)
+            if len(self.f):
+                squares = np.sum(self.f * (knots_precision(self.knots) @ self.f), axis=0)
+                self.p[:] = draw_variances(self.p, squares, len(self.f), rng)
 
     def of_intercepts(self, series: Series, seen: Array, e: Array, n: int) -> tuple[Array, Array]:
         """Return A and B (n, S) of what rows (n_rows, S) say of intercepts, without b and u."""
@@ -178,9 +199,10 @@ class RowEffects:
         self.c[:] = rate / rng.standard_gamma(0.5 * (DEGREES + S), S)
 
     def _draw_series(self, s: int, series: Series, e: Array, seen: Array, rng: Generator) -> None:
-        """Draw v, l, k, q, b and u of one latent column."""
-        precision, b, sloped = series.sums(seen), series.sums(seen * e), len(self.b) > 0
+        """Draw v, l, k, q, f, b and u of one latent column."""
+        precision, whole, sloped = series.sums(seen), series.sums(seen * e), len(self.b) > 0
         t = self.clocked(series.time)
+        b = whole - precision * self._curve(s, series)
         own = np.log([self.v[s], self.q[s], *self.length[:, s]])
         now = -np.inf
         for number in range(PROPOSALS + 1):
@@ -201,17 +223,35 @@ class RowEffects:
                 own, now, kept = new, found, (law, lines)
         self.v[s], self.q[s], *self.length[:, s] = np.exp(own)
         law, lines = kept
+        if len(self.f):
+            self._draw_curve(s, series, law, whole, rng)
+            b = whole - precision * self._curve(s, series)
+            lines = law.lines(b, t[:, None], series.code, len(self.b))
         if lines is not None:
             self.b[:, s] = draw_slopes(lines[0][:, 0, 0], lines[1][:, 0], self.q[s], rng)
             b = b - precision * t * self.b[series.code, s]
         u, self.energy[s] = law.draw(b, rng)
         self.u[:, s] = u[series.node]
 
+    def _curve(self, s: int, series: Series) -> Array:
+        """Return f (M,) of one latent column, at the times of a series."""
+        if not len(self.f):
+            return np.zeros(series.time.size)
+        return curve(self.knots, self.f[:, s : s + 1], series.time)[:, 0]
+
+    def _draw_curve(self, s: int, series: Series, law: SeriesLaw, b: Array, rng: Generator) -> None:
+        """Draw f of one latent column without b and u, given sums b (M,) of all three and noise."""
+        shapes = curve(self.knots, np.eye(len(self.f)), series.time)
+        lines = np.column_stack([self.clocked(series.time), shapes])
+        A, B = curve_law(*law.lines(b, lines, series.code, len(self.b)), self.q[s])
+        Q = A + knots_precision(self.knots) / self.p[s]
+        self.f[:, s] = draw_normals(Q[None], B[None], rng)[0]
+
     def scale_group(self, spans: tuple[tuple[int, int], ...]) -> Array:
         """Return, per column, squares in units of their prior sd, and their number (D, 2).
 
         A move along the scale of a column multiplies a, m and 1 / sqrt(c) with it, rows and columns
-        of Omega, b, u and its velocity: of the first and third the change of density and volume
+        of Omega, f, b, u and its velocity: of the first and third the change of density and volume
         cancels but for that of normals m and 1 / sqrt(c) of variances 1 and 1/2.
         """
         found = np.zeros((len(spans), 2))
@@ -224,6 +264,10 @@ class RowEffects:
                 found[d, 1] += 2 * times * self.m[at].size + self.b[:, at].size
                 found[d, 0] += float(np.sum(self.b[:, at] ** 2 / self.q[at]))
                 found[d, 0] += float(np.sum(self.energy[at]))
+            if len(self.f):
+                f = self.f[:, at]
+                found[d, 1] += f.size
+                found[d, 0] += np.sum(f * (knots_precision(self.knots) @ f) / self.p[at])
         return found
 
     def rescale(self, factor: Array) -> None:
@@ -235,6 +279,7 @@ class RowEffects:
         self.c /= factor**2
         self.u *= factor
         self.b *= factor
+        self.f *= factor
 
     def of_new_rows(self, groups: Groups) -> RowsToJoin:
         """Return what new rows have in common with these, and with one another."""
@@ -242,8 +287,7 @@ class RowEffects:
 
     def pack(self) -> dict[str, Array]:
         """Return it as named arrays."""
-        names = ("at", "code", "time", "a", "m", "c", "omega", "u", "v", "length", "b", "q")
-        arrays = {f"effects.{name}": getattr(self, name) for name in names}
+        arrays = {f"effects.{name}": getattr(self, name) for name in ("at", "code", "time", *DRAWN)}
         return arrays | {"effects.step": np.array(self.step, dtype=np.float64)}
 
     @classmethod
@@ -264,14 +308,15 @@ class RowEffects:
             raise ValueError("'effects' are not those of the rows")
         shapes = {"m": (S,), "c": (S,), "omega": (S, S), "v": (S,), "length": (2, S)}
         m, c, omega, v, length = (part(name, *shape) for name, shape in shapes.items())
-        step = float(part("step"))
-        if min(x.min(initial=1.0) for x in (c, v, length, q)) <= 0.0 or step <= 0.0:
+        knots, step = knots_of(time, len(a)), float(part("step"))
+        f, p = part("f", knots.size, S), part("p", S)
+        if min(x.min(initial=1.0) for x in (c, v, length, q, p)) <= 0.0 or step <= 0.0:
             raise ValueError("'effects' have a variance or length that is not above 0")
         try:
             np.linalg.cholesky(omega)
         except np.linalg.LinAlgError:
             raise ValueError("'effects.omega' is not positive definite") from None
-        rest = u, v, length, b, q, step, np.zeros(S)
+        rest = u, v, length, b, q, f, p, knots, step, np.zeros(S)
         return cls(at, sizes.latent, code, time, a, m, c, omega, *rest)
 
 
@@ -288,6 +333,9 @@ class RowsToJoin:
         self.code = groups.code
         self.a = np.concatenate([fitted.a, np.tile(fitted.m, (self.new, 1))])
         self.b = np.concatenate([fitted.b, np.zeros((self.new if len(fitted.b) else 0, S))])
+        self.common = np.zeros((self.n, S))
+        if len(fitted.f) and groups.time is not None:
+            self.common = curve(fitted.knots, fitted.f, groups.time)
         self.t = np.zeros(self.n) if groups.time is None else fitted.clocked(groups.time)
         self.u = np.zeros((self.n, S))
         self.series: Series | None = None
@@ -302,7 +350,9 @@ class RowsToJoin:
     def w(self) -> Array:
         """Return the part (n, width)."""
         w = np.zeros((self.n, self.fitted.width))
-        w[:, self.fitted.at] = self.u + (self.a[self.code] if len(self.a) else 0.0) + self.slopes
+        w[:, self.fitted.at] = self.common + self.u + self.slopes
+        if len(self.a):
+            w[:, self.fitted.at] += self.a[self.code]
         return w
 
     @property
@@ -318,7 +368,7 @@ class RowsToJoin:
         if not fitted.at.size:
             return
         e, observed, noise = e[:, fitted.at], observed[:, fitted.at], noise[fitted.at]
-        seen, known = observed / noise, fitted.u[self.held]
+        e, seen, known = e - self.common, observed / noise, fitted.u[self.held]
         if self.series is not None:  # of rows that are held u alone is known
             seen = np.concatenate([seen, np.full(known.shape, HELD) / fitted.v])
         if self.new:

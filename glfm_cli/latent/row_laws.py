@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.linalg.lapack import dpbtrf, dpbtrs, dtbtrs
 
 from glfm_cli.arrays import Array
 
 CLOSEST = 1e-3  # of sqrt(l k): times that are closer are taken for so far apart
+KNOTS = 10  # at most, of a curve
 _BLOCK = 1 << 21  # numbers in the precisions of groups that are held at once
 
 
@@ -71,6 +73,28 @@ class Series(NamedTuple):
         band[1, :-1, 1], band[3, :-1, 0] = -cross[0, 1], -cross[1, 0]
         band[2, :-1] = -np.array([cross[0, 0], cross[1, 1]]).T
         return band.reshape(4, -1), -float(np.log(size).sum())
+
+
+def knots_of(time: Array, groups: int) -> Array:
+    """Return where a curve that groups share has knots: every time, or as many at equal ranks."""
+    every = np.unique(time)
+    if groups < 2 or every.size < 2:
+        return np.empty(0)
+    most = min(KNOTS, every.size)
+    return every[np.round(np.linspace(0, every.size - 1, most)).astype(np.int64)]
+
+
+def knots_precision(knots: Array) -> Array:
+    """Return that of a curve's values (J, J): correlations (1 + r) e^-r, r in thirds of its range.
+    """
+    r = 3.0 * np.abs(knots[:, None] - knots) / np.ptp(knots)
+    return np.linalg.inv((1.0 + r) * np.exp(-r) + 1e-9 * np.eye(knots.size))
+
+
+def curve(knots: Array, values: Array, time: Array) -> Array:
+    """Return the natural cubic splines (n, S) through values (J, S), straight beyond the knots."""
+    spline, inside = CubicSpline(knots, values, bc_type="natural"), np.clip(time, *knots[[0, -1]])
+    return np.asarray(spline(inside) + (time - inside)[:, None] * spline(inside, 1))
 
 
 def group_sums(
@@ -141,10 +165,27 @@ def intercept_law(A: Array, B: Array, q: float) -> tuple[Array, Array]:
     return without, B[:, 0] - A[:, 0, 1] * B[:, 1] / of_slope
 
 
+def curve_law(A: Array, B: Array, q: float) -> tuple[Array, Array]:
+    """Return A (J, J) and B (J,) of a curve, given those (n, 1 + J) of slopes ~ N(0, q) and it."""
+    gain = A[:, 1:, 0] / (A[:, :1, 0] + 1.0 / q)
+    without = (B[:, 1:] - gain * B[:, :1]).sum(axis=0)
+    return (A[:, 1:, 1:] - gain[:, :, None] * A[:, :1, 1:]).sum(axis=0), without
+
+
 def draw_slopes(A: Array, B: Array, q: float, rng: np.random.Generator) -> Array:
     """Return draws (n,) of slopes ~ N(0, q), given what rows say of them."""
     precision = A + 1.0 / q
     return B / precision + rng.standard_normal(precision.size) / np.sqrt(precision)
+
+
+def draw_variances(p: Array, squares: Array, n: int, rng: np.random.Generator) -> Array:
+    """Return p anew, sqrt(p) ~ half-Cauchy(1), given sums of squares of n normals each.
+
+    By the scale 1 / z ~ Gamma(1 / 2, 1) of an inverse-gamma law of shape 1 / 2 [Makalic and Schmidt
+    2016].
+    """
+    scale = rng.standard_gamma(1.0, p.size) / (1.0 + 1.0 / p)
+    return (scale + 0.5 * squares) / rng.standard_gamma(0.5 * (1 + n), p.size)
 
 
 def draw_inverse_wishart(degrees: float, scale: Array, rng: np.random.Generator) -> Array:
