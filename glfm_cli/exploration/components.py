@@ -7,21 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+import glfm_cli.exploration.lowrank as lowrank
 from glfm_cli.arrays import Array
 from glfm_cli.completion import MatrixData
 from glfm_cli.encoding import Data, EncodedColumn, Ids
 from glfm_cli.exploration.component_result import ComponentExploration
 from glfm_cli.exploration.job import ExplorationJob
-from glfm_cli.exploration.lowrank import (
-    Support,
-    component_model,
-    components,
-    effects,
-    explained,
-    low_rank,
-    ranks,
-    variance,
-)
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.sampling import Run
 from glfm_cli.links import Link
@@ -30,7 +21,7 @@ from glfm_cli.links.law import normal
 
 def describe_components(run: Run, job: ExplorationJob, request: Request) -> ComponentExploration:
     """Return what the draws of a run say of the structure of a table, or of a matrix."""
-    posterior, data, model = run.posterior, job.data, component_model(run.posterior.model)
+    posterior, data, model = run.posterior, job.data, lowrank.component_model(run.posterior.model)
     draws = [model.parts(draw.latent) for draw in posterior.draws()]
     direction = None
     notes: tuple[str, ...] = ()
@@ -48,20 +39,23 @@ def describe_components(run: Run, job: ExplorationJob, request: Request) -> Comp
             ids.append_column("cells", pa.array(known.cells))
             for ids, known in zip((rows, columns), support, strict=True)
         )
+    variance = tuple(lowrank.variance(posterior, draws, job.bias)) if direction is None else ()
+    explained = () if direction is None else tuple(lowrank.explained(posterior, draws))
+    low_rank = lowrank.low_rank(posterior)
     return ComponentExploration(
         rows=rows,
         columns=columns,
-        ranks=tuple(ranks(posterior)),
-        components=tuple(components(low_rank(posterior), request.top, direction, support)),
+        ranks=tuple(lowrank.ranks(posterior)),
+        components=tuple(lowrank.components(low_rank, request.top, direction, support)),
         top=request.top,
-        variance=() if direction is not None else tuple(variance(posterior, draws, job.bias)),
-        explained=tuple(explained(posterior, draws)) if direction is not None else (),
-        effects=tuple(effects(draws, covariates, job.bias)),
+        variance=variance,
+        explained=explained,
+        effects=tuple(lowrank.effects(draws, covariates, job.bias)),
         **job.of_run(run, request, ("top",), notes),
     )  # fmt: skip
 
 
-def _support(data: MatrixData) -> tuple[Support, Support]:
+def _support(data: MatrixData) -> tuple[lowrank.Support, lowrank.Support]:
     """Return what is known of rows and of columns: their numbers of cells, and covariates."""
     triplets = data.triplets
     found = []
@@ -71,7 +65,7 @@ def _support(data: MatrixData) -> tuple[Support, Support]:
     ):  # fmt: skip
         cells = np.bincount(index, minlength=len(ids))
         covariates = np.empty((len(ids), 0)) if covariates is None else covariates
-        found.append(Support(cells, covariates, names))
+        found.append(lowrank.Support(cells, covariates, names))
     return found[0], found[1]
 
 

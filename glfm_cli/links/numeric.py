@@ -16,21 +16,12 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import ndtr
 
+import glfm_cli.links.expectation as expectation
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
 from glfm_cli.errors import TableError
 from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.constants import SCALAR, margin_in, margin_out, take
-from glfm_cli.links.expectation import (
-    integrate_density,
-    integrate_steps,
-    interval_mass,
-    linear_moments,
-    segment_nodes,
-    smooth_nodes,
-    tabulate,
-    window,
-)
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.law import CellLaw, Normal, of_latent, one_number
 from glfm_cli.links.margins import Interpolated, Margin, Smooth, mean_sd
@@ -310,13 +301,13 @@ class NumericLink(PlainLink, ABC):
         eta = np.asarray(eta, dtype=np.float64)
         sd = np.broadcast_to(self.sd(var, params), eta.shape)
         a, b = self.latent_bounds
-        mass = interval_mass(eta, sd, a, b)
+        mass = expectation.interval_mass(eta, sd, a, b)
         if eta.size == 0:
             return mass, eta.copy(), eta.copy()
         if isinstance(self.margin, Smooth) and isinstance(self.margin.shape, Identity):
             first, second = self._affine_moments(eta, sd)
         else:
-            first, second = tabulate(self._expect, eta, sd).T
+            first, second = expectation.tabulate(self._expect, eta, sd).T
         outside = mass < LEAST_MASS
         if outside.any():
             end = self.standard(self.value(np.clip(eta[outside], a, b)))
@@ -373,12 +364,15 @@ class NumericLink(PlainLink, ABC):
         a, b = self.latent_bounds
         low, high = latent_interval(self.margin, self.lower, self.upper)
         inside = max(a, low), min(b, high)
-        mass = interval_mass(eta, sd, *inside)
-        y1, y2 = linear_moments(eta, sd, *inside)
+        mass = expectation.interval_mass(eta, sd, *inside)
+        y1, y2 = expectation.linear_moments(eta, sd, *inside)
         first, second = p * mass + q * y1, p * p * mass + 2.0 * p * q * y1 + q * q * y2
         for end, beyond in ((self.lower, (a, low)), (self.upper, (high, b))):
             if beyond[0] < beyond[1]:  # values there are that end
-                mass, u = interval_mass(eta, sd, *beyond), float(self.standard(np.array(end)))
+                mass, u = (
+                    expectation.interval_mass(eta, sd, *beyond),
+                    float(self.standard(np.array(end))),
+                )
                 first, second = first + mass * u, second + mass * u * u
         return first, second
 
@@ -398,18 +392,20 @@ class NumericLink(PlainLink, ABC):
         a, b = self.latent_bounds
         a = max(a, start)
         sharpness = self.margin.sharpness
-        low, high = window(eta, sd, sharpness)
+        low, high = expectation.window(eta, sd, sharpness)
         if isinstance(self.margin, Interpolated):
             knots = _thin(self.margin.y)
             knots = np.union1d(max(knots[0], a), knots[knots > a])
-            nodes = segment_nodes(knots, u(knots), float(sd.min()))
+            nodes = expectation.segment_nodes(knots, u(knots), float(sd.min()))
             base = float(u(knots[0]))
-            below = interval_mass(eta, sd, a, np.inf)[:, None] * [base, base * base]
-            return below + integrate_steps(nodes, eta, sd)
+            below = expectation.interval_mass(eta, sd, a, np.inf)[:, None] * [base, base * base]
+            return below + expectation.integrate_steps(nodes, eta, sd)
         low, high = max(low, a), min(high, b)
         if not low < high:
             return np.zeros((eta.size, 2))
-        return integrate_density(smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd)
+        return expectation.integrate_density(
+            expectation.smooth_nodes(u, low, high, float(sd.min()), sharpness), eta, sd
+        )
 
 
 def values_of(x: Array) -> Array:

@@ -12,27 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.completion import ColumnCompletion, Completion
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import predict
 from glfm_cli.plots.panels import draw_levels, draw_numbers
-from glfm_cli.plots.style import (
-    FAINT,
-    OBSERVED,
-    PREDICTED,
-    PUT_IN,
-    SMALL,
-    TITLE,
-    finished,
-    in_two_lines,
-    open_frame,
-    says_nothing,
-    sheet,
-    short,
-    spread,
-    words_of,
-)
 
 MAX_PANELS = 12
 
@@ -67,15 +52,15 @@ def plot_completion(completion: Completion, path: str | os.PathLike[str] | None 
         (part for part in completion.columns if part.estimate.size),
         key=lambda part: -part.estimate.size,
     )
-    return finished(lambda: _figure(completion, parts[:MAX_PANELS], len(parts)), path)
+    return style.finished(lambda: _figure(completion, parts[:MAX_PANELS], len(parts)), path)
 
 
 def _figure(completion: Completion, parts: Sequence[ColumnCompletion], n_columns: int) -> Figure:
     n_wide = min(max(len(parts), 1), _N_COLUMNS)
     n_high = -(-max(len(parts), 1) // n_wide)
-    figure = sheet(max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55)
+    figure = style.sheet(max(_PANEL[0] * n_wide, 5.0), _PANEL[1] * n_high + 0.55)
     if not parts:
-        return says_nothing(figure, "There was nothing to complete.")
+        return style.says_nothing(figure, "There was nothing to complete.")
     panels = figure.subplots(n_high, n_wide, squeeze=False).ravel()
     pooled = _pooled(completion, parts)
     for axes, part, values in zip(panels, parts, pooled, strict=False):
@@ -94,21 +79,25 @@ def _figure(completion: Completion, parts: Sequence[ColumnCompletion], n_columns
         figure.supxlabel(
             f"{left_out} more columns with fewer missing cells were completed and are not shown.",
             fontsize=8,
-            color=FAINT,
+            color=style.FAINT,
         )
     return figure
 
 
 def _legend() -> list[Patch | Line2D]:
     return [
-        Patch(facecolor=OBSERVED, label="observed cells"),
+        Patch(facecolor=style.OBSERVED, label="observed cells"),
         Line2D(
-            [], [], color=PREDICTED, linewidth=1.8, label="completed cells: predicted distribution"
+            [],
+            [],
+            color=style.PREDICTED,
+            linewidth=1.8,
+            label="completed cells: predicted distribution",
         ),
         Line2D(
             [],
             [],
-            color=PUT_IN,
+            color=style.PUT_IN,
             linestyle="none",
             marker="|",
             markersize=8,
@@ -125,25 +114,27 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
     share = 100 * n_missing / n_rows
     percent = f"{share:.0f} %" if share >= 1 else "under 1 %"
     missing = f": {n_missing} missing, {percent}"
-    title = short(column.name, _WIDTH, TITLE, tail=missing)
-    lines = in_two_lines(words_of(column), _WIDTH, SMALL)
-    axes.set_title("\n".join(lines) or " ", loc="left", fontproperties=SMALL, color=FAINT, pad=4)
+    title = style.short(column.name, _WIDTH, style.TITLE, tail=missing)
+    lines = style.in_two_lines(style.words_of(column), _WIDTH, style.SMALL)
+    axes.set_title(
+        "\n".join(lines) or " ", loc="left", fontproperties=style.SMALL, color=style.FAINT, pad=4
+    )
     axes.annotate(
         title,
         (0, 1),
         (0, 6 + 11 * max(len(lines), 1)),
         xycoords="axes fraction",
         textcoords="offset points",
-        fontproperties=TITLE,
+        fontproperties=style.TITLE,
     )
-    open_frame(axes)
+    style.open_frame(axes)
 
 
 def _pooled(completion: Completion, parts: Sequence[ColumnCompletion]) -> list[Array]:
     """Return, per numeric part, quantiles of its cells' predictives as one sample; else empty."""
     position = {id(encoded): d for d, encoded in enumerate(completion.data.columns)}
     requested = {
-        position[id(part.encoded)]: spread(part.marginal.rows, _AT_MOST_CELLS)
+        position[id(part.encoded)]: style.spread(part.marginal.rows, _AT_MOST_CELLS)
         for part in parts
         if part.marginal.probabilities is None
     }

@@ -12,19 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+import glfm_cli.plots.style as style
 from glfm_cli.diagnosis import ColumnCheck, Diagnosis
-from glfm_cli.plots.style import (
-    CHAINS,
-    FAINT,
-    OBSERVED,
-    PLAIN,
-    PREDICTED,
-    SMALL,
-    TITLE,
-    finished,
-    sheet,
-    short,
-)
 
 MAX_TRACES = 6
 MAX_COLUMNS = 12
@@ -56,14 +45,14 @@ def plot_diagnosis(diagnosis: Diagnosis, path: str | os.PathLike[str] | None = N
     OutputError
         The suffix is another one, or the file cannot be written.
     """
-    return finished(lambda: _figure(diagnosis), path)
+    return style.finished(lambda: _figure(diagnosis), path)
 
 
 def _figure(diagnosis: Diagnosis) -> Figure:
     names = _worst(diagnosis)
     checks = sorted(diagnosis.checks or (), key=lambda check: check.p_value)[:MAX_COLUMNS]
     n_rows = -(-len(names) // _WIDE) + -(-len(checks) // _WIDE)
-    figure = sheet(_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5)
+    figure = style.sheet(_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5)
     grid = figure.add_gridspec(max(1, n_rows), _WIDE)
     for i, name in enumerate(names):
         axes = figure.add_subplot(grid[i // _WIDE, i % _WIDE])
@@ -73,15 +62,21 @@ def _figure(diagnosis: Diagnosis) -> Figure:
         axes = figure.add_subplot(grid[first + i // _WIDE, i % _WIDE])
         _draw_check(axes, check)
     handles: list[Line2D | Patch] = [
-        Line2D([], [], color=FAINT, label="a line: the trace of a chain")
+        Line2D([], [], color=style.FAINT, label="a line: the trace of a chain")
     ]
     if checks:
         handles += [
-            Patch(color=OBSERVED, label="observed"),
-            Line2D([], [], color=PREDICTED, label="made by the model, with 95 % of its columns"),
+            Patch(color=style.OBSERVED, label="observed"),
+            Line2D(
+                [], [], color=style.PREDICTED, label="made by the model, with 95 % of its columns"
+            ),
         ]
     figure.legend(
-        handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, prop=SMALL
+        handles=handles,
+        loc="outside upper center",
+        ncols=len(handles),
+        frameon=False,
+        prop=style.SMALL,
     )
     return figure
 
@@ -96,7 +91,7 @@ def _worst(diagnosis: Diagnosis) -> list[str]:
 def _draw_trace(axes: Axes, diagnosis: Diagnosis, name: str) -> None:
     for i, chain in enumerate(diagnosis.traces[name]):
         at = np.arange(1, chain.size + 1)
-        axes.plot(at, chain, color=CHAINS[i % len(CHAINS)], linewidth=0.8)
+        axes.plot(at, chain, color=style.CHAINS[i % len(style.CHAINS)], linewidth=0.8)
     quantity = diagnosis.diagnostics[name]
     rhat = f", R-hat {quantity.rhat:.2f}" if np.isfinite(quantity.rhat) else ""
     _title(axes, diagnosis.labels[name], rhat)
@@ -111,10 +106,10 @@ def _draw_check(axes: Axes, check: ColumnCheck) -> None:
     if check.levels:
         _draw_levels(axes, check, mean, low, high)
     else:
-        axes.stairs(check.observed, check.edges, fill=True, color=OBSERVED)
-        axes.stairs(mean, check.edges, color=PREDICTED, linewidth=1.2, baseline=None)
+        axes.stairs(check.observed, check.edges, fill=True, color=style.OBSERVED)
+        axes.stairs(mean, check.edges, color=style.PREDICTED, linewidth=1.2, baseline=None)
         middle = check.edges[:-1] / 2 + check.edges[1:] / 2
-        axes.vlines(middle, low, high, color=PREDICTED, linewidth=0.8)
+        axes.vlines(middle, low, high, color=style.PREDICTED, linewidth=0.8)
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_locator(MaxNLocator(3))
@@ -127,7 +122,7 @@ def _draw_levels(
 ) -> None:
     shown = _commonest(check.observed)
     at = np.arange(len(shown))
-    axes.bar(at, check.observed[shown], 0.7, color=OBSERVED)
+    axes.bar(at, check.observed[shown], 0.7, color=style.OBSERVED)
     axes.errorbar(
         at,
         mean[shown],
@@ -135,10 +130,12 @@ def _draw_levels(
         linestyle="none",
         marker="_",
         markersize=9,
-        color=PREDICTED,
+        color=style.PREDICTED,
         elinewidth=0.8,
     )
-    axes.set_xticks(at, [short(check.levels[r], _WIDTH / len(shown) - 6, PLAIN) for r in shown])
+    axes.set_xticks(
+        at, [style.short(check.levels[r], _WIDTH / len(shown) - 6, style.PLAIN) for r in shown]
+    )
 
 
 def _commonest(shares: np.ndarray) -> Sequence[int]:
@@ -148,7 +145,9 @@ def _commonest(shares: np.ndarray) -> Sequence[int]:
 
 
 def _title(axes: Axes, name: str, rest: str) -> None:
-    axes.set_title(short(name, _WIDTH, TITLE, rest), fontproperties=TITLE, loc="left")
+    axes.set_title(
+        style.short(name, _WIDTH, style.TITLE, rest), fontproperties=style.TITLE, loc="left"
+    )
 
 
 def _plain(axes: Axes) -> None:

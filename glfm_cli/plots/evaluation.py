@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+import glfm_cli.plots.style as style
 from glfm_cli.errors import UsageError
 from glfm_cli.evaluation import Evaluation
 from glfm_cli.evaluation.grids import middle
@@ -19,17 +20,6 @@ from glfm_cli.evaluation.grids import percent as percent_text
 from glfm_cli.evaluation.scores import BINS
 from glfm_cli.evaluation.scoring import ALL, COLUMN
 from glfm_cli.evaluation.summary import Line
-from glfm_cli.plots.style import (
-    FAINT,
-    OBSERVED,
-    SMALL,
-    finished,
-    open_frame,
-    plain,
-    says_nothing,
-    sheet,
-    short,
-)
 
 MAX_COLUMNS = 48  # of one panel
 
@@ -78,7 +68,7 @@ def plot_evaluation(
         raise UsageError("kind of figure", value=kind, expected=" or ".join([*_TITLES, "all"]))
     requested = [one for one in _TITLES if kind in ("all", one)]
     drawn = [one for one in requested if _DRAWN[one](evaluation, None)]
-    return finished(lambda: _figure(evaluation, drawn), path)
+    return style.finished(lambda: _figure(evaluation, drawn), path)
 
 
 def _figure(evaluation: Evaluation, kinds: Sequence[str]) -> Figure:
@@ -89,16 +79,16 @@ def _figure(evaluation: Evaluation, kinds: Sequence[str]) -> Figure:
     if "reliability" in kinds:
         bands.append(["reliability"])
     alone = list(kinds) in (["error"], ["log_score"], ["reliability"])
-    figure = sheet(5.0 if alone else 8.0, 0.5 + 3.1 * max(len(bands), 1))
+    figure = style.sheet(5.0 if alone else 8.0, 0.5 + 3.1 * max(len(bands), 1))
     if not bands:
-        return says_nothing(figure, "There is nothing to draw.")
+        return style.says_nothing(figure, "There is nothing to draw.")
     width = max(len(band) for band in bands)
     mosaic: Any = [band * (width // len(band)) for band in bands]
     panels = figure.subplot_mosaic(mosaic)
     for kind in kinds:
         axes = panels[kind]
         axes.set_title(_title(evaluation, kind), loc="left", fontsize=9)
-        open_frame(axes)
+        style.open_frame(axes)
         _DRAWN[kind](evaluation, axes)
     scores = {_SCORES[kind] for kind in kinds}
     shown = [
@@ -129,7 +119,7 @@ def _style(evaluation: Evaluation, method: str) -> dict[str, Any]:
 
 
 def _handle(evaluation: Evaluation, method: str) -> Line2D:
-    return Line2D([], [], label=short(method, _WIDTH_NAME, SMALL), linewidth=1.4,
+    return Line2D([], [], label=style.short(method, _WIDTH_NAME, style.SMALL), linewidth=1.4,
                   **_style(evaluation, method))  # fmt: skip
 
 
@@ -162,9 +152,9 @@ def _curves(evaluation: Evaluation, axes: Axes | None, score: str) -> bool:
     axes.set_xticks(rates, [percent_text(rate) for rate in rates])
     axes.set_xlim(rates.min() - 0.1 * reach, rates.max() + 0.1 * reach)
     axes.yaxis.set_major_locator(MaxNLocator(6))
-    axes.yaxis.set_major_formatter(FuncFormatter(plain))
+    axes.yaxis.set_major_formatter(FuncFormatter(style.plain))
     _bend(axes, [x.mean for x in lines])
-    axes.set_xlabel(f"share of cells hidden ({evaluation.mechanism})", color=FAINT)
+    axes.set_xlabel(f"share of cells hidden ({evaluation.mechanism})", color=style.FAINT)
     return True
 
 
@@ -174,7 +164,7 @@ def _bend(axes: Axes, values: Sequence[float]) -> None:
         axes.set_yscale("symlog", linthresh=LINEAR_TO)
         axes.yaxis.set_major_locator(FixedLocator([*_BENT_TICKS, 0, 2.5, 5]))
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FuncFormatter(plain))
+        axes.yaxis.set_major_formatter(FuncFormatter(style.plain))
 
 
 def _columns(evaluation: Evaluation, axes: Axes | None, score: str) -> bool:
@@ -203,28 +193,30 @@ def _columns(evaluation: Evaluation, axes: Axes | None, score: str) -> bool:
         )
     starts = [i for i, name in enumerate(names) if i and kinds[name] != kinds[names[i - 1]]]
     for i in starts:
-        axes.axvline(i - 0.5, color=OBSERVED, linewidth=0.6)
+        axes.axvline(i - 0.5, color=style.OBSERVED, linewidth=0.6)
     taken = -1.0  # up to which column the last label reaches
     for i in [0, *starts]:
         lower = i < taken
         axes.annotate(kinds[names[i]], (i - 0.4, 1.0), xycoords=("data", "axes fraction"),
                       xytext=(0, -9 * lower), textcoords="offset points",
-                      fontsize=7.5, color=FAINT, va="top")  # fmt: skip
+                      fontsize=7.5, color=style.FAINT, va="top")  # fmt: skip
         if not lower:
             taken = i + 0.11 * len(kinds[names[i]]) * max(len(names), 8) / 14
     levels = {e.column.name: len(e.levels) for e in evaluation.data.columns}
     labels = [
-        short(name, _WIDTH_NAME, SMALL, tail=f" ({levels[name]})" if levels[name] else "")
+        style.short(
+            name, _WIDTH_NAME, style.SMALL, tail=f" ({levels[name]})" if levels[name] else ""
+        )
         for name in names
     ]
     axes.set_xticks(range(len(names)), labels, rotation=90, fontsize=7.5)
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.margins(y=0.12)
-    axes.yaxis.set_major_formatter(FuncFormatter(plain))
+    axes.yaxis.set_major_formatter(FuncFormatter(style.plain))
     _bend(axes, [x.mean for x in lines])
     if left_out > 0:
         more = "column is" if left_out == 1 else "columns are"
-        axes.set_xlabel(f"{left_out} more {more} not shown", color=FAINT)
+        axes.set_xlabel(f"{left_out} more {more} not shown", color=style.FAINT)
     return True
 
 
@@ -235,14 +227,14 @@ def _reliability(evaluation: Evaluation, axes: Axes | None) -> bool:
     curves = {method: curve for method, curve in curves.items() if curve.size}
     if axes is None or not curves:
         return bool(curves)
-    axes.plot([0, 1], [0, 1], color=OBSERVED, linewidth=1.0, zorder=0)
+    axes.plot([0, 1], [0, 1], color=style.OBSERVED, linewidth=1.0, zorder=0)
     for method, (forecast, frequency) in curves.items():
         axes.plot(forecast, frequency, linewidth=1.2, **_style(evaluation, method))
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
     axes.set_aspect("equal", anchor="W")
-    axes.set_xlabel("probability that was given", color=FAINT)
-    axes.set_ylabel("share that came true", color=FAINT)
+    axes.set_xlabel("probability that was given", color=style.FAINT)
+    axes.set_ylabel("share that came true", color=style.FAINT)
     return True
 
 

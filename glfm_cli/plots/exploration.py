@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration import ComponentExploration, Exploration, FactorExploration
@@ -31,21 +32,6 @@ from glfm_cli.plots.patterns import (
     legend_of,
     room_above,
     shown_patterns,
-)
-from glfm_cli.plots.style import (
-    FAINT,
-    OBSERVED,
-    PLAIN,
-    PREDICTED,
-    SMALL,
-    TEXT,
-    finished,
-    percent,
-    plain,
-    sheet,
-    short,
-    titled,
-    told_apart,
 )
 
 Path = str | os.PathLike[str]
@@ -127,7 +113,7 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
     order = np.arange(present.size) if scale.ordered else np.argsort(-shares[0], kind="stable")
 
     def figure_of_shares() -> Figure:
-        figure = sheet(7.0, 1.3 + 0.19 * present.size)
+        figure = style.sheet(7.0, 1.3 + 0.19 * present.size)
         axes = figure.add_subplot()
         left = np.zeros(present.size)
         at = np.arange(present.size)
@@ -135,14 +121,16 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
             look: dict[str, Any] = {"color": COLOURS[i], "hatch": HATCHES[i], "edgecolor": "white"}
             axes.barh(at, share, 0.78, left=left, linewidth=0.5, **look)
             left += share
-        axes.barh(at, 1 - left, 0.78, left=left, color=OBSERVED, edgecolor="white", linewidth=0.5)
-        names = told_apart([levels[present[j]] for j in order], 100, SMALL)
-        axes.set_yticks(at, names, fontproperties=SMALL)
+        axes.barh(
+            at, 1 - left, 0.78, left=left, color=style.OBSERVED, edgecolor="white", linewidth=0.5
+        )
+        names = style.told_apart([levels[present[j]] for j in order], 100, style.SMALL)
+        axes.set_yticks(at, names, fontproperties=style.SMALL)
         _count_rows(axes, counts[present[order]])
         axes.set_ylim(-0.6, present.size - 0.4)
         axes.invert_yaxis()
         axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter(FuncFormatter(percent))
+        axes.xaxis.set_major_formatter(FuncFormatter(style.percent))
         axes.tick_params(axis="y", length=0)
         head(axes, scale, ": share of rows with each pattern", width=345.0)
         others, *keys = legend_of(found, bars=True)
@@ -150,7 +138,7 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         legend(figure, [*keys, others])
         return figure
 
-    return finished(figure_of_shares, path)
+    return style.finished(figure_of_shares, path)
 
 
 def plot_traces(found: Exploration, path: Path | None = None) -> Figure:
@@ -175,8 +163,8 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
     numeric = [scale for scale in found.columns if not scale.encoded.levels and varies(scale)]
     draw = [partial(draw_fit, found=found, scale=scale) for scale in numeric[:MAX_COLUMNS]]
     keys: list[Patch | Line2D] = [
-        Patch(facecolor=OBSERVED, label="observed cells, on the scale of the model"),
-        Line2D([], [], color=PREDICTED, linewidth=2, label="the density fitted to them"),
+        Patch(facecolor=style.OBSERVED, label="observed cells, on the scale of the model"),
+        Line2D([], [], color=style.PREDICTED, linewidth=2, label="the density fitted to them"),
     ]
     return drawn(list(draw), path, keys if draw else [], nothing="There is no numeric column.")
 
@@ -196,18 +184,20 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
 
     def figure_of_dependence() -> Figure:
         side = max(1.8, 0.27 * n)
-        figure = sheet(3.4 + side, 1.9 + side)
+        figure = style.sheet(3.4 + side, 1.9 + side)
         axes = figure.add_subplot()
         strength = np.ma.masked_invalid(one.strength)
         most = max(0.2, float(np.ceil(10 * strength.max()) / 10))
         image = axes.imshow(strength, cmap="cividis", vmin=0, vmax=most)
-        names = told_apart(one.names, 110, SMALL)
-        axes.set_xticks(np.arange(n), names, rotation=90, fontproperties=SMALL)
-        axes.set_yticks(np.arange(n), names, fontproperties=SMALL)
+        names = style.told_apart(one.names, 110, style.SMALL)
+        axes.set_xticks(np.arange(n), names, rotation=90, fontproperties=style.SMALL)
+        axes.set_yticks(np.arange(n), names, fontproperties=style.SMALL)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        titled(axes, "What columns tell of each other", "0 nothing, 1 everything")
-        figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, ticks=MaxNLocator(5), format=plain)
+        style.titled(axes, "What columns tell of each other", "0 nothing, 1 everything")
+        figure.colorbar(
+            image, ax=axes, shrink=0.8, pad=0.02, ticks=MaxNLocator(5), format=style.plain
+        )
         if n <= 12:
             for a in range(n):
                 for b in range(n):
@@ -218,7 +208,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
                                   va="center", fontsize=7, color=colour)  # fmt: skip
         return figure
 
-    return finished(figure_of_dependence, path)
+    return style.finished(figure_of_dependence, path)
 
 
 # ------------------------------------------------------------------------------------ panels
@@ -226,30 +216,32 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
 
 def _count_rows(axes: Axes, counts: Array) -> None:
     """Write right of every bar how many rows it stands for."""
-    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points",
-                            "fontproperties": SMALL, "color": FAINT, "va": "center"}  # fmt: skip
+    look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    look |= {"fontproperties": style.SMALL, "color": style.FAINT, "va": "center"}
     for place, n in enumerate(counts):  # as wide as what stands above, for which there is room
         axes.annotate(f"{n:,}", (1, place), (7, 0), **look).set_in_layout(False)
     axes.annotate("rows", (1, 1), (7, 4), **{**look, "xycoords": "axes fraction", "va": "bottom"})
 
 
 def _draw_features(axes: Axes, found: Exploration) -> None:
-    titled(axes, "Features", "share of rows; dark: found again by other chains")
+    style.titled(axes, "Features", "share of rows; dark: found again by other chains")
     names = [feature.name for feature in found.features]
     share = np.array([feature.share for feature in found.features])
     stability = np.array([feature.stability for feature in found.features])
     at = np.arange(len(names))
-    axes.barh(at, share, 0.72, color=OBSERVED)
-    axes.barh(at, share * stability, 0.72, color=PREDICTED)
+    axes.barh(at, share, 0.72, color=style.OBSERVED)
+    axes.barh(at, share * stability, 0.72, color=style.PREDICTED)
     axes.set_yticks(at, names)
     percent_axis(axes, share)
     if not names:
         axes.set_xticks([])
-        axes.text(0.5, 0.5, "There is none.", ha="center", transform=axes.transAxes, color=TEXT)
+        axes.text(
+            0.5, 0.5, "There is none.", ha="center", transform=axes.transAxes, color=style.TEXT
+        )
 
 
 def _draw_patterns(axes: Axes, found: Exploration) -> None:
-    titled(axes, "Patterns", "share of rows")
+    style.titled(axes, "Patterns", "share of rows")
     patterns = shown_patterns(found)
     share = np.array([pattern.share for pattern in patterns])
     names = _names_of(found)
@@ -295,7 +287,7 @@ def _columns_drawn(
 def _names_of(found: Exploration) -> list[str]:
     """Return what the patterns shown are called in a panel."""
     names = [found.features_on(one).replace(" + ", "+") for one in shown_patterns(found)]
-    return [short(name, WIDTH_LEVEL, PLAIN) for name in names]
+    return [style.short(name, WIDTH_LEVEL, style.PLAIN) for name in names]
 
 
 def _named(found: Exploration, names: Sequence[str]) -> list[Scale]:

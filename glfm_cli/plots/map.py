@@ -17,22 +17,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.exploration import MapExploration, RowMap
 from glfm_cli.exploration.map_result import Surface
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
 from glfm_cli.plots.panels import prefers_log
-from glfm_cli.plots.style import (
-    SMALL,
-    TITLE,
-    finished,
-    plain,
-    sheet,
-    short,
-    subtitle,
-    told_apart,
-)
 
 RAMP = "viridis"
 LEVELS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f6000")
@@ -111,13 +102,13 @@ def plot_map(found: MapExploration, path: str | os.PathLike[str] | None = None) 
     OutputError
         The suffix names no format, or the file cannot be written.
     """
-    return finished(partial(_drawn, found), path)
+    return style.finished(partial(_drawn, found), path)
 
 
 def _drawn(found: MapExploration) -> Figure:
     surfaces = found.map.surfaces[:MOST_SURFACES]
     wide = 2 if len(surfaces) > 3 else 1
-    figure = sheet(*(_SIZES[wide]))
+    figure = style.sheet(*(_SIZES[wide]))
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.45, 0.58 * wide))
     left, right = parts
     _draw_rows(left.add_subplot(), found)
@@ -145,15 +136,15 @@ def _draw_rows(axes: Axes, found: MapExploration) -> None:
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.04)
     _plain_axes(axes)
-    axes.set_title("The rows by place", loc="left", fontproperties=TITLE, pad=16)
+    axes.set_title("The rows by place", loc="left", fontproperties=style.TITLE, pad=16)
     new = f", {len(shown.base):,} of the map in grey" if shown.new else ""
     unsure = "; ellipses: places that are unsure (1 sd)" if shown.unsure(ELLIPSES).size else ""
-    subtitle(axes, f"{len(colours):,} rows{new}{unsure}")
+    style.subtitle(axes, f"{len(colours):,} rows{new}{unsure}")
     for axis, name in enumerate(("x1", "x2")):
         columns = found.on_axis(axis)[:3]
         said = ", ".join(f"{one.name} {_towards(one.towards[axis])}" for one in columns)
-        label = short(f"{name} → {said}" if said else name, 330.0, SMALL)
-        (axes.set_ylabel if axis else axes.set_xlabel)(label, fontproperties=SMALL)
+        label = style.short(f"{name} → {said}" if said else name, 330.0, style.SMALL)
+        (axes.set_ylabel if axis else axes.set_xlabel)(label, fontproperties=style.SMALL)
     _legend(axes, scale, shades, bool(given.all()))
 
 
@@ -178,7 +169,7 @@ def _legend(axes: Axes, scale: Scale, shades: Shades, complete: bool) -> None:
     """Say below the map what its colours are."""
     unit = scale.encoded.column.unit
     name = scale.name + (f" ({unit})" if unit else "")
-    texts = told_apart([text for _, text in shades.stops], 70.0, SMALL)
+    texts = style.told_apart([text for _, text in shades.stops], 70.0, style.SMALL)
     tones = matplotlib.colormaps[RAMP]
     keys = []
     for (shade, _), text in zip(shades.stops, texts, strict=True):
@@ -186,9 +177,13 @@ def _legend(axes: Axes, scale: Scale, shades: Shades, complete: bool) -> None:
         keys.append(_dot(colour, text))
     if not complete:
         keys.append(_dot("#777777", "completed", hollow=True))
-    look: dict[str, Any] = {"frameon": False, "prop": SMALL, "title_fontproperties": TITLE}
+    look: dict[str, Any] = {
+        "frameon": False,
+        "prop": style.SMALL,
+        "title_fontproperties": style.TITLE,
+    }
     look |= {"handletextpad": 0.1, "columnspacing": 1.2, "alignment": "left"}
-    title = short(name, 400.0, TITLE)
+    title = style.short(name, 400.0, style.TITLE)
     axes.figure.legend(handles=keys, loc="outside lower left", ncols=8, title=title, **look)
 
 
@@ -226,19 +221,23 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
     bar.minorlocator = NullLocator()
     ticks = FixedLocator([float(f"{v:.2g}") for v in at[::2]])
     bar.locator = ticks if log else MaxNLocator(4, integer=ordered)
-    bar.formatter = FuncFormatter(partial(_level_text, levels) if ordered else plain)
+    bar.formatter = FuncFormatter(partial(_level_text, levels) if ordered else style.plain)
     bar.update_ticks()
     bar.ax.tick_params(length=0, labelsize=7)
     axes.set_aspect("equal", adjustable="box")
     _plain_axes(axes)
-    axes.set_title(short(scale.name, 110.0, TITLE), loc="left", fontproperties=TITLE, pad=13)
-    subtitle(axes, short(f"{what}; explained {percent(column.explained)}", 140.0, SMALL))
+    axes.set_title(
+        style.short(scale.name, 110.0, style.TITLE), loc="left", fontproperties=style.TITLE, pad=13
+    )
+    style.subtitle(
+        axes, style.short(f"{what}; explained {percent(column.explained)}", 140.0, style.SMALL)
+    )
 
 
 def _level_text(levels: Sequence[str], code: float, _: object = None) -> str:
     """Return a level by its code; a formatter of ticks."""
     at = round(code)
-    return short(levels[at], 40.0, SMALL) if 0 <= at < len(levels) else ""
+    return style.short(levels[at], 40.0, style.SMALL) if 0 <= at < len(levels) else ""
 
 
 def _plain_axes(axes: Axes) -> None:

@@ -9,21 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.completion import ColumnCompletion
-from glfm_cli.plots.style import (
-    OBSERVED,
-    PLAIN,
-    PREDICTED,
-    PUT_IN,
-    bars_of_shares,
-    percent,
-    plain,
-    spread,
-    squeezed,
-    told_apart,
-    width_of,
-)
 
 MAX_LEVELS = 8  # bars of one panel
 N_BINS = 24
@@ -49,21 +37,23 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
     edges = edges_of(seen, predicted, put_in, whole=whole, logarithmic=logarithmic)
     if logarithmic:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(plain))
+        axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
         space_log_ticks(axes, edges)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
     if seen.size:
-        axes.stairs(_shares(seen, edges), edges, fill=True, color=OBSERVED)
-    axes.stairs(_shares(predicted, edges), edges, color=PREDICTED, linewidth=1.6, baseline=None)
+        axes.stairs(_shares(seen, edges), edges, fill=True, color=style.OBSERVED)
+    axes.stairs(
+        _shares(predicted, edges), edges, color=style.PREDICTED, linewidth=1.6, baseline=None
+    )
     axes.plot(
-        spread(np.sort(put_in), _AT_MOST_TICKS),
+        style.spread(np.sort(put_in), _AT_MOST_TICKS),
         np.full(min(put_in.size, _AT_MOST_TICKS), -0.045),
         linestyle="none",
         marker="|",
         markersize=6,
         markeredgewidth=0.8,
-        color=PUT_IN,
+        color=style.PUT_IN,
         alpha=0.75,
         transform=axes.get_xaxis_transform(),
         clip_on=False,
@@ -72,7 +62,7 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
     axes.set_ylim(bottom=0)
     axes.tick_params(axis="x", pad=8)  # below the ticks of the values put in
     axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(FuncFormatter(percent))
+    axes.yaxis.set_major_formatter(FuncFormatter(style.percent))
 
 
 def _in_reach(x: Array) -> Array:
@@ -144,7 +134,7 @@ def space_log_ticks(
 def _have_room(ticks: Sequence[float], ends: Array, position: Callable[[Array], Array]) -> bool:
     """Return whether the labels of ticks do not touch on an axis between two positions."""
     at = position(np.array(ticks)) / (ends[1] - ends[0]) * _WIDTH_AXIS
-    half = [width_of(plain(tick), PLAIN) / 2 for tick in ticks]
+    half = [style.width_of(style.plain(tick), style.PLAIN) / 2 for tick in ticks]
     needed = [a + b + _BETWEEN_TICKS for a, b in pairwise(half)]
     return bool((np.diff(at) >= needed).all())
 
@@ -164,8 +154,8 @@ def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
     )
     labels, shares = fewer(part.encoded.levels, shares, ordered=part.encoded.column.ordinal)
     at = np.arange(len(labels))
-    axes.barh(at - 0.2, shares[0], 0.36, color=OBSERVED)
-    axes.barh(at + 0.2, shares[1], 0.36, facecolor="none", edgecolor=PREDICTED, linewidth=1.4)
+    axes.barh(at - 0.2, shares[0], 0.36, color=style.OBSERVED)
+    axes.barh(at + 0.2, shares[1], 0.36, facecolor="none", edgecolor=style.PREDICTED, linewidth=1.4)
     axes.plot(
         shares[2],
         at + 0.2,
@@ -173,12 +163,12 @@ def draw_levels(axes: Axes, part: ColumnCompletion) -> None:
         marker="|",
         markersize=9,
         markeredgewidth=1.8,
-        color=PUT_IN,
+        color=style.PUT_IN,
         clip_on=False,
     )
     axes.set_yticks(at, labels)
     axes.set_ylim(-0.6, len(labels) - 0.4)
-    bars_of_shares(axes, float(shares.max()))
+    style.bars_of_shares(axes, float(shares.max()))
 
 
 def fewer(
@@ -191,14 +181,14 @@ def fewer(
     """
     n_levels = len(levels)
     if n_levels <= most:
-        return told_apart(levels, WIDTH_LEVEL, PLAIN), shares
+        return style.told_apart(levels, WIDTH_LEVEL, style.PLAIN), shares
     if ordered:
         cuts = np.linspace(0, n_levels, most + 1).round().astype(int)
         labels = [_run(levels[a:b]) for a, b in pairwise(cuts)]
         return labels, np.add.reduceat(shares, cuts[:-1], axis=1)
     order = np.argsort(-shares[:2].max(axis=0), kind="stable")
     kept, rest = np.sort(order[: most - 1]), order[most - 1 :]
-    names = told_apart([levels[r] for r in kept], WIDTH_LEVEL, PLAIN)
+    names = style.told_apart([levels[r] for r in kept], WIDTH_LEVEL, style.PLAIN)
     labels = [*names, f"{rest.size} others"]
     return labels, np.column_stack([shares[:, kept], shares[:, rest].sum(axis=1)])
 
@@ -206,6 +196,8 @@ def fewer(
 def _run(levels: Sequence[str]) -> str:
     """Return a run of neighbouring levels as one label."""
     if len(levels) == 1:
-        return squeezed(levels[0], WIDTH_LEVEL, PLAIN)
-    room = (WIDTH_LEVEL - width_of(" to ", PLAIN)) / 2
-    return " to ".join(squeezed(level, room, PLAIN) for level in (levels[0], levels[-1]))
+        return style.squeezed(levels[0], WIDTH_LEVEL, style.PLAIN)
+    room = (WIDTH_LEVEL - style.width_of(" to ", style.PLAIN)) / 2
+    return " to ".join(
+        style.squeezed(level, room, style.PLAIN) for level in (levels[0], levels[-1])
+    )

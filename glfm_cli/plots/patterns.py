@@ -15,27 +15,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.exploration import Exploration, Pattern
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.stability import some_rows
 from glfm_cli.links.margins import Interpolated
 from glfm_cli.plots.panels import N_BINS, WIDTH_LEVEL, edges_of, fewer, prefers_log, space_log_ticks
-from glfm_cli.plots.style import (
-    OBSERVED,
-    PLAIN,
-    SMALL,
-    TITLE,
-    bars_of_shares,
-    open_frame,
-    percent,
-    plain,
-    short,
-    squeezed,
-    subtitle,
-    width_of,
-    words_of,
-)
 
 Position = Callable[[Array], Array]  # of a number on an axis
 
@@ -60,10 +46,10 @@ def shown_patterns(found: Exploration) -> tuple[Pattern, ...]:
 
 def legend_of(found: Exploration, *, bars: bool = False) -> list[Patch | Line2D]:
     """Return the keys of a figure, of lines or of bars: all rows, then each pattern."""
-    keys: list[Patch | Line2D] = [Patch(facecolor=OBSERVED, label="all rows, observed")]
+    keys: list[Patch | Line2D] = [Patch(facecolor=style.OBSERVED, label="all rows, observed")]
     for i, pattern in enumerate(shown_patterns(found)):
-        on = found.features_on(pattern)
-        name = f"{short(on, 110, SMALL)} ({percent(round(pattern.share, 2))} of rows)"
+        on = style.short(found.features_on(pattern), 110, style.SMALL)
+        name = f"{on} ({style.percent(round(pattern.share, 2))} of rows)"
         if bars:
             look: dict[str, Any] = {
                 "facecolor": COLOURS[i],
@@ -95,19 +81,19 @@ def room_above(names: Sequence[str], panel: float) -> float:
 
     panel : width of a panel, names and all
     """
-    widest = max([width_of(name, PLAIN) for name in names], default=0.0)
+    widest = max([style.width_of(name, style.PLAIN) for name in names], default=0.0)
     return panel - min(max(widest, _NUMBER), WIDTH_LEVEL) - _AROUND
 
 
 def head(axes: Axes, scale: Scale, tail: str = "", width: float = _WIDTH) -> None:
     """Write name, label and unit above a panel, and clear its frame."""
     column = scale.encoded.column
-    words = words_of(column)
-    name = squeezed(column.name, width, TITLE, tail)
-    axes.set_title(name, loc="left", fontproperties=TITLE, pad=14 if words else 5)
+    words = style.words_of(column)
+    name = style.squeezed(column.name, width, style.TITLE, tail)
+    axes.set_title(name, loc="left", fontproperties=style.TITLE, pad=14 if words else 5)
     if words:
-        subtitle(axes, short(words, width, SMALL))
-    open_frame(axes)
+        style.subtitle(axes, style.short(words, width, style.SMALL))
+    style.open_frame(axes)
 
 
 def _eta(found: Exploration, pattern: Pattern) -> Array:
@@ -132,9 +118,11 @@ def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
     else:
         axes.set_xscale("function", functions=position) if edges[0] < 0 else axes.set_xscale("log")
         space_log_ticks(axes, edges, position[0])
-    axes.xaxis.set_major_formatter(FuncFormatter(plain))
+    axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
     seen = scale.encoded.x[scale.encoded.observed]
-    axes.stairs(np.histogram(seen, edges)[0] / max(seen.size, 1), edges, fill=True, color=OBSERVED)
+    axes.stairs(
+        np.histogram(seen, edges)[0] / max(seen.size, 1), edges, fill=True, color=style.OBSERVED
+    )
     forth, back = position or (np.array, np.array)
     middle = back((forth(edges[:-1]) + forth(edges[1:])) / 2)
     for i, mass in enumerate(_masses(found, replace(scale, at=edges))):
@@ -150,7 +138,7 @@ def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(FuncFormatter(percent))
+    axes.yaxis.set_major_formatter(FuncFormatter(style.percent))
 
 
 def _whole(scale: Scale) -> bool:
@@ -197,7 +185,7 @@ def grouped_bars(axes: Axes, labels: Sequence[str], shares: Array) -> None:
     """Draw shares (n, R) as bars: a wide grey one for the first group, narrow ones before it."""
     n_groups = shares.shape[0] - 1
     at = np.arange(len(labels))
-    axes.barh(at, shares[0], 0.86, color=OBSERVED)
+    axes.barh(at, shares[0], 0.86, color=style.OBSERVED)
     height = 0.8 / max(n_groups, 1)
     for i in range(n_groups):
         offset = (i - (n_groups - 1) / 2) * height
@@ -212,4 +200,4 @@ def grouped_bars(axes: Axes, labels: Sequence[str], shares: Array) -> None:
         )
     axes.set_yticks(at, list(labels))
     axes.set_ylim(-0.6, len(labels) - 0.4)
-    bars_of_shares(axes, float(shares.max(initial=0.0)))
+    style.bars_of_shares(axes, float(shares.max(initial=0.0)))

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import glfm_cli.report.page as parts
 from glfm_cli import __version__
 from glfm_cli.exploration import (
     ComponentExploration,
@@ -42,20 +43,6 @@ from glfm_cli.plots import (
     plot_fit,
     plot_shares,
     plot_traces,
-)
-from glfm_cli.report.page import (
-    Cell,
-    Section,
-    bullets,
-    code,
-    figure,
-    folded,
-    heading,
-    in_sections,
-    page,
-    paragraph,
-    save,
-    table,
 )
 
 MOST_FIGURES = 40  # columns with a figure of their own
@@ -91,10 +78,10 @@ def write_exploration(
     else:
         sections = _of_components(found, drawn)
     title = f"What structure is in {name}"
-    save(page(title, in_sections(sections), sortable=True), *paths)
+    parts.save(parts.page(title, parts.in_sections(sections), sortable=True), *paths)
 
 
-def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[Section]:
+def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[parts.Section]:
     return [
         ("overview", "Overview", _overview(found, drawn)),
         ("features", "Features", _features(found)),
@@ -108,7 +95,7 @@ def _of_features(found: Exploration, drawn: Mapping[str, Path]) -> list[Section]
     ]
 
 
-def _of_factors(found: FactorExploration, drawn: Mapping[str, Path]) -> list[Section]:
+def _of_factors(found: FactorExploration, drawn: Mapping[str, Path]) -> list[parts.Section]:
     tables, n_chains = found.tables(), len(found.posterior.chains)
     facts = [
         f"{len(found.rows):,} rows, {len(found.columns):,} columns; {n_chains} restarts, "
@@ -117,8 +104,8 @@ def _of_factors(found: FactorExploration, drawn: Mapping[str, Path]) -> list[Sec
         *found.warnings,
     ]
     overview = _figure(drawn, "overview", partial(plot_exploration, found), _FACTORS)
-    sections: list[Section] = [
-        ("overview", "Overview", [bullets(facts), overview]),
+    sections: list[parts.Section] = [
+        ("overview", "Overview", [parts.bullets(facts), overview]),
         ("components", "Components", [_arrow(tables["components"])]),
     ]
     if found.pairs:
@@ -126,7 +113,7 @@ def _of_factors(found: FactorExploration, drawn: Mapping[str, Path]) -> list[Sec
     return [*sections, ("settings", "Settings", _settings(found))]
 
 
-def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> list[Section]:
+def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> list[parts.Section]:
     summary, tables = found.to_dict(), found.tables()
     facts = [
         f"{summary['rows']:,} rows, {summary['columns']:,} columns; {summary['chains']} chains "
@@ -139,16 +126,20 @@ def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> li
         [c.name, *(", ".join(n for n, *_ in found.leading(c, side)) for side in ("column", "row"))]
         for c in found.components
     ]
-    sections: list[Section] = [
-        ("overview", "Overview", [bullets(facts), overview]),
+    sections: list[parts.Section] = [
+        ("overview", "Overview", [parts.bullets(facts), overview]),
         ("components", "Components", [_arrow(tables["components"])]),
-        ("leading", "Leading columns and rows", [table(["component", "columns", "rows"], leading)]),
+        (
+            "leading",
+            "Leading columns and rows",
+            [parts.table(["component", "columns", "rows"], leading)],
+        ),
     ]
     titles = {"goes_with": "Covariates that components go with"}
     for name in ("goes_with", "variance", "explained", "covariates", "rank"):
         if name in tables:
             sections.append((name, titles.get(name, name.capitalize()), [_arrow(tables[name])]))
-    convergence = [paragraph(found.diagnostics.summary()), _quantities(found)]
+    convergence = [parts.paragraph(found.diagnostics.summary()), _quantities(found)]
     sections.append(("convergence", "Convergence", convergence))
     return [*sections, ("settings", "Settings", _settings(found))]
 
@@ -159,7 +150,7 @@ def _figure(
     """Return a figure, drawn now unless there is a file of it."""
     there = drawn.get(key)
     address = embedded(draw(), "png") if there is None else address_of(there.read_bytes(), "png")
-    return figure(address, text, broad=broad)
+    return parts.figure(address, text, broad=broad)
 
 
 def _overview(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
@@ -173,29 +164,32 @@ def _overview(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     ]
     if found.stopped:
         facts.append(f"Sampling ended early: {found.stopped}.")
-    return [bullets(facts), _figure(drawn, "overview", partial(plot_exploration, found), _SEEN)]
+    return [
+        parts.bullets(facts),
+        _figure(drawn, "overview", partial(plot_exploration, found), _SEEN),
+    ]
 
 
 def _features(found: Exploration) -> list[str]:
     if not found.features:
         line = remainder_line(found)
-        return [paragraph(text) for text in (NO_FEATURE, line) if text]
-    rows: list[list[Cell]] = []
+        return [parts.paragraph(text) for text in (NO_FEATURE, line) if text]
+    rows: list[list[parts.Cell]] = []
     for one in found.features:
         halves = "" if math.isnan(one.halves) else with_error(one.halves, one.halves_error)
         stability = with_error(one.stability, one.stability_error), one.stability
-        parts = [_share(x) for x in (one.share, one.explained)]
+        shares = [_share(x) for x in (one.share, one.explained)]
         half = halves, _or_none(one.halves)
-        rows.append([_word(one.name), *parts, stability, half, found.in_words(one)])
+        rows.append([_word(one.name), *shares, stability, half, found.in_words(one)])
     words = "its rows against the others"
     header = ["feature", "rows", "explains", "stability", "in halves", words]
-    made = [table(header, rows, sortable=True)]
+    made = [parts.table(header, rows, sortable=True)]
     line = remainder_line(found)
     if line:
-        made.append(paragraph(line))
-    made += [folded(f"All effects of {f.name}", [_effects(f)]) for f in found.features]
+        made.append(parts.paragraph(line))
+    made += [parts.folded(f"All effects of {f.name}", [_effects(f)]) for f in found.features]
     made.append(
-        paragraph(
+        parts.paragraph(
             "Rows: the share of rows that have the feature. Explains: its part of what all "
             "features explain. Stability: the share of the draws of other chains in which much the "
             "same rows have a feature in common, with its standard error. In halves: the same, of "
@@ -208,27 +202,29 @@ def _features(found: Exploration) -> list[str]:
 
 
 def _effects(feature: Feature) -> str:
-    rows: list[list[Cell]] = []
+    rows: list[list[parts.Cell]] = []
     for effect in feature.effects:
         credible, z = _word("yes" if effect.credible else "no"), (number(effect.z), abs(effect.z))
         name, size = _word(effect.scale.name), _share(effect.size)
         rows.append([name, size, z, credible, in_words(effect)])
-    return table(["column", "moved", "z", "beyond chance", "how"], rows, sortable=True)
+    return parts.table(["column", "moved", "z", "beyond chance", "how"], rows, sortable=True)
 
 
 def _patterns(found: Exploration) -> list[str]:
-    rows: list[list[Cell]] = []
+    rows: list[list[parts.Cell]] = []
     for one in found.top_patterns:
         numbers = map(_share, (one.share, one.cumulative, one.stability))
         n = str(one.rows.size), one.rows.size
         rows.append([_word(one.name), found.features_on(one), n, *numbers])
     header = ["pattern", "features", "rows", "share", "cumulative", "stability"]
-    made = [table(header, rows, sortable=True)]
+    made = [parts.table(header, rows, sortable=True)]
     others = len(found.patterns) - len(found.top_patterns)
     if others:
-        made.append(paragraph(f"and {others} more pattern{'s' if others > 1 else ''}."))
-    made += [heading("Typical rows", level=3), _typical(found)]
-    made.append(paragraph("The mean, or the likeliest level with its probability.", faint=True))
+        made.append(parts.paragraph(f"and {others} more pattern{'s' if others > 1 else ''}."))
+    made += [parts.heading("Typical rows", level=3), _typical(found)]
+    made.append(
+        parts.paragraph("The mean, or the likeliest level with its probability.", faint=True)
+    )
     return made
 
 
@@ -241,16 +237,16 @@ def _typical(found: Exploration) -> str:
         rows.append(
             [named(scale, _LONGEST), *(typical(scale, profile, _LETTERS) for profile in profiles)]
         )
-    return table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
+    return parts.table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
 
 
 def _columns(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     made = []
     for scale in found.columns[:MOST_FIGURES]:
-        made += [heading(scale.name, level=3), *_column(found, scale, drawn)]
+        made += [parts.heading(scale.name, level=3), *_column(found, scale, drawn)]
     left = [scale.name for scale in found.columns[MOST_FIGURES:]]
     if left:
-        made.append(paragraph(f"Without a figure of their own: {', '.join(left)}."))
+        made.append(parts.paragraph(f"Without a figure of their own: {', '.join(left)}."))
     return made
 
 
@@ -261,25 +257,31 @@ def _column(found: Exploration, scale: Scale, drawn: Mapping[str, Path]) -> list
         said.insert(0, column.label)
     alone = plot_columns(found, columns=[scale.name])
     made = [
-        paragraph("; ".join(said), faint=True),
-        figure(embedded(alone, "png"), f"{scale.name} under each pattern, and in all rows"),
+        parts.paragraph("; ".join(said), faint=True),
+        parts.figure(embedded(alone, "png"), f"{scale.name} under each pattern, and in all rows"),
     ]
     if 1 < len(scale.encoded.levels) <= _MOST_SHARES:
         draw = partial(plot_shares, found, scale.name)
         text = f"Share of each pattern in the rows of each level of {scale.name}"
         shares = _figure(drawn, f"shares {scale.d + 1}", draw, text, broad=False)
-        made.append(folded("Patterns by level", [shares]))
+        made.append(parts.folded("Patterns by level", [shares]))
     return made
 
 
 def _rows(found: Exploration) -> list[str]:
     made = []
     if found.surprising is not None:
-        made += [heading("The least expected cells", level=3), _arrow(tidy.surprising_cells(found))]
-        made += [heading("The least expected rows", level=3), _arrow(tidy.surprising_rows(found))]
+        made += [
+            parts.heading("The least expected cells", level=3),
+            _arrow(tidy.surprising_cells(found)),
+        ]
+        made += [
+            parts.heading("The least expected rows", level=3),
+            _arrow(tidy.surprising_rows(found)),
+        ]
     if found.similar is not None:
         title = f"The rows most like row {found.similar.row + 1}"
-        made += [heading(title, level=3), _arrow(tidy.similar(found))]
+        made += [parts.heading(title, level=3), _arrow(tidy.similar(found))]
     return made
 
 
@@ -289,18 +291,18 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     text = "How much every two columns tell of each other"
     return [
         _figure(drawn, "dependence", partial(plot_dependence, found), text),
-        folded("As a table", [_arrow(tidy.dependence(found))]),
+        parts.folded("As a table", [_arrow(tidy.dependence(found))]),
     ]
 
 
 def _missing(found: Exploration) -> list[str]:
     one = found.missing
     missing_cells = [i for i in range(len(one.names)) if one.share[i] > 0]
-    said = paragraph(f"{percent(one.complete)} of the rows have no missing cell.")
+    said = parts.paragraph(f"{percent(one.complete)} of the rows have no missing cell.")
     if not missing_cells:
         return [said]
     rows = [[_word(one.names[i]), _share(float(one.share[i]))] for i in missing_cells]
-    made = [said, table(["column", "missing"], rows, sortable=True)]
+    made = [said, parts.table(["column", "missing"], rows, sortable=True)]
     pairs = [
         (a, b)
         for k, a in enumerate(missing_cells)
@@ -309,35 +311,35 @@ def _missing(found: Exploration) -> list[str]:
     ]
     pairs.sort(key=lambda pair: -one.phi[pair])
     if pairs:
-        together: list[list[Cell]] = []
+        together: list[list[parts.Cell]] = []
         for a, b in pairs:
             phi, names = float(one.phi[a, b]), (_word(one.names[a]), _word(one.names[b]))
             together.append([*names, _share(float(one.together[a, b])), (f"{phi:.2f}", phi)])
         header = ["column", "other", "both missing", "correlation"]
-        inside = table(header, together, sortable=True)
-        made.append(folded("Columns that miss together", [inside]))
+        inside = parts.table(header, together, sortable=True)
+        made.append(parts.folded("Columns that miss together", [inside]))
     return made
 
 
 def _quantities(found: Explored) -> str:
     """Return the table of what was watched."""
-    rows: list[list[Cell]] = []
+    rows: list[list[parts.Cell]] = []
     for one in found.diagnostics:
         numbers = map(_or_none, (one.rhat, one.ess_bulk, one.ess_tail, one.mean, one.sd))
         rows.append([_word(_label(found, one.name)), *((cell_text(x), x) for x in numbers)])
     header = ["quantity", "R-hat", "bulk ESS", "tail ESS", "mean", "sd"]
-    return table(header, rows, sortable=True)
+    return parts.table(header, rows, sortable=True)
 
 
 def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     return [
-        paragraph(convergence_line(found)),
+        parts.paragraph(convergence_line(found)),
         _figure(drawn, "traces", partial(plot_traces, found), "Traces of the chains"),
         _quantities(found),
-        folded(
+        parts.folded(
             "Pseudo-observations of numeric columns, and the density fitted to them",
             [
-                figure(
+                parts.figure(
                     embedded(plot_fit(found), "png"), "Histograms and fitted densities", broad=True
                 )
             ],
@@ -361,11 +363,11 @@ def _settings(found: Explored) -> list[str]:
         else:
             rows.append([key, "" if value is None else str(value)])
     return [
-        table(["option", "value"], rows),
-        heading("How to reproduce it", level=3),
-        code(command(found)),
-        folded("TYPES.yaml", [code(found.schema.to_yaml())]),
-        paragraph(f"glfm {__version__}", faint=True),
+        parts.table(["option", "value"], rows),
+        parts.heading("How to reproduce it", level=3),
+        parts.code(command(found)),
+        parts.folded("TYPES.yaml", [parts.code(found.schema.to_yaml())]),
+        parts.paragraph(f"glfm {__version__}", faint=True),
     ]
 
 
@@ -395,14 +397,14 @@ def command(found: Explored) -> str:
 def _arrow(content: Any) -> str:
     """Return an Arrow table, its numbers rounded."""
     rows = [[(cell_text(x), _key(x)) for x in record.values()] for record in content.to_pylist()]
-    return table(content.column_names, rows, sortable=True)
+    return parts.table(content.column_names, rows, sortable=True)
 
 
-def _word(text: str) -> Cell:
+def _word(text: str) -> parts.Cell:
     return text, text
 
 
-def _share(value: float) -> Cell:
+def _share(value: float) -> parts.Cell:
     return percent(value), value
 
 

@@ -7,25 +7,13 @@ from typing import Any
 
 import numpy as np
 
+import glfm_cli.report.page as parts
 from glfm_cli import __version__
 from glfm_cli.arrays import Array
 from glfm_cli.exploration import MapExploration
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
 from glfm_cli.plots import embedded, palette, plot_map, shades_of
-from glfm_cli.report.page import (
-    Cell,
-    bullets,
-    code,
-    figure,
-    folded,
-    in_sections,
-    page,
-    paragraph,
-    row_map,
-    save,
-    table,
-)
 
 MOST_ROWS = 20_000  # on a page, evenly spaced among all
 MOST_CELLS = 500_000  # whose texts are on a page
@@ -50,7 +38,7 @@ def write_map(found: MapExploration, *paths: str | os.PathLike[str]) -> None:
         ("settings", "Settings", _settings(found)),
     ]
     title = f"A map of {os.path.basename(found.source)}"
-    save(page(title, in_sections(sections), sortable=True, with_map=True), *paths)
+    parts.save(parts.page(title, parts.in_sections(sections), sortable=True, with_map=True), *paths)
 
 
 def content(found: MapExploration) -> dict[str, Any]:
@@ -107,11 +95,15 @@ def _map(found: MapExploration) -> list[str]:
     facts = [*found.headline(), *found.notes]
     if found.data.n_rows > MOST_ROWS:
         facts.append(f"{MOST_ROWS:,} rows are drawn, evenly spaced among all.")
-    return [bullets(facts), row_map(drawn, names, "Map of the rows"), paragraph(_HOW, faint=True)]
+    return [
+        parts.bullets(facts),
+        parts.row_map(drawn, names, "Map of the rows"),
+        parts.paragraph(_HOW, faint=True),
+    ]
 
 
 def _columns(found: MapExploration) -> list[str]:
-    rows: list[list[Cell]] = []
+    rows: list[list[parts.Cell]] = []
     for one in found.map.columns:
         ways = zip(map(float, one.along), one.towards, strict=True)
         along = [(f"{percent(a)} {way}", a) for a, way in ways]
@@ -122,9 +114,9 @@ def _columns(found: MapExploration) -> list[str]:
     )
     text = "Rows on the map, and what columns are on it"
     return [
-        table(["column", "explained", "along x1", "along x2"], rows, sortable=True),
-        paragraph(said, faint=True),
-        figure(embedded(plot_map(found), "png"), text, broad=True),
+        parts.table(["column", "explained", "along x1", "along x2"], rows, sortable=True),
+        parts.paragraph(said, faint=True),
+        parts.figure(embedded(plot_map(found), "png"), text, broad=True),
     ]
 
 
@@ -133,7 +125,7 @@ def _unusual(found: MapExploration) -> list[str]:
     if not rows:
         return []
     texts = [[found.label(row), found.unusual(row) or ""] for row in rows]
-    return [table(["row", "what is unusual for its place"], texts)]
+    return [parts.table(["row", "what is unusual for its place"], texts)]
 
 
 def _restarts(found: MapExploration) -> list[str]:
@@ -143,7 +135,11 @@ def _restarts(found: MapExploration) -> list[str]:
         for i, r in enumerate(found.map.restarts, start=1)
     ]
     said = "The first draws the map; the others are turned, mirrored and scaled to it (Procrustes)."
-    return [paragraph(found.stability_line()), table(header, rows), paragraph(said, faint=True)]
+    return [
+        parts.paragraph(found.stability_line()),
+        parts.table(header, rows),
+        parts.paragraph(said, faint=True),
+    ]
 
 
 def _settings(found: MapExploration) -> list[str]:
@@ -153,7 +149,7 @@ def _settings(found: MapExploration) -> list[str]:
         if key not in ("sample", "similar", "surprising", "dependence")
     ]
     return [
-        table(["option", "value"], rows),
-        folded("TYPES.yaml", [code(found.schema.to_yaml())]),
-        paragraph(f"glfm {__version__}", faint=True),
+        parts.table(["option", "value"], rows),
+        parts.folded("TYPES.yaml", [parts.code(found.schema.to_yaml())]),
+        parts.paragraph(f"glfm {__version__}", faint=True),
     ]

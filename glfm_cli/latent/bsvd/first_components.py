@@ -18,19 +18,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
+import glfm_cli.latent.bsvd.moves as moves
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
 from glfm_cli.latent.bsvd.config import SMALLEST
 from glfm_cli.latent.bsvd.effects import draw_prior_means
-from glfm_cli.latent.bsvd.moves import (
-    BsvdState,
-    draw_columns,
-    draw_rows,
-    fill_means,
-    move_scales,
-    scan,
-    switch_on,
-)
 from glfm_cli.latent.model import Cells
 
 HIDDEN = 0.1
@@ -42,7 +34,7 @@ EFFECTS = ("G_R", "G_C", "slope")
 
 
 def choose_components(
-    state: BsvdState, cells: Cells, y: Array, rng: np.random.Generator, each: Each
+    state: moves.BsvdState, cells: Cells, y: Array, rng: np.random.Generator, each: Each
 ) -> None:
     """Switch on the components that residuals show and hidden cells confirm, as far as fitted.
 
@@ -69,20 +61,20 @@ def choose_components(
     for _ in range(ROUNDS):
         V, before = _missing(seen, y - state.x, rng), least
         while V.shape[1]:
-            switch_on(state, V)
+            moves.switch_on(state, V)
             found = loss()
             if found < least:
                 least, best = found, _parts(state)
                 break
             _put(state, best)
-            fill_means(state, each)
+            moves.fill_means(state, each)
             V = V[:, : V.shape[1] // 2]
         if least == before:
             break
     _put(state, best | {"noise": np.where(state.unit_noise, first, best["noise"])})
 
 
-def _parts(state: BsvdState) -> dict[str, Array]:
+def _parts(state: moves.BsvdState) -> dict[str, Array]:
     """Return copies of what sweeps change, of the components that are on."""
     k = state.active
     parts = {name: getattr(state, name) for name in ("noise", "on", *EFFECTS)}
@@ -91,7 +83,7 @@ def _parts(state: BsvdState) -> dict[str, Array]:
     return {name: part.copy() for name, part in parts.items()}
 
 
-def _put(state: BsvdState, parts: dict[str, Array]) -> None:
+def _put(state: moves.BsvdState, parts: dict[str, Array]) -> None:
     """Write copies back into a state."""
     for name in ("noise", "on", *EFFECTS):
         getattr(state, name)[...] = parts[name]
@@ -102,7 +94,7 @@ def _put(state: BsvdState, parts: dict[str, Array]) -> None:
     state.of_columns.load(parts, "columns", k)
 
 
-def _missing(state: BsvdState, E: Array, rng: np.random.Generator) -> Array:
+def _missing(state: moves.BsvdState, E: Array, rng: np.random.Generator) -> Array:
     """Return V (J, n), columns of length 1, of the n components that residuals (m,) show, the
     largest first."""
     matrix = state.matrix
@@ -137,26 +129,31 @@ def _missing(state: BsvdState, E: Array, rng: np.random.Generator) -> Array:
 
 
 def _foretold(
-    state: BsvdState, cells: Cells, y: Array, hidden: Array, rng: np.random.Generator, each: Each
+    state: moves.BsvdState,
+    cells: Cells,
+    y: Array,
+    hidden: Array,
+    rng: np.random.Generator,
+    each: Each,
 ) -> tuple[Array, Array]:
     """Return mean and variance of some cells over the last sweeps of rows, columns and scales."""
     kept = []
     for sweep in range(SWEEPS):
         _fit_noise(state, y, hidden.size, each)
-        draw_rows(state, y, rng, each)
-        draw_columns(state, cells, y, rng, each)
+        moves.draw_rows(state, y, rng, each)
+        moves.draw_columns(state, cells, y, rng, each)
         draw_prior_means(state, rng)
-        move_scales(state, rng)
-        fill_means(state, each)
+        moves.move_scales(state, rng)
+        moves.fill_means(state, each)
         if sweep >= SWEEPS - KEPT:
             kept.append(state.x[hidden])
     return np.mean(kept, axis=0), np.var(kept, axis=0, ddof=1)
 
 
-def _fit_noise(state: BsvdState, y: Array, n_hidden: int, each: Each) -> None:
+def _fit_noise(state: moves.BsvdState, y: Array, n_hidden: int, each: Each) -> None:
     """Set the noise variance to what is left; of levels, too, whose first y vary less than 1."""
     squares = y - state.x
     squares *= squares
     ones = np.ones(state.matrix.shape[1])
-    left, _ = scan(state.matrix, squares, ones, state.precision, each)
+    left, _ = moves.scan(state.matrix, squares, ones, state.precision, each)
     state.noise *= max(float(left.sum()) / max(y.size - n_hidden, 1), SMALLEST)

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+import glfm_cli.latent.bsvd.moves as moves
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each, thread_pool
 from glfm_cli.latent.bsvd.births import move_rank
@@ -49,17 +50,6 @@ from glfm_cli.latent.bsvd.effects import (
 )
 from glfm_cli.latent.bsvd.first_components import choose_components
 from glfm_cli.latent.bsvd.matrix import Matrix
-from glfm_cli.latent.bsvd.moves import (
-    BsvdState,
-    Regression,
-    draw_columns,
-    draw_components,
-    draw_noise,
-    draw_rows,
-    fill_means,
-    move_scales,
-    switch_on,
-)
 from glfm_cli.latent.bsvd.new_units import draw_new_units
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
 from glfm_cli.latent.bsvd.rotations import rotate_components
@@ -101,7 +91,7 @@ class Bsvd(PlainModel):
         """Return the defaults, which of a matrix depend on the kind of its values."""
         return BsvdConfig(**(OF_VALUES.get(kinds[0], {}) if layout == "sparse" else {}))
 
-    def start(self, cells: Cells, config: BsvdConfig, streams: Streams) -> BsvdState:
+    def start(self, cells: Cells, config: BsvdConfig, streams: Streams) -> moves.BsvdState:
         """Return a state with a few components, after some sweeps of the blocks alone."""
         rng = streams.get(START)
         state = _empty_state(cells, config)
@@ -110,7 +100,7 @@ class Bsvd(PlainModel):
         n = 0 if chosen else COMPONENTS
         n = n if config.initial_components is None else config.initial_components
         shape = (n_columns, min(n, state.s.size))
-        switch_on(state, rng.standard_normal(shape) / np.sqrt(max(n_columns, 1)))
+        moves.switch_on(state, rng.standard_normal(shape) / np.sqrt(max(n_columns, 1)))
         state.alpha = 1.0 / max(n_rows * n_columns, 1)
         if n_columns == 0:
             return state
@@ -123,7 +113,7 @@ class Bsvd(PlainModel):
                 self._blocks(state, cells, streams, each)
         return state
 
-    def update(self, state: BsvdState, cells: Cells, streams: Streams) -> None:
+    def update(self, state: moves.BsvdState, cells: Cells, streams: Streams) -> None:
         """Draw components, rows, columns, scales and noise variances, given y.
 
         Raises NumericalError: the precision of a row or column lost positive definiteness.
@@ -134,30 +124,30 @@ class Bsvd(PlainModel):
             E = state.matrix.values(cells.y) - state.x
             if state.design.one_kind:
                 move_rank(state, E, streams.get(PARTS), each)
-            draw_components(state, E, streams.get(PARTS), each)
+            moves.draw_components(state, E, streams.get(PARTS), each)
             del E  # gone before the blocks need memory
             self._blocks(state, cells, streams, each)
 
-    def _blocks(self, state: BsvdState, cells: Cells, streams: Streams, each: Each) -> None:
+    def _blocks(self, state: moves.BsvdState, cells: Cells, streams: Streams, each: Each) -> None:
         """Draw rows and columns, then the scales, and the noise given all of them."""
         matrix = state.matrix
         y = matrix.values(cells.y)
-        draw_rows(state, y, streams.get(ROWS), each)
-        rescaled = draw_columns(state, cells, y, streams.get(WEIGHTS), each)
+        moves.draw_rows(state, y, streams.get(ROWS), each)
+        rescaled = moves.draw_columns(state, cells, y, streams.get(WEIGHTS), each)
         if rescaled is not None:
             y = rescaled
             matrix.put(y, cells.y)
-        move_scales(state, streams.get(HYPER))
+        moves.move_scales(state, streams.get(HYPER))
         if state.design.one_kind:
             rotate_components(state, streams.get(PARTS))
-        fill_means(state, each)
+        moves.fill_means(state, each)
         if state.design.row_noise:
             draw_noise_of_rows(state, y, streams.get(HYPER), each)
         else:
-            draw_noise(state, y, streams.get(HYPER))
+            moves.draw_noise(state, y, streams.get(HYPER))
         move_intercepts(state, y, streams.get(HYPER), each)
 
-    def fill_eta(self, state: BsvdState, out: Array) -> None:
+    def fill_eta(self, state: moves.BsvdState, out: Array) -> None:
         """Fill `out` with x: of every cell of a table, or of the observed cells of a matrix."""
         if state.matrix.place is None:
             out[:, 0] = state.x
@@ -165,7 +155,7 @@ class Bsvd(PlainModel):
             left, right = state.sides()
             np.matmul(left, right.T, out=out)
 
-    def finish(self, state: BsvdState, streams: Streams) -> None:
+    def finish(self, state: moves.BsvdState, streams: Streams) -> None:
         """Draw alpha given the scales that are on, and precisions and mean of the effects."""
         config, rng = state.config, streams.get(HYPER)
         n_rows, n_columns = state.matrix.shape
@@ -177,7 +167,7 @@ class Bsvd(PlainModel):
         draw_effect_precisions(state, rng)
         draw_prior_means(state, rng)
 
-    def trace(self, state: BsvdState) -> dict[str, float]:
+    def trace(self, state: moves.BsvdState) -> dict[str, float]:
         """Return the rank, the three largest singular values and alpha.
 
         The singular values are those of U S V' over sqrt(I J): of a component alone, the root of
@@ -198,7 +188,7 @@ class Bsvd(PlainModel):
             "scale_precision": state.alpha * n_rows * n_columns,
         }
 
-    def draw(self, state: BsvdState) -> BsvdDraw:
+    def draw(self, state: moves.BsvdState) -> BsvdDraw:
         """Return a snapshot of both sides and the noise."""
         state.at_cap = state.at_cap or (0 < state.s.size == int(state.on.sum()))
         left, right = state.sides()
@@ -220,7 +210,7 @@ class Bsvd(PlainModel):
             state.of_columns.coefficients(state.active),
         )
 
-    def noise_of(self, state: BsvdState, d: int, rows: slice) -> float | Array:
+    def noise_of(self, state: moves.BsvdState, d: int, rows: slice) -> float | Array:
         if not state.design.row_noise:
             return float(state.noise[d])
         cell = np.arange(*rows.indices(state.matrix.n_cells))
@@ -268,7 +258,7 @@ class Bsvd(PlainModel):
         right = draw.right
         regressor = np.delete(right, slice(k, k + p), axis=1)
         prior = np.concatenate([np.full(k, float(draw.n_rows)), design.precision(draw.tau)[1]])
-        regression = Regression(
+        regression = moves.Regression(
             precision=(np.ones(n), 1.0 / draw.noise[matrix.owner]),
             own=design.R,
             other=right[:, k : k + p],
@@ -291,7 +281,7 @@ class Bsvd(PlainModel):
     def join_rows(self, draws: Sequence[BsvdDraw]) -> BsvdDraw:
         return joined(draws, "left")
 
-    def warnings(self, state: BsvdState) -> list[str]:
+    def warnings(self, state: moves.BsvdState) -> list[str]:
         limit = state.config.max_components
         if state.at_cap and state.s.size == limit:
             return [
@@ -300,7 +290,7 @@ class Bsvd(PlainModel):
             ]
         return []
 
-    def save(self, state: BsvdState) -> dict[str, Array]:
+    def save(self, state: moves.BsvdState) -> dict[str, Array]:
         """Return the components that are on, effects, noise, hyperparameters and the cap's flag.
 
         And the means x: both sides give them, but for rounding, on which the next bits depend.
@@ -326,7 +316,9 @@ class Bsvd(PlainModel):
             "x": state.x,
         }
 
-    def load(self, arrays: Mapping[str, Array], cells: Cells, config: BsvdConfig) -> BsvdState:
+    def load(
+        self, arrays: Mapping[str, Array], cells: Cells, config: BsvdConfig
+    ) -> moves.BsvdState:
         state = _empty_state(cells, config)
         n_rows, n_columns = state.matrix.shape
         state.on[:] = take(arrays, "on", np.uint8, state.on.shape) != 0
@@ -365,13 +357,13 @@ class Bsvd(PlainModel):
         return BsvdDraw.unpack(arrays, sizes)
 
 
-def _empty_state(cells: Cells, config: BsvdConfig) -> BsvdState:
+def _empty_state(cells: Cells, config: BsvdConfig) -> moves.BsvdState:
     """Return a state without components, effects 0 and scales 1."""
     matrix = Matrix.of(cells)
     n_rows, n_columns = matrix.shape
     K = min(config.max_components, n_rows, n_columns)
     design = Covariates.of(cells, matrix.shape, config)
-    return BsvdState(
+    return moves.BsvdState(
         config=config,
         matrix=matrix,
         design=design,
