@@ -342,7 +342,7 @@ def of_libreoffice(frame: pd.DataFrame, folder: Path) -> Iterator[Made]:
             command += ["--convert-to", how, "--outdir", str(out), str(folder / "office.xlsx")]
             subprocess.run(command, check=True, capture_output=True)
             name = f"office-{locale}/office.{kind}"
-            back = f"back-office-{locale}.{kind}".replace(".ods", ".xlsx")
+            back = f"back-office-{locale}.{kind}"
             yield Made("LibreOffice", f"{kind}, {locale}", name, back)
 
 

@@ -1,4 +1,4 @@
-"""Spreadsheets: `.xlsx`, `.xls` and `.ods` read by python-calamine, `.xlsx` written by openpyxl.
+"""Spreadsheets read by python-calamine; `.xlsx` written by openpyxl, `.ods` by odfpy.
 
 A column whose cells are all numbers (dates, booleans) has their type; one that mixes numbers and
 text is text. Its texts that look like numbers are remembered, so that every cell is written as
@@ -7,10 +7,12 @@ what it was. Formats, formulas and other sheets are not kept.
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import IO, Any
 
@@ -26,6 +28,8 @@ TITLE_KEY = b"glfm.title"  # of the schema: the rows above the header
 MOST_TITLES = 20  # rows above the header that are looked for
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet
 _TIMES = (datetime, date, time, timedelta)
+_LONG = re.compile(r"PT(\d+)H(\d+)M(\d+(?:\.\d+)?)S")
+Rows = Sequence[Sequence[Any]]
 
 
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
@@ -35,6 +39,8 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         name; UsageError: python-calamine is not installed.
     """
     rows = _rows(data, file, options.get("sheet"))
+    if layout == "ods":
+        rows = [[_duration(cell) for cell in row] for row in rows]
     header = _header(rows, file, options.get("header"))
     names = [_text(cell) for cell in rows[header]]
     body = rows[header + 1 :]
@@ -100,6 +106,18 @@ def _header(rows: Sequence[Sequence[Any]], file: str, stated: str | None) -> int
     return next(i for i, n in enumerate(filled) if n)
 
 
+def _duration(cell: Any) -> Any:
+    """Return a cell of an OpenDocument, of which a duration above a day is read as text."""
+    found = _LONG.fullmatch(cell) if isinstance(cell, str) else None
+    if found is None:
+        return cell
+    return timedelta(hours=int(found[1]), minutes=int(found[2]), seconds=float(found[3]))
+
+
+def _length(moment: time) -> timedelta:
+    return datetime.combine(date.min, moment) - datetime.combine(date.min, time())
+
+
 def _filled(cell: Any) -> bool:
     return cell is not None and cell != ""
 
@@ -108,6 +126,9 @@ def _column(cells: list[Any]) -> tuple[pa.Array, dict | None]:
     """Return the cells of a column as an array, and what must be kept to write them again."""
     values = [cell if _filled(cell) else None for cell in cells]
     kinds = {type(value) for value in values if value is not None}
+    if kinds == {time, timedelta}:
+        values = [_length(v) if isinstance(v, time) else v for v in values]
+        kinds = {timedelta}
     if kinds <= {int, float}:
         if all(value is None or float(value).is_integer() for value in values) and all(
             value is None or abs(value) < 2**53 for value in values
@@ -140,9 +161,9 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file as a workbook of one sheet.
 
     Raises OutputError: the table is larger than a sheet, or holds lists or bytes; UsageError:
-        openpyxl is not installed.
+        openpyxl, or for `.ods` odfpy, is not installed.
     """
-    openpyxl = need("openpyxl", "excel", shown)
+    write_rows = _write_ods if layout == "ods" else _write_xlsx
     title = json.loads((table.schema.metadata or {}).get(TITLE_KEY, b"[]"))
     if table.num_rows + len(title) >= MOST_ROWS or table.num_columns > MOST_COLUMNS:
         raise OutputError(
@@ -150,20 +171,63 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
             file=shown,
             hint="Write to a .parquet or .csv file.",
         )
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet()
     units = units_of(table)
     below = [[units.get(name) for name in table.column_names]] if units else []
-    for row in (*title, table.column_names, *below):
-        sheet.append(row)
+    write_rows((*title, table.column_names, *below), _rows_of(table, shown), file, shown)
+
+
+def _rows_of(table: pa.Table, shown: str) -> Iterator[tuple[Any, ...]]:
     for batch in table.to_batches(max_chunksize=1 << 14):
-        columns = [
+        columns = (
             _cells(column, field, shown)
             for column, field in zip(batch.columns, table.schema, strict=True)
-        ]
-        for row in zip(*columns, strict=True):
-            sheet.append(row)
+        )
+        yield from zip(*columns, strict=True)
+
+
+def _write_xlsx(head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], shown: str) -> None:
+    book = need("openpyxl", "excel", shown).Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in (*head, *rows):
+        sheet.append(row)
     book.save(file)
+
+
+def _write_ods(head: Rows, rows: Iterator[Sequence[Any]], file: IO[Any], shown: str) -> None:
+    book = need("odf.opendocument", "excel", shown).OpenDocumentSpreadsheet()
+    table, text = (importlib.import_module(f"odf.{name}") for name in ("table", "text"))
+    sheet = table.Table(name="Sheet1")
+    for row in (*head, *rows):
+        made = table.TableRow()
+        for value in row:
+            cell = table.TableCell(**_ods_value(value))
+            if isinstance(value, str) and value:
+                cell.addElement(text.P(text=value))
+            made.addElement(cell)
+        sheet.addElement(made)
+    book.spreadsheet.addElement(sheet)
+    book.write(file)
+
+
+def _ods_value(value: Any) -> dict[str, Any]:
+    """Return the attributes of a cell [OpenDocument 1.3, part 3, 19.385 and others]."""
+    match value:
+        case None | "":
+            return {}
+        case bool():
+            return {"valuetype": "boolean", "booleanvalue": str(value).lower()}
+        case int() | float():
+            return {"valuetype": "float", "value": repr(value)}
+        case date():  # with its time or without
+            return {"valuetype": "date", "datevalue": value.isoformat()}
+        case time():
+            value = _length(value)
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(value.total_seconds(), 60)
+        hours, minutes = divmod(int(minutes), 60)
+        shown = f"{seconds:09.6f}".rstrip("0").rstrip(".")
+        return {"valuetype": "time", "timevalue": f"PT{hours:02d}H{minutes:02d}M{shown}S"}
+    return {"valuetype": "string"}
 
 
 def _cells(column: pa.Array, field: pa.Field, shown: str) -> list[Any]:

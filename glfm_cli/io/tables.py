@@ -208,7 +208,7 @@ def _format_of_target(target: PathLike, stated: str | None) -> Format:
 
 
 # Formats that no library at hand writes, and what to write in their place.
-_ONLY_READ = {"xls": ".xlsx", "ods": ".xlsx", "sas": ".sav"}
+_ONLY_READ = {"xls": ".xlsx", "sas": ".sav"}
 
 
 def _blocks(

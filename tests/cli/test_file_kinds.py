@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import sqlite3
 import sys
@@ -90,6 +91,28 @@ def test_a_workbook_is_completed(desk, here: Callable, survey, title) -> None:
     assert after["weight"].null_count == after["town"].null_count == 0
     openpyxl = pytest.importorskip("openpyxl")
     assert openpyxl.load_workbook("out.xlsx").active["A1"].value == (title or ["id"])[0]
+
+
+def test_an_open_document_keeps_what_it_holds(desk) -> None:
+    pytest.importorskip("odf")
+    pytest.importorskip("python_calamine")
+    day = dt.datetime(2024, 2, 29, 13, 30, 5)
+    table = pa.table(
+        {
+            "name": ["Åsa", "<b> & co", ""],
+            "whole": [1, None, -(2**50)],
+            "x": [0.1, 1e-300, None],
+            "yes": [True, None, False],
+            "when": [day, None, day],
+            "day": pa.array([day.date(), None, day.date()]),
+            "long": pa.array([dt.timedelta(hours=36, seconds=7), None, dt.timedelta(0)]),
+        }
+    )
+    write_table(table, "out.ods")
+    back = read_table("out.ods")
+    assert back.column_names == table.column_names
+    for name in table.column_names:
+        assert back[name].to_pylist() == [v if v != "" else None for v in table[name].to_pylist()]
 
 
 def test_sheet_and_header_row_can_be_named(desk, here: Callable, survey) -> None:
