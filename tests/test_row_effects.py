@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.interpolate import CubicSpline
 from scipy.stats import halfcauchy, multivariate_normal, norm
 
 from glfm_cli import impute
@@ -164,15 +165,26 @@ def test_a_curve_is_drawn_from_its_dense_law(seed: int) -> None:
     seen, e = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]) / noise, rng.normal(size=10)
     V = np.where(same, v * smooth(TIME, series.step, lengths) + 4.0 * np.outer(t, t), 0.0)
     law = SeriesLaw(series.precision(lengths), v, series.sums(seen))
-    drawn = np.empty((2_000, 10))
+    shapes, drawn = curve(effects.knots, np.eye(10), series.time), np.empty((2_000, 10))
     for one in drawn:
-        effects._draw_curve(0, series, law, series.sums(seen * e), rng)
+        effects._draw_curve(0, series, shapes, law, series.sums(seen * e), rng)
         one[:] = curve(effects.knots, effects.f, TIME)[:, 0]
     away = np.abs(TIME[:, None] - TIME) / 3.0  # values at knots are the parameters
     R, at = 0.7 * (1.0 + away) * np.exp(-away), seen > 0.0
     gain = R[:, at] @ np.linalg.inv((R + V + noise * np.eye(10))[np.ix_(at, at)])
     assert drawn.mean(axis=0) == pytest.approx(gain @ e[at], abs=0.06)
     assert np.cov(drawn.T) == pytest.approx(R - gain @ R[at], abs=0.06)
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_curves_are_natural_cubic_splines(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    knots, values = np.sort(rng.normal(size=n)), rng.normal(size=(n, 2))
+    spline = CubicSpline(knots, values, bc_type="natural")
+    time = np.concatenate([np.linspace(knots[0], knots[-1], 40), knots])
+    assert curve(knots, values, time) == pytest.approx(spline(time))
+    later = curve(knots, values, knots[[0, -1]] + [-0.7, 0.9])
+    assert later == pytest.approx(values[[0, -1]] + [[-0.7], [0.9]] * spline(knots[[0, -1]], 1))
 
 
 def test_variances_have_their_law_given_squares(seed: int) -> None:
@@ -239,7 +251,8 @@ def test_laws_of_series_and_slopes_move_by_the_ratio_of_dense_posteriors(
         effects.v[0], effects.q[0], *effects.length[:, 0] = start
         effects.f[:] = common
         rng: Any = Scripted([way * one for one in step], u)
-        effects._draw_series(0, series, e, seen / noise, rng)
+        shapes = curve(effects.knots, np.eye(10), series.time)
+        effects._draw_series(0, series, shapes, e, seen / noise, rng)
         return [effects.v[0], effects.q[0], *effects.length[:, 0]] != pytest.approx(start)
 
     ratio = log_density(*before * np.exp(step)) - log_density(*before)

@@ -160,18 +160,22 @@ class RowEffects:
             return
         e, observed, noise = e[:, self.at], observed[:, self.at], noise[self.at]
         series = Series.of(self.code, self.time, self.step) if len(self.u) else None
+        shapes = np.empty((0, 0))
+        if len(self.f) and series is not None:
+            shapes = curve(self.knots, np.eye(len(self.f)), series.time)
         if len(self.a):
             if series is None:
                 law = group_sums(self.code, len(self.a), e, observed, noise)
             else:
-                rest = e - curve(self.knots, self.f, self.time) if len(self.f) else e
+                rest = e - (shapes @ self.f)[series.node] if len(self.f) else e
                 law = self.of_intercepts(series, observed / noise, rest, len(self.a))
             self.a[:] = draw_intercepts(*law, self.m, self.omega, rng)
             self._draw_law(rng)
         if series is not None:
             rest = e - self.a[self.code] if len(self.a) else e
             for s in range(self.m.size):
-                self._draw_series(s, series, rest[:, s], observed[:, s] / noise[s], rng)
+                seen = observed[:, s] / noise[s]
+                self._draw_series(s, series, shapes, rest[:, s], seen, rng)
             if len(self.f):
                 squares = np.sum(self.f * (knots_precision(self.knots) @ self.f), axis=0)
                 self.p[:] = draw_variances(self.p, squares, len(self.f), rng)
@@ -198,11 +202,13 @@ class RowEffects:
         rate = DEGREES * np.diagonal(np.linalg.inv(self.omega)) + 1.0
         self.c[:] = rate / rng.standard_gamma(0.5 * (DEGREES + S), S)
 
-    def _draw_series(self, s: int, series: Series, e: Array, seen: Array, rng: Generator) -> None:
-        """Draw v, l, k, q, f, b and u of one latent column."""
+    def _draw_series(
+        self, s: int, series: Series, shapes: Array, e: Array, seen: Array, rng: Generator
+    ) -> None:
+        """Draw v, l, k, q, f, b and u of one latent column; shapes (M, J) of curves."""
         precision, whole, sloped = series.sums(seen), series.sums(seen * e), len(self.b) > 0
         t = self.clocked(series.time)
-        b = whole - precision * self._curve(s, series)
+        b = whole - precision * (shapes @ self.f[:, s] if len(self.f) else 0.0)
         own = np.log([self.v[s], self.q[s], *self.length[:, s]])
         now = -np.inf
         for number in range(PROPOSALS + 1):
@@ -224,8 +230,8 @@ class RowEffects:
         self.v[s], self.q[s], *self.length[:, s] = np.exp(own)
         law, lines = kept
         if len(self.f):
-            self._draw_curve(s, series, law, whole, rng)
-            b = whole - precision * self._curve(s, series)
+            self._draw_curve(s, series, shapes, law, whole, rng)
+            b = whole - precision * (shapes @ self.f[:, s])
             lines = law.lines(b, t[:, None], series.code, len(self.b))
         if lines is not None:
             self.b[:, s] = draw_slopes(lines[0][:, 0, 0], lines[1][:, 0], self.q[s], rng)
@@ -233,15 +239,10 @@ class RowEffects:
         u, self.energy[s] = law.draw(b, rng)
         self.u[:, s] = u[series.node]
 
-    def _curve(self, s: int, series: Series) -> Array:
-        """Return f (M,) of one latent column, at the times of a series."""
-        if not len(self.f):
-            return np.zeros(series.time.size)
-        return curve(self.knots, self.f[:, s : s + 1], series.time)[:, 0]
-
-    def _draw_curve(self, s: int, series: Series, law: SeriesLaw, b: Array, rng: Generator) -> None:
+    def _draw_curve(
+        self, s: int, series: Series, shapes: Array, law: SeriesLaw, b: Array, rng: Generator
+    ) -> None:
         """Draw f of one latent column without b and u, given sums b (M,) of all three and noise."""
-        shapes = curve(self.knots, np.eye(len(self.f)), series.time)
         lines = np.column_stack([self.clocked(series.time), shapes])
         A, B = curve_law(*law.lines(b, lines, series.code, len(self.b)), self.q[s])
         Q = A + knots_precision(self.knots) / self.p[s]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.linalg.lapack import dpbtrf, dpbtrs, dtbtrs
 
 from glfm_cli.arrays import Array
@@ -93,8 +92,16 @@ def knots_precision(knots: Array) -> Array:
 
 def curve(knots: Array, values: Array, time: Array) -> Array:
     """Return the natural cubic splines (n, S) through values (J, S), straight beyond the knots."""
-    spline, inside = CubicSpline(knots, values, bc_type="natural"), np.clip(time, *knots[[0, -1]])
-    return np.asarray(spline(inside) + (time - inside)[:, None] * spline(inside, 1))
+    h, inside = np.diff(knots)[:, None], np.clip(time, knots[0], knots[-1])
+    rise, second = np.diff(values, axis=0) / h, np.zeros_like(values)
+    between = 2.0 * np.diag(h[1:, 0] + h[:-1, 0]) + np.diag(h[1:-1, 0], 1) + np.diag(h[1:-1, 0], -1)
+    second[1:-1] = np.linalg.solve(between, 6.0 * np.diff(rise, axis=0))
+    slope, third = rise - h * (2.0 * second[:-1] + second[1:]) / 6.0, np.diff(second, axis=0) / h
+    k = np.clip(np.searchsorted(knots, inside, "right") - 1, 0, h.size - 1)
+    x = (inside - knots[k])[:, None]
+    found = values[k] + x * (slope[k] + x * (second[k] / 2.0 + x * third[k] / 6.0))
+    beyond = slope[k] + x * (second[k] + x * third[k] / 2.0)
+    return np.asarray(found + (time - inside)[:, None] * beyond)
 
 
 def group_sums(
