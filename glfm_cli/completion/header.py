@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import glfm_cli.store as store
 from glfm_cli.arrays import Array
 from glfm_cli.completion.matrix.matrix import MatrixData
 from glfm_cli.completion.matrix.saved import cells_of, hash_of_cells
@@ -16,19 +17,6 @@ from glfm_cli.latent.model import Problem
 from glfm_cli.options import Sampling
 from glfm_cli.schema import Schema
 from glfm_cli.settings import apply_settings
-from glfm_cli.store import (
-    Header,
-    MatrixHeader,
-    Modelled,
-    cell_arrays,
-    check_folder,
-    hash_of_content,
-    hash_of_data,
-    hash_of_types,
-    matrix_arrays,
-    read_header,
-    versions,
-)
 from glfm_cli.store.folder import DATA, MATRIX
 
 Files = Mapping[str, Mapping[str, Array]]  # of a folder, as named arrays
@@ -37,7 +25,7 @@ Encoded = Data | MatrixData  # a table, or a matrix that is given as triplets
 
 def hash_of(data: Encoded) -> str:
     """Return the SHA-256 of everything that a model sees."""
-    return hash_of_data(data) if isinstance(data, Data) else hash_of_cells(data)
+    return store.hash_of_data(data) if isinstance(data, Data) else hash_of_cells(data)
 
 
 def describe(
@@ -48,17 +36,17 @@ def describe(
     names: list[str],
     with_data: bool,
     file: str | None,
-) -> tuple[Header, Files]:
+) -> tuple[store.Header, Files]:
     """Return what run.json says of a run, and the files that a matrix has besides.
 
     names : of all columns of the table that was given;  file : its name, for people
     """
     matrix, files = (None, {}) if isinstance(data, Data) else _of_matrix(data, with_data)
     modelled = [
-        Modelled(c.column.name, str(c.column.type), c.index, c.levels, c.column.follows)
+        store.Modelled(c.column.name, str(c.column.type), c.index, c.levels, c.column.follows)
         for c in data.columns
     ]
-    header = Header(
+    header = store.Header(
         model=problem.model.name,
         model_config=problem.config,
         link_config=problem.link_config,
@@ -70,23 +58,23 @@ def describe(
         ids=data.ids,
         notes=data.notes,
         data_hash=hash_of(data),
-        types_hash=hash_of_types(schema),
+        types_hash=store.hash_of_types(schema),
         has_data=with_data,
         file=file,
-        versions=versions(),
+        versions=store.versions(),
         matrix=matrix,
         groups=None if problem.groups is None else problem.groups.labels,
     )
     return header, files
 
 
-def _of_matrix(data: MatrixData, with_cells: bool) -> tuple[MatrixHeader, Files]:
+def _of_matrix(data: MatrixData, with_cells: bool) -> tuple[store.MatrixHeader, Files]:
     """Return what run.json says of a matrix, and the files that hold it."""
     ids, cells = (data.rows, data.others), cells_of(data)
     arrays = [None if code is None else code.arrays() for code in data.codes]
     sides = [None if code is None else code.to_dict() for code in data.codes]
-    content = matrix_arrays(ids, (arrays[0], arrays[1]))
-    header = MatrixHeader(
+    content = store.matrix_arrays(ids, (arrays[0], arrays[1]))
+    header = store.MatrixHeader(
         n_columns=len(data.others),
         n_cells=cells.row.size,
         ids=(data.rows.name, data.others.name),
@@ -94,19 +82,19 @@ def _of_matrix(data: MatrixData, with_cells: bool) -> tuple[MatrixHeader, Files]
         covariates=data.names,
         missingness=data.missingness,
         sides=(sides[0], sides[1]),
-        content_hash=hash_of_content(content),
+        content_hash=store.hash_of_content(content),
     )
-    return header, {MATRIX: content} | ({DATA: cell_arrays(cells)} if with_cells else {})
+    return header, {MATRIX: content} | ({DATA: store.cell_arrays(cells)} if with_cells else {})
 
 
-def same_run(folder: Path, header: Header, more_chains: bool = False) -> Header | None:
+def same_run(folder: Path, header: store.Header, more_chains: bool = False) -> store.Header | None:
     """Return the header of a folder when its run is the one that `header` describes.
 
     With `more_chains` it may have come to more of them meanwhile.
     """
     try:
-        check_folder(folder)
-        found = read_header(folder)
+        store.check_folder(folder)
+        found = store.read_header(folder)
     except StoreError:
         return None
     grows = more_chains or header.plan.most_chains is not None
@@ -119,15 +107,15 @@ def same_run(folder: Path, header: Header, more_chains: bool = False) -> Header 
 
 def header_to_continue(
     schema: Schema | None, sampling: Sampling, folder: Path
-) -> tuple[Header, Plan]:
+) -> tuple[store.Header, Plan]:
     """Return what a folder says of its run, and the plan to go on with; the options must fit.
 
     Raises StoreError, UsageError: the folder is broken, or types or an option are not those of its
         run.
     """
-    check_folder(folder)
-    header = read_header(folder)
-    if schema is not None and hash_of_types(schema) != header.types_hash:
+    store.check_folder(folder)
+    header = store.read_header(folder)
+    if schema is not None and store.hash_of_types(schema) != header.types_hash:
         raise StoreError(
             "was made with other types than those given now",
             file=str(folder),
@@ -136,7 +124,7 @@ def header_to_continue(
     return header, _extended(header, sampling, folder)
 
 
-def _extended(header: Header, sampling: Sampling, folder: Path) -> Plan:
+def _extended(header: store.Header, sampling: Sampling, folder: Path) -> Plan:
     """Return the plan of a saved run with the chains and draws that are requested now."""
     fixed = {"model": header.model, **header.plan.options()}
     more = {} if sampling.chains is None else {"chains": sampling.chains}
@@ -161,7 +149,7 @@ def _extended(header: Header, sampling: Sampling, folder: Path) -> Plan:
     return replace(header.plan, **more)
 
 
-def _check_settings(header: Header, settings: Mapping[str, object], folder: Path) -> None:
+def _check_settings(header: store.Header, settings: Mapping[str, object], folder: Path) -> None:
     configs = {"model": header.model_config, "links": header.link_config}
     if apply_settings(configs, settings) != configs:
         raise UsageError(
@@ -171,9 +159,9 @@ def _check_settings(header: Header, settings: Mapping[str, object], folder: Path
         )
 
 
-def version_notes(header: Header, folder: Path) -> tuple[str, ...]:
+def version_notes(header: store.Header, folder: Path) -> tuple[str, ...]:
     """Return what differs between the versions that began a run and those of now."""
-    now = versions()
+    now = store.versions()
     changed = [
         f"{name} {then} then, {now.get(name, 'none')} now"
         for name, then in header.versions.items()

@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from glfm_cli.completion import (
-    Encoded,
-    FitLike,
-    Fitted,
-    Session,
-    estimate_cost,
-    plan_session,
-    prepare,
-)
+import glfm_cli.completion as completion
 from glfm_cli.completion.efforts import EXPLORED, paced
 from glfm_cli.completion.prepare import model_of
 from glfm_cli.completion.saved import encoded_of_fit
@@ -58,13 +50,13 @@ class ExplorationJob:
     base : of rows that are put on the map of a saved fit, its draws; None otherwise
     """
 
-    session: Session | None
+    session: completion.Session | None
     run: Run | None
     model: LatentModel
     config: Any
     links: tuple[Link, ...]
     plan: Plan
-    data: Encoded
+    data: completion.Encoded
     ids: pa.Table
     hidden: Hidden | None
     settings: Mapping[str, object]
@@ -132,7 +124,7 @@ class ExplorationJob:
             draws = self.run.posterior.n_draws
             sizes = {"rows": self.data.n_rows, "modelled_columns": len(self.links)}
             return sizes | {"draws": draws}
-        found = estimate_cost(self.session)
+        found = completion.estimate_cost(self.session)
         if isinstance(self.data, Data):
             del found["cells_to_complete"]
             found["gaps"] = {e.column.name: int((~e.observed).sum()) for e in self.data.columns}
@@ -163,7 +155,7 @@ def plan_exploration(
     if saving.resume is None:
         layout = "dense" if schema is None else layout_of(schema)
         sampling = _from_few(sampling, layout)
-    session = plan_session(table, schema, sampling, saving, matrix, file=file)
+    session = completion.plan_session(table, schema, sampling, saving, matrix, file=file)
     if session.data is not session.whole:
         raise UsageError(
             f"{saving.resume} was made from {session.data.n_rows} rows of its table (--learn-rows)",
@@ -176,7 +168,7 @@ def plan_exploration(
         assert schema is not None  # without one only a resumed run is planned
         assert isinstance(data, Data)
         seen, hidden = hide(data, Streams(session.plan.seed, 0).get(CELLS))
-        problem, _, _ = prepare(table, schema, sampling, file=file, data=seen)
+        problem, _, _ = completion.prepare(table, schema, sampling, file=file, data=seen)
         session = dataclasses.replace(session, problem=problem, data=seen, saving=Saving())
     problem = session.problem
     return ExplorationJob(
@@ -195,7 +187,7 @@ def plan_exploration(
     )
 
 
-def _check(request: Request, model: LatentModel, config: Any, data: Encoded) -> None:
+def _check(request: Request, model: LatentModel, config: Any, data: completion.Encoded) -> None:
     """Raise UsageError when a model has nothing to explore, or not what is requested."""
     if isinstance(model, Components):
         component_model(model)
@@ -234,7 +226,12 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
 
 
 def place_rows(
-    table: pa.Table, fit: FitLike, request: Request, threads: int | None, *, file: str | None = None
+    table: pa.Table,
+    fit: completion.FitLike,
+    request: Request,
+    threads: int | None,
+    *,
+    file: str | None = None,
 ) -> ExplorationJob:
     """Return the rows of a table on the map of a saved fit, as a run that has been made.
 
@@ -243,7 +240,7 @@ def place_rows(
     kept = load_fit(fit) if isinstance(fit, str | os.PathLike) else fit
     if not isinstance(kept.model, Map):
         raise UsageError(f"--fit puts rows on a map, and the model '{kept.model.name}' has none")
-    fitted = Fitted.of_fit(kept)
+    fitted = completion.Fitted.of_fit(kept)
     data = fitted.encode(table, file=file)
     assert isinstance(data, Data)
     _check(request, kept.model, kept.config, data)
@@ -278,7 +275,7 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> ExplorationJob:
     return dataclasses.replace(_of_fit(fit, run, data), source=str(path))
 
 
-def _of_fit(fit: Fit, run: Run, data: Encoded) -> ExplorationJob:
+def _of_fit(fit: Fit, run: Run, data: completion.Encoded) -> ExplorationJob:
     return ExplorationJob(
         session=None,
         run=run,

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+import glfm_cli.links.margins as margins
 from glfm_cli.arrays import Array
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.links.config import LinkConfig
-from glfm_cli.links.margins import (
-    Margin,
-    Reflected,
-    Smooth,
-    count_rank_margin,
-    rank_margin,
-    standard_moment,
-)
 from glfm_cli.links.shapes import Identity, Log, Log1p, Logit, Shape, Sqrt
 from glfm_cli.schema import Column, Transform
 
@@ -35,8 +28,8 @@ def wants_rank(column: Column, x: Array, config: LinkConfig) -> bool:
     if column.transform is not None:
         return column.transform is Transform.RANK
     constant = x.size > 1 and float(x.min()) == float(x.max())
-    flat = standard_moment(x, 4) < config.rank_kurtosis
-    return constant or flat or abs(standard_moment(x, 3)) > config.rank_skewness
+    flat = margins.standard_moment(x, 4) < config.rank_kurtosis
+    return constant or flat or abs(margins.standard_moment(x, 3)) > config.rank_skewness
 
 
 def choose_margin(
@@ -49,7 +42,7 @@ def choose_margin(
     n_below: int = 0,
     integers: bool = False,
     intervals: bool = False,
-) -> Margin:
+) -> margins.Margin:
     """Return the calibrated margin of a numeric column.
 
     column : `transform`, `reflect` and `bounds` are read
@@ -75,16 +68,20 @@ def choose_margin(
         own = Log1p() if integers else Log() if column.positive else own
     elif rank and sample.size:
         # Ranks come out the same whichever way they are read, so `reflect` changes nothing.
-        return count_rank_margin(sample) if integers else rank_margin(sample, n_below)
+        return (
+            margins.count_rank_margin(sample) if integers else margins.rank_margin(sample, n_below)
+        )
     shape = transform_shape(column, own, integers)
     # A count stands for the interval up to the next one: calibrate at its middle.
     points = sample + 0.5 if integers else sample
     if n_below:
         points = np.concatenate([np.full(n_below, 0.5 * float(sample.min())), points])
     if column.reflect is None or isinstance(shape, Identity):
-        margin: Margin = Smooth.calibrate(shape, points)
+        margin: margins.Margin = margins.Smooth.calibrate(shape, points)
     else:
-        margin = Reflected(Smooth.calibrate(shape, column.reflect - points), column.reflect)
+        margin = margins.Reflected(
+            margins.Smooth.calibrate(shape, column.reflect - points), column.reflect
+        )
     _check_domain(column, shape, sample, points[n_below:], rows)
     return margin
 

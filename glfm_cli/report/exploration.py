@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import glfm_cli.plots as plots
 import glfm_cli.report.page as parts
 from glfm_cli import __version__
 from glfm_cli.exploration import (
@@ -33,16 +34,6 @@ from glfm_cli.exploration.words import (
     percent,
     typical,
     with_error,
-)
-from glfm_cli.plots import (
-    address_of,
-    embedded,
-    plot_columns,
-    plot_dependence,
-    plot_exploration,
-    plot_fit,
-    plot_shares,
-    plot_traces,
 )
 
 MOST_FIGURES = 40  # columns with a figure of their own
@@ -103,7 +94,7 @@ def _of_factors(found: FactorExploration, drawn: Mapping[str, Path]) -> list[par
         found.diagnostics.summary(),
         *found.warnings,
     ]
-    overview = _figure(drawn, "overview", partial(plot_exploration, found), _FACTORS)
+    overview = _figure(drawn, "overview", partial(plots.plot_exploration, found), _FACTORS)
     sections: list[parts.Section] = [
         ("overview", "Overview", [parts.bullets(facts), overview]),
         ("components", "Components", [_arrow(tables["components"])]),
@@ -121,7 +112,7 @@ def _of_components(found: ComponentExploration, drawn: Mapping[str, Path]) -> li
         found.diagnostics.summary(),
         *found.warnings,
     ]
-    overview = _figure(drawn, "overview", partial(plot_exploration, found), _COMPONENTS)
+    overview = _figure(drawn, "overview", partial(plots.plot_exploration, found), _COMPONENTS)
     leading = [
         [c.name, *(", ".join(n for n, *_ in found.leading(c, side)) for side in ("column", "row"))]
         for c in found.components
@@ -149,7 +140,11 @@ def _figure(
 ) -> str:
     """Return a figure, drawn now unless there is a file of it."""
     there = drawn.get(key)
-    address = embedded(draw(), "png") if there is None else address_of(there.read_bytes(), "png")
+    address = (
+        plots.embedded(draw(), "png")
+        if there is None
+        else plots.address_of(there.read_bytes(), "png")
+    )
     return parts.figure(address, text, broad=broad)
 
 
@@ -166,7 +161,7 @@ def _overview(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
         facts.append(f"Sampling ended early: {found.stopped}.")
     return [
         parts.bullets(facts),
-        _figure(drawn, "overview", partial(plot_exploration, found), _SEEN),
+        _figure(drawn, "overview", partial(plots.plot_exploration, found), _SEEN),
     ]
 
 
@@ -255,13 +250,15 @@ def _column(found: Exploration, scale: Scale, drawn: Mapping[str, Path]) -> list
     said = [str(column.type), f"{observed:,} of {found.data.n_rows:,} cells observed"]
     if column.label:
         said.insert(0, column.label)
-    alone = plot_columns(found, columns=[scale.name])
+    alone = plots.plot_columns(found, columns=[scale.name])
     made = [
         parts.paragraph("; ".join(said), faint=True),
-        parts.figure(embedded(alone, "png"), f"{scale.name} under each pattern, and in all rows"),
+        parts.figure(
+            plots.embedded(alone, "png"), f"{scale.name} under each pattern, and in all rows"
+        ),
     ]
     if 1 < len(scale.encoded.levels) <= _MOST_SHARES:
-        draw = partial(plot_shares, found, scale.name)
+        draw = partial(plots.plot_shares, found, scale.name)
         text = f"Share of each pattern in the rows of each level of {scale.name}"
         shares = _figure(drawn, f"shares {scale.d + 1}", draw, text, broad=False)
         made.append(parts.folded("Patterns by level", [shares]))
@@ -290,7 +287,7 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
         return []
     text = "How much every two columns tell of each other"
     return [
-        _figure(drawn, "dependence", partial(plot_dependence, found), text),
+        _figure(drawn, "dependence", partial(plots.plot_dependence, found), text),
         parts.folded("As a table", [_arrow(tidy.dependence(found))]),
     ]
 
@@ -334,13 +331,15 @@ def _quantities(found: Explored) -> str:
 def _convergence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
     return [
         parts.paragraph(convergence_line(found)),
-        _figure(drawn, "traces", partial(plot_traces, found), "Traces of the chains"),
+        _figure(drawn, "traces", partial(plots.plot_traces, found), "Traces of the chains"),
         _quantities(found),
         parts.folded(
             "Pseudo-observations of numeric columns, and the density fitted to them",
             [
                 parts.figure(
-                    embedded(plot_fit(found), "png"), "Histograms and fitted densities", broad=True
+                    plots.embedded(plots.plot_fit(found), "png"),
+                    "Histograms and fitted densities",
+                    broad=True,
                 )
             ],
         ),

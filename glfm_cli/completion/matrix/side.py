@@ -9,18 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import glfm_cli.encoding as encoding
 from glfm_cli.arrays import Array
 from glfm_cli.completion.prepare import as_schema
-from glfm_cli.encoding import (
-    EncodedColumn,
-    Ids,
-    LearntColumn,
-    encode,
-    encode_ids,
-    encode_rows,
-    open_column,
-    text_of,
-)
 from glfm_cli.errors import SchemaError, StoreError, TableError
 from glfm_cli.inference.chain import inner
 from glfm_cli.io import read_table
@@ -66,7 +57,7 @@ class SideCode:
 
     schema: Schema
     table: tuple[str, ...]
-    columns: tuple[LearntColumn, ...]
+    columns: tuple[encoding.LearntColumn, ...]
     links: tuple[Link | None, ...]
     reference: Array
     mean: Array
@@ -74,7 +65,7 @@ class SideCode:
 
     @classmethod
     def learn(
-        cls, schema: Schema, table: Sequence[str], columns: Sequence[EncodedColumn]
+        cls, schema: Schema, table: Sequence[str], columns: Sequence[encoding.EncodedColumn]
     ) -> SideCode:
         """Return the code of a table's own columns, which are `columns`."""
         links = tuple(
@@ -86,20 +77,20 @@ class SideCode:
             else -1
             for c in columns
         ]
-        learnt = tuple(LearntColumn(c.column, c.levels, c.typical) for c in columns)
+        learnt = tuple(encoding.LearntColumn(c.column, c.levels, c.typical) for c in columns)
         none = np.empty(0)
         code = cls(schema, tuple(table), learnt, links, np.array(reference, np.int64), none, none)
         raw = code._raw(columns)[0]
         return replace(code, mean=raw.mean(axis=0), spread=raw.std(axis=0))
 
-    def features(self, columns: Sequence[EncodedColumn]) -> tuple[Array, tuple[str, ...]]:
+    def features(self, columns: Sequence[encoding.EncodedColumn]) -> tuple[Array, tuple[str, ...]]:
         """Return the covariates (n, p) that vary, standardised, and their names."""
         raw, names = self._raw(columns)
         varies = np.flatnonzero(self.spread > 0.0)  # a constant says nothing
         features = (raw[:, varies] - self.mean[varies]) / self.spread[varies]
         return np.ascontiguousarray(features), tuple(names[i] for i in varies)
 
-    def _raw(self, columns: Sequence[EncodedColumn]) -> tuple[Array, list[str]]:
+    def _raw(self, columns: Sequence[encoding.EncodedColumn]) -> tuple[Array, list[str]]:
         """Return all covariates (n, q) as they are, and their names.
 
         Numbers are seen as a model sees them (their latent scale), ordered levels by their number,
@@ -121,9 +112,9 @@ class SideCode:
                 names += [f"{name}={encoded.levels[code]}" for code in codes]
         return np.concatenate(parts, axis=1), names
 
-    def encode(self, table: pa.Table, file: str | None) -> list[EncodedColumn]:
+    def encode(self, table: pa.Table, file: str | None) -> list[encoding.EncodedColumn]:
         """Return the columns of another table; every cell must be there, every level known."""
-        found = list(encode_rows(table, self.schema, self.columns, file=file).columns)
+        found = list(encoding.encode_rows(table, self.schema, self.columns, file=file).columns)
         _check_whole(found, file)
         return found
 
@@ -164,7 +155,7 @@ class SideCode:
                 some = np.empty(0)
                 if not leveled:
                     some = take(arrays, f"{d}.sample", np.float64, (None,), largest=FLOAT_MAX)
-                columns.append(LearntColumn(column, levels, some))
+                columns.append(encoding.LearntColumn(column, levels, some))
                 constants = inner(arrays, f"{d}.link.")
                 links.append(
                     None if leveled else link_from(column, len(levels), constants, LinkConfig())
@@ -200,12 +191,12 @@ class Side:
     code : how they were made
     """
 
-    ids: Ids
+    ids: encoding.Ids
     features: Array
     names: tuple[str, ...]
     code: SideCode
 
-    def of(self, ids: Ids, file: str | None) -> tuple[Ids, Array]:
+    def of(self, ids: encoding.Ids, file: str | None) -> tuple[encoding.Ids, Array]:
         """Return all ids, those that only the table has behind `ids`, and their features.
 
         Raises TableError: the table misses some of `ids`.
@@ -241,10 +232,10 @@ def read_side(table: pa.Table, schema: Schema, *, file: str | None = None) -> Si
     ids = _ids_of(table, schema, file)
     named = next((c for c in schema.resolve(table.column_names) if c.role is Role.LABEL), None)
     if named is not None:
-        texts = text_of(table[named.name].combine_chunks()).to_pylist()
+        texts = encoding.text_of(table[named.name].combine_chunks()).to_pylist()
         labels = (text or key for text, key in zip(texts, ids.keys, strict=True))
         ids = replace(ids, labels=tuple(labels))
-    columns = encode(table, schema, file=file, labels=True).columns
+    columns = encoding.encode(table, schema, file=file, labels=True).columns
     _check_whole(columns, file)
     code = SideCode.learn(schema, table.column_names, columns)
     return Side(ids, *code.features(columns), code)
@@ -256,7 +247,7 @@ def read_more(table: pa.Table, code: SideCode, *, file: str | None = None) -> Si
     return Side(ids, *code.features(code.encode(table, file)), code)
 
 
-def _ids_of(table: pa.Table, schema: Schema, file: str | None) -> Ids:
+def _ids_of(table: pa.Table, schema: Schema, file: str | None) -> encoding.Ids:
     columns = schema.resolve(table.column_names)
     holders = [i for i, column in enumerate(columns) if column.role is Role.ID]
     if len(holders) != 1:
@@ -265,8 +256,8 @@ def _ids_of(table: pa.Table, schema: Schema, file: str | None) -> Ids:
             file=schema.file,
             expected="one, that says which row or column of the matrix is meant",
         )
-    source = open_column(table, holders[0], columns[holders[0]], file)
-    ids, of_row = encode_ids(source)
+    source = encoding.open_column(table, holders[0], columns[holders[0]], file)
+    ids, of_row = encoding.encode_ids(source)
     if len(ids) < table.num_rows:
         again = np.ones(of_row.size, dtype=bool)
         again[np.unique(of_row, return_index=True)[1]] = False
@@ -274,7 +265,7 @@ def _ids_of(table: pa.Table, schema: Schema, file: str | None) -> Ids:
     return ids
 
 
-def _check_whole(columns: Sequence[EncodedColumn], file: str | None) -> None:
+def _check_whole(columns: Sequence[encoding.EncodedColumn], file: str | None) -> None:
     """Raise TableError when a cell is empty."""
     for encoded in columns:
         missing = np.flatnonzero(~encoded.observed)
