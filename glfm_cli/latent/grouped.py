@@ -104,14 +104,6 @@ class WithGroups(PlainModel):
         """Let the model draw its hyperparameters."""
         self.inner.finish(state.own, streams)
 
-    def noise(self, state: GroupedState) -> Array:
-        """Return the model's noise variances."""
-        return self.inner.noise(state.own)
-
-    def noise_of(self, state: GroupedState, d: int, rows: slice) -> float | Array:
-        """Return the model's noise variance."""
-        return self.inner.noise_of(state.own, d, rows)
-
     def trace(self, state: GroupedState) -> dict[str, float]:
         """Return the model's scalars, and the average sd of each part over latent columns."""
         effects, found = state.effects, self.inner.trace(state.own)
@@ -183,10 +175,6 @@ class WithGroups(PlainModel):
         sweeps = GROUP_SWEEPS * sweeps
         folded = self.inner.fold_in(draw.own, config, cells, refill_shifted, score, sweeps, rng)
         return GroupedState(folded, FoldedEffects(new.w), draw.spans)
-
-    def warnings(self, state: GroupedState) -> list[str]:
-        """Return what a user should know of a finished chain."""
-        return self.inner.warnings(state.own)
 
     def save(self, state: GroupedState) -> dict[str, Array]:
         """Return the model's state and the effects."""
