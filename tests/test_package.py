@@ -201,3 +201,12 @@ def test_each_sample_is_described_column_by_column(name: str) -> None:
 def test_samples_have_every_type_of_column() -> None:
     types = {words.partition(",")[0] for name in SAMPLES for words, _ in described(name).values()}
     assert {"real", "positive", "count", "categorical", "ordinal", "binomial"} <= types
+
+
+def test_every_planted_slip_has_its_line_and_its_test() -> None:
+    slips = runpy.run_path(str(REPOSITORY / "benchmarks" / "mutants.py"))["MUTANTS"]
+    for title, slip in slips.items():
+        assert text_of(f"glfm_cli/{slip.file}").count(slip.right) == 1, title
+        for test in slip.tests.split():
+            path, _, name = test.partition("::")
+            assert f"def {name}" in text_of(path), title
