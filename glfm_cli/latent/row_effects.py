@@ -38,7 +38,6 @@ from glfm_cli.latent.row_laws import (
     Series,
     SeriesLaw,
     curve,
-    curve_law,
     draw_intercepts,
     draw_inverse_wishart,
     draw_normals,
@@ -243,8 +242,7 @@ class RowEffects:
         self, s: int, series: Series, shapes: Array, law: SeriesLaw, b: Array, rng: Generator
     ) -> None:
         """Draw f of one latent column without b and u, given sums b (M,) of all three and noise."""
-        lines = np.column_stack([self.clocked(series.time), shapes])
-        A, B = curve_law(*law.lines(b, lines, series.code, len(self.b)), self.q[s])
+        A, B = law.shared(b, self.clocked(series.time), shapes, series.code, self.q[s])
         Q = A + knots_precision(self.knots) / self.p[s]
         self.f[:, s] = draw_normals(Q[None], B[None], rng)[0]
 

@@ -145,15 +145,28 @@ class SeriesLaw:
         wide[::2, 0] = b
         return dtbtrs(self.factor, wide, uplo="L")[0][:, 0]
 
+    def left(self, X: Array) -> Array:
+        """Return V^-1 X / seen (M, k) = X - Q^-1 (seen X),  V = K v + diag(1 / seen)."""
+        wide = np.zeros((2 * len(X), X.shape[1]))
+        wide[::2] = self.seen[:, None] * X
+        return X - dpbtrs(self.factor, wide, lower=1)[0][::2]
+
+    def shared(self, b: Array, t: Array, X: Array, code: Array, q: float) -> tuple[Array, Array]:
+        """Return A (J, J) and B (J,) of X (M, J) that groups share, without slopes ~ N(0, q)."""
+        left, of_slope = self.left(X), self.left(t[:, None])[:, 0]
+        first = np.flatnonzero(np.diff(code, prepend=-1))
+        cross = np.add.reduceat((self.seen * of_slope)[:, None] * X, first)
+        precision = np.add.reduceat(self.seen * of_slope * t, first) + 1.0 / q
+        own = cross / precision[:, None]
+        B = left.T @ b - own.T @ np.add.reduceat(of_slope * b, first)
+        return X.T @ (self.seen[:, None] * left) - own.T @ cross, B
+
     def lines(self, b: Array, X: Array, code: Array, n: int) -> tuple[Array, Array]:
         """Return A (n, k, k) and B (n, k): X' V^-1 X and X' V^-1 e over the times of each group.
 
         b : (M,) sums of values e, each times its precision;  X : (M, k)
-        V^-1 X = seen (X - Q^-1 (seen X)),  V = K v + diag(1 / seen)
         """
-        wide = np.zeros((2 * len(X), X.shape[1]))
-        wide[::2] = self.seen[:, None] * X
-        left = X - dpbtrs(self.factor, wide, lower=1)[0][::2]
+        left = self.left(X)
         of = range(X.shape[1])
         A = [[np.bincount(code, self.seen * left[:, i] * X[:, j], n) for j in of] for i in of]
         return np.array(A).T, np.array([np.bincount(code, left[:, i] * b, n) for i in of]).T
@@ -170,13 +183,6 @@ def intercept_law(A: Array, B: Array, q: float) -> tuple[Array, Array]:
     of_slope = A[:, 1, 1] + 1.0 / q
     without = A[:, 0, 0] - A[:, 0, 1] ** 2 / of_slope
     return without, B[:, 0] - A[:, 0, 1] * B[:, 1] / of_slope
-
-
-def curve_law(A: Array, B: Array, q: float) -> tuple[Array, Array]:
-    """Return A (J, J) and B (J,) of a curve, given those (n, 1 + J) of slopes ~ N(0, q) and it."""
-    gain = A[:, 1:, 0] / (A[:, :1, 0] + 1.0 / q)
-    without = (B[:, 1:] - gain * B[:, :1]).sum(axis=0)
-    return (A[:, 1:, 1:] - gain[:, :, None] * A[:, :1, 1:]).sum(axis=0), without
 
 
 def draw_slopes(A: Array, B: Array, q: float, rng: np.random.Generator) -> Array:
