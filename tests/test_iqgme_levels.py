@@ -23,6 +23,7 @@ from glfm_cli.latent.iqgme.forms import forms_of, local_step
 from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
 from glfm_cli.latent.iqgme.left_out_labels import left_out_labels
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, sum_block
+from glfm_cli.latent.iqgme.model import ExpertAscent, State
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.schema import Column, ColumnType, Role
@@ -241,7 +242,7 @@ def test_labels_left_out_are_told_by_what_gaps_do_to_all(seed: int) -> None:
     for z, share in zip(node, weight / weight.sum(), strict=True):
         scaled = (law.mean + z * law.wide) / np.sqrt(law.var)
         p += share * (law.gate * np.exp(label.expect(np.arange(4), scaled)[1])).sum(axis=0)
-    found = left_out_labels(made.rows, q, none, 0.1)
+    found = left_out_labels(made.rows, q, np.ones(q.H), none, 0.1)
     assert found == pytest.approx(np.log(p).sum(), abs=1e-4)
 
 
@@ -305,7 +306,67 @@ def test_labels_left_out_are_predicted_by_experts_without_the_row(seed: int) -> 
         one = KnownRows(x[[i]], rows.known[[i]])
         p = probabilities(label_law(one, left, pi=q.pi[:, None]))[0]
         expected += np.log(p[int(rows.label.x[i])])
-    assert left_out_labels(rows, q, local, form.prior.u0) == pytest.approx(expected, rel=1e-6)
+    found = left_out_labels(rows, q, np.ones(q.H), local, form.prior.u0)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_labels_left_out_are_about_as_hard_to_tell_as_to_fits_without_them(seed: int) -> None:
+    firm = {"weight_shape": 500.0, "weight_rate": 500.0, "rate_shape": 500.0}
+    config = IqgmeConfig(experts=1, factors=0, tolerance=1e-8, **firm)
+    rng = np.random.default_rng(seed)
+    x, every = rng.normal(size=(40, 4)), np.ones(40, dtype=bool)
+    code = (x[:, 0] + rng.normal(size=40) > 0.0).astype(np.float64)
+
+    def ended(at: Array) -> tuple[Any, Any, KnownRows]:
+        known = np.ones((at.size, 4), dtype=bool)
+        rows = KnownRows(x[at], known, replace(signs(code[at]), slips=0.01), every[at])
+        (form,) = forms_of(config, [rows])
+        start = begin(rows, form, config, np.random.default_rng(0), 0)
+        climbed(start, rows, form, config, 200)
+        return start, form, rows
+
+    exact = 0.0
+    for i in range(40):
+        left = ended(np.delete(np.arange(40), i))[0]
+        q, _ = left.experts.informed(left.sums)
+        one = KnownRows(x[[i]], np.ones((1, 4), dtype=bool))
+        p = probabilities(label_law(one, q), signs(code[[i]]))[0]
+        exact += np.log(0.99 * p[int(code[i])] + 0.005)
+    start, form, rows = ended(np.arange(40))
+    q, told = start.experts.informed(start.sums)
+    assert 0.2 < told[0] < 0.9
+    found = left_out_labels(rows, q, told, start.local, form.prior.u0)
+    held = left_out_labels(rows, start.experts, np.ones(1), start.local, form.prior.u0)
+    assert abs(found - exact) < 0.5 * abs(held - exact)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_slips_say_nothing_of_a_score(n_levels: int, seed: int) -> None:
+    """Against a grid of the only score, or differences of the log probability of several."""
+    rng, slips = np.random.default_rng(seed), 0.2
+    plain = signs(np.array([1.0])) if n_levels == 2 else choices(np.array([1.0]), 3, 0)
+    label, row = replace(plain, slips=slips), np.array([0])
+    eta = rng.normal(size=(1, 1, n_levels - 1)) - 1.0
+
+    def log_p(eta: Array) -> float:
+        return float(label.expect(row, eta)[1][0, 0])
+
+    without = float(plain.expect(row, eta)[1][0, 0])
+    assert log_p(eta) == pytest.approx(np.log(0.8 * np.exp(without) + slips / n_levels))
+    mean = label.expect(row, eta)[0][0, 0]
+    for k, step in enumerate(1e-4 * np.eye(n_levels - 1)):
+        slope = (log_p(eta + step) - log_p(eta - step)) / 2e-4
+        assert mean[k] - eta[0, 0, k] == pytest.approx(slope, abs=1e-5)
+    many = replace(label, x=np.ones(20_000))
+    draws = many.draw(np.arange(20_000), np.repeat(eta[0], 20_000, axis=0), rng)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.05)
+    if n_levels == 2:
+        _, var, _ = label.moments(row, eta, np.ones(1))
+        grid = np.linspace(-10.0, 10.0, 20_001)
+        p = norm.pdf(grid - eta[0, 0, 0]) * (0.8 * (grid > 0.0) + slips / 2)
+        exact = np.average((grid - mean[0]) ** 2, weights=p)
+        assert var[0, 0, 0] == pytest.approx(exact, rel=1e-3)
+        assert draws.var() == pytest.approx(exact, rel=0.05)
 
 
 @pytest.mark.parametrize("levels", [2, 3])
@@ -330,4 +391,19 @@ def test_rows_without_gaps_are_placed_as_rows_with_gaps_are(
     np.testing.assert_allclose(own.rho, other.rho, atol=1e-12)
     np.testing.assert_allclose(own.t, other.t, atol=1e-10)
     for name, array in vars(slow).items():
-        np.testing.assert_allclose(getattr(fast, name), array, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(getattr(fast, name), array, rtol=1e-8, atol=1e-10)
+
+
+def test_forecasts_leave_room_for_slips_and_for_coefficients_not_known(seed: int) -> None:
+    columns, code = yes_no(60, np.random.default_rng(seed), 0.0)
+    held = IqgmeConfig(experts=1, iterations=20, slips=0.5)
+    how = Fitting(held, LinkConfig(), chains=1)
+    made = fit_classifier(columns, code, 2, how)
+    p = made.probabilities(columns)
+    assert 0.25 <= p.min() < 0.3
+    rows = made.seen.rows([e.x for e in columns], 60, code, 0.5)
+    (form,) = forms_of(held, [rows])
+    start = begin(rows, form, held, np.random.default_rng(0), 0)
+    climbed(start, rows, form, held, 20)
+    kept = ExpertAscent().draw(State(start, form, 0)).experts.Sw
+    assert np.linalg.slogdet(kept[0])[1] > np.linalg.slogdet(start.experts.Sw[0])[1] + 1.0

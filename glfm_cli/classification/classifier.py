@@ -164,7 +164,8 @@ class Classifier:
 
     def label_probabilities(self, law: LabelLaw) -> Array:
         """Return (n, R) the probabilities of the levels under a law of labels."""
-        return self.levels_link.probabilities(law.of_label(), self.seen.label.params)
+        p = self.levels_link.probabilities(law.of_label(), self.seen.label.params)
+        return (1.0 - self.config.slips) * p + self.config.slips / self.n_levels
 
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None
@@ -205,7 +206,7 @@ def fit_classifier(
     )
 
     def rows_at(at: Array | slice) -> KnownRows:
-        return seen.rows([e.x[at] for e in used], code[at].size, code[at])
+        return seen.rows([e.x[at] for e in used], code[at].size, code[at], config.slips)
 
     note = None
     if config.inference == "gibbs":

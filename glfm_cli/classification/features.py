@@ -1,6 +1,6 @@
 """Columns of a table as the mixture of experts sees them, in units of mean 0 and variance 1.
 
-Numbers lie where their links (`glfm_cli.links.LINKS`) say, counts in the middle of their intervals.
+Numbers lie where their links (`glfm_cli.links`) say, counts in the middle of their intervals.
 Levels are numbers, too: of ordered ones normal scores, of others an indicator of each but the most
 frequent. Experts see them with noise of `BLUR` of the distance of levels next to each other, or a
 normal density of an expert whose rows all have one level would be without end; rules act on the
@@ -78,9 +78,9 @@ class LatentColumn:
         """Return the number of features."""
         return self.noise.size
 
-    def data(self, x: Array) -> LevelData:
-        """Return what levels say, where they are observed."""
-        return LevelData(self.link, self.params, np.nan_to_num(x, nan=0.0))
+    def data(self, x: Array, slips: float) -> LevelData:
+        """Return what levels say, where they are observed, but for a share of slips."""
+        return LevelData(self.link, self.params, np.nan_to_num(x, nan=0.0), slips)
 
     def latent(self, x: Array) -> Array:
         """Return the features (n, n_latent) of cells; 0 where missing."""
@@ -175,12 +175,15 @@ class Calibrated:
         """Return the number of latent columns."""
         return sum(feature.n_latent for feature in self.features)
 
-    def rows(self, xs: Sequence[Array], n: int, code: Array | None = None) -> KnownRows:
+    def rows(
+        self, xs: Sequence[Array], n: int, code: Array | None = None, slips: float = 0.0
+    ) -> KnownRows:
         """Return rows of a table as the mixture sees them.
 
         xs : the column of each feature: values or level codes, NaN where missing
         n : rows
         code : (n,) float64, optional; levels of the label, NaN where missing
+        slips : share of these that are any level
         """
         parts, known, noise = [np.empty((n, 0))], [np.empty((n, 0), dtype=bool)], [np.empty(0)]
         for feature, x in zip(self.features, xs, strict=True):
@@ -191,7 +194,7 @@ class Calibrated:
         blur = np.concatenate(noise)
         if code is None:
             return KnownRows(values, mask, noise=blur)
-        return KnownRows(values, mask, self.label.data(code), ~np.isnan(code), blur)
+        return KnownRows(values, mask, self.label.data(code, slips), ~np.isnan(code), blur)
 
 
 def take(columns: Sequence[EncodedColumn], rows: Array) -> tuple[EncodedColumn, ...]:

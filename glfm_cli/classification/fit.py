@@ -48,7 +48,10 @@ class Fitting:
 
 @dataclass(frozen=True)
 class ExpertsProblem(Problem):
-    """The rows that experts are fitted to, as the driver takes them."""
+    """The rows that experts are fitted to, as the driver takes them.
+
+    It has no links: columns are features already (features.py), of which links have said where.
+    """
 
     tables: TaskTables = field(kw_only=True)
 

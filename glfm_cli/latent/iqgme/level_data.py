@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from glfm_cli._kernels._variates import fill_truncated_normal
 from glfm_cli.arrays import Array
-from glfm_cli.links import Link, Params
+from glfm_cli.links import Link, Params, of_levels
 from glfm_cli.links.intervals import interval_moments
 from glfm_cli.links.link import Expecting
 
@@ -27,11 +27,13 @@ class LevelData:
     """The levels of n rows, seen through a link of unit noise.
 
     x : (n,) level codes; of rows that are not asked for, any
+    slips : share of rows of which any level is as probable, wherever t lies
     """
 
     link: Link
     params: Params
     x: Array
+    slips: float = 0.0
 
     @property
     def n_latent(self) -> int:
@@ -45,6 +47,12 @@ class LevelData:
         self.link.bound(self.x, self.params, np.zeros((self.x.size, 1)), _NO_RNG, *ends)
         return ends
 
+    def _no_slip(self, log_z: Array) -> tuple[Array, Array]:
+        """Return log P(level) with slips, by that without, and the probability of none."""
+        meant = np.log1p(-self.slips) + log_z
+        log_p = np.logaddexp(meant, np.log(self.slips / of_levels(self.link).n_levels))
+        return log_p, np.exp(meant - log_p)
+
     def expect(self, rows: Array, eta: Array) -> tuple[Array, Array]:
         """Return E[t] (H, b, K) and log P(level) (H, b) of some rows (b,).
 
@@ -54,7 +62,11 @@ class LevelData:
             mean, _, log_z = self.moments(rows, eta, np.ones(1))
             return mean, log_z.sum(axis=-1)
         assert isinstance(self.link, Expecting)
-        return self.link.expect(self.x[rows], eta, self.params)
+        mean, log_z = self.link.expect(self.x[rows], eta, self.params)
+        if not self.slips:
+            return mean, log_z
+        log_z, meant = self._no_slip(log_z)
+        return eta + meant[..., None] * (mean - eta), log_z
 
     def expect_shifted(
         self, rows: Array, eta: Array, wide: Array, held: Array | None = None
@@ -83,7 +95,13 @@ class LevelData:
         """Return means, variances and log P(level) (H, b, 1) of the only t ~ N(eta, scale^2)."""
         lower, upper = (end[rows] for end in self.interval)
         mean, var, log_z = interval_moments((lower - eta) / scale, (upper - eta) / scale)
-        return np.clip(eta + scale * mean, lower, upper), scale * scale * var, log_z
+        mean, var = np.clip(eta + scale * mean, lower, upper), scale * scale * var
+        if not self.slips:
+            return mean, var, log_z
+        log_z, meant = self._no_slip(log_z)
+        away = mean - eta
+        var = meant * var + (1.0 - meant) * (scale * scale + meant * away * away)
+        return eta + meant * away, var, log_z
 
     def draw(self, rows: Array, eta: Array, rng: np.random.Generator) -> Array:
         """Return draws (b, K) of t given the levels; eta (b, K)."""
@@ -91,6 +109,11 @@ class LevelData:
             return self.draw_scaled(rows, eta, np.ones((1, 1)), rng)
         t = np.empty(eta.shape)
         self.link.augment(self.x[rows], eta, 1.0, dict(self.params), rng, t)
+        if self.slips:
+            assert isinstance(self.link, Expecting)
+            meant = self._no_slip(self.link.expect(self.x[rows], eta, self.params)[1])[1]
+            free = rng.random(len(t)) > meant
+            t[free] = eta[free] + rng.standard_normal((int(free.sum()), self.n_latent))
         return t
 
     def draw_scaled(self, rows: Array, eta: Array, scale: Array, rng: np.random.Generator) -> Array:
@@ -99,6 +122,10 @@ class LevelData:
             np.ascontiguousarray((one / scale)[:, 0])
             for one in (eta, *(end[rows] for end in self.interval))
         )
+        if self.slips:
+            log_z = interval_moments(lower - mean, upper - mean)[2]
+            free = rng.random(mean.size) > self._no_slip(log_z)[1]
+            lower[free], upper[free] = -np.inf, np.inf
         t = np.empty(len(eta))
         fill_truncated_normal(mean, 1.0, lower, upper, rng, t)
         return t[:, None] * scale

@@ -35,6 +35,7 @@ class IqgmeConfig:
         that of the intercept's, and the prior mean of one that the features have in common
     rate_shape : of the gamma prior of that one
     weight_center : g0, how many experts the prior centre of the weights is worth
+    slips : share of labels that are any level, whatever the features; forecasts say so
     own_rules : whether each of several tasks has rules of its own, about those that they share
     own_precision : of what these are off by; None chooses it by labels that are foretold
     own_shape, own_rate : gamma prior of that of the intercepts
@@ -62,6 +63,7 @@ class IqgmeConfig:
     weight_rate: float = 0.1
     rate_shape: float = 0.1
     weight_center: float = 0.1
+    slips: float = 0.01
     own_rules: bool = True
     own_precision: float | None = None
     own_shape: float = 1.0
@@ -88,6 +90,7 @@ class IqgmeConfig:
         )
         for name in positive:
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        require(0.0 <= self.slips < 1.0, "slips", self.slips, "a share from 0 to below 1")
         own = self.own_precision
         require(own is None or own > 0, "own_precision", own, "auto, or a number above 0")
         factors = self.factors
