@@ -9,6 +9,7 @@ counts with few values, the laws have a table each.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -81,8 +82,7 @@ class DrawScores:
         links = own.problem.links
         factors = []
         for d in own.points:
-            cells = law.column(d)
-            assert isinstance(cells, NormalMixture)  # one normal, of one known latent number
+            cells = cast(NormalMixture, law.column(d))  # one normal, of one known latent number
             mean = cells.means[:, 0, 0]
             scaled = mean / cells.variances.item()
             factors.append((scaled, -0.5 * mean * scaled))

@@ -14,7 +14,7 @@ from glfm_cli.latent.cnpf.columns import update_columns
 from glfm_cli.latent.cnpf.config import CnpfConfig
 from glfm_cli.latent.cnpf.counts import Counts
 from glfm_cli.latent.cnpf.locations import update_locations
-from glfm_cli.latent.cnpf.rows import Parts, Rows, count_columns, leave_out, sum_rates, visit_rows
+from glfm_cli.latent.cnpf.rows import LeftOut, Rows, count_columns, leave_out, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.tables import Globals, Tables, columns_of, tables_of
 from glfm_cli.latent.cnpf.weights import update_weights
 
@@ -63,7 +63,7 @@ def settle(
     """
     config = replace(config, column_shape=max(config.column_shape * SHARPER, 0.01))
     shared.column_rate *= SHARPER
-    columns, parts = columns_of(config, counts), Parts.of(counts.count.size)
+    columns, parts = columns_of(config, counts), LeftOut.of(counts.count.size)
     for number in range(min(LAST_PASSES, config.passes_of(counts.shape[0]))):
         tables = tables_of(config, shared, counts, columns, mean_step=True)
         if number % ROWS_EVERY == 0:

@@ -92,7 +92,7 @@ def visit_rows(
 
 
 @dataclass(frozen=True)
-class Parts:
+class LeftOut:
     """What is left out of cells (m,) at a time, see the kernel: components, and counts in them."""
 
     top: Array
@@ -101,16 +101,16 @@ class Parts:
     change: Array
 
     @classmethod
-    def of(cls, m: int) -> Parts:
+    def of(cls, m: int) -> LeftOut:
         """Return parts of which nothing is left out."""
         return cls(*(np.zeros(m, kind) for kind in (np.int16, np.float32, np.int16, np.float32)))
 
 
-NO_PARTS = Parts.of(0)
+NO_PARTS = LeftOut.of(0)
 
 
 def leave_out(
-    rows: Rows, counts: Counts, tables: Tables, shape: Array, parts: Parts, each: Each
+    rows: Rows, counts: Counts, tables: Tables, shape: Array, parts: LeftOut, each: Each
 ) -> None:
     """Renew counts by component, in place, by the mean step without what a cell says of itself.
 
@@ -132,7 +132,7 @@ def leave_out(
 
 
 def count_columns(
-    rows: Rows, counts: Counts, tables: Tables, each: Each, parts: Parts = NO_PARTS
+    rows: Rows, counts: Counts, tables: Tables, each: Each, parts: LeftOut = NO_PARTS
 ) -> Array:
     """Return the counts (I, T) of columns by component, with the shares of the last visit."""
     side, T = counts.columns, tables.config.components
