@@ -94,8 +94,8 @@ def ours(name: str) -> tuple[list[Any], Recommend]:
 
     def best(train: csr_array, choice: Any) -> Array:
         X = csr_array((SEEN[choice](train.data), train.indices, train.indptr), shape=train.shape)
-        short = {"passes": 20}
-        model = GlfmFactorizer(name, restarts=64, tau=1.0, threads=1, settings=short)  # type: ignore
+        short = {"passes": 50}
+        model = GlfmFactorizer(name, restarts=16, tau=1.0, threads=1, settings=short)  # type: ignore
         return model.fit(X).recommend(X, N)[0]
 
     return list(SEEN), best

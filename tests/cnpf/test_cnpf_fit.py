@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -106,6 +107,22 @@ def test_settling_brings_no_component_back(seed: int) -> None:
     share = draw.proportions().mean(axis=0)
     assert share[1] < 0.02
     assert draw.shared.w[1] < 1e-9
+
+
+def test_a_fit_takes_at_most_forty_bytes_more_for_a_count_more(seed: int) -> None:
+    rng, shape, sizes, most = np.random.default_rng(seed), (1000, 1000), (80_000, 200_000), []
+    config = CnpfConfig(components=4, correlated=False, passes=2)
+    for size in sizes:
+        cell = rng.permutation(shape[0] * shape[1])[:size]
+        ones = np.ones(size)
+        tracemalloc.start()
+        counts = Counts.of(cell // shape[1], cell % shape[1], ones, shape)
+        state = fit(counts, config, 2)[0]
+        tracemalloc.reset_peak()
+        MODEL.draw(state, counts)
+        most.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (most[1] - most[0]) / (sizes[1] - sizes[0]) < 40.0
 
 
 @pytest.mark.parametrize("name", MODELS)
