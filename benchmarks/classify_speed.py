@@ -60,7 +60,7 @@ def planted(n: int, P: int, groups: int, hidden: float) -> KnownRows:
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     known = rng.random(x.shape) >= hidden
     code = (score > 0.0).astype(np.float64)
-    label = LatentColumn.of_label(code, 2).data(code)
+    label = LatentColumn.of_label(code, 2).data(code, 0.0)
     return KnownRows(np.where(known, x, 0.0), known, label, np.ones(n, dtype=bool))
 
 

@@ -99,7 +99,7 @@ def tables(
     known = rng.random(x.shape) >= gaps
     seen = np.where(known, x, np.nan)[:n]
     x = np.where(known, (x - np.nanmean(seen, axis=0)) / np.nanstd(seen, axis=0), 0.0)
-    label = LABEL.data(y[:n].astype(np.float64))
+    label = LABEL.data(y[:n].astype(np.float64), 0.0)
     return KnownRows(x[:n], known[:n], label, np.ones(n, dtype=bool)), KnownRows(x[n:], known[n:])
 
 
