@@ -27,7 +27,7 @@ class Block:
     gap : (sum of c,) uint8, 1 at gaps;  is_gap : (G, P) bool, the same of every pattern
     labelled : (G,) uint8, whether a pattern has a label
     with_label : (l,) places in the block of the rows with one
-    seen : (b, P) what is seen, 0 at gaps
+    table : that the rows are of
     noise : (b, P) `noisy` of every row, None where it is 0
     whole : whether no row has a gap, and products of its cells are kept
     """
@@ -42,9 +42,14 @@ class Block:
     is_gap: Array
     labelled: Array
     with_label: Array
-    seen: Array
+    table: KnownRows
     noise: Array | None
     whole: bool
+
+    @property
+    def seen(self) -> Array:
+        """Return what is seen (b, P), 0 at gaps."""
+        return np.where(self.table.known[self.rows], self.table.x[self.rows], 0.0)
 
     @cached_property
     def with_one(self) -> Array:
@@ -233,7 +238,7 @@ def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
         is_gap=gaps,
         labelled=rows.labelled[[one[0] for one in members]].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
-        seen=np.where(known, rows.x[every], 0.0),
+        table=rows,
         noise=known * precision if blurred.any() else None,
         whole=whole,
     )
