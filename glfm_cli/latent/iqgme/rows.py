@@ -27,7 +27,7 @@ class Block:
     gap : (sum of c,) uint8, 1 at gaps;  is_gap : (G, P) bool, the same of every pattern
     labelled : (G,) uint8, whether a pattern has a label
     with_label : (l,) places in the block of the rows with one
-    table : that the rows are of
+    x, known : (N, P) of all rows, values and whether they are known
     noise : (b, P) `noisy` of every row, None where it is 0
     whole : whether no row has a gap, and products of its cells are kept
     """
@@ -42,14 +42,15 @@ class Block:
     is_gap: Array
     labelled: Array
     with_label: Array
-    table: KnownRows
+    x: Array
+    known: Array
     noise: Array | None
     whole: bool
 
     @property
     def seen(self) -> Array:
         """Return what is seen (b, P), 0 at gaps."""
-        return np.where(self.table.known[self.rows], self.table.x[self.rows], 0.0)
+        return np.where(self.known[self.rows], self.x[self.rows], 0.0)
 
     @cached_property
     def with_one(self) -> Array:
@@ -238,7 +239,8 @@ def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
         is_gap=gaps,
         labelled=rows.labelled[[one[0] for one in members]].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
-        table=rows,
+        x=rows.x,
+        known=rows.known,
         noise=known * precision if blurred.any() else None,
         whole=whole,
     )
