@@ -5,9 +5,8 @@
 Simulated tables: log-normal exposure e, covariate w, outcome z = 1 + 0.5 log e + 0.5 w + noise, a
 tenth of w missing, and 20 or 50 % of e below a limit and written as `<limit`. Both slopes are
 estimated by least squares on completed versions (`impute: censored`), combined by Rubin's rules,
-and on the table with half the limit in place of `<limit`. Shown are the share of 95 % intervals
-that hold the true slope, and the root mean square error of the estimates; beside those of the table
-without a limit or a gap, whose intervals hold what intervals of so many tables happen to.
+on the table with half the limit in place of `<limit`, and on that with no limit and no gap. Shown
+are the share of 95 % intervals that hold the true slope, and the root mean square error.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def main() -> None:
             one_table(given.rows, share, seed, model=given.model, chains=4, warmup=100, draws=50)
             for seed in range(given.tables)
         ]
-        for name, which in (("completed", 0), ("half limit", 1), ("no limit", 2)):
+        for name, which in (("completed", 0), ("half", 1), ("none", 2)):
             estimate, half = (np.array([one[which][k] for one in found]) for k in (0, 1))
             inside = np.mean(np.abs(estimate - TRUE) <= half, axis=0)
             error = np.sqrt(np.mean((estimate - TRUE) ** 2, axis=0))

@@ -51,7 +51,9 @@ def settled_marginals(
         x = np.array([draw[d] for draw in draws])
         quantiles = marginals[d].quantiles.copy()
         with np.errstate(invalid="ignore"):
-            quantiles[:, : len(at)] = np.nanquantile(x, np.array(at), axis=0).T
+            # By ranks over n + 1, between which another draw lies with the probability they say.
+            found_at = np.nanquantile(x, np.array(at), axis=0, method="weibull")
+            quantiles[:, : len(at)] = found_at.T
             mean, sd = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
         found[d] = replace(marginals[d], mean=mean, sd=sd, quantiles=quantiles)
     return found

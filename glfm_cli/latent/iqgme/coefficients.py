@@ -127,21 +127,16 @@ class Coefficients(Sticks):
             self.update_weights(s)
             self.update_weight_prior(prior)
 
-    def covariances(self, s: Labelled, told: Array) -> Array:
-        """Return those (H, F + 1, F + 1) of w where a label tells `told` (H,) of its score."""
+    def update_weights(self, s: Labelled) -> None:
+        """Update w of every expert."""
         H, F = self.H, self.F
         precision = np.empty((H, F + 1, F + 1))
         precision[:, :F, :F] = s.l_xx
         precision[:, :F, F] = precision[:, F, :F] = s.l_x
         precision[:, F, F] = s.l_n
-        precision *= told[:, None, None]
         precision[:, np.arange(F + 1), np.arange(F + 1)] += self.lam
-        cov = np.linalg.inv(precision)
-        return np.asarray(0.5 * (cov + np.swapaxes(cov, 1, 2)))
-
-    def update_weights(self, s: Labelled) -> None:
-        """Update w of every expert."""
-        self.Sw = self.covariances(s, np.ones(self.H))
+        self.Sw = np.linalg.inv(precision)
+        self.Sw = 0.5 * (self.Sw + np.swapaxes(self.Sw, 1, 2))
         self.mw = (s.tx + self.lam * self.phi) @ self.Sw
 
     def update_weight_prior(self, prior: Prior) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.iqgme.coefficients import EMPTY, Coefficients, Labelled, Sums
+from glfm_cli.latent.iqgme.coefficients import Coefficients, Labelled, Sums
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.sticks import gamma_part
 
@@ -40,7 +40,6 @@ class Statistics(Sums):
 
     n (H,), x (H, P), xx (H, P, P) : sum rho, sum rho <x>, sum rho <x x'>
     l_n, l_x, l_xx : the same over labelled rows;  tx (H, K, P + 1) : sum rho <t> <[x, 1]>'
-    l_rr (H,) : sum rho (<t> - w [<x>, 1])^2, the mean over the label's variables
     log_norm : sum over rows of the log of the responsibilities' normaliser
     """
 
@@ -50,14 +49,12 @@ class Statistics(Sums):
     l_x: Array
     l_xx: Array
     tx: Array
-    l_rr: Array
 
     @classmethod
     def zero(cls, H: int, P: int, K: int) -> Statistics:
         """Return sums over no rows."""
         x, xx, l_x, l_xx = (np.zeros((H, *shape)) for shape in ((P,), (P, P)) * 2)
-        n, l_n, l_rr = np.zeros((3, H))
-        return cls(n, 0.0, x, xx, l_n, l_x, l_xx, np.zeros((H, K, P + 1)), l_rr)
+        return cls(np.zeros(H), 0.0, x, xx, np.zeros(H), l_x, l_xx, np.zeros((H, K, P + 1)))
 
 
 @dataclass(eq=False)
@@ -127,18 +124,6 @@ class Experts(Coefficients):
         out = copy.copy(self)
         out.mw, out.Sw = mw, Sw
         return out
-
-    def informed(self, s: Statistics) -> tuple[Experts, Array]:
-        """Return the experts with what is not known of rules, and what a label tells of its score.
-
-        q holds scores and rules apart, so that Sw is as if scores were known. By linear response a
-        label tells as much as its information, the mean square of the slope of its log
-        probability, (H,).  [Giordano, Broderick and Jordan 2018]
-        """
-        told = np.ones(self.H)
-        if self.K == 1:  # of several variables a label tells not of each alone
-            told = np.minimum(s.l_rr / np.maximum(s.l_n, EMPTY), 1.0)
-        return self.with_rules(self.mw, self.covariances(s, told)), told
 
     @property
     def centers(self) -> Array:

@@ -100,9 +100,8 @@ class FactorSums(Sums):
     def core(self) -> Statistics:
         """Return the sums of the factors alone."""
         return Statistics(
-            self.n, self.log_norm, self.x, self.xx, self.l_n, self.l_x, self.l_xx, self.tx,
-            np.zeros_like(self.l_n),
-        )  # fmt: skip
+            self.n, self.log_norm, self.x, self.xx, self.l_n, self.l_x, self.l_xx, self.tx
+        )
 
 
 @dataclass(eq=False)

@@ -161,11 +161,6 @@ class Full:
         """Add a block's rows to sums."""
         work = sum_seen if block.whole else sum_block
         work(s, block, placed, rho, local.t[:, block.rows])
-        at = block.with_label
-        if q.K and at.size:
-            rest = local.t[:, block.rows[at]] - q.mw[:, None, :, -1]
-            rest -= placed.inputs[:, at] @ np.swapaxes(q.mw[:, :, :-1], 1, 2)
-            s.l_rr += (rho[:, at] * (rest * rest).mean(axis=2)).sum(axis=1)
 
     def numbers(self, n_label: int) -> int:
         """Return how many numbers describe a centre, a covariance and a rule."""

@@ -75,12 +75,10 @@ def left_out_score(
     return total
 
 
-def left_out_labels(
-    rows: KnownRows, q: Experts, told: Array, local: Local, u0: float
-) -> float:
+def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> float:
     """Return the same sum for one table and experts of full covariances, its rows left out.
 
-    q, told : as of `Experts.informed`;  u0 : how many rows the prior centre of an expert is worth
+    u0 : how many rows the prior centre of an expert is worth
     """
     total, log_pi = 0.0, log_shares(q, None, len(rows.x))
     assert rows.label is not None
@@ -95,11 +93,9 @@ def left_out_labels(
         log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
         log_gate -= logsumexp(log_gate, axis=0)
         spread = weight_spread(q, block.inputs(placed.x)[:, at])[:, :, None]
-        h = spread * rho[:, :, None]
-        left = 1.0 - np.minimum(h * told[:, None, None], MOST)
-        slope = (local.t[:, which] - mean[:, at]) / (var[:, at] - spread)
-        location = mean[:, at] - h * slope / left
-        sd = np.sqrt(var[:, at] - spread + spread / left)
+        h = np.minimum(spread * rho[:, :, None], MOST)
+        location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
+        sd = np.sqrt(var[:, at] + spread * h / (1.0 - h))
         if wide.any():
             log_p = rows.label.expect_shifted(which, location / sd, wide[:, at] / sd)[2]
         else:

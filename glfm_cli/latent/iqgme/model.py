@@ -204,7 +204,7 @@ class ExpertAscent(ExpertsModel):
             if not rows.labelled.any():
                 return bound
             if isinstance(q, Experts):
-                return left_out_labels(rows, *q.informed(start.sums), local, state.form.prior.u0)
+                return left_out_labels(rows, q, local, state.form.prior.u0)
             return left_out_score(state.form, [rows], q, None, q.pi[None], [local])
         if not (isinstance(start, TaskStart) and told_by_labels(tables.rows)):
             return bound
@@ -232,8 +232,7 @@ class ExpertAscent(ExpertsModel):
         start = state.start
         if isinstance(start, TaskStart):
             return Member(start.experts, 1.0, start.usage.weights, start.own)
-        q = start.experts
-        return Member(q.informed(start.sums)[0] if isinstance(q, Experts) else q, 1.0)
+        return Member(start.experts, 1.0)
 
     def save(self, state: State) -> dict[str, Array]:
         """Return the restart as named arrays."""
