@@ -23,7 +23,6 @@ from glfm_cli.latent.iqgme.forms import forms_of, local_step
 from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
 from glfm_cli.latent.iqgme.left_out_labels import left_out_labels
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, sum_block
-from glfm_cli.latent.iqgme.model import ExpertAscent, State
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.schema import Column, ColumnType, Role
@@ -242,7 +241,7 @@ def test_labels_left_out_are_told_by_what_gaps_do_to_all(seed: int) -> None:
     for z, share in zip(node, weight / weight.sum(), strict=True):
         scaled = (law.mean + z * law.wide) / np.sqrt(law.var)
         p += share * (law.gate * np.exp(label.expect(np.arange(4), scaled)[1])).sum(axis=0)
-    found = left_out_labels(made.rows, q, np.ones(q.H), none, 0.1)
+    found = left_out_labels(made.rows, q, none, 0.1)
     assert found == pytest.approx(np.log(p).sum(), abs=1e-4)
 
 
@@ -364,16 +363,10 @@ def test_rows_without_gaps_are_placed_as_rows_with_gaps_are(
         np.testing.assert_allclose(getattr(fast, name), array, rtol=1e-8, atol=1e-10)
 
 
-def test_forecasts_leave_room_for_slips_and_for_coefficients_not_known(seed: int) -> None:
+def test_forecasts_leave_room_for_slips(seed: int) -> None:
     columns, code = yes_no(60, np.random.default_rng(seed), 0.0)
     held = IqgmeConfig(experts=1, iterations=20, slips=0.5)
     how = Fitting(held, LinkConfig(), chains=1)
     made = fit_classifier(columns, code, 2, how)
     p = made.probabilities(columns)
     assert 0.25 <= p.min() < 0.3
-    rows = made.seen.rows([e.x for e in columns], 60, code, 0.5)
-    (form,) = forms_of(held, [rows])
-    start = begin(rows, form, held, np.random.default_rng(0), 0)
-    climbed(start, rows, form, held, 20)
-    kept = ExpertAscent().draw(State(start, form, 0)).experts.Sw
-    assert np.linalg.slogdet(kept[0])[1] > np.linalg.slogdet(start.experts.Sw[0])[1] + 1.0
