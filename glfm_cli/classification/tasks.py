@@ -123,7 +123,9 @@ class TaskUsage:
         Of several fits, the weighted mean. [iQGME section 4.4.1, made symmetric; it adds up those
         of several trials]
         """
-        return np.asarray(sum(fit.weight * alike(fit.shares) for fit in self.fits))
+        found = np.asarray(sum(fit.weight * alike(fit.shares) for fit in self.fits))
+        np.fill_diagonal(found, 1.0)  # which rounded weights miss
+        return found
 
     def nearness(self) -> Array:
         """Return the same (J, J) where experts that lie near one another count as partly shared.
