@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
+from glfm_cli.completion.dependent import SAMPLES, TableDraws, settled_marginals
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.encoding import encode, learnt_cells, settle, with_known
 from glfm_cli.errors import GlfmError
 from glfm_cli.inference.equations import Equations
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import sample
 from glfm_cli.schema import Schema
@@ -205,6 +207,19 @@ def test_a_result_is_any_column_of_its_formula() -> None:
         back = solved.solved_for("y y", name)
         assert back is not None
         assert back.evaluate(true) == pytest.approx(true["y y"])
+
+
+def test_intervals_hold_another_draw_as_often_as_they_say() -> None:
+    problem, data, plan = prepare(growth(60, 6)[0], TYPES, **SHORT)
+    posterior = sample(problem, plan).posterior
+    d = [encoded.column.name for encoded in data.columns].index("bmi")
+    plain = predict(posterior, data.missing, at=[0.025, 0.975])
+    found = settled_marginals(posterior, data, plain, [0.025, 0.975])[d].quantiles
+    rng, table = np.random.default_rng(0), TableDraws(posterior, data)
+    x = np.sort([table.draw(rng)[d] for _ in range(SAMPLES)], axis=0)
+    # Of n + 1 equally likely places of another draw, 0.025 (n + 1) = 5.025 are below the first.
+    np.testing.assert_allclose(found[:, 0], 0.975 * x[4] + 0.025 * x[5])
+    np.testing.assert_allclose(found[:, 1], 0.975 * x[-5] + 0.025 * x[-6])
 
 
 def pressures(n: int, seed: int) -> tuple[pa.Table, dict[str, np.ndarray]]:
