@@ -66,11 +66,13 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     data = without_intervals(encode(table, with_readable_task(schema), file=file), file)
     if data.groups is not None:
         together = next(n for n, one in role.items() if one in (Role.GROUP, Role.TIME))
+        is_group = role[together] is Role.GROUP
+        own = "task, each of which has an intercept of its own, " if is_group else ""
         raise SchemaError(
             f"role {role[together]} is not used by a classifier",
             file=schema.file,
             column=together,
-            hint="Give the column role predictor or ignore; `glfm impute` takes such roles.",
+            hint=f"Give the column role {own}predictor or ignore.",
         )
     if data.weights is not None:
         raise SchemaError(
