@@ -117,7 +117,7 @@ def test_a_classifier_says_by_which_role_it_takes_rows_that_belong_together(
     typed = {"columns": TYPES | {"w": "ignore", "at": role}}
     with pytest.raises(GlfmError, match=f"role {role} is not used") as caught:
         classify(together, typed, target="y")
-    assert mend in str(caught.value)
+    assert mend in str(caught.value.hint)
 
 
 def test_weights_are_guessed_by_names_that_mean_nothing_else() -> None:
