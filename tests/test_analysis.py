@@ -135,13 +135,25 @@ def test_what_is_no_regression_of_the_table_is_refused(text: str, expected: str)
 
 def test_what_is_not_known_together_with_an_analysis_is_refused() -> None:
     short = {"chains": 1, "warmup": 1, "draws": 1, "threads": 1}
-    with pytest.raises(UsageError, match="--model auto is not"):
-        impute(TABLE, TYPES, model="auto", **short).multiple(1, "y ~ x")
+    with pytest.raises(UsageError, match="--model forest is not"):
+        impute(TABLE, TYPES, model="forest", **short).multiple(1, "y ~ x")
     done = impute(TABLE, TYPES, **short)
     with pytest.raises(UsageError, match=r"'n', row 1: .* the response is not finite, found 0"):
         done.multiple(1, "log(n) ~ x")
     with pytest.raises(UsageError, match="8 coefficients, and 6 rows"):
         done.multiple(1, "y ~ x * sex * ph.ecog")
+
+
+def test_versions_of_several_models_are_drawn_with_the_first_that_can_be_swept() -> None:
+    length = {"chains": 2, "warmup": 2, "draws": 2, "threads": 1}
+    done = impute(TABLE, TYPES, model="auto", **length)
+    alone = impute(TABLE, TYPES, model="glfm", **length)
+    own, theirs = (
+        Compatible.of("y ~ x", one.data, one.posterior, one.configs, 0) for one in (done, alone)
+    )
+    assert own.problem.model is theirs.problem.model
+    assert own.problem.config == theirs.problem.config
+    assert len(list(done.multiple(1, "y ~ x").tables())) == 1
 
 
 def test_a_saved_fit_gives_the_same_versions(tmp_path: Path) -> None:

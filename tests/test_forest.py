@@ -262,6 +262,25 @@ def test_steps_visit_the_columns_in_turn_and_draws_have_trees_of_their_own() -> 
     assert len({int(one.trees.seed[0]) for one in kept}) == 7
 
 
+def test_trees_of_a_long_column_see_some_of_its_rows_each_draw_others() -> None:
+    settings = {"rows": 40, "trees": 4}
+    problem = prepare(table_of(), TYPES, model="forest", settings=settings)[0]
+    chain, seen = chains.start(problem, 3, 0), []
+    for _ in range(2):
+        chain.sweep(adapt=False)
+        draw = chain.keep().latent
+        ends = np.append(draw.trees.root[:, 0], draw.trees.feature.size)
+        for d in range(5):
+            nodes = slice(ends[d], ends[d + 1])
+            leaves = zip(draw.trees.child[nodes], draw.trees.size[nodes], strict=True)
+            rows = np.concatenate([draw.trees.members[first : first + n] for first, n in leaves])
+            assert draw.seen[d][rows].all()
+            assert np.unique(rows).size == 40
+            assert rows.size == 4 * 40 * (4 - 2) / 4
+            seen.append(set(rows.tolist()))
+    assert all(one != other for one, other in zip(seen[:5], seen[5:], strict=True))
+
+
 def test_new_rows_are_drawn_until_their_cells_fit_each_other() -> None:
     """Of three columns that are nearly one, two are missing."""
     t = np.random.default_rng(0).standard_normal(300)

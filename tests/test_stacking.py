@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from glfm_cli import impute, load_fit
-from glfm_cli.completion import prepare
+from glfm_cli.completion import Files, prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
@@ -129,6 +129,31 @@ def test_candidates_are_as_many_as_set() -> None:
         MODELS["auto"].Config(glfm=-1)
 
 
+def test_trees_are_kept_of_the_first_of_every_four_draws(tmp_path: Path) -> None:
+    """Those that a chain alone has then; what is told and asked of draws knows how many there are.
+    """
+    table, length = table_of(60), {"chains": 2, "warmup": 3, "thin": 2}
+    options = {"model": "auto", "settings": {"recalibrate": False}, **length}
+    done = impute(table, TYPES, draws=6, threads=1, save=tmp_path / "a.glfm", **options)
+    ours = done.posterior.chains[1]
+    assert [len(chain) for chain in done.posterior.chains] == [6, 2]
+    problem, _, plan = prepare(table, TYPES, **options)
+    alone = chains.start(problem.model.problem_of(problem, 3), plan.seed, 1)
+    kept = []
+    for _ in range(plan.warmup + 2 * 5):
+        alone.sweep(adapt=False)
+        kept.append(alone.keep().latent)
+    for draw, sweep in zip(ours, (5, 13), strict=True):
+        np.testing.assert_array_equal(draw.latent.own.z, kept[sweep - 1].z)
+    assert done.posterior.traces()["log_likelihood"].shape == (2, 2)
+    assert not load_fit(tmp_path / "a.glfm").notes, "nothing was cut short"
+    more = impute(table, draws=9, threads=1, resume=tmp_path / "a.glfm", chains=2)
+    assert [len(chain) for chain in more.posterior.chains] == [9, 3]
+    files = Files(tmp_path / "m.csv", multiple=9)
+    with pytest.raises(UsageError, match="--multiple 9 needs a draw for each table, but 8 will"):
+        impute(table, TYPES, draws=6, files=files, **options)
+
+
 def test_trees_count_where_columns_follow_rules(tmp_path: Path) -> None:
     """y is x where a and b agree, else -x, which latent features foretell less well."""
     rng, n = np.random.default_rng(2), 400
@@ -138,7 +163,7 @@ def test_trees_count_where_columns_follow_rules(tmp_path: Path) -> None:
     columns = {"a": [f"a{i}" for i in a], "b": [f"b{i}" for i in b], "x": x}
     table = pa.table({**columns, "y": pa.array(y, mask=rng.random(n) < 0.3)})
     types = {"columns": {"a": "categorical", "b": "categorical", "x": "real", "y": "real"}}
-    options = {"model": "auto", "chains": 3, "warmup": 20, "draws": 8, "thin": 1}
+    options = {"model": "auto", "chains": 3, "warmup": 20, "draws": 12, "thin": 1}
     folder = tmp_path / "rules.glfm"
     done = impute(table, types, save=folder, **options)
     assert done.candidates(3)["forest"] > 0.5
@@ -320,7 +345,7 @@ def test_weights_are_told_and_kept(tmp_path: Path) -> None:
             load_fit(folder)
 
 
-def test_without_hidden_cells_every_draw_counts_the_same() -> None:
+def test_without_hidden_cells_every_chain_counts_the_same() -> None:
     options = {"model": "auto", "chains": 3, "warmup": 3, "draws": 2, "threads": 1}
     done = impute(table_of(), TYPES, settings={"recalibrate": False}, **options)
     equal = {"glfm": 2 / 3, "forest": 1 / 3}

@@ -17,8 +17,9 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion import Kept, TableLike, Types, as_table, plan_session, with_types
 from glfm_cli.completion.impute import requested_pairs
 from glfm_cli.completion.matrix import MatrixData, Pairs
+from glfm_cli.completion.models import Asked, named
 from glfm_cli.completion.saved import encoded_of_fit, is_saved_fit
-from glfm_cli.encoding import Data
+from glfm_cli.encoding import Data, layout_of
 from glfm_cli.errors import SchemaError, TableError, UsageError
 from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
@@ -161,6 +162,7 @@ def suggest(
     given, schema = table, None
     if types is not None:
         table, schema = with_types(table, types)
+        sampling = named(sampling, Asked(layout_of(schema), alone=True))
     source, file = as_table(table)
     session = plan_session(source, schema, sampling, Saving(), matrix, file=file)
     _check_model(session.problem.model)

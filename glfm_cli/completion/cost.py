@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
+
+import numpy as np
 
 import glfm_cli.inference.chains as chains
 from glfm_cli.completion.efforts import EFFORTS
@@ -16,6 +18,7 @@ from glfm_cli.encoding import Data
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Plan
+from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.latent.model import Problem
 from glfm_cli.options import Sampling
 
@@ -48,7 +51,7 @@ def estimate_cost(session: Session) -> dict[str, Any]:
         "chains": plan.chains,
         **({} if plan.most_chains is None else {"most_chains": plan.most_chains}),
         "sweeps": plan.sweeps,
-        "draws": plan.chains * plan.draws,
+        "draws": chains.n_kept(problem, plan.chains, plan.draws),
         "threads": at_once,
         "seconds": pace.seconds(plan, threads),
         "megabytes": (at_once * state + kept + 8 * cells) / 2**20,
@@ -61,26 +64,42 @@ CELL_BYTES = 60  # of the state of a chain, for each observed cell of a matrix
 
 @dataclass(frozen=True)
 class _Pace:
-    """How long a sweep of a chain takes, and how large a draw is."""
+    """How long a sweep of a chain and keeping a draw take, and how large that is.
+
+    Where a chain keeps some draws alone, the others take nothing; of candidates it is the mean.
+    """
 
     per_sweep: float
-    draw_bytes: int
+    per_draw: float
+    draw_bytes: float
 
     def seconds(self, plan: Plan, threads: int) -> float:
         """Return the time that all chains take, side by side."""
-        return self.per_sweep * plan.sweeps * -(-plan.chains // min(threads, plan.chains))
+        one = self.per_sweep * plan.sweeps + self.per_draw * plan.draws
+        return one * -(-plan.chains // min(threads, plan.chains))
 
 
 def _pace(problem: Problem, plan: Plan) -> _Pace:
-    chain = chains.start(problem, plan.seed, 0)
+    model, turns = problem.model, [0] * plan.chains
+    if isinstance(model, Candidates):
+        turns = [model.turn(problem, index) for index in range(plan.chains)]
+    found = {which: _pace_of(problem, plan, turns.index(which)) for which in set(turns)}
+    return _Pace(*np.mean([astuple(found[which]) for which in turns], axis=0).tolist())
+
+
+def _pace_of(problem: Problem, plan: Plan, index: int) -> _Pace:
+    chain, every = chains.start(problem, plan.seed, index), chains.kept_of(problem, index)
     began = time.monotonic()
     sweeps = 0
     while sweeps < 5 or (time.monotonic() - began < 1.0 and sweeps < plan.sweeps):
         chain.sweep(adapt=True)
         sweeps += 1
     per_sweep = (time.monotonic() - began) / sweeps
+    began = time.monotonic()
     draw = problem.model.pack(chain.keep().latent)
-    return _Pace(per_sweep, sum(array.nbytes for array in draw.values()))
+    per_draw = time.monotonic() - began
+    n_bytes = sum(array.nbytes for array in draw.values())
+    return _Pace(per_sweep, per_draw / every, n_bytes / every)
 
 
 def _efforts(session: Session, pace: _Pace, threads: int) -> dict[str, dict[str, Any]]:

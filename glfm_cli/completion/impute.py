@@ -23,7 +23,7 @@ from glfm_cli.completion.matrix.predictions import MatrixCompletion
 from glfm_cli.completion.multiple import with_linear_part
 from glfm_cli.completion.needless import UNCHANGED, is_needless, without_draws
 from glfm_cli.completion.new_rows import Fitted
-from glfm_cli.completion.prepare import TableLike, Types, as_table, model_of, with_types
+from glfm_cli.completion.prepare import TableLike, Types, as_table, with_types
 from glfm_cli.completion.record import write_record
 from glfm_cli.completion.requests import (
     INTERVAL,
@@ -38,6 +38,7 @@ from glfm_cli.completion.streamed import StreamedImputation, plan_stream
 from glfm_cli.completion.verdict import judge
 from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
+from glfm_cli.inference.chains import n_kept
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.latent.capabilities import HasFactors
@@ -276,13 +277,13 @@ def plan_imputation(
         n_draws = None if task.posterior.weights is not None else task.posterior.n_draws
     else:
         if files.multiple is not None and saving.resume is None and not sparse:
-            sampling = with_linear_part(sampling, model_of(sampling, "dense"))
+            sampling = with_linear_part(sampling)
         task = plan_session(source, schema, sampling, saving, matrix, scaling, file=file)
         if files.multiple is not None:  # tables are to differ as much as chains do
             task = task.with_most_chains()
         data, seed = task.whole, task.plan.seed
-        sampled = task.problem.model.kind == "gibbs"
-        n_draws = task.plan.chains * task.plan.draws if sampled else None
+        sampled, plan = task.problem.model.kind == "gibbs", task.plan
+        n_draws = n_kept(task.problem, plan.chains, plan.draws) if sampled else None
     check_recommend(matrix, (task.problem if isinstance(task, Session) else task.posterior).model)
     check_multiple(files.multiple, chosen, n_draws)
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)

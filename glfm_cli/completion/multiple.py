@@ -9,7 +9,7 @@ analysis made of every version shows, by how much the results differ, what missi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.dependent import TableDraws
+from glfm_cli.completion.models import Asked, knows, model_of, named
 from glfm_cli.encoding import Data, blank, decode, flag_columns, placed
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
 from glfm_cli.io import is_text_table, mark_written_type
-from glfm_cli.latent.model import LatentModel
 from glfm_cli.options import Sampling
 from glfm_cli.streams import TABLES, Streams
 
@@ -101,15 +101,14 @@ class Multiple:
         }
 
 
-def with_linear_part(sampling: Sampling, model: LatentModel) -> Sampling:
+def with_linear_part(sampling: Sampling) -> Sampling:
     """Return the options of a run for several versions: LINEAR where a model knows such a part.
 
     What is said stands.
     """
-    known = {field.name for field in fields(model.Config)}  # type: ignore[arg-type]
-    if not known >= LINEAR.keys():
-        return sampling
-    return replace(sampling, settings={**LINEAR, **(sampling.settings or {})})
+    settings = {**LINEAR, **(sampling.settings or {})}
+    found = named(replace(sampling, settings=settings), Asked("dense"))
+    return found if knows(model_of(found, "dense"), settings) else sampling
 
 
 def choose_multiple(

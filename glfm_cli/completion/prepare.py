@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.completion.efforts import length_of, paced
+from glfm_cli.completion.models import Asked, model_of, named, refused
 from glfm_cli.encoding import Data, EncodedColumn, Relations, encode, learnt_cells, with_known
 from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import Guess, guess_schema
@@ -19,11 +20,9 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.io import read_table
 from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
-from glfm_cli.latent import ELSEWHERE, MODELS
 from glfm_cli.latent.capabilities import (
     HasFactors,
     LimitedTypes,
-    RefusesTypes,
     Scheduled,
     SuitsColumns,
     TakesAtoms,
@@ -33,7 +32,6 @@ from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
-from glfm_cli.schema.phrases import did_you_mean
 from glfm_cli.settings import apply_settings
 
 MORE_CHAINS = 16
@@ -83,6 +81,8 @@ def problem_of(
 
     Of `rows` alone is the problem, where they are given; constants of links are those of all.
     """
+    kinds = [str(encoded.column.type) for encoded in data.columns]
+    sampling = named(sampling, Asked("dense", kinds, data.groups is not None))
     latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
     learnt = data if rows is None else data.take(rows)
@@ -110,22 +110,23 @@ def problem_of(
 def _check_types(model: LatentModel, columns: Sequence[EncodedColumn], file: str | None) -> None:
     """Raise SchemaError for a column of a type that the model does not take."""
     for encoded in columns:
-        column = encoded.column
-        if isinstance(model, RefusesTypes) and str(column.type) in model.refuses:
-            raise SchemaError(
-                f"--model {model.name} takes no {column.type} columns",
-                file=file,
-                column=column.name,
-                hint="Take another model, or give the column another type.",
-            )
-        if isinstance(model, LimitedTypes) and str(column.type) not in model.types:
+        column, kind = encoded.column, str(encoded.column.type)
+        if not refused(model, [kind]):
+            continue
+        if isinstance(model, LimitedTypes):
             raise SchemaError(
                 f"--model {model.name} takes tables of {' and '.join(sorted(model.types))} columns",
                 file=file,
                 column=column.name,
-                value=str(column.type),
+                value=kind,
                 hint="Set `role: ignore` for the others, or take another model.",
             )
+        raise SchemaError(
+            f"--model {model.name} takes no {kind} columns",
+            file=file,
+            column=column.name,
+            hint="Take another model, or give the column another type.",
+        )
 
 
 def configure(
@@ -160,32 +161,6 @@ def configure(
         steps = latent.n_steps(configs["model"], n_rows or columns[0].x.size)
         plan = dataclasses.replace(plan, thin=steps)
     return Configured(latent, configs["model"], configs["links"], plan)
-
-
-def model_of(sampling: Sampling, layout: str) -> LatentModel:
-    """Return the latent model that is asked for, else the first that takes the layout.
-
-    Raises UsageError: there is no such model, or it does not take the layout.
-    """
-    able = (name for name, model in MODELS.items() if layout in model.layouts)
-    name = sampling.model or next(able)
-    if name in ELSEWHERE:
-        why, hint = ELSEWHERE[name]
-        raise UsageError(f"--model {name} {why}", hint=hint)
-    if name not in MODELS:
-        near = did_you_mean(name, MODELS)
-        raise UsageError("--model", value=name, expected=" or ".join(MODELS), hint=near)
-    if layout not in MODELS[name].layouts:
-        what = {"sparse": "triplets", "counts": "triplets whose absent pairs are zeros"}
-        hint = "A types file with roles row, column and value describes a matrix."
-        if "counts" in MODELS[name].layouts:
-            hint = "Its values are counts, with `absent: zero` in their entry of the types file."
-        raise UsageError(
-            f"--model {name} does not take {what.get(layout, 'tables')}",
-            expected=" or ".join(f"--model {other}" for other in able),
-            hint=hint,
-        )
-    return MODELS[name]
 
 
 def chains_for(data: Data, model: LatentModel) -> int:

@@ -25,7 +25,8 @@ from glfm_cli.completion.matrix.matrix import prepare_matrix
 from glfm_cli.completion.matrix.pairs import with_ids_of
 from glfm_cli.completion.matrix.saved import features_to_continue
 from glfm_cli.completion.matrix.side import features_of
-from glfm_cli.completion.prepare import as_table, model_of, prepare, problem_of
+from glfm_cli.completion.models import model_of
+from glfm_cli.completion.prepare import as_table, prepare, problem_of
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
 from glfm_cli.errors import StoreError, UsageError

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import glfm_cli.completion as completion
 from glfm_cli.completion.efforts import EXPLORED, paced
-from glfm_cli.completion.prepare import model_of
+from glfm_cli.completion.models import Asked, model_of, named
 from glfm_cli.completion.saved import encoded_of_fit
 from glfm_cli.encoding import Data, layout_of, learnt_cells
 from glfm_cli.errors import UsageError
@@ -214,6 +214,7 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
 
     A table's size does not matter to their number: they are there to find each other's features.
     """
+    sampling = named(sampling, Asked(layout, alone=True))
     model = model_of(sampling, layout)
     sampling = paced(sampling, model.name, EXPLORED)
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]

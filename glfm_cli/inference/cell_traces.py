@@ -31,10 +31,10 @@ def trace_cells(
     by_column: dict[int, list[int]] = {}
     for d, row in pairs:
         by_column.setdefault(d, []).append(where[row])
-    length = min(len(chain) for chain in posterior.chains)
-    out = np.empty((len(pairs), len(posterior.chains), length))
-    for c, chain in enumerate(posterior.chains):
-        for t, draw in enumerate(chain[len(chain) - length :]):
+    chains = posterior.of_one_length().chains
+    out = np.empty((len(pairs), len(chains), len(chains[0])))
+    for c, chain in enumerate(chains):
+        for t, draw in enumerate(chain):
             law = posterior.cells_law(draw, rows)
             out[:, c, t] = np.concatenate(
                 [

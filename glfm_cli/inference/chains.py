@@ -65,6 +65,17 @@ def start(problem: Problem, seed: int, index: int, threads: int = 1) -> AnyChain
     return _start(problem, seed, index, threads)
 
 
+def kept_of(problem: Problem, index: int) -> int:
+    """Return of how many draws that a plan has chain number `index` keeps the first."""
+    model = problem.model
+    return model.kept_of(model.turn(problem, index)) if isinstance(model, Candidates) else 1
+
+
+def n_kept(problem: Problem, chains: int, draws: int) -> int:
+    """Return how many draws so many chains keep together, of so many that a plan has of each."""
+    return sum(-(-draws // kept_of(problem, index)) for index in range(chains))
+
+
 def _start(problem: Problem, seed: int, index: int, threads: int) -> Chain | ValueChain:
     streams = Streams(seed, index)
     if problem.model.sees == "values":

@@ -142,6 +142,11 @@ class Posterior:
         """Whether candidates count by weights of their own in each column."""
         return self.recalibration is not None and self.recalibration.weights is not None
 
+    @property
+    def alike(self) -> bool:
+        """Whether every draw counts the same; of candidates every chain does, until stacked."""
+        return self.weights is None and len(set(self.groups)) == 1
+
     def weight_of(self, which: int, d: int | None = None) -> float:
         """Return how much a candidate counts in forecasts of column d, or on average of columns."""
         pairs = zip(self.groups, self.chain_weights(d), strict=True)
@@ -152,15 +157,13 @@ class Posterior:
         """
         if self.weights is not None:
             return np.array(self.weights)
-        lengths = np.array([len(chain) for chain in self.chains], dtype=np.float64)
+        of, lengths = np.array(self.groups), np.array([len(chain) for chain in self.chains])
         by = None if self.recalibration is None else self.recalibration.weights
-        if by is None:
-            return lengths / lengths.sum()
-        of = np.array(self.groups)
-        whole = np.bincount(of, lengths, minlength=by.shape[1])
-        weights = np.where(whole > 0, by.mean(axis=0) if d is None else by[d], 0.0)
-        if not weights.any():  # those that count have no chain
-            weights = whole
+        n = max(self.groups) + 1 if by is None else by.shape[1]
+        whole, weights = np.bincount(of, lengths, minlength=n), np.bincount(of, minlength=n)
+        if by is not None:
+            found = np.where(whole > 0, by.mean(axis=0) if d is None else by[d], 0.0)
+            weights = found if found.any() else weights  # else those that count have no chain
         return (weights / weights.sum())[of] * lengths / whole[of]
 
     def shares(self, d: int | None = None) -> Array:
@@ -168,7 +171,7 @@ class Posterior:
 
         In forecasts of column d, or of all columns.
         """
-        if self.weights is None and not self.stacked:
+        if self.alike:
             return np.ones(self.n_draws)
         pairs = zip(self.chains, self.chain_weights(d), strict=True)
         return self.n_draws * np.concatenate([np.full(len(c), w / len(c)) for c, w in pairs])
@@ -176,7 +179,7 @@ class Posterior:
     def choose(self, rng: np.random.Generator) -> Draw:
         """Return one draw at random, by the weights."""
         every = list(self.draws())
-        if self.weights is None and not self.stacked:
+        if self.alike:
             return every[int(rng.integers(len(every)))]
         return every[int(rng.choice(len(every), p=self.shares() / len(every)))]
 
@@ -203,9 +206,13 @@ class Posterior:
         return out
 
     def traces(self) -> dict[str, Array]:
-        """Return every traced scalar as (chain, draw), cut to the shortest chain from its end."""
-        length = min(len(chain) for chain in self.chains)
-        first, *others = (chain[0].trace for chain in self.chains)
+        """Return every traced scalar as (chain, draw), of as many draws as the shortest chain has.
+        """
+        chains = self.of_one_length().chains
+        first, *others = (chain[0].trace for chain in chains)
         names = [name for name in first if all(name in other for other in others)]
-        last = [chain[len(chain) - length :] for chain in self.chains]
-        return {n: np.array([[draw.trace[n] for draw in chain] for chain in last]) for n in names}
+        return {n: np.array([[draw.trace[n] for draw in c] for c in chains]) for n in names}
+
+    def of_one_length(self) -> Posterior:
+        """Return the posterior with chains evenly thinned to the length of the shortest."""
+        return self.thinned(len(self.chains) * min(len(chain) for chain in self.chains))

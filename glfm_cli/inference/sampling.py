@@ -48,11 +48,12 @@ def _run_chain(
         chain = log.resume(partial(chains.load, problem, threads=threads))
         if chain is None:
             chain = chains.start(problem, plan.seed, index, threads)
-        last_saved = chain.done
+        last_saved, every = chain.done, plan.thin * chains.kept_of(problem, index)
         while chain.done < plan.sweeps and not (chain.done > 0 and stop.now()):
             kept = None
             chain.sweep(adapt=chain.done < plan.warmup)
-            if chain.done > plan.warmup and (chain.done - plan.warmup) % plan.thin == 0:
+            after = chain.done - plan.warmup
+            if after > 0 and after % every == plan.thin % every:
                 draw = chain.keep()
                 log.append(draw)
                 kept = draw.trace

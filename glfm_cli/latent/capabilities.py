@@ -238,6 +238,12 @@ class Candidates(Protocol):
     def candidates(self) -> tuple[str, ...]:
         """Return the names of the models."""
 
+    def several(self, kinds: Sequence[str], grouped: bool) -> bool:
+        """Return whether chains are of more than one model where nothing is set.
+
+        For column types by name, and rows that belong together or not.
+        """
+
     def candidate(self, draw: Any) -> int:
         """Return the place, among the names, of the model that made a draw."""
 
@@ -253,6 +259,9 @@ class Candidates(Protocol):
     def problem_of(self, problem: Any, which: int) -> Any:
         """Return the problem as a model alone has it."""
 
+    def kept_of(self, which: int) -> int:
+        """Return of how many draws a chain of a model keeps the first."""
+
     def candidate_in(self, arrays: Mapping[str, Array]) -> int:
         """Return the place of the model that saved arrays; ValueError if it is nobody's."""
 
@@ -262,7 +271,12 @@ class Candidates(Protocol):
 
 @runtime_checkable
 class SuitsOthers(Protocol):
-    """A model whose defaults depend on whether it is alone."""
+    """A model whose defaults depend on whether it is alone.
+
+    kept_beside : of so many draws that chains beside it keep, one of its own keeps the first
+    """
+
+    kept_beside: int
 
     def config_beside(self) -> Any:
         """Return the configuration beside models whose chains are longer."""

@@ -184,7 +184,7 @@ def _notes(header: Header, extents: Sequence[Extent]) -> tuple[str, ...]:
     kept = sum(extent.draws > 0 for extent in extents)
     if kept < len(extents):
         notes.append(f"only {kept} of {len(extents)} chains kept draws; only they count")
-    done = sum(extent.draws for extent in extents)
-    if done < plan.chains * plan.draws:
-        notes.append(f"the run was cut short: {done} of {plan.chains * plan.draws} draws are there")
+    done = sum(min(extent.sweeps, plan.sweeps) for extent in extents)
+    if done < plan.chains * plan.sweeps:
+        notes.append(f"the run was cut short after {done} of {plan.chains * plan.sweeps} sweeps")
     return tuple(notes)

@@ -159,4 +159,4 @@ def test_a_run_that_was_cut_short_says_so(
     here("impute", data, "--types", types, *plan, "-o", "out.csv")
     said = here("diagnose", "out.csv.glfm.partial")
     assert said.status == 0
-    assert "the run was cut short: " in said.lines("Warning")[0]
+    assert "the run was cut short after " in said.lines("Warning")[0]

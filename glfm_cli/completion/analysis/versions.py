@@ -93,7 +93,7 @@ class Compatible:
                 links.append(link if logarithm is None else make_link(logarithm, link_config))
                 xs.append(encoded.cells)
         problem = Problem(run.model, config, tuple(links), tuple(xs), link_config)
-        return cls(regression, data, problem, seed)
+        return cls(regression, data, _of_one(problem), seed)
 
     def draw(self, start: Mapping[int, Array], number: int) -> dict[int, Array]:
         """Return the missing cells of version `number` by column, after SWEEPS from some others."""
@@ -124,9 +124,18 @@ class Compatible:
         return self.regression.outcome(np.where(target.observed, target.x, np.nan))
 
 
+def _of_one(problem: Problem) -> Problem:
+    """Return that of a single model: of candidates the first that can be swept beside another."""
+    model = problem.model
+    if not isinstance(model, Candidates):
+        return problem
+    each = (model.problem_of(problem, which) for which in range(len(model.candidates)))
+    return next(one for one in each if one.model.sees == "gaussian")
+
+
 def check_table(data: Data, model: LatentModel) -> None:
     """Raise UsageError for a model that cannot be swept beside a regression, or such a table."""
-    if model.sees != "gaussian" or model.kind != "gibbs" or isinstance(model, Candidates):
+    if model.sees != "gaussian" or model.kind != "gibbs":
         raise UsageError(
             f"--analysis needs one model that is sampled, and --model {model.name} is not",
             hint="Take --model glfm, bsvd or mixture.",

@@ -89,6 +89,15 @@ class Auto:
         }
         return AutoConfig(**refused)
 
+    def several(self, kinds: Sequence[str], grouped: bool) -> bool:
+        """Return whether chains are of more than one candidate where nothing is set."""
+        return len(set(self._turns(self.config_for(kinds, "dense"), grouped))) > 1
+
+    def _turns(self, config: AutoConfig, grouped: bool) -> list[int]:
+        """Return the candidates of the first chains, of those that take rows as they are."""
+        models = list(self.models.values())
+        return [k for k in config.turns if not grouped or models[k].sees == self.sees]
+
     def with_each(self, change: Callable[[LatentModel], LatentModel]) -> Auto:
         """Return the same of changed candidates, but of those that see values."""
         models = {n: change(m) if m.sees == self.sees else m for n, m in self.models.items()}
@@ -96,11 +105,8 @@ class Auto:
 
     def turn(self, problem: Problem, index: int) -> int:
         """Return the place of the candidate of which a chain is."""
-        turns = problem.config.turns
-        if problem.groups is not None:
-            models = list(self.models.values())
-            turns = [which for which in turns if models[which].sees == self.sees]
-            require(len(turns) > 0, "forest", problem.config.forest, "another candidate as well")
+        turns = self._turns(problem.config, problem.groups is not None)
+        require(len(turns) > 0, "forest", problem.config.forest, "another candidate as well")
         return int(turns[index % len(turns)])
 
     def problem_of(self, problem: Problem, which: int) -> Problem:
@@ -108,6 +114,11 @@ class Auto:
         model = self.models[self.candidates[which]]
         config = model.config_beside() if isinstance(model, SuitsOthers) else model.Config()
         return replace(problem, model=model, config=config)
+
+    def kept_of(self, which: int) -> int:
+        """Return of how many draws a chain of a candidate keeps the first."""
+        model = self.models[self.candidates[which]]
+        return model.kept_beside if isinstance(model, SuitsOthers) else 1
 
     def mark(self, own: Any, which: int) -> AutoDraw:
         """Return a candidate's snapshot as one of this model."""

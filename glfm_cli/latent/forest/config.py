@@ -17,6 +17,7 @@ class ForestConfig:
     least : members of a leaf, at least
     left_out : trees of a kept draw that do not see a row, by which its observed cells are forecast
     prior : members of a leaf that the column as a whole is worth
+    rows : observed cells of a column, drawn at random, on which its trees are grown at most
     visited : share of the columns that are drawn anew in a step
     """
 
@@ -26,6 +27,7 @@ class ForestConfig:
     least: int = 3
     left_out: int = 2
     prior: float = 1.0
+    rows: int = 10_000
     visited: float = 1.0
 
     def __post_init__(self) -> None:
@@ -34,6 +36,7 @@ class ForestConfig:
             ("moving", 1, 1000),
             ("questions", 1, 1_000_000),
             ("least", 1, 1_000_000),
+            ("rows", 1, 1_000_000_000),
         ):
             value = getattr(self, name)
             expected = f"a whole number from {low} to {high}"

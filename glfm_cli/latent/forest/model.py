@@ -54,12 +54,11 @@ class Forest:
     takes_atoms = True
     refuses = frozenset({"binomial"})
 
-    def config_beside(self) -> ForestConfig:
-        """Return fewer trees for more draws, and short steps.
+    kept_beside = 4  # draws are large, and many trees of few tables are as good
 
-        Several are left out: of a single tree a forecast of a hidden cell would say too little.
-        """
-        return ForestConfig(trees=5, left_out=2, visited=0.25)
+    def config_beside(self) -> ForestConfig:
+        """Return short steps."""
+        return ForestConfig(visited=0.25)
 
     def start(
         self, values: Values, config: ForestConfig, streams: Streams, chain: int

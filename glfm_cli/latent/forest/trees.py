@@ -111,6 +111,8 @@ def grow(
         donors = np.flatnonzero(seen[d]).astype(np.int32)
         if not donors.size:
             continue
+        if donors.size > config.rows:
+            donors = np.sort(rng.choice(donors, config.rows, replace=False))
         n_levels = int(kinds.levels[d]) if kinds.nominal[d] else 0
         most = n_trees * (2 * (donors.size // config.least) + 3)
         feature, child, size = (np.empty(most, dtype=np.int32) for _ in range(3))
