@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,12 @@ def problem(
     unlabelled: float = 0.1,
     levels: int = 2,
     discrete: bool = False,
+    told: float = 0.0,
 ) -> KnownRows:
-    """Return correlated features, a label that depends on them, and gaps in both."""
+    """Return correlated features, a label that depends on them, and gaps in both.
+
+    told : share of the gaps of which something is told
+    """
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, P)) @ rng.standard_normal((P, P))
     x += 3.0 * rng.standard_normal(P) * rng.integers(0, 2, n)[:, None]
@@ -94,7 +99,12 @@ def problem(
         x[:, 0] = np.searchsorted([-0.5, 0.7], x[:, 0]) - 1.0
         noise[0] = 0.2
     labelled = rng.random(n) >= unlabelled
-    return KnownRows(np.where(known, x, 0.0), known, label, labelled, noise)
+    rows = KnownRows(np.where(known, x, 0.0), known, label, labelled, noise)
+    if not told:
+        return rows
+    precision = np.where(~known & (rng.random((n, P)) < told), rng.integers(1, 4, (n, P)), 0.0)
+    said = x + rng.standard_normal((n, P)) / np.sqrt(np.maximum(precision, 1.0))
+    return replace(rows, told=np.where(precision > 0.0, said, 0.0), precision=precision)
 
 
 def three_gaussians(n: int, rng: np.random.Generator) -> tuple[Array, Array]:

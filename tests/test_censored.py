@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest, norm, truncnorm
 
 from glfm_cli import classify, guess_schema, impute
+from glfm_cli.classification.evidence import censored_moments, normal_evidence
 from glfm_cli.encoding import encode
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.numerals import parse_interval
@@ -279,12 +280,74 @@ def test_an_interval_that_cannot_be_is_named(
     assert error in str(caught.value)
 
 
-def test_experts_take_no_intervals() -> None:
-    table, values, _ = lognormal(60, 6)
-    table = table.append_column("label", [["a" if v > 2 else "b" for v in values]])
-    said = types()["columns"] | {"label": {"type": "categorical", "role": "target"}}
-    with pytest.raises(GlfmError, match="take no cells that are intervals"):
-        classify(table, {"columns": said})
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-np.inf, 0.4), (1.3, np.inf), (-0.5, 1.0), (2.0, 2.00001), (-np.inf, -3.0), (4.0, 9.0)],
+)
+def test_what_stands_for_an_interval_leaves_its_mean_and_variance(low: float, high: float) -> None:
+    mean, precision = (one[0] for one in normal_evidence(np.array([low]), np.array([high])))
+    law = truncnorm(low, high)
+    after = 1.0 / (1.0 + precision)
+    assert after * precision * mean == pytest.approx(law.mean(), abs=1e-5)
+    assert after == pytest.approx(max(law.var(), 1e-6), rel=1e-4)
+
+
+def test_a_whole_line_says_nothing() -> None:
+    for found in normal_evidence(np.array([-np.inf]), np.array([np.inf])):
+        assert found[0] == 0.0
+
+
+def test_moments_of_cut_off_numbers_are_the_likeliest(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = 2.0 + 3.0 * rng.standard_normal(300)
+    low, high = np.where(y < 1.5, -np.inf, y), np.where(y < 1.5, 1.5, y)
+    low, high = np.where(y > 6.0, 5.0, low), np.where(y > 6.0, 9.0, high)
+
+    def log_likelihood(mean: float, sd: float) -> float:
+        law, exact = norm(mean, sd), low == high
+        inside = np.log(np.where(exact, 1.0, law.cdf(high) - law.cdf(low)))
+        return float(np.sum(np.where(exact, law.logpdf(y), inside)))
+
+    mean, sd = censored_moments(low, high)
+    best = log_likelihood(mean, sd)
+    for step in (-0.02, 0.02):
+        assert log_likelihood(mean + step, sd) < best
+        assert log_likelihood(mean, sd + step) < best
+
+
+def labelled(n: int, seed: int, *, told: bool = True) -> pa.Table:
+    """Return a table with a label that goes with the first column, half of it below a limit."""
+    rng = np.random.default_rng(seed)
+    y = np.exp(rng.normal(0.0, 1.0, n))
+    cells = [f"{v:.4f}" if v > 1.0 else "<1" if told else None for v in y]
+    label = np.where(np.log(y) + 0.4 * rng.normal(size=n) > 0.0, "high", "low")
+    return pa.table({"y": cells, "x": rng.normal(size=n), "label": label})
+
+
+LABEL = {"label": {"type": "categorical", "role": "target"}}
+
+
+def test_intervals_tell_a_classifier_what_they_say(tmp_path: Any) -> None:
+    short: dict[str, Any] = {"chains": 1, "seed": 0, "threads": 1}
+    loss, said = {}, {"columns": {"y": "positive", "x": "real"} | LABEL}
+    for told in (True, False):
+        test = labelled(500, 2, told=told)
+        train, kept = labelled(250, 1, told=told), tmp_path / f"{told}.glfm"
+        done = classify(train, said, predict=test, save=kept, **short)
+        truth = np.array(done.predictions.levels)[None] == np.array(test["label"])[:, None]
+        loss[told] = -np.mean(np.log(done.predictions.p[truth]))
+        again = classify(test, fit=kept)
+        np.testing.assert_array_equal(again.predictions.p, done.predictions.p)
+    assert loss[True] < loss[False] - 0.02
+
+
+def test_a_classifier_completes_cells_inside_their_intervals() -> None:
+    said = {"columns": {"y": {"type": "positive", "impute": "censored"}, "x": "real"} | LABEL}
+    table = labelled(120, 1)
+    done = classify(table, said, chains=1, seed=0, threads=1, complete=True)
+    assert done.completed is not None
+    for before, after in zip(table["y"].to_pylist(), done.completed["y"].to_pylist(), strict=True):
+        assert 0.0 <= float(after) <= 1.0 if before == "<1" else before == after
 
 
 @pytest.mark.parametrize("tables", [3, pytest.param(60, marks=pytest.mark.slow)])

@@ -55,6 +55,8 @@ KINDS = [
     {"levels": 3},
     {"levels": 4, "discrete": True, "gaps": 0.2},
     {"unlabelled": 1.0},
+    {"told": 0.7},
+    {"levels": 4, "discrete": True, "told": 0.7},
 ]
 
 

@@ -94,30 +94,54 @@ def test_gaps_of_yes_no_columns_are_better_than_their_means(seed: int) -> None:
 
 
 def test_gates_and_scores_are_those_of_normal_laws(seed: int) -> None:
-    """What is seen with noise has a law with that noise; rules act on it, and on f at gaps."""
+    """What is seen with noise has a law with that noise; rules act on it, and on f at gaps.
+
+    Of some gaps something is told, with a noise of its own: rules act on f there, too.
+    """
     rng, P, H = np.random.default_rng(seed), 3, 4
     noise = np.array([0.0, 0.3, 0.7])
     q = draw_prior(Prior.of(IqgmeConfig(weight_shape=3.0, weight_rate=3.0), P), H, 1, rng)
     known = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
     x = rng.standard_normal((len(known), P))
-    rows = KnownRows(np.where(known, x, 0.0), known, signs(np.ones(6)), np.ones(6, bool), noise)
-    law = label_law(rows, q)
-    for i, o in enumerate(known):
+    label, every = signs(np.ones(6)), np.ones(6, bool)
+    precision = np.zeros((6, 3))
+    precision[[1, 2, 5, 5], [2, 0, 0, 1]] = 2.0, 0.5, 3.0, 1.0
+    told = np.where(precision > 0.0, x, 0.0)
+    shown = np.where(known, x, 0.0)
+    rows = KnownRows(shown, known, label, every, noise, told, precision)
+    law = label_law(rows, q, features=True)
+    for i, u in enumerate(~known):
+        o = ~u | (precision[i] > 0.0)
+        var_of = np.where(u, 1.0 / np.where(precision[i] > 0.0, precision[i], 1.0), noise)
         log_p, mean, var = np.log(q.pi), np.empty(H), np.empty(H)
         for h in range(H):
             D, w = np.linalg.inv(q.nB[h]), q.mw[h, 0]
-            S = (D + np.diag(noise))[np.ix_(o, o)]
-            pull = np.linalg.solve(S, D[np.ix_(o, ~o)]).T if o.any() else np.zeros((P, 0))
+            S = (D + np.diag(var_of))[np.ix_(o, o)]
+            pull = np.linalg.solve(S, D[np.ix_(o, u)]).T if o.any() else np.zeros((P, 0))
             at = x[i].copy()
-            at[~o] = q.m[h, ~o] + pull @ (x[i, o] - q.m[h, o])
-            cov = D[np.ix_(~o, ~o)] - pull @ D[np.ix_(o, ~o)]
-            mean[h], var[h] = w[:P] @ at + w[P], 1.0 + w[:P][~o] @ cov @ w[:P][~o]
+            at[u] = q.m[h, u] + pull @ (x[i, o] - q.m[h, o])
+            cov = D[np.ix_(u, u)] - pull @ D[np.ix_(o, u)]
+            mean[h], var[h] = w[:P] @ at + w[P], 1.0 + w[:P][u] @ cov @ w[:P][u]
+            np.testing.assert_allclose(law.x[h, i, u], at[u], rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(law.x_var[h, i, u], np.diag(cov), rtol=1e-8)
             if o.any():
                 log_p[h] += multivariate_normal(q.m[h, o], S).logpdf(x[i, o])
         p = np.exp(log_p - log_p.max())
         np.testing.assert_allclose(law.gate[:, i], p / p.sum(), atol=1e-9)
         np.testing.assert_allclose(law.mean[:, i, 0], mean, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(law.var[:, i, 0], var, rtol=1e-8)
+
+
+def test_what_is_told_exactly_is_as_known(seed: int) -> None:
+    fit = fit_experts(problem(seed), CONFIG, chains=1, seed=0)
+    rows = problem(seed + 1, n=8, gaps=0.0).without_label()
+    hidden = np.zeros((8, 3), dtype=bool)
+    hidden[np.arange(8), np.arange(8) % 3] = True
+    told, precision = np.where(hidden, rows.x, 0.0), np.where(hidden, 1e9, 0.0)
+    as_told = replace(rows, known=~hidden, x=rows.x - told, told=told, precision=precision)
+    law, same = label_law(rows, fit.experts), label_law(as_told, fit.experts)
+    for name in ("gate", "mean", "var"):
+        np.testing.assert_allclose(getattr(same, name), getattr(law, name), rtol=1e-4, atol=1e-9)
 
 
 # Labels of several levels, and gaps ----------------------------------------------------------
@@ -135,7 +159,10 @@ class OfGaps:
         known = np.tile(np.arange(3) >= n_gaps, (4, 1))
         label = choices(np.arange(4), 4, 3)
         noise, every = np.array([0.0, 0.0, 1.0]), np.ones(4, dtype=bool)
-        self.rows = KnownRows(np.where(known, x, 0.0), known, label, every, noise)
+        told, precision = np.zeros((4, 3)), np.zeros((4, 3))
+        told[::2, 0], precision[::2, 0] = 0.4, 1.5  # of every second row, of its first gap
+        shown = np.where(known, x, 0.0)
+        self.rows = KnownRows(shown, known, label, every, noise, told, precision)
         side = np.linspace(-8.0, 8.0, 401 if n_gaps == 1 else 101)
         mesh = np.meshgrid(*[side] * n_gaps, indexing="ij")
         self.m, self.grid = np.arange(n_gaps), np.column_stack([one.ravel() for one in mesh])
@@ -148,7 +175,11 @@ class OfGaps:
         x[:, m] = self.grid
         away = x - q.m[h]
         precision = np.linalg.inv(np.linalg.inv(q.nB[h]) + np.diag(self.rows.noise))
-        density = np.exp(-0.5 * np.einsum("gp,pq,gq->g", away, precision, away))
+        square = np.einsum("gp,pq,gq->g", away, precision, away)
+        assert self.rows.told is not None
+        assert self.rows.precision is not None
+        square += (x - self.rows.told[i]) ** 2 @ self.rows.precision[i]
+        density = np.exp(-0.5 * square)
         eta = x @ q.mw[h, :, :-1].T + q.mw[h, :, -1]
         t, log_p = label.expect(np.full(len(x), i), eta[None])
         weight = density * np.exp(log_p[0])
@@ -170,7 +201,7 @@ class OfGaps:
         for i, s in enumerate(sums):
             rho = np.tile(np.eye(4)[block.rows == i][0], (self.q.H, 1))
             sum_block(s, block, done, rho, local.t[:, block.rows])
-        return done.log_rho - without.log_rho, sums
+        return (done.log_rho - without.log_rho)[:, np.argsort(block.rows)], sums
 
     @property
     def local(self) -> Local:
@@ -207,7 +238,7 @@ def test_utilities_and_two_gaps_are_bounded_from_below(seed: int) -> None:
 def test_in_one_step_labels_move_gaps_along_one_line(seed: int) -> None:
     """Of rows alike but for their labels: the bound is that of gaps that follow a't alone."""
     made = OfGaps(seed, 2)
-    rows = replace(made.rows, x=np.tile(made.rows.x[0], (4, 1)))
+    rows = replace(made.rows, x=np.tile(made.rows.x[0], (4, 1)), told=None, precision=None)
     (block,), local = rows.blocks, made.local
     local.t[:] = np.random.default_rng(seed).standard_normal(3)
     done = complete_block(rows, block, made.q, Terms.of(made.q), local)

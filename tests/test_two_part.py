@@ -17,8 +17,9 @@ from glfm_cli.errors import SchemaError
 from glfm_cli.guess import guess_schema
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.law import NormalMixture, normal
+from glfm_cli.links.margins import Interpolated
 from glfm_cli.links.two_part import INVERSE_SD_VARIANCE, TwoPartLink
-from glfm_cli.schema import Column, ColumnType, Schema
+from glfm_cli.schema import Column, ColumnType, Schema, Transform
 from glfm_cli.schema.atoms import atom_of, zeros_are_slips
 
 SHORT: dict[str, Any] = {"chains": 4, "warmup": 60, "draws": 15, "thin": 1, "threads": 1}
@@ -48,6 +49,16 @@ def test_a_value_that_stands_out_is_an_atom(share: float, kind: Any, atom: float
     x = np.where(np.arange(500) < 500 * share, 0.0, np.round(rng.gamma(2.0, 300.0, 500)))
     assert atom_of(Column("c", type=kind), x) == atom
     assert atom_of(Column("c", type=kind, atom="none"), x) is None
+
+
+def test_peaked_values_beside_an_atom_are_seen_by_their_ranks(seed: int) -> None:
+    """The central half of a normal law would hold far more than half of them."""
+    rng = np.random.default_rng(seed)
+    for values, ranks in ((rng.normal(20.0, 2.0, 400), False), (rng.laplace(20.0, 2.0, 400), True)):
+        x = np.where(np.arange(1000) < 600, 0.0, np.resize(values, 1000))
+        assert isinstance(link_of(x).part.margin, Interpolated) is ranks
+        chosen = link_of(x, transform=Transform.LOG)
+        assert not isinstance(chosen.part.margin, Interpolated)
 
 
 def test_rounded_values_are_no_atom(seed: int) -> None:

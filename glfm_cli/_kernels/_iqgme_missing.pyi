@@ -11,6 +11,7 @@ def factor_missing(
     missing: _Places,
     second: _Bytes,
     diagonal: _Floats,
+    gap: _Bytes,
     A: _Floats,
     B: _Floats,
     needed: _Bytes,

@@ -6,7 +6,7 @@ Rows stand in blocks; in a block those of one pattern (the same missing) follow 
     missing_start (G + 1,)  its missing are missing[missing_start[g] .. missing_start[g + 1] - 1], c of them
     cov_start (G + 1,)  its covariance (c, c) begins at cov_start[g] of a law's row in `cov`
 
-For every law h: Q = A_h at the missing (plus B_h where the diagonal is 0, plus a diagonal),
+For every law h: Q = A_h at the missing (plus B_h at the gaps among them, plus a diagonal),
 cov = Q^-1.
 """
 
@@ -25,6 +25,7 @@ def factor_missing(
     const Py_ssize_t[::1] missing,         # in (sum of c,)
     const unsigned char[::1] second,    # in (G,) whether B is added
     const double[::1] diagonal,         # in (sum of c,) added to the diagonal
+    const unsigned char[::1] gap,       # in (sum of c,) whether the missing is a gap
     const double[:, :, ::1] A,          # in (H, P, P)
     const double[:, :, :] B,            # in (H, P, P)
     const unsigned char[:, ::1] needed,     # in (H, G) of which laws and patterns
@@ -65,7 +66,8 @@ def factor_missing(
                         if j < size[l]:
                             to[l] = own[l][places[l][i] * P + places[l][j]]
             for l in range(n):
-                add_seen(&diagonal[missing_start[pattern[l]]], size[l], places[l],
+                i = missing_start[pattern[l]]
+                add_seen(&diagonal[i], &gap[i], size[l], places[l],
                          second[pattern[l]], B[law[l]], &Q[l], most)
             glfm_invert(<int> most, Q, Q + most * most * LANES, logs)
             for l in range(n):
@@ -83,17 +85,17 @@ def factor_missing(
 
 
 cdef void add_seen(
-    const double* diagonal, Py_ssize_t c, const Py_ssize_t* m, bint second,
-    const double[:, :] B, double* Q, Py_ssize_t ld
+    const double* diagonal, const unsigned char* gap, Py_ssize_t c, const Py_ssize_t* m,
+    bint second, const double[:, :] B, double* Q, Py_ssize_t ld
 ) noexcept nogil:
-    """Add the diagonal to one of the matrices in Q, and B where that is 0."""
+    """Add the diagonal to one of the matrices in Q, and B at gaps."""
     cdef Py_ssize_t i, j
     for i in range(c):
         Q[(i * ld + i) * LANES] += diagonal[i]
-        if not second or diagonal[i] != 0.0:
+        if not second or not gap[i]:
             continue
         for j in range(i, c):
-            if diagonal[j] == 0.0:
+            if gap[j]:
                 Q[(i * ld + j) * LANES] += B[m[i], m[j]]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.classification.features import Calibrated, LatentColumn, is_constant
+from glfm_cli.classification.features import Calibrated, LatentColumn, cells_of, is_constant
 from glfm_cli.classification.fit import ExpertsFit, Fitting, fit_experts
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
 from glfm_cli.classification.tasks import FitUsage
@@ -129,7 +129,7 @@ class Classifier:
 
         Rows of an unknown task have the experts' shares in all tasks.
         """
-        by_name = {encoded.column.name: encoded.x for encoded in columns}
+        by_name = {encoded.column.name: cells_of(encoded) for encoded in columns}
         xs = [by_name[name] for name in self.seen.columns]
         n = columns[0].x.size if columns else 0
         if self.task is not None:
@@ -205,8 +205,10 @@ def fit_classifier(
         there,
     )
 
+    xs = [cells_of(encoded) for encoded in used]
+
     def rows_at(at: Array | slice) -> KnownRows:
-        return seen.rows([e.x[at] for e in used], code[at].size, code[at], config.slips)
+        return seen.rows([x[at] for x in xs], code[at].size, code[at], config.slips)
 
     note = None
     if config.inference == "gibbs":

@@ -48,10 +48,12 @@ def complete_features(
     missing = {d: np.flatnonzero(encoded.requested) for d, encoded in enumerate(used)}
     missing = {d: where for d, where in missing.items() if where.size}
     marginals = predict(posterior, missing, QUANTILES, numeric_quantiles=False)
-    fills = {
-        used[d].column.name: point(posterior.links[d], marginal, "auto")
-        for d, marginal in marginals.items()
-    }
+    fills = {}
+    for d, marginal in marginals.items():
+        name, ends = used[d].column.name, used[d].ends
+        fills[name] = point(posterior.links[d], marginal, "auto")
+        if ends is not None:  # NaN where nothing is known
+            fills[name] = np.fmin(np.fmax(fills[name], ends[missing[d], 0]), ends[missing[d], 1])
     for known in trained.features:
         encoded = by_name[known.column.name]
         if (

@@ -1,7 +1,8 @@
 """Columns of a table as the mixture of experts sees them, in units of mean 0 and variance 1.
 
-Numbers lie where their links (`glfm_cli.links`) say, counts in the middle of their intervals.
-Levels are numbers, too: of ordered ones normal scores, of others an indicator of each but the most
+Numbers lie where their links (`glfm_cli.links`) say, counts in the middle of their intervals; of
+cells known only to lie between two numbers experts are told a normal density (evidence.py). Levels
+are numbers, too: of ordered ones normal scores, of others an indicator of each but the most
 frequent. Experts see them with noise of `BLUR` of the distance of levels next to each other, or a
 normal density of an expert whose rows all have one level would be without end; rules act on the
 levels themselves. Two levels have an order, whichever it is; the label's as well.
@@ -16,6 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from glfm_cli.arrays import Array
+from glfm_cli.classification.evidence import censored_moments, normal_evidence
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import KnownRows, LevelData
 from glfm_cli.links import (
@@ -28,6 +30,7 @@ from glfm_cli.links import (
     make_link,
     of_levels,
 )
+from glfm_cli.links.numeric import NumericLink, values_of
 from glfm_cli.schema import Column
 
 FARTHEST = 20.0  # standard deviations; values beyond, and outside a transform's domain, are there
@@ -56,7 +59,10 @@ class LatentColumn:
         """Return the feature of a column with at least two different values."""
         column = seen_as(encoded.column, len(encoded.levels))
         link = make_link(replace(encoded, column=column, trials=None), unbound(config))
-        params, y = link.start(encoded.x[encoded.observed], np.random.default_rng(0))
+        cells = cells_of(encoded)[encoded.observed | encoded.between]
+        params, y = link.start(cells, np.random.default_rng(0))
+        if cells.ndim == 2:
+            return cls(link, params, *censored_moments(*_ends(link, cells)))
         if not link.discrete:
             y = np.clip(y, -FARTHEST, FARTHEST)
             return cls(link, params, float(y.mean()), float(y.std()) or 1.0)
@@ -90,6 +96,17 @@ class LatentColumn:
             y = (self.link.start(x, np.random.default_rng(0))[1] - self.shift) / self.scale
             y = np.clip(y, -FARTHEST, FARTHEST)
         return np.where(np.isnan(x)[:, None], 0.0, y)
+
+    def told(self, cells: Array) -> tuple[Array, Array, Array]:
+        """Return features of numbers (n,), and what is told of others: mean and precision (n,).
+
+        cells : (n, 2) float64; the ends between which they lie, equal where a number is known
+        """
+        inside = np.flatnonzero(cells[:, 0] < cells[:, 1])
+        mean, precision = np.zeros((2, len(cells)))
+        low, high = ((y - self.shift) / self.scale for y in _ends(self.link, cells[inside]))
+        mean[inside], precision[inside] = normal_evidence(low, high)
+        return self.latent(values_of(cells))[:, 0], mean, precision
 
     def cells_law(self, weights: Array, mean: Array, var: Array) -> CellLaw:
         """Return the law of cells, of features by a mixture of C normals (n, C, A).
@@ -150,10 +167,24 @@ def unbound(config: LinkConfig) -> LinkConfig:
     return replace(config, first_threshold_fixed=False, atoms=False)
 
 
+def cells_of(encoded: EncodedColumn) -> Array:
+    """Return what is known of the cells: numbers or codes (n,), or ends (n, 2) of intervals."""
+    return encoded.x if encoded.ends is None else encoded.cells
+
+
+def _ends(link: Link, cells: Array) -> tuple[Array, Array]:
+    """Return the ends (n,) of the y of cells (n, 2) of numbers."""
+    assert isinstance(link, NumericLink)
+    low, high = link.latent_ends(*cells.T)
+    exact = cells[:, 0] == cells[:, 1]
+    y = np.clip(link.start(cells, np.random.default_rng(0))[1][:, 0], -FARTHEST, FARTHEST)
+    return np.where(exact, y, low), np.where(exact, y, high)
+
+
 def is_constant(encoded: EncodedColumn) -> bool:
-    """Return whether the observed cells do not differ, so that they tell nothing."""
-    seen = encoded.x[encoded.observed]
-    return seen.size == 0 or bool(np.all(seen == seen[0]))
+    """Return whether the known cells do not differ, so that they tell nothing."""
+    known = cells_of(encoded)[encoded.observed | encoded.between]
+    return len(known) == 0 or bool(np.all(known == known[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,26 +211,34 @@ class Calibrated:
     ) -> KnownRows:
         """Return rows of a table as the mixture sees them.
 
-        xs : the column of each feature: values or level codes, NaN where missing
+        xs : the cells of each feature: values or level codes (n,), or ends (n, 2) of intervals, NaN
+            where missing
         n : rows
         code : (n,) float64, optional; levels of the label, NaN where missing
         slips : share of these that are any level
         """
-        parts, known, noise = [np.empty((n, 0))], [np.empty((n, 0), dtype=bool)], [np.empty(0)]
+        shape = n, self.n_latent
+        values, known = np.zeros(shape), np.zeros(shape, dtype=bool)
+        told, precision = np.zeros(shape), np.zeros(shape)
+        first = 0
         for feature, x in zip(self.features, xs, strict=True):
-            parts.append(feature.latent(x))
-            known.append(np.repeat(~np.isnan(x)[:, None], feature.n_latent, axis=1))
-            noise.append(feature.noise)
-        values, mask = np.ascontiguousarray(np.hstack(parts)), np.hstack(known)
-        blur = np.concatenate(noise)
+            own = slice(first, first + feature.n_latent)
+            if x.ndim == 2:
+                values[:, first], told[:, first], precision[:, first] = feature.told(x)
+                known[:, first] = x[:, 0] == x[:, 1]
+            else:
+                values[:, own], known[:, own] = feature.latent(x), ~np.isnan(x)[:, None]
+            first = own.stop
+        noise = np.concatenate([np.empty(0), *(feature.noise for feature in self.features)])
+        found = KnownRows(values, known, noise=noise)
+        if precision.any():
+            values += told * precision / (1.0 + precision)  # from where a fit starts
+            found = replace(found, told=told, precision=precision)
         if code is None:
-            return KnownRows(values, mask, noise=blur)
-        return KnownRows(values, mask, self.label.data(code, slips), ~np.isnan(code), blur)
+            return found
+        return replace(found, label=self.label.data(code, slips), labelled=~np.isnan(code))
 
 
 def take(columns: Sequence[EncodedColumn], rows: Array) -> tuple[EncodedColumn, ...]:
     """Return some rows of columns."""
-    return tuple(
-        replace(e, x=e.x[rows], observed=e.observed[rows], requested=e.requested[rows])
-        for e in columns
-    )
+    return tuple(encoded.take(rows) for encoded in columns)

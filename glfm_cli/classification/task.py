@@ -63,7 +63,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     """
     name = _target_name(table, schema, target)
     role = {c.name: c.role for c in with_calendar(schema.resolve(table.column_names))}
-    data = without_intervals(encode(table, with_readable_task(schema), file=file), file)
+    data = encode(table, with_readable_task(schema), file=file)
     if data.groups is not None:
         together = next(n for n, one in role.items() if one in (Role.GROUP, Role.TIME))
         is_group = role[together] is Role.GROUP
@@ -108,23 +108,6 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
             expected="at least one more column with a type",
         )
     return Task(schema, data, encoded, levels, code, features, (*data.notes, *notes))
-
-
-def without_intervals(data: Data, file: str | None) -> Data:
-    """Return the data; TableError when a cell is an interval, which experts do not take."""
-    for encoded in data.columns:
-        if encoded.between.any():
-            row = int(np.argmax(encoded.between))
-            low, high = encoded.ends[row] if encoded.ends is not None else (0.0, 0.0)
-            raise TableError(
-                "`glfm classify` and `--model iqgme` take no cells that are intervals",
-                file=file,
-                column=encoded.column.name,
-                row=row + 1,
-                value=f"{low:g} to {high:g}",
-                hint="Complete the table first, with `impute: censored` for the column.",
-            )
-    return data
 
 
 def _read_tasks(data: Data, role: Mapping[str, Role], file: str | None) -> Data:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import Classifier
-from glfm_cli.classification.task import Task, without_intervals
+from glfm_cli.classification.task import Task
 from glfm_cli.classification.tasks import TaskUsage
 from glfm_cli.encoding import Data, EncodedColumn, LearntColumn, encode_rows
 from glfm_cli.schema import Schema
@@ -116,12 +116,10 @@ def read_rows(
     if name not in table.column_names:
         schema = replace(schema, columns=tuple(c for c in schema.columns if c.name != name))
         data = encode_rows(table, schema, features, unseen_is_missing=unseen_is_missing, file=file)
-        data = without_intervals(data, file)
         return NewRows(table, data, data.columns, np.full(data.n_rows, np.nan))
     data = encode_rows(
         table, schema, [*features, target], unseen_is_missing=unseen_is_missing, file=file
     )
-    data = without_intervals(data, file)
     return NewRows(table, data, data.columns[:-1], data.columns[-1].x)
 
 

@@ -26,7 +26,7 @@ from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.constants import SCALAR, number, take
 from glfm_cli.links.correlated import split
 from glfm_cli.links.law import CellLaw, Normal, NormalMixture, of_latent, one_number
-from glfm_cli.links.margins import Margin
+from glfm_cli.links.margins import Margin, standard_moment
 from glfm_cli.links.observation import Params, Summary
 from glfm_cli.links.plain import PlainLink
 from glfm_cli.links.real import RealLink
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from glfm_cli.links.config import LinkConfig
 
 INVERSE_SD_VARIANCE = 100.0  # prior variance of t
+PEAKED = 4.0  # kurtosis, of which the central half of a normal law holds 55 % and more
+ALWAYS = -1.0  # skewness beyond which values are seen by their ranks
 PART = "part."
 TINY = 1e-300
 
@@ -68,6 +70,8 @@ class TwoPartLink(PlainLink):
         x = np.where(encoded.x == at, np.nan, encoded.x)
         rest = dataclasses.replace(encoded, x=x, observed=~np.isnan(x))
         calm = dataclasses.replace(config, link_noise=0.0)
+        if standard_moment(x[rest.observed], 4) > PEAKED:  # nothing corrects forecasts later
+            calm = dataclasses.replace(calm, rank_skewness=ALWAYS)
         return cls(encoded.column.name, at, part.calibrate(rest, calm))
 
     def constants(self) -> dict[str, Array]:

@@ -2,7 +2,8 @@
 
 The method is that of `geweke`: many chains that start from draws of the joint law, each sweep
 followed by a new table given the parameters. Features and labels are missing, one feature is seen
-with noise only, and all that experts share is sampled, hyperparameters too.
+with noise only, of some gaps something is told, and all that experts share is sampled,
+hyperparameters too.
 
 `python -m pytest -m slow -rP tests/statistical/test_experts_geweke.py` shows the figures.
 """
@@ -42,6 +43,8 @@ KNOWN = np.array([[1, 1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 1, 
 SEEN = np.array([1, 1, 0, 1, 0, 1], dtype=bool)
 LABELLED = np.array([1, 1, 1, 1, 0, 1], dtype=bool)
 NOISE = np.array([0.0, 0.0, 0.4])
+PRECISION = np.zeros((6, 3))
+PRECISION[[1, 4, 4], [0, 0, 1]] = 1.5, 0.7, 2.0  # of what is told of gaps
 N = len(KNOWN)
 
 
@@ -93,7 +96,10 @@ def draw_table(state: GibbsState, rng: np.random.Generator) -> KnownRows:
     state.t[:, 0] = score + rng.standard_normal(N)
     known = KNOWN.copy()
     known[:, 2] = SEEN
-    return KnownRows(shown, known, signs(state.t[:, 0] > 0.0), LABELLED, NOISE)
+    told = state.x + rng.standard_normal((N, P)) / np.sqrt(np.where(PRECISION > 0, PRECISION, 1.0))
+    told = np.where(PRECISION > 0.0, told, 0.0)
+    label = signs(state.t[:, 0] > 0.0)
+    return KnownRows(shown, known, label, LABELLED, NOISE, told, PRECISION)
 
 
 def statistics(state: GibbsState, rows: KnownRows) -> tuple[list[str], Array]:
@@ -101,6 +107,8 @@ def statistics(state: GibbsState, rows: KnownRows) -> tuple[list[str], Array]:
     q, x = state.q, state.x
     own = x - q.m[state.z]
     t, noise = state.t[LABELLED, 0], rows.x[:, 2] - x[:, 2]
+    assert rows.told is not None
+    away = (rows.told - x)[PRECISION > 0.0]
     found: dict[str, float] = {
         "log alpha": np.log(q.alpha),
         "first stick": q.sticks[0],
@@ -127,6 +135,8 @@ def statistics(state: GibbsState, rows: KnownRows) -> tuple[list[str], Array]:
         "noise": even(noise[SEEN]).sum(),
         "t along noise": (odd(t) * odd(noise[LABELLED])).sum(),
         "above": float(np.sum(t > 0.0)),
+        "told": even(away).sum(),
+        "told along x": (odd(away) * odd(x[PRECISION > 0.0])).sum(),
     }
     return list(found), np.array(list(found.values()), dtype=np.float64)
 

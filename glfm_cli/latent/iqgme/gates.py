@@ -102,7 +102,7 @@ def full_law(
     log_pi, law = log_shares(q, pi, n), LabelLaw.blank(q, n, features)
 
     def work(block: Block) -> None:
-        placed = gate_rows(rows, block, q, log_pi[:, block.rows])
+        placed = gate_rows(block, q, log_pi[:, block.rows])
         members = block.rows
         law.gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
         law.mean[:, members], law.var[:, members], law.wide[:, members] = scores_law(
@@ -149,7 +149,7 @@ class GatedRows:
                 yield places, m[gap], cov[:, gap[:, None], gap]
 
 
-def gate_rows(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
+def gate_rows(block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
     """Return the gates of a block's rows, and the rows completed."""
     x = np.broadcast_to(block.seen, (q.H, *block.seen.shape))
     missing, log_det = None, np.zeros((q.H, block.rows.size))
@@ -157,13 +157,12 @@ def gate_rows(rows: KnownRows, block: Block, q: Experts | Drawn, log_pi: Array) 
         x = x.copy()
         linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - block.exact @ q.nB
         if block.noise is not None:
-            linear += block.seen * block.noise
+            linear += block.told * block.noise
         nothing = np.zeros_like(block.labelled)
         missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing)
         missing.fill(block, linear, x)
         log_det = np.repeat(missing.log_det, np.diff(block.start), axis=1) - block.log_noise
-    n_seen = rows.known[block.rows].sum(axis=1)
-    log_gate = log_pi + q.log_density(x, log_det, n_seen, block.misfit(x))
+    log_gate = log_pi + q.log_density(x, log_det, block.n_told, block.misfit(x))
     return GatedRows(log_gate, x, missing)
 
 

@@ -136,7 +136,7 @@ def _scatter(state: GibbsState, block: Block, linear: Array, rng: np.random.Gene
     linear += rng.standard_normal((b, q.P)) @ np.swapaxes(q.root, 1, 2)
     if lab.size:
         rule = rng.standard_normal((lab.size, q.K)) @ q.mw[:, :, : q.P]
-        linear[:, lab] += rule if block.noise is None else rule * (block.noise[lab] == 0.0)
+        linear[:, lab] += block.where_rules_act(rule, lab)
     if block.noise is not None:
         linear += rng.standard_normal((b, q.P)) * np.sqrt(block.noise)
 
@@ -169,9 +169,9 @@ def _linear(state: GibbsState, block: Block, WW: Array, *, with_t: bool) -> Arra
         rule = -WW[:, None, :P, P] - block.seen[lab] @ WW[:, :P, :P]
         if with_t:
             rule += state.t[at[lab]] @ q.mw[:, :, :P]
-        linear[:, lab] += rule if block.noise is None else rule * (block.noise[lab] == 0.0)
+        linear[:, lab] += block.where_rules_act(rule, lab)
     if block.noise is not None:
-        linear += block.seen * block.noise
+        linear += block.told * block.noise
     return linear
 
 

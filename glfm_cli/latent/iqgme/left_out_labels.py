@@ -88,7 +88,7 @@ def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> flo
             continue
         which = block.rows[at]
         rho = np.minimum(local.rho[:, which], q.u[:, None] - u0)  # q may be older than rho
-        placed = gate_rows(rows, block, q, log_pi[:, block.rows])
+        placed = gate_rows(block, q, log_pi[:, block.rows])
         mean, var, wide = scores_law(block, q, placed)
         log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
         log_gate -= logsumexp(log_gate, axis=0)

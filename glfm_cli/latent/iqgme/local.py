@@ -94,8 +94,8 @@ class Gaps:
         log_det = np.empty((H, G))
         scratch = np.empty(SCRATCH * max(block.largest**2, 1))
         bad = factor_missing(
-            block.missing_start, block.cov_start, block.missing, second, block.noisy, A, B,
-            needed, cov, log_det, scratch,
+            block.missing_start, block.cov_start, block.missing, second, block.noisy, block.gap,
+            A, B, needed, cov, log_det, scratch,
         )  # fmt: skip
         if bad:
             raise NumericalError("a precision of missing features is not positive definite")
@@ -242,9 +242,9 @@ def _linear(block: Block, q: Experts, terms: Terms) -> Array:
     if q.K and block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
         rule = -terms.WW[:, None, :P, P] - block.seen[at] @ terms.WW[:, :P, :P]
-        linear[:, at] += rule if block.noise is None else rule * (block.noise[at] == 0.0)
+        linear[:, at] += block.where_rules_act(rule, at)
     if block.noise is not None:
-        linear += block.seen * block.noise
+        linear += block.told * block.noise
     return linear
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,12 +23,13 @@ class Block:
     rows : (b,) which
     start, gap_start, cov_start : (G + 1,) where each pattern's rows, gaps and covariances begin
     missing : (sum of c,) columns whose f is not known: gaps, and those seen with noise
-    noisy : (sum of c,) precision of what is seen of them, 0 at gaps
+    noisy : (sum of c,) precision of what is told of them, 0 where nothing is
     gap : (sum of c,) uint8, 1 at gaps;  is_gap : (G, P) bool, the same of every pattern
     labelled : (G,) uint8, whether a pattern has a label
     with_label : (l,) places in the block of the rows with one
     x, known : (N, P) of all rows, values and whether they are known
     noise : (b, P) `noisy` of every row, None where it is 0
+    told : (b, P) what is told with it, 0 where nothing is
     whole : whether no row has a gap, and products of its cells are kept
     """
 
@@ -45,6 +46,7 @@ class Block:
     x: Array
     known: Array
     noise: Array | None
+    told: Array
     whole: bool
 
     @property
@@ -87,20 +89,35 @@ class Block:
 
     @property
     def log_noise(self) -> Array:
-        """Return the sum of the log precisions of what each row shows with noise (b,)."""
+        """Return the sum of the log precisions of what each row is told with noise (b,)."""
         if self.noise is None:
             return np.zeros(self.rows.size)
         return np.log(np.where(self.noise > 0.0, self.noise, 1.0)).sum(axis=1)
 
+    @property
+    def n_told(self) -> Array:
+        """Return of how many features each row says something (b,)."""
+        known = self.known[self.rows]
+        return (known if self.noise is None else known | (self.noise > 0.0)).sum(axis=1)
+
+    @property
+    def shown(self) -> Array | None:
+        """Return which cells (b, P) are seen with noise, so that rules act on what is seen."""
+        return None if self.noise is None else self.known[self.rows] & (self.noise > 0.0)
+
     def inputs(self, f: Array) -> Array:
         """Return what rules act on (H, b, P): what is seen, and f (H, b, P) at gaps."""
-        return f if self.noise is None else np.where(self.noise > 0.0, self.seen, f)
+        return f if self.shown is None else np.where(self.shown, self.seen, f)
+
+    def where_rules_act(self, rule: Array, rows: Array | slice) -> Array:
+        """Return what rules add (H, l, P) for some rows of the block, 0 where f is not theirs."""
+        return rule if self.shown is None else rule * ~self.shown[rows]
 
     def misfit(self, f: Array) -> Array | float:
-        """Return the squares (H, b) of what is seen with noise, less f, over its variance."""
+        """Return the squares (H, b) of what is told with noise, less f, over its variance."""
         if self.noise is None:
             return 0.0
-        away = f - self.seen
+        away = f - self.told
         return np.einsum("hbp,bp->hb", away * away, self.noise)
 
 
@@ -127,6 +144,8 @@ class KnownRows:
     known : (n, P) bool
     noise : (P,) variance with which a feature is seen: of levels, which experts would otherwise
         settle on with a density without end; 0 of numbers
+    told, precision : (n, P) what is told, with which precision, of cells that are not known; 0
+        where nothing is. None where nothing is of any
     label : what is known of the label's K variables, None where there is no label at all
     labelled : (n,) bool
     """
@@ -136,6 +155,8 @@ class KnownRows:
     label: LevelData | None = None
     labelled: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
     noise: Array = field(default_factory=lambda: np.zeros(0))
+    told: Array | None = None
+    precision: Array | None = None
 
     def __post_init__(self) -> None:
         if self.noise.size != self.x.shape[1]:
@@ -174,13 +195,15 @@ class KnownRows:
 
     def without_label(self) -> KnownRows:
         """Return the same rows as if nothing were known of their labels."""
-        return KnownRows(self.x, self.known, noise=self.noise)
+        return replace(self, label=None, labelled=np.zeros(0, dtype=bool))
 
 
 def _blocks(rows: KnownRows) -> tuple[Block, ...]:
     """Return the blocks, rows without gaps last, with a label after those without one."""
     flags = np.column_stack([rows.labelled, rows.known])
     packed = np.packbits(flags, axis=1)
+    if rows.precision is not None:  # rows of a pattern have one covariance
+        packed = np.hstack([packed, rows.precision.view(np.uint8)])
     _, first, of_row = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(of_row.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(of_row.ravel(), minlength=first.size))
@@ -220,12 +243,17 @@ def _run(rows: KnownRows, start: int) -> RowRun:
 
 def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
     """Return a block of patterns, given the rows of each."""
-    every = np.concatenate(members)
-    gaps, blurred = ~rows.known[[one[0] for one in members]], rows.noise > 0.0
+    every, first = np.concatenate(members), np.array([one[0] for one in members])
+    gaps, blurred = ~rows.known[first], rows.noise > 0.0
     missing = [np.flatnonzero(gap | blurred) for gap in gaps]
-    gap = np.concatenate([gap[at] for gap, at in zip(gaps, missing, strict=True)])
-    precision = np.where(blurred, 1.0 / np.where(blurred, rows.noise, 1.0), 0.0)
-    known = rows.known[every]
+    noise = rows.known[every] * np.where(blurred, 1.0 / np.where(blurred, rows.noise, 1.0), 0.0)
+    told = np.where(noise > 0.0, rows.x[every], 0.0)
+    if rows.told is not None and rows.precision is not None:
+        noise, told = noise + rows.precision[every], told + rows.told[every]
+
+    def at_missing(of_pattern: Array) -> Array:
+        return np.concatenate([one[at] for one, at in zip(of_pattern, missing, strict=True)])
+
     start = np.cumsum([0, *(one.size for one in members)])
     count = np.array([one.size for one in missing])
     return Block(
@@ -234,13 +262,14 @@ def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
         missing_start=np.append(0, np.cumsum(count)),
         missing=np.concatenate(missing),
         cov_start=np.append(0, np.cumsum(count**2)),
-        noisy=np.where(gap, 0.0, precision[np.concatenate(missing)]),
-        gap=gap.astype(np.uint8),
+        noisy=at_missing(noise[start[:-1]]),
+        gap=at_missing(gaps).astype(np.uint8),
         is_gap=gaps,
-        labelled=rows.labelled[[one[0] for one in members]].astype(np.uint8),
+        labelled=rows.labelled[first].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
         x=rows.x,
         known=rows.known,
-        noise=known * precision if blurred.any() else None,
+        noise=noise if blurred.any() or rows.precision is not None else None,
+        told=told,
         whole=whole,
     )
