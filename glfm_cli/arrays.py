@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+def mean_ranks(x: Array) -> Array:
+    """Return the ranks of numbers (n,) from 1, equal ones at the mean of theirs.
+
+    As `scipy.stats.rankdata`, an import of a third of a second.
+    """
+    _, position, count = np.unique(x, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - 0.5 * (count - 1))[position]
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Which rows belong together, and in which order.

@@ -380,6 +380,32 @@ def test_help_imports_nothing_heavy() -> None:
     assert {name.partition(".")[0] for name in modules} & heavy == set()
 
 
+def test_completing_a_table_imports_neither_pandas_nor_statistics(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1.5,\n2,3\n,4\n5.5,1\n")
+    (tmp_path / "t.yaml").write_text("columns: {a: real, b: count}\n")
+    short = ["--types", "t.yaml", "--chains", "1", "--warmup", "1", "--draws", "1", "-q"]
+    line = ["glfm", "impute", "t.csv", *short]
+    code = (
+        f"import atexit, sys; from glfm_cli.cli import app; sys.argv = {line}\n"
+        "atexit.register(lambda: print({'pandas', 'scipy.stats'} & {*sys.modules},"
+        " sys.meta_path))\n"
+        "app.main()"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=HELP_ENVIRONMENT,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    header, *_, found = run.stdout.splitlines()
+    assert header == "a,b"
+    assert found.startswith("set() ")
+    assert "_NoPandas" not in run.stdout
+
+
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs the resource usage of one child")
 def test_help_takes_under_a_quarter_second_of_cpu_time() -> None:
     def cpu_seconds() -> float:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import rankdata
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, mean_ranks
 from glfm_cli.inference.diagnostics import (
     Flag,
     diagnose,
@@ -122,6 +123,11 @@ def test_rank_normalisation_gives_ties_one_score_and_keeps_symmetry() -> None:
     scores = rank_normalise(np.array([[3.0, 1.0], [3.0, 9.0]]))
     assert scores[0, 0] == scores[1, 0] == 0.0
     assert scores[0, 1] == -scores[1, 1]
+
+
+def test_ranks_of_equal_numbers_are_the_mean_of_theirs() -> None:
+    x = np.array([2.5, -1.0, 2.5, 7.0, 2.5, -1.0])
+    assert mean_ranks(x).tolist() == rankdata(x).tolist()
 
 
 def test_one_chain_is_judged_by_its_halves() -> None:

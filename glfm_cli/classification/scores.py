@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, mean_ranks
 
 BINS = 10
 LEAST = 1e-15  # probability; its logarithm stays finite
@@ -47,7 +46,7 @@ def auc(hit: Array, p: Array) -> float:
         is_it = hit[:, level] > 0
         n_it, n_not = int(is_it.sum()), int((~is_it).sum())
         if n_it and n_not:
-            above = rankdata(p[:, level])[is_it].sum() - n_it * (n_it + 1) / 2
+            above = mean_ranks(p[:, level])[is_it].sum() - n_it * (n_it + 1) / 2
             areas.append(float(above) / (n_it * n_not))
     return float(np.mean(areas)) if areas else float("nan")
 

@@ -152,4 +152,14 @@ def main() -> None:
         # Names and levels may hold any letter, whatever the terminal's own encoding.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.exit(run_until_signalled(partial(run, sys.argv[1:], Console())))
+    console = Console()
+    sys.exit(run_until_signalled(partial(end, partial(_alone, sys.argv[1:], console), console)))
+
+
+def _alone(arguments: Sequence[str], console: Console) -> int:
+    """Run a command line in a process that runs nothing else."""
+    if not {"--help", "-h", "--version"}.intersection(arguments):
+        from glfm_cli.io.frames import leave_pandas_out
+
+        leave_pandas_out()
+    return _dispatch(arguments, console)

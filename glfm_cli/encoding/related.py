@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
+from glfm_cli.arrays import mean_ranks
 from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.schema.formula import Formula, parse_formula
 from glfm_cli.schema.relations import in_order
@@ -97,7 +97,7 @@ def with_followers(columns: list[EncodedColumn], relations: Relations) -> list[E
         known = np.all([columns[d].observed for d in involved], axis=0)
         chosen = one.d
         if not one.is_sum and known.sum() >= FEW_ROWS and all(shared[d] == 1 for d in involved):
-            ranks = rankdata([columns[d].x[known] for d in involved], axis=1)
+            ranks = np.stack([mean_ranks(columns[d].x[known]) for d in involved])
             R = np.corrcoef(ndtri((ranks - 0.5) / known.sum()))
             left = {
                 d: np.linalg.slogdet(np.delete(np.delete(R, k, 0), k, 1))[1] - (k > 0) * CLEAR

@@ -26,9 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, mean_ranks
 from glfm_cli.exploration.crossfit import Apart
 from glfm_cli.exploration.scales import Scale
 
@@ -114,7 +113,7 @@ def _seen(apart: Apart, i: int, scale: Scale) -> _ObservedCells:
     there = ~np.isnan(x) if scale.link.n_latent else np.zeros(x.size, dtype=bool)
     x, p = x[there], apart.probability[i][there]
     if scale.ordered:
-        views, least = rankdata(x)[:, None], np.full(1, 0.5)
+        views, least = mean_ranks(x)[:, None], np.full(1, 0.5)
     else:
         views = (x[:, None] == np.arange(len(scale.encoded.levels))).astype(np.float64)
         views = views[:, : 1 if views.shape[1] == 2 else None]

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.stats import rankdata
 
-from glfm_cli.arrays import Array
+from glfm_cli.arrays import Array, mean_ranks
 
 NEIGHBOURS = 15
 
@@ -65,7 +64,7 @@ def frame_of(x: Array, relevances: Array, scores: Sequence[Array]) -> Frame:
 
 def rank_correlation(a: Array, b: Array) -> float:
     """Return Spearman's correlation, 0 where either is constant."""
-    ra, rb = rankdata(a), rankdata(b)
+    ra, rb = mean_ranks(a), mean_ranks(b)
     if np.ptp(ra) == 0.0 or np.ptp(rb) == 0.0:
         return 0.0
     return float(np.corrcoef(ra, rb)[0, 1])

@@ -24,7 +24,7 @@ from glfm_cli.streams import Streams, column_step
 
 BLOCK = 4096  # rows whose bits and y are drawn together
 PART = 1 << 18  # rows whose log densities are held at once
-TRACED_ROWS = 500  # at most, from which the log likelihood of a kept draw is traced
+TRACED_ROWS = 200  # at most, from which the log likelihood of a kept draw is traced
 
 
 @dataclass

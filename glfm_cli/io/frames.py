@@ -26,6 +26,28 @@ class AsGiven:
         return table if isinstance(self.given, np.ndarray | list) else table_as(table, self.given)
 
 
+class _NoPandas:
+    """Finds that there is no pandas."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def leave_pandas_out() -> None:
+    """Let pyarrow do without pandas from now on, unless somebody imported it.
+
+    It would import it, a quarter of a second, only to see that what becomes an array is not from
+    there. For a process in which nothing becomes a frame through pyarrow.
+    """
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, finder := _NoPandas())
+        try:
+            pa.array([0])  # it asks once
+        finally:
+            sys.meta_path.remove(finder)
+
+
 def is_frame(data: Any) -> bool:
     """Return whether an object is a pandas `DataFrame`."""
     return type(data).__name__ == "DataFrame" and _library(data) == "pandas"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # The smallest possible count.
 LOWEST = 0.0
 # Cut points kept ready for drawing; larger counts compute theirs.
-MOST_CUTS = 4096
+MOST_CUTS = 1 << 16
 # Cut points summed one by one in an expectation; beyond, the floor is replaced by its mean effect.
 MOST_STEPS = 1024
 

@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from glfm_cli.arrays import mean_ranks
+
 Array = NDArray[np.float64]
 
 MIN_DRAWS = 4  # a chain, so that each half has a variance
@@ -37,10 +39,8 @@ def rank_normalise(draws: Array) -> Array:
 
     Ties share their mean rank, so that a trace with few distinct values keeps them.
     """
-    _, position, count = np.unique(draws, return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(count) - (count - 1) / 2
-    scores = ndtri((mean_rank - 0.375) / (draws.size + 0.25))
-    return scores[position].reshape(draws.shape)
+    ranks = mean_ranks(draws.ravel())
+    return ndtri((ranks - 0.375) / (draws.size + 0.25)).reshape(draws.shape)
 
 
 def split(draws: Array) -> Array:
