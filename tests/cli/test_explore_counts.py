@@ -78,7 +78,9 @@ def test_everything_is_printed_drawn_and_written(counts: Any) -> None:
     assert all(total == pytest.approx(1.0, abs=5e-3) for total in sums.values())
     assert Path("f.png").read_bytes().startswith(b"\x89PNG")
     assert "Correlations" in Path("f.html").read_text()
-    assert json.loads(Path("f.json").read_text())["model"] == "cnpf"
+    record = json.loads(Path("f.json").read_text())
+    assert record["model"] == "cnpf"
+    assert record["settings"]["merge_every"] == 15  # components are counted
 
 
 def test_without_correlations_no_pair_is_shown(counts: Any) -> None:

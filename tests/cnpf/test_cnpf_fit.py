@@ -13,9 +13,13 @@ from cnpf_reference import MODELS, begin, counts_of, problem
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf import counts as counts_module
-from glfm_cli.latent.cnpf.ascent import LAST_PASSES, SHARPER, run_pass
+from glfm_cli.latent.cnpf.ascent import LAST_PASSES, SHARPER, run_pass, settle
 from glfm_cli.latent.cnpf.excess import excess_of
-from glfm_cli.latent.cnpf.locations import evaluate_locations
+from glfm_cli.latent.cnpf.locations import (
+    evaluate_locations,
+    newton_step,
+    sum_locations,
+)
 from glfm_cli.latent.cnpf.masks import hide_columns
 from glfm_cli.latent.cnpf.merges import alike, join, merge_components, shares
 from glfm_cli.latent.cnpf.prediction import (
@@ -96,6 +100,25 @@ def test_columns_settle_by_shares_that_rest_on_other_cells(seed: int) -> None:
     np.testing.assert_allclose(draw.mean_x, weights(), rtol=1e-4)
     weaker = replace(config, column_shape=least)
     assert draw.excess == excess_of(weaker, draw, counts) > 0.0
+
+
+def test_locations_settle_with_the_rows(seed: int) -> None:
+    y, _, _ = planted(np.random.default_rng(seed), 200, 40, 4, 40.0)
+    counts = counts_of(y)
+    config = CnpfConfig(components=6, dimensions=2)
+    state = fit(counts, config, 15)[0]
+    shared, rows, columns = state.shared.copy(), state.rows.copy(), columns_of(config, counts)
+    with thread_pool(1) as each:
+        end, _ = settle(config, shared, rows, counts, each)
+        steps = []
+        for start in (state.shared.l, shared.l):
+            at = shared.copy()
+            at.l = start.copy()
+            trial, tables = rows.copy(), tables_of(end, at, counts, columns, mean_step=True)
+            visit_rows(trial, counts, tables, each, 1, mean_step=True)
+            slopes = sum_locations(trial, counts, tables, each)
+            steps.append(np.abs(newton_step(at.l, *slopes, config.location_variance)).max())
+    assert steps[1] < 0.8 * steps[0]
 
 
 def test_settling_brings_no_component_back(seed: int) -> None:

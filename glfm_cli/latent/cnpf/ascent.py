@@ -20,7 +20,7 @@ from glfm_cli.latent.cnpf.weights import update_weights
 
 FIRST_PASSES, FIRST_ROUNDS = 5, 3  # rows settle for longer in the first passes
 LAST_PASSES, SHARPER = 50, 0.2  # that settle columns, with a share of the shape of their prior
-ROWS_EVERY = 5  # of these passes renew v
+ROWS_EVERY = 5  # of these passes renew v and locations
 
 
 def run_pass(
@@ -54,7 +54,7 @@ def update_rate(config: CnpfConfig, shared: Globals) -> None:
 def settle(
     config: CnpfConfig, shared: Globals, rows: Rows, counts: Counts, each: Each
 ) -> tuple[CnpfConfig, Tables]:
-    """Settle columns and rows in place for forecasts; return the prior and tables they end with.
+    """Settle columns, rows and locations in place for forecasts; return their prior and tables.
 
     The prior that lets components take shape smooths columns too much where a component has few
     counts for many of them, logarithms' means make shares too certain, and each cell's own count
@@ -71,6 +71,7 @@ def settle(
             visit_rows(rows, counts, tables, each, 1, mean_step=True)
             if number:
                 rows.n[:] = n
+                update_locations(shared, rows, counts, tables, each)
         leave_out(rows, counts, tables, shared.A, parts, each)
         of_columns = count_columns(rows, counts, tables, each, parts)
         update_columns(config, shared, rows, counts, tables, of_columns, 1.0, each)
