@@ -36,7 +36,8 @@ from glfm_cli.latent.capabilities import Candidates
 ROWS = 1000  # taken once more, drawn at random
 TIMES = 2  # each time with other cells hidden, under other draws
 HIDDEN = 0.125  # of the observed cells, each time
-DRAWS = 32  # of all chains and times together, each time at least one of each chain
+DRAWS = 32  # of all chains and times together, each time at least one of each chain,
+OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
 FEWEST_CELLS = 30  # of a column, from which anything is learnt
 FEWEST_DRAWS = 20
 EXPONENT_SD = 0.3  # of a normal prior of log a around 0
@@ -155,7 +156,8 @@ def without_cells(
             at, x = hidden[d]
             hidden[d] = at[gone[at] > 1], x[gone[at] > 1]
     chains = tuple(chain[time::TIMES] or chain for chain in posterior.chains)
-    thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, len(chains)))
+    least = OF_CANDIDATES if isinstance(posterior.model, Candidates) else 1
+    thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     return fold_in(thinned, again, seed=time, threads=threads), hidden
 
