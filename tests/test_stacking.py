@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from scipy.optimize import minimize_scalar
 
-from glfm_cli import impute, load_fit
+from glfm_cli import explore, impute, load_fit
 from glfm_cli.completion import Files, prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
-from glfm_cli.inference.hidden_cells import forecasts, recalibrate
+from glfm_cli.inference.hidden_cells import forecasts, recalibrate, without_cells
 from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import measure_precision
@@ -305,6 +305,16 @@ def test_candidates_that_differ_are_no_reason_for_more_chains(posterior: Posteri
     assert apart.quantities[0].rhat < 1.01
 
 
+def test_a_single_chain_of_a_candidate_tells_of_no_precision(posterior: Posterior) -> None:
+    """Not even beside two of the other, which alone would make estimates seem exact."""
+    for n in (2, 3):
+        few = weighted(replace(posterior, chains=posterior.chains[:n]), WEIGHTS)
+        assert np.isnan(predict(few, CELLS)[0].relative_error).all()
+        found = measure_precision(few, CELLS, np.random.default_rng(0))
+        assert np.isnan(found.typical)
+        assert not found.good
+
+
 # What is learnt, kept and said -------------------------------------------------------------------
 
 
@@ -322,6 +332,13 @@ def test_weights_are_learnt_and_do_not_depend_on_threads(
     assert one.weights[1, 1] > 0.55, "two groups that lie crosswise are a mixture's"
 
 
+def test_hidden_cells_are_forecast_by_three_draws_of_every_chain(
+    problem: Problem, posterior: Posterior
+) -> None:
+    many = replace(posterior, chains=posterior.chains * 3)
+    assert {len(chain) for chain in without_cells(many, problem)[0].chains} == {3}
+
+
 def test_weights_are_told_and_kept(tmp_path: Path) -> None:
     options = {"model": "auto", "chains": 4, "warmup": 10, "draws": 8, "thin": 1, "threads": 1}
     options["settings"] = PAIR
@@ -337,6 +354,9 @@ def test_weights_are_told_and_kept(tmp_path: Path) -> None:
     assert f"by glfm {said['candidates']['glfm']:.2f} and mixture" in done.in_words()
     kept = load_fit(folder).posterior
     np.testing.assert_array_equal(kept.recalibration.weights, by.weights)
+    explored = explore(folder).posterior
+    assert explored.model is MODELS["glfm"]
+    assert [len(chain) for chain in explored.chains] == [8, 8]
     header = json.loads((folder / "run.json").read_text())
     for wrong in ([[0.5, 0.5]] * 4, [[0.7, 0.7, 0.0, 0.0]] * 4, [[-0.5, 1.5, 0.0, 0.0]] * 4, None):
         header["recalibration"]["weights"] = wrong

@@ -17,13 +17,13 @@ from glfm_cli.completion.saved import encoded_of_fit
 from glfm_cli.encoding import Data, layout_of, learnt_cells
 from glfm_cli.errors import UsageError
 from glfm_cli.exploration.choice import Hidden
-from glfm_cli.exploration.explanation import feature_model
+from glfm_cli.exploration.explanation import FeatureModel, feature_model
 from glfm_cli.exploration.lowrank import component_model
 from glfm_cli.exploration.request import Request
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, Run
-from glfm_cli.latent.capabilities import Components, HasFactors, Map
+from glfm_cli.latent.capabilities import Candidates, Components, HasFactors, Map
 from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import Link
 from glfm_cli.options import CHAINS, MatrixOptions, Sampling, Saving
@@ -271,9 +271,35 @@ def open_fit(path: str | os.PathLike[str], request: Request) -> ExplorationJob:
     """
     fit = load_fit(path)
     data = encoded_of_fit(fit, "an exploration compares with it")
-    _check(request, fit.model, fit.config, data)
-    run = Run(fit.posterior, None, fit.header.seconds, fit.notes)
-    return dataclasses.replace(_of_fit(fit, run, data), source=str(path))
+    job = _of_fit(fit, Run(fit.posterior, None, fit.header.seconds, fit.notes), data)
+    job = dataclasses.replace(_of_one(job), source=str(path))
+    _check(request, job.model, job.config, data)
+    return job
+
+
+def _of_one(job: ExplorationJob) -> ExplorationJob:
+    """Return the draws of one model: of several candidates' the first with features."""
+    model, run = job.model, job.run
+    if run is None or not isinstance(model, Candidates):
+        return job
+    for which in sorted(set(run.posterior.groups)):
+        problem = model.problem_of(job.problem, which)
+        own: LatentModel = problem.model
+        if not isinstance(own, FeatureModel):
+            continue
+        chains = tuple(
+            tuple(dataclasses.replace(draw, latent=model.own(draw.latent)) for draw in chain)
+            for chain in run.posterior.of_candidate(which).chains
+        )
+        posterior = Posterior(own, job.links, run.posterior.spans, chains)
+        return dataclasses.replace(
+            job,
+            model=own,
+            config=problem.config,
+            run=dataclasses.replace(run, posterior=posterior),
+            plan=dataclasses.replace(job.plan, chains=len(chains)),
+        )
+    return job
 
 
 def _of_fit(fit: Fit, run: Run, data: completion.Encoded) -> ExplorationJob:

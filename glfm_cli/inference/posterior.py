@@ -132,6 +132,12 @@ class Posterior:
             return (0,) * len(self.chains)
         return tuple(model.candidate(chain[0].latent) for chain in self.chains)
 
+    @property
+    def compares(self) -> bool:
+        """Whether chains tell how far their mean is from others': two of each candidate at least.
+        """
+        return min(self.groups.count(group) for group in set(self.groups)) > 1
+
     def of_candidate(self, which: int) -> Posterior:
         """Return the draws of one candidate, as they are: uncorrected."""
         own = [c for c, group in zip(self.chains, self.groups, strict=True) if group == which]

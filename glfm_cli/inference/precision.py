@@ -131,7 +131,7 @@ def measure_precision(
     if posterior.weights is not None:
         done = bool(posterior.chains[0][0].trace.get("converged", 0.0))
         return Precision(n_cells, n_chains, math.nan, math.nan, math.nan, goal, done)
-    if n_chains < 2 or n_cells == 0:
+    if n_cells == 0 or not posterior.compares:
         return Precision(n_cells, n_chains, math.nan, math.nan, math.nan, goal)
     found = chain_means(posterior, _some(cells, n_cells, rng)).values()
     scaled = zip(*map(_scaled, found), strict=True)

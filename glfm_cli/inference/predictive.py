@@ -373,7 +373,7 @@ def _average(
 
 def _halves(posterior: Posterior) -> list[tuple[int, int, int]]:
     """Return draws before each chain, its half and its end; none where chains do not compare."""
-    if posterior.weights is not None or len(posterior.chains) < 2:
+    if posterior.weights is not None or not posterior.compares:
         return []
     ends = list(accumulate((len(chain) for chain in posterior.chains), initial=0))
     return [(a, (a + b) // 2, b) for a, b in pairwise(ends)]

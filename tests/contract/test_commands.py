@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from glfm_cli.exploration.explanation import FeatureModel
-from glfm_cli.latent.capabilities import Components, Map, SharedLaw
+from glfm_cli.latent.capabilities import Candidates, Components, Map, SharedLaw
 from glfm_cli.links import LINKS
 from tests.cli.conftest import Said, run_here
 from tests.contract.parts import (
@@ -159,10 +159,12 @@ def test_cells_are_suggested(kept: tuple[str, Path, bytes]) -> None:
         assert "cells are chosen by how far draws disagree" in error
 
 
-def test_explore_takes_models_with_features_or_components(kept: tuple[str, Path, bytes]) -> None:
+def test_explore_takes_models_with_features_or_components_and_candidates_that_have_them(
+    kept: tuple[str, Path, bytes],
+) -> None:
     model, fit, _ = kept
     said = run_here("explore", fit)
-    if isinstance(EVERY_MODEL[model], FeatureModel | Components | Map):
+    if isinstance(EVERY_MODEL[model], FeatureModel | Components | Map | Candidates):
         assert said.status == 0, said.stderr
     else:
         expected = f"Error: the model '{model}' has no features to explore"
