@@ -13,6 +13,7 @@ from scipy.stats import kstest, norm, truncnorm
 
 from glfm_cli import classify, guess_schema, impute
 from glfm_cli.classification.evidence import censored_moments, normal_evidence
+from glfm_cli.classification.features import LatentColumn, cells_of
 from glfm_cli.encoding import encode
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.numerals import parse_interval
@@ -322,6 +323,17 @@ def labelled(n: int, seed: int, *, told: bool = True) -> pa.Table:
     cells = [f"{v:.4f}" if v > 1.0 else "<1" if told else None for v in y]
     label = np.where(np.log(y) + 0.4 * rng.normal(size=n) > 0.0, "high", "low")
     return pa.table({"y": cells, "x": rng.normal(size=n), "label": label})
+
+
+def test_features_are_in_units_of_the_column_before_it_was_cut_off(seed: int) -> None:
+    y = 5.0 + 2.0 * np.random.default_rng(seed).standard_normal(4000)
+    encoded = encoded_of([f"{v:.6f}" if v > 6.0 else "<6" for v in y], type="real")
+    feature = LatentColumn.calibrate(encoded, LinkConfig())
+    values, mean, precision = feature.told(cells_of(encoded))
+    np.testing.assert_allclose(values[y > 6.0], (y[y > 6.0] - 5.0) / 2.0, atol=0.15)
+    expected = normal_evidence(np.array([-np.inf]), np.array([0.5]))
+    np.testing.assert_allclose(np.unique(mean[y <= 6.0]), expected[0], atol=0.1)
+    np.testing.assert_allclose(np.unique(precision[y <= 6.0]), expected[1], rtol=0.1)
 
 
 LABEL = {"label": {"type": "categorical", "role": "target"}}
