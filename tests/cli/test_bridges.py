@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 Run = Callable[..., Any]
+GLFM = ("--model", "glfm")
 SHORT = ["--chains", "2", "--warmup", "4", "--draws", "4", "--threads", "1"]
 
 
@@ -137,7 +138,7 @@ def test_a_column_named_as_stacking_needs_is_refused(here: Run, tmp_path: Path) 
 
 
 def test_draws_are_long_parquet(run: Run) -> None:
-    assert run("airquality", "--draws-to", "d.parquet", "-o", "o.csv").status == 0
+    assert run("airquality", *GLFM, "--draws-to", "d.parquet", "-o", "o.csv").status == 0
     draws = pq.read_table("d.parquet")
     assert draws.num_rows == 8 * 44
     assert draws.schema.names == ["chain", "draw", "row", "column", "value", "level"]
@@ -146,7 +147,7 @@ def test_draws_are_long_parquet(run: Run) -> None:
 def test_traces_open_as_a_posterior_of_arviz(run: Run) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")
-    assert run("airquality", "--traces-to", "t.nc", "-o", "o.csv").status == 0
+    assert run("airquality", *GLFM, "--traces-to", "t.nc", "-o", "o.csv").status == 0
     with xarray.open_dataset("t.nc", group="posterior", engine="h5netcdf") as posterior:
         assert dict(posterior.sizes) == {"chain": 2, "draw": 4}
         assert posterior["log_likelihood"].dims == ("chain", "draw")

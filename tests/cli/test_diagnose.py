@@ -24,7 +24,7 @@ Here = Callable[..., Any]
 def fit(here: Here, sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fit")
     data = sample_data / "airquality.csv"
-    plan = ("--chains", "2", "--warmup", "10", "--draws", "12", "--threads", "1")
+    plan = ("--model", "glfm", "--chains", "2", "--warmup", "10", "--draws", "12", "--threads", "1")
     types = data.with_suffix(".types.yaml")
     for name, options in (("fit", ()), ("bare", ("--no-data",))):
         out = ("-o", folder / "out.csv", "--save", folder / f"{name}.glfm")

@@ -120,7 +120,8 @@ def test_a_folder_gets_every_table(table: Any, kind: str, explored: Callable[...
 
 def test_a_saved_fit_is_explored_without_its_table(table: Any, here: Callable[..., Any]) -> None:
     done = here(
-        "impute", "table.csv", "--types", "types.yaml", *SHORT, "-o", "x.csv", "--save", "run.glfm"
+        *("impute", "table.csv", "--types", "types.yaml", "--model", "glfm", *SHORT),
+        *("-o", "x.csv", "--save", "run.glfm"),
     )
     assert done.status == 0, done.stderr
     Path("table.csv").unlink()

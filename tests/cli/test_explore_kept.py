@@ -72,7 +72,7 @@ def test_going_on_for_more_draws_is_one_uninterrupted_run(explored: Run, here: R
 def test_a_run_begun_by_impute_is_gone_on_with(
     table: tuple[str, ...], explored: Run, here: Run
 ) -> None:
-    done = here("impute", *table, *PLAN, "-o", "x.csv", "--save", "run.glfm")
+    done = here("impute", *table, *PLAN, "--model", "glfm", "-o", "x.csv", "--save", "run.glfm")
     assert done.status == 0, done.stderr
     said = here("explore", "table.csv", "--resume", "run.glfm", "--json")
     assert "initial_features" not in content(said)["options"]["settings"]  # it has its own start

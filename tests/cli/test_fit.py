@@ -22,7 +22,7 @@ def kept(here: Here, sample_data: Path, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("kept")
     data = sample_data / "pbc.csv"
     types = data.with_suffix(".types.yaml")
-    outputs = ["-o", folder / "full.csv", "--save", folder / "pbc.glfm"]
+    outputs = ["--model", "glfm", "-o", folder / "full.csv", "--save", folder / "pbc.glfm"]
     assert here("impute", data, "--types", types, *SHORT, *outputs).status == 0
     lines = data.read_text().splitlines(keepends=True)
     (folder / "new.csv").write_text("".join([lines[0], *lines[-NEW:]]))

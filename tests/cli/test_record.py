@@ -103,7 +103,7 @@ def test_a_run_in_parts_adds_up_its_seconds(
     data = sample_data / "airquality.csv"
     types = data.with_suffix(".types.yaml")
     common = ("-o", "out.csv", "-q", "--record", "r.json")
-    here("impute", data, "--types", types, *PLAN, "--save", "fit.glfm", *common)
+    here("impute", data, "--types", types, *PLAN, "--model", "glfm", "--save", "fit.glfm", *common)
     before = json.loads(Path("r.json").read_text())
     here("impute", data, "--resume", "fit.glfm", "--draws", "30", *common)
     after = json.loads(Path("r.json").read_text())

@@ -311,7 +311,7 @@ OPTIONS: dict[str, str] = {
     "--estimate average": "--estimate, found average, expected auto or mean or median or mode or d",
     "--interval 95": "--interval, found 95.0, expected a number between 0 and 1",
     "--interval nan": "--interval, found nan, expected a number between 0 and 1",
-    "--model gflm": "--model, found gflm, expected glfm",
+    "--model gflm": "--model, found gflm, expected",
     "--model iqgme": "--model iqgme predicts a label",
     "--time-limit 0": "--time-limit, found 0.0, expected seconds above 0",
     "--time-limit inf": "--time-limit, found inf, expected seconds above 0",

@@ -302,7 +302,8 @@ def test_python_keeps_and_goes_on_like_the_command(
 def test_a_loaded_fit_has_the_table_the_links_and_the_draws(
     table: tuple[str, ...], tmp_path: Path
 ) -> None:
-    run = impute(table[1], table[3], chains=2, warmup=5, draws=4, save=tmp_path / "fit.glfm")
+    length = {"model": "glfm", "chains": 2, "warmup": 5, "draws": 4}
+    run = impute(table[1], table[3], save=tmp_path / "fit.glfm", **length)
     fit = load_fit(tmp_path / "fit.glfm")
     assert fit.data is not None
     data = encode(read_table(table[1]), fit.schema)
@@ -322,7 +323,8 @@ def test_a_loaded_fit_has_the_table_the_links_and_the_draws(
 @pytest.fixture
 def kept(desk_run: Here, table: tuple[str, ...]) -> dict[str, bytes]:
     """A small fit in `fit.glfm`, as its files' bytes."""
-    desk_run(*table, "--chains", "1", "--warmup", "3", "--draws", "4", "--save", "fit.glfm", "-q")
+    length = ("--model", "glfm", "--chains", "1", "--warmup", "3", "--draws", "4")
+    desk_run(*table, *length, "--save", "fit.glfm", "-q")
     return files_of(Path("fit.glfm"))
 
 

