@@ -1,4 +1,4 @@
-"""Chains of triplets begin with the components that residuals show; of tables, with 10."""
+"""Chains of triplets begin with the components that births bring in; of tables, with 10."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def of_rank(r: int, shape: tuple[int, int], seed: int) -> Array:
 
 def test_noise_with_few_cells_a_row_begins_without_components(seed: int) -> None:
     chains = [begun(of_rank(0, (600, 300), seed + i), 0.03, seed + i) for i in range(4)]
-    # As large as under some random signs are those of a chain in four, by chance.
-    assert sum(chain.state.active.size for chain in chains) <= 3
+    assert sum(chain.state.active.size for chain in chains) <= 1
 
 
 def test_weak_components_are_begun_with_where_many_cells_show_them(seed: int) -> None:
@@ -47,7 +46,9 @@ def test_weak_components_are_begun_with_where_many_cells_show_them(seed: int) ->
 
 def test_components_that_are_there_are_begun_with(seed: int) -> None:
     chain = begun(of_rank(5, (200, 100), seed), 0.4, seed)
-    assert chain.state.active.size == 5
+    assert chain.state.active.size in (5, 6)
+    for _ in range(10):
+        chain.sweep(adapt=True)
     state = chain.state
     left, right = state.sides()
     np.testing.assert_allclose(

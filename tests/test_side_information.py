@@ -113,13 +113,14 @@ def test_residuals_follow_births_and_deaths(seed: int) -> None:
 def test_without_data_components_are_on_as_their_prior_says(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(births, "STEPS", 1)
     monkeypatch.setattr(births, "TEMPERATURES", np.array([0.0, 1.0]))
+    q = births.Shown(np.zeros(3), np.full(3, 0.4), 2.0, 0.7)
+    monkeypatch.setattr(births.Shown, "of", lambda *_: q)
     K, n_moves = 4, 6_000
     config = BsvdConfig(initial_components=1, max_components=K, on_mass=2.0, off_mass=1.0)
     chain = chain_of(np.zeros((4, 3)), np.ones((4, 3), dtype=bool), config)
     state, rng = chain.state, np.random.default_rng(seed)
-    state.row_precision[:] = 1e-300
+    state.row_precision[:], state.alpha = 1e-300, 0.25
     counts = np.zeros(K + 1)
     with thread_pool(1) as each:
         E = state.matrix.values(chain.cells.y) - state.x
@@ -139,7 +140,7 @@ def test_the_evidence_of_a_component_is_the_integral_over_its_rows(b: float, see
     chain = chain_of(x, np.ones(x.shape, dtype=bool), config, R=R)
     state = chain.state
     with thread_pool(1) as each:
-        path = births._Path.from_prior(state, rng.normal(size=x.size), 0, rng, each)
+        path = births._Path.begun(state, rng.normal(size=x.size), 0, rng, each)
     (linear, square), m = path.sums, state.of_rows.X @ path.b_rows
     at = np.linspace(-40.0, 40.0, 20_001)
     U = m[:, None] + at / np.sqrt(m.size)
@@ -150,27 +151,35 @@ def test_the_evidence_of_a_component_is_the_integral_over_its_rows(b: float, see
     assert path._log_evidence(b) == pytest.approx(total, rel=1e-6, abs=1e-8)
 
 
-def test_new_components_come_from_their_prior_and_get_rows_that_fit(seed: int) -> None:
+def test_new_components_come_from_what_residuals_show(seed: int) -> None:
     rng, n = np.random.default_rng(seed), 2_000
-    x = rng.normal(size=(5, 4))
-    chain = chain_of(x, np.ones(x.shape, dtype=bool), BsvdConfig(max_components=2))
-    state = chain.state
-    state.alpha, E = 0.04, 4.0 * rng.normal(size=x.size)
+    u, v = rng.normal(size=(60, 1)), rng.normal(size=(1, 40))
+    x = u @ v + rng.normal(size=(60, 40))
+    chain = chain_of(x, rng.random(x.shape) < 0.5, BsvdConfig(initial_components=0))
+    state, s = chain.state, np.sqrt(60 * 40)
     with thread_pool(1) as each:
-        paths = [births._Path.from_prior(state, E, 0, rng, each) for _ in range(n)]
-        one, U = paths[0], []
+        E = state.matrix.values(chain.cells.y) - state.x
+        q = births.Shown.of(state, E, np.random.default_rng(3), each)
+        one = births._Path.begun(state, E, 0, rng, each)
+        same = births.Shown.of(state, E, np.random.default_rng(3), each)
+        U = []
         for _ in range(n):
             one.keep(state)
             U.append(state.U[:, 0].copy())
-    square = 0.04 * np.array([path.s**2 for path in paths])
-    assert abs(square.mean() - 1.0) < 5.0 * np.sqrt(2.0 / n)
-    squares = 4.0 * np.array([path.V**2 for path in paths])
-    assert abs(squares.mean() - 1.0) < 5.0 * np.sqrt(2.0 / (4 * n))
+    np.testing.assert_array_equal(q.V, same.V)
+    share = np.sum((q.V @ v[0]) ** 2) / np.sum(v**2)
+    assert share > 0.8
+    # What it holds of its direction is what it says it holds.
+    length = float(q.V @ q.V)
+    assert length == pytest.approx(1.0 - q.variance.sum(), abs=1e-9)
+    assert share == pytest.approx(length, abs=0.1)
+    # In y, whose variance is about 1, x has half of it.
+    assert q.s / s == pytest.approx(np.sqrt(0.5), rel=0.25)
     R, Q = one.sums
-    spread = 5.0 + one.s**2 * Q
+    spread = 60.0 + one.s**2 * Q
     error = 5.0 / np.sqrt(n * spread)
     np.testing.assert_array_less(np.abs(np.mean(U, axis=0) - one.s * R / spread), error)
-    np.testing.assert_allclose(np.var(U, axis=0) * spread, 1.0, atol=5.0 * np.sqrt(2.0 / n))
+    np.testing.assert_allclose(np.var(U, axis=0) * spread, 1.0, atol=6.0 * np.sqrt(2.0 / n))
 
 
 def test_coefficients_have_their_normal_conditional(seed: int) -> None:

@@ -2,69 +2,149 @@
 
 A component that is missing comes hardly ever by a draw from the prior, and one that fits nothing
 but noise is slow to go, for its V fits that noise too well to be given up at once. So a new one is
-brought in through T laws: at temperature b its likelihood is that of the residuals E with b in the
-exponent,
+drawn from a law q of what the residuals E show, and brought in through T laws: at temperature b
 
-    pi_b(V, s) ~ p(V) p(s) prod_i Z_i,   Z_i = E_U exp(b sum_j w (s U V_j E_ij - s^2 U^2 V_j^2 / 2))
+    pi_b(V, s) ~ q(V, s)^(1-b) [p(V) p(s)]^b prod_i Z_i,
+    Z_i = E_U exp(b sum_j w (s U V_j E_ij - s^2 U^2 V_j^2 / 2))
 
-with U integrated out. It is drawn from its prior, b = 0, moved by Gibbs steps as b grows, and
-accepted at b = 1 with the odds
+with U integrated out. Drawn from q, b = 0, it is moved by Gibbs steps as b grows, and accepted at
+b = 1 with the odds
 
-    prod_t pi_{b_t}(x_{t-1}) / pi_{b_{t-1}}(x_{t-1})  x  prior odds  x  (K - n) / (n + 1)
+    prod_t pi_{b_t}(x_{t-1}) / pi_{b_{t-1}}(x_{t-1})  x  prior odds
 
-for n of K components that are on; a death takes the same way back [Karagiannis and
-Andrieu 2013]. Coefficients of covariates are moved with it, given their precision.
+A death takes the same way back, q of the residuals without the component [Karagiannis and Andrieu
+2013]. Coefficients of covariates are moved with it, given their precision.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.random import Generator
+from scipy.sparse.linalg import LinearOperator, svds
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each
+from glfm_cli.latent.bsvd.config import SMALLEST
 from glfm_cli.latent.bsvd.moves import (
     BsvdState,
+    positive_normal,
     prior_log_odds,
     scan,
     shift,
 )
 
-TRIED = 0.5  # share of the sweeps that try one
-STEPS = 30
-TEMPERATURES = (np.arange(STEPS + 1) / STEPS) ** 2
+TEMPERATURES = np.arange(17) / 16
+FITS = 8  # turns of U and V for q, which begin with
+ALONG = 0.5  # of V, of length 1, along a singular vector
+TOLERANCE = 0.01  # that is right to this
 
 
 def move_rank(state: BsvdState, E: Array, rng: Generator, each: Each) -> None:
-    """Try to bring in a component, or to take one away; `E` (m,), the residuals, follow."""
-    on, K = state.active, state.s.size
-    n = on.size
-    if K < 2 or rng.random() >= TRIED:  # a single component is always on
-        return
-    if rng.random() < 0.5:
-        if n == K:
-            return
-        k = int(rng.choice(np.flatnonzero(~state.on)))
-        path = _Path.from_prior(state, E, k, rng, each)
-        log_odds = path.up() + prior_log_odds(state.config, K) + np.log((K - n) / (n + 1))
-        if -rng.standard_exponential() < log_odds:
-            path.keep(state)
-            state.on[k] = True
-            shift(state.matrix, E, -state.s[k] * state.U[:, k], path.V, each)
-        return
-    if n == 0:
-        return
-    k = int(rng.choice(on))
+    """Try to bring in some component or to take it away; `E` (m,), the residuals, follow."""
+    K = state.s.size
+    if K > 1:  # a single component is always on
+        k = int(rng.integers(K))
+        (take_away if state.on[k] else bring_in)(state, E, k, rng, each)
+
+
+def bring_in(state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> bool:
+    """Try to bring in component k, and return whether it came."""
+    path = _Path.begun(state, E, k, rng, each)
+    if -rng.standard_exponential() >= path.up() + prior_log_odds(state.config, state.s.size):
+        return False
+    path.keep(state)
+    state.on[k] = True
+    shift(state.matrix, E, -state.s[k] * state.U[:, k], path.V, each)
+    return True
+
+
+def take_away(state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> None:
+    """Try to take component k away."""
     U, V = state.s[k] * state.U[:, k], np.ascontiguousarray(state.V[:, k])
     shift(state.matrix, E, U, V, each)
     path = _Path.of(state, E, k, rng, each)
-    log_odds = -path.down() - prior_log_odds(state.config, K) + np.log(n / (K - n + 1))
-    if -rng.standard_exponential() < log_odds:
+    if -rng.standard_exponential() < -path.down() - prior_log_odds(state.config, state.s.size):
         state.on[k] = False
     else:
         shift(state.matrix, E, -U, V, each)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """q: independent normal V of these means and variances (J,), normal s so far above 0 that it is
+    not below.
+    """
+
+    V: Array
+    variance: Array
+    s: float
+    sd_of_s: float
+
+    @classmethod
+    def of(cls, state: BsvdState, E: Array, rng: Generator, each: Each) -> Shown:
+        """Return the law of the component that residuals E (m,) show; covariates have no say.
+
+        V, and U alike, in turn, with means and variances of the other side [Lesieur, Krzakala and
+        Zdeborova 2017]:  V_j = s sum_i w E U_i / (J + s^2 sum_i w (U_i^2 + var U_i)),
+        var V_j = 1 / (J + s^2 sum_i w U_i^2), and s such that both have length 1.
+        """
+        n_rows, n_columns = state.matrix.shape
+
+        def sums(V: Array, *, by_column: bool = False) -> tuple[Array, Array]:
+            """Return sum w E V and sum w V^2."""
+            return scan(state.matrix, E, V, state.precision, each, by_column=by_column)
+
+        def told(mean: Array, variance: Array, by_column: bool) -> tuple[Array, Array]:
+            """Return means and variances of one side, given those of the other."""
+            along, square = sums(s * mean, by_column=by_column)
+            precision = along.size + square
+            _, beside = sums(s * np.sqrt(variance), by_column=by_column)
+            return along / (precision + beside), 1.0 / precision
+
+        of_rows, of_columns = (
+            sums(np.ones(n), by_column=by_column)[1] / n
+            for n, by_column in ((n_columns, False), (n_rows, True))
+        )
+        # Below s^2 noise hides a component [Baik, Ben Arous and Peche 2005]; twice that.
+        hidden = np.sqrt(n_rows * n_columns) / max(float(of_rows.mean()), SMALLEST)
+        s = np.sqrt(min(2.0 * hidden, 1.0 / state.alpha))
+        a, b = ((n.size + s * s * n) ** -0.5 for n in (of_rows, of_columns))
+        operator = LinearOperator(
+            state.matrix.shape,
+            matvec=lambda x: a * sums(b * np.ravel(x))[0],
+            rmatvec=lambda x: b * sums(a * np.ravel(x), by_column=True)[0],
+            dtype=np.float64,
+        )
+        V = b * _singular_vector(operator, rng)
+        V *= ALONG / np.linalg.norm(V)
+        of_V = np.full(n_columns, (1.0 - ALONG**2) / n_columns)
+        for _ in range(FITS):
+            U, of_U = told(V, of_V, by_column=False)
+            V, of_V = told(U, of_U, by_column=True)
+            square = float(np.sum(V * V + of_V))
+            V, of_V = V / np.sqrt(square), of_V / square
+            s *= np.sqrt(square * np.sum(U * U + of_U))
+        # Where U and V have length 1, x has the size of s.
+        return cls(V, of_V, float(s), float(s) / (10.0 + 3.0 * np.sqrt(n_columns)))
+
+    def log_density(self, V: Array, s: float) -> float:
+        """Return that of V and s."""
+        squares = (V - self.V) ** 2 / self.variance + np.log(2.0 * np.pi * self.variance)
+        of_s = ((s - self.s) / self.sd_of_s) ** 2 + np.log(2.0 * np.pi * self.sd_of_s**2)
+        return -0.5 * float(np.sum(squares) + of_s)
+
+
+def _singular_vector(A: LinearOperator, rng: Generator) -> Array:
+    """Return about the right singular vector of the largest singular value."""
+    first = rng.standard_normal(min(A.shape))
+    unit = np.linalg.norm(A.matvec(np.ones(A.shape[1])))
+    if unit == 0.0:
+        return np.ones(A.shape[1])
+    vectors = svds(A * (1.0 / unit), 1, v0=first, tol=TOLERANCE, return_singular_vectors="vh")[2]
+    return np.asarray(vectors[0])
 
 
 @dataclass
@@ -73,11 +153,12 @@ class _Path:
 
     state: BsvdState
     E: Array
-    k: int
     V: Array
     s: float
     b_rows: Array
     b_columns: Array
+    k: int
+    first: Shown
     rng: Generator
     each: Each
     sums: tuple[Array, Array] = field(init=False)  # R and Q of the rows, for V
@@ -91,34 +172,33 @@ class _Path:
         sides = state.of_rows, state.of_columns
         b_rows, b_columns = (side.factors[:, k].copy() for side in sides)
         V = np.ascontiguousarray(state.V[:, k])
-        return cls(state, E, k, V, float(state.s[k]), b_rows, b_columns, rng, each)
+        q, s = Shown.of(state, E, rng, each), float(state.s[k])
+        return cls(state, E, V, s, b_rows, b_columns, k, q, rng, each)
 
     @classmethod
-    def from_prior(cls, state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> _Path:
-        """Return a component from its prior."""
-        n_columns = state.matrix.shape[1]
+    def begun(cls, state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> _Path:
+        """Return a component where b is 0."""
+        q = Shown.of(state, E, rng, each)
         b_rows, b_columns = (side.renewed(rng) for side in (state.of_rows, state.of_columns))
-        V = state.of_columns.X @ b_columns + rng.standard_normal(n_columns) / np.sqrt(n_columns)
-        s = abs(rng.standard_normal()) / np.sqrt(state.alpha)
-        return cls(state, E, k, V, float(s), b_rows, b_columns, rng, each)
+        V = q.V + rng.standard_normal(q.V.size) * np.sqrt(q.variance)
+        s = positive_normal(q.s, q.sd_of_s, rng)
+        return cls(state, E, V, s, b_rows, b_columns, k, q, rng, each)
 
     def up(self) -> float:
         """Bring it in, and return the log weight."""
         log_weight = 0.0
-        for t in range(1, STEPS + 1):
-            low, high = TEMPERATURES[t - 1], TEMPERATURES[t]
-            log_weight += self._log_evidence(high) - self._log_evidence(low)
-            if t < STEPS:
+        for low, high in pairwise(TEMPERATURES):
+            log_weight += self._log_density(high) - self._log_density(low)
+            if high < 1.0:
                 self._step(high, forward=True)
         return log_weight
 
     def down(self) -> float:
         """Take it away, and return the log weight of the way back."""
         log_weight = 0.0
-        for t in range(STEPS, 0, -1):
-            low, high = TEMPERATURES[t - 1], TEMPERATURES[t]
-            log_weight += self._log_evidence(high) - self._log_evidence(low)
-            if t > 1:
+        for high, low in pairwise(TEMPERATURES[::-1]):
+            log_weight += self._log_density(high) - self._log_density(low)
+            if low > 0.0:
                 self._step(low, forward=False)
         return log_weight
 
@@ -141,29 +221,46 @@ class _Path:
         n = m.size
         return 0.5 * float(np.sum(linear**2 / spread - n * m * m - np.log(spread / n)))
 
+    def _log_density(self, b: float) -> float:
+        """Return that of V and s, but for coefficients' own."""
+        n, alpha = self.V.size, self.state.alpha
+        own = self.V - self.state.of_columns.X @ self.b_columns
+        prior = n * (np.log(n / (2.0 * np.pi)) - float(own @ own))
+        prior += np.log(2.0 * alpha / np.pi) - alpha * self.s**2
+        before = (1.0 - b) * self.first.log_density(self.V, self.s)
+        return before + 0.5 * b * float(prior) + self._log_evidence(b)
+
     def _draw_U(self, b: float) -> Array:
         linear, spread, _ = self._linear_and_spread(b)
         return linear / spread + self.rng.standard_normal(spread.size) / np.sqrt(spread)
 
     def _step(self, b: float, *, forward: bool) -> None:
         """Move V, s and coefficients given U, U drawn first: one way, or that way reversed."""
-        state, rng = self.state, self.rng
+        state, rng, q = self.state, self.rng, self.first
         U = self._draw_U(b)
         R, Q = scan(state.matrix, self.E, U, state.precision, self.each, by_column=True)
         n = R.size
 
         def draw_V() -> None:
-            spread = n + b * self.s**2 * Q
-            linear = b * self.s * R + n * (state.of_columns.X @ self.b_columns)
+            before = (1.0 - b) / q.variance
+            spread = before + b * (n + self.s**2 * Q)
+            mean = state.of_columns.X @ self.b_columns
+            linear = before * q.V + b * (self.s * R + n * mean)
             self.V = linear / spread + rng.standard_normal(n) / np.sqrt(spread)
+
+        def draw_s() -> None:
+            before = (1.0 - b) / q.sd_of_s**2
+            spread = before + b * (state.alpha + float(self.V @ (self.V * Q)))
+            linear = before * q.s + b * float(self.V @ R)
+            self.s = positive_normal(linear / spread, spread**-0.5, rng)
 
         def draw_b() -> None:
             self.b_rows = state.of_rows.drawn_of(U, rng)
 
         def draw_c() -> None:
-            self.b_columns = state.of_columns.drawn_of(self.V, rng)
+            self.b_columns = state.of_columns.drawn_of(self.V, rng, b)
 
-        moves = (draw_V, draw_b, draw_c)
+        moves = (draw_V, draw_s, draw_b, draw_c)
         for move in moves if forward else moves[::-1]:
             move()
         self._sum()

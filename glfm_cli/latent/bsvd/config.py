@@ -14,8 +14,8 @@ class BsvdConfig:
     """Settings of the low-rank model; `--set name=value` reaches each.
 
     max_components : K, the most components
-    initial_components : components that a chain starts with; None: those that the residuals of a
-        matrix of one kind show, or 10 of a table
+    initial_components : components that a chain starts with; None: those that births bring
+        into a matrix of one kind, or 10 of a table
     candidates : components that are visited in a sweep, to switch them on or off
     on_mass, off_mass : a and b of the prior of a component's being on; their ratio is the expected
         number of components

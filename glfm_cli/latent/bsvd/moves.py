@@ -94,7 +94,10 @@ def switch_on(state: BsvdState, V: Array) -> None:
     k = np.flatnonzero(~state.on)[: V.shape[1]]
     state.on[k] = True
     state.U[:, k], state.V[:, k] = 0.0, V
-    state.s[k] = 0.5 * np.sqrt(n_rows * n_columns)
+    square = 0.25
+    if state.design.one_kind:  # far below what noise hides: many that fit noise are slow to go
+        square = min(square, 0.02 * np.sqrt(n_rows * n_columns) / max(state.matrix.n_cells, 1))
+    state.s[k] = np.sqrt(square * n_rows * n_columns)
     state.of_rows.factors[:, k] = state.of_columns.factors[:, k] = 0.0
 
 

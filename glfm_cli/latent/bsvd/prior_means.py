@@ -78,10 +78,10 @@ class PriorMeans:
         n, p = self.X.shape
         return rng.standard_normal(p) / np.sqrt(max(n, 1) * self.precision[0])
 
-    def drawn_of(self, factor: Array, rng: np.random.Generator) -> Array:
-        """Return a b (p,) given a factor (n,)."""
+    def drawn_of(self, factor: Array, rng: np.random.Generator, power: float = 1.0) -> Array:
+        """Return a b (p,) given a factor (n,), of whose density a power counts."""
         n = float(self.X.shape[0])
-        return self._drawn(factor[:, None], n, n * self.precision[0], rng)[:, 0]
+        return self._drawn(factor[:, None], power * n, n * self.precision[0], rng)[:, 0]
 
     def draw(
         self,

@@ -39,7 +39,7 @@ import numpy as np
 import glfm_cli.latent.bsvd.moves as moves
 from glfm_cli.arrays import Array
 from glfm_cli.latent.blocks import Each, thread_pool
-from glfm_cli.latent.bsvd.births import move_rank
+from glfm_cli.latent.bsvd.births import bring_in, move_rank
 from glfm_cli.latent.bsvd.config import BsvdConfig
 from glfm_cli.latent.bsvd.design import Covariates
 from glfm_cli.latent.bsvd.draw import BsvdDraw
@@ -48,7 +48,6 @@ from glfm_cli.latent.bsvd.effects import (
     draw_prior_means,
     move_intercepts,
 )
-from glfm_cli.latent.bsvd.first_components import choose_components
 from glfm_cli.latent.bsvd.matrix import Matrix
 from glfm_cli.latent.bsvd.new_units import draw_new_units
 from glfm_cli.latent.bsvd.prior_means import PriorMeans
@@ -75,6 +74,7 @@ OF_VALUES: dict[str, dict[str, Any]] = {
     "count": {"initial_components": COMPONENTS},
 }
 LARGEST_NUMBER = 1e100  # in a saved state; products of two stay finite
+FAILURES = 3  # births that do not come before a chain starts
 FIRST_SWEEPS = 3  # of the blocks alone, before a chain starts to switch components
 
 
@@ -107,10 +107,13 @@ class Bsvd(PlainModel):
         with thread_pool(cells.threads) as each:
             for _ in range(FIRST_SWEEPS):
                 self._blocks(state, cells, streams, each)
-            if chosen:
-                y = state.matrix.values(cells.y)
-                choose_components(state, cells, y, rng, each)
-                self._blocks(state, cells, streams, each)
+            failed = 0
+            while chosen and failed < FAILURES and not state.on.all():
+                E, k = state.matrix.values(cells.y) - state.x, int(np.argmin(state.on))
+                if bring_in(state, E, k, rng, each):
+                    self._blocks(state, cells, streams, each)
+                    failed = 0
+                failed += 1
         return state
 
     def update(self, state: moves.BsvdState, cells: Cells, streams: Streams) -> None:
