@@ -109,7 +109,7 @@ def test_a_weight_with_a_type_is_a_predictor_besides() -> None:
         classify(survey(2), {"columns": TYPES}, target="y")
 
 
-@pytest.mark.parametrize(("role", "mend"), [("group", "task, each of"), ("time", "predictor or")])
+@pytest.mark.parametrize(("role", "mend"), [("group", "task (each has"), ("time", "predictor or")])
 def test_a_classifier_says_by_which_role_it_takes_rows_that_belong_together(
     role: str, mend: str
 ) -> None:

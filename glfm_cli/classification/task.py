@@ -67,7 +67,7 @@ def make_task(table: pa.Table, schema: Schema, target: str | None, file: str | N
     if data.groups is not None:
         together = next(n for n, one in role.items() if one in (Role.GROUP, Role.TIME))
         is_group = role[together] is Role.GROUP
-        own = "task, each of which has an intercept of its own, " if is_group else ""
+        own = "task (each has an intercept of its own), " if is_group else ""
         raise SchemaError(
             f"role {role[together]} is not used by a classifier",
             file=schema.file,
