@@ -156,8 +156,7 @@ def gate_rows(block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
     if block.missing.size:
         x = x.copy()
         linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - block.exact @ q.nB
-        if block.noise is not None:
-            linear += block.told * block.noise
+        linear += block.pull
         nothing = np.zeros_like(block.labelled)
         missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing)
         missing.fill(block, linear, x)

@@ -170,8 +170,7 @@ def _linear(state: GibbsState, block: Block, WW: Array, *, with_t: bool) -> Arra
         if with_t:
             rule += state.t[at[lab]] @ q.mw[:, :, :P]
         linear[:, lab] += block.where_rules_act(rule, lab)
-    if block.noise is not None:
-        linear += block.told * block.noise
+    linear += block.pull
     return linear
 
 

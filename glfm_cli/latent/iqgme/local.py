@@ -243,8 +243,7 @@ def _linear(block: Block, q: Experts, terms: Terms) -> Array:
         at = _positions(block.with_label, block.rows.size)
         rule = -terms.WW[:, None, :P, P] - block.seen[at] @ terms.WW[:, :P, :P]
         linear[:, at] += block.where_rules_act(rule, at)
-    if block.noise is not None:
-        linear += block.told * block.noise
+    linear += block.pull
     return linear
 
 

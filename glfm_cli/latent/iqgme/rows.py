@@ -28,8 +28,8 @@ class Block:
     labelled : (G,) uint8, whether a pattern has a label
     with_label : (l,) places in the block of the rows with one
     x, known : (N, P) of all rows, values and whether they are known
-    noise : (b, P) `noisy` of every row, None where it is 0
-    told : (b, P) what is told with it, 0 where nothing is
+    noise, told : (b, P) `noisy` of every row, and what is told with it, 0 where nothing is; None
+        where nothing is of any
     whole : whether no row has a gap, and products of its cells are kept
     """
 
@@ -46,7 +46,7 @@ class Block:
     x: Array
     known: Array
     noise: Array | None
-    told: Array
+    told: Array | None
     whole: bool
 
     @property
@@ -113,9 +113,14 @@ class Block:
         """Return what rules add (H, l, P) for some rows of the block, 0 where f is not theirs."""
         return rule if self.shown is None else rule * ~self.shown[rows]
 
+    @property
+    def pull(self) -> Array | float:
+        """Return what is told with noise, over its variance (b, P)."""
+        return 0.0 if self.noise is None or self.told is None else self.told * self.noise
+
     def misfit(self, f: Array) -> Array | float:
         """Return the squares (H, b) of what is told with noise, less f, over its variance."""
-        if self.noise is None:
+        if self.noise is None or self.told is None:
             return 0.0
         away = f - self.told
         return np.einsum("hbp,bp->hb", away * away, self.noise)
@@ -246,10 +251,7 @@ def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
     every, first = np.concatenate(members), np.array([one[0] for one in members])
     gaps, blurred = ~rows.known[first], rows.noise > 0.0
     missing = [np.flatnonzero(gap | blurred) for gap in gaps]
-    noise = rows.known[every] * np.where(blurred, 1.0 / np.where(blurred, rows.noise, 1.0), 0.0)
-    told = np.where(noise > 0.0, rows.x[every], 0.0)
-    if rows.told is not None and rows.precision is not None:
-        noise, told = noise + rows.precision[every], told + rows.told[every]
+    noise, told = _noisy(rows, every, blurred)
 
     def at_missing(of_pattern: Array) -> Array:
         return np.concatenate([one[at] for one, at in zip(of_pattern, missing, strict=True)])
@@ -262,14 +264,25 @@ def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
         missing_start=np.append(0, np.cumsum(count)),
         missing=np.concatenate(missing),
         cov_start=np.append(0, np.cumsum(count**2)),
-        noisy=at_missing(noise[start[:-1]]),
+        noisy=at_missing(np.zeros(gaps.shape) if noise is None else noise[start[:-1]]),
         gap=at_missing(gaps).astype(np.uint8),
         is_gap=gaps,
         labelled=rows.labelled[first].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
         x=rows.x,
         known=rows.known,
-        noise=noise if blurred.any() or rows.precision is not None else None,
+        noise=noise,
         told=told,
         whole=whole,
     )
+
+
+def _noisy(rows: KnownRows, at: Array, blurred: Array) -> tuple[Array | None, Array | None]:
+    """Return precisions of what is told of some rows with noise, and what; None of nothing."""
+    if not blurred.any() and rows.precision is None:
+        return None, None
+    noise = rows.known[at] * np.where(blurred, 1.0 / np.where(blurred, rows.noise, 1.0), 0.0)
+    told = np.where(noise > 0.0, rows.x[at], 0.0)
+    if rows.told is not None and rows.precision is not None:
+        noise, told = noise + rows.precision[at], told + rows.told[at]
+    return noise, told
