@@ -137,7 +137,7 @@ def test_all_rows_are_completed_as_new_rows_of_the_fit(tmp_path: Path) -> None:
 
 def test_many_draws_are_thinned_where_nobody_asks_for_more() -> None:
     table, more = make(60), {**SHORT, "draws": 60}
-    done = impute(table, SCHEMA, learn_rows=30, **more)
+    done = impute(table, SCHEMA, model="glfm", learn_rows=30, **more)
     assert done.posterior.n_draws == DRAWS
     assert len(done.posterior.chains) == 2
 

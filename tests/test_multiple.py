@@ -43,7 +43,7 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def completion(table: pa.Table) -> Any:
-    return impute(table, TYPES, **SHORT)
+    return impute(table, TYPES, model="glfm", **SHORT)
 
 
 # Which model ---------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def completion(table: pa.Table) -> Any:
     [
         (4, {}, (10, 10.0, 0)),
         (4, {"settings": {"components": 0, "alpha_rate": 2.0}}, (0, 2.0, 0)),
-        (None, {}, (0, 1.0, 20)),
+        (None, {"model": "glfm"}, (0, 1.0, 20)),
     ],
 )
 def test_several_versions_have_a_linear_part_unless_settings_say_otherwise(

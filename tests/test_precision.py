@@ -21,7 +21,7 @@ from glfm_cli.inference.run import Plan
 from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling
 
 TYPES = {"columns": {"a": {"type": "real"}, "b": {"type": "real"}, "c": {"type": "categorical"}}}
-SHORT = {"warmup": 15, "draws": 6, "thin": 1, "threads": 1}
+SHORT = {"model": "glfm", "warmup": 15, "draws": 6, "thin": 1, "threads": 1}
 
 
 @pytest.fixture(scope="module")

@@ -404,7 +404,7 @@ def test_new_rows_learn_nothing_from_results_of_known_cells() -> None:
     table = pa.table({"a": a, "u": 2.0 * a, "b": pa.array(b, mask=b > 0.5)})
     doubled = {"type": "real", "formula": "a * 2"}
     schema = Schema.from_dict({"columns": {"a": "real", "u": doubled, "b": "real"}})
-    problem, data, plan = prepare(table, schema, warmup=5, draws=1, chains=1)
+    problem, data, plan = prepare(table, schema, model="glfm", warmup=5, draws=1, chains=1)
     posterior = sample(problem, plan).posterior
     fitted = Fitted.of_run(schema, data, problem, posterior, 0)
     new = table.slice(3, 20)
