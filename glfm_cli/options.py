@@ -34,11 +34,12 @@ class Sampling:
     Attributes
     ----------
     model : str, optional
-        A latent model of `glfm_cli.latent.MODELS`.
+        A latent model of `glfm_cli.latent.MODELS`; if left out the first that does what is asked.
     chains, warmup, draws, thin : int, optional
-        Independent chains (8, of a small table up to 16, as many as its estimates ask for); sweeps
-        dropped at the start of each (60 of glfm, 100 of others and to explore); states kept from
-        each (20); sweeps from one kept state to the next (4 of glfm, 2 of others).
+        Independent chains (6 of auto, 8 of others, of a small table up to 16, as many as its
+        estimates ask for); sweeps dropped at the start of each (60 of auto and glfm, 100 of others
+        and to explore); states kept from each (20); sweeps from one kept state to the next (4 of
+        auto and glfm, 2 of others).
     seed : int, optional
         The same seed gives the same result, whatever `threads` is; 0 if left out.
     settings : mapping, optional

@@ -56,8 +56,8 @@ OPTIONS = {
 
 
 @options.takes(
-    *(options.BY_SIZE, options.PRECISION, options.SAVING, options.SCALING, options.ENGINE),
-    *(options.PAIRS, options.RECOMMEND, options.FEATURES, options.ENDING),
+    *(options.BY_SIZE, options.SEVERAL, options.PRECISION, options.SAVING, options.SCALING),
+    *(options.ENGINE, options.PAIRS, options.RECOMMEND, options.FEATURES, options.ENDING),
     own=OPTIONS,
 )
 def run(

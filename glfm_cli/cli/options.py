@@ -156,15 +156,27 @@ BY_SIZE = {
     "chains": optional(
         int,
         "N",
-        "Independent chains to run; if left out 8, of a table with up to 40,000 cells up to 16, "
-        "as many as its estimates ask for.",
+        "Independent chains to run; if left out 6 (auto) or 8, of a table with up to 40,000 cells "
+        "up to 16, as many as its estimates ask for.",
         min=1,
     ),
     "warmup": optional(
-        int, "N", "Sweeps of each chain to discard first; if left out 60 (glfm) or 100.", min=0
+        int,
+        "N",
+        "Sweeps of each chain to discard first; if left out 60 (auto, glfm) or 100.",
+        min=0,
     ),
     "thin": optional(
-        int, "N", "Sweeps from one kept draw to the next; if left out 4 (glfm) or 2.", min=1
+        int, "N", "Sweeps from one kept draw to the next; if left out 4 (auto, glfm) or 2.", min=1
+    ),
+}
+SEVERAL = {
+    "model": shared(
+        str,
+        "auto",
+        metavar="NAME",
+        help="The model: auto, which weighs glfm and forest, or one: glfm, which is taken where "
+        "auto cannot be, forest, mixture, bsvd or clgp; of triplets bsvd, of counts cnpf.",
     ),
 }
 PRECISION = {

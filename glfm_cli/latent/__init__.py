@@ -48,12 +48,12 @@ class _Models(MutableMapping[str, LatentModel]):
 
 MODELS = _Models(
     {
+        "auto": "glfm_cli.latent.auto:Auto",
         "glfm": "glfm_cli.latent.glfm:Glfm",
         "bsvd": "glfm_cli.latent.bsvd:Bsvd",
         "mixture": "glfm_cli.latent.mixture:Mixture",
         "clgp": "glfm_cli.latent.clgp:Clgp",
         "cnpf": "glfm_cli.latent.cnpf:Cnpf",
         "forest": "glfm_cli.latent.forest:Forest",
-        "auto": "glfm_cli.latent.auto:Auto",
     }
 )

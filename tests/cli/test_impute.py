@@ -264,11 +264,12 @@ def test_json_is_one_object_on_standard_output(run: Here) -> None:
         "seconds",
         "interval",
         "per_column",
+        "candidates",
         "precision",
         "warnings",
     }
     assert (summary["rows"], summary["columns"], summary["cells_completed"]) == (418, 20, 927)
-    assert (summary["model"], summary["chains"], summary["draws"]) == ("glfm", 2, 8)
+    assert (summary["model"], summary["chains"], summary["draws"]) == ("auto", 2, 5)
     by_name = {part["column"]: part for part in summary["per_column"]}
     assert by_name["trt"]["completed"] == 0
     assert by_name["chol"]["completed"] == 134
@@ -303,7 +304,7 @@ def test_a_dry_run_says_what_each_effort_costs(run: Here) -> None:
 def test_strict_ends_with_3_and_still_writes(run: Here) -> None:
     said = run("airquality", "-o", "o.csv", "--strict")
     assert said.status == 3
-    assert said.lines("Warning")[-1].startswith("Warning: --strict: Not precise enough: ")
+    assert said.lines("Warning")[-1].startswith("Warning: --strict: Precision unknown: ")
     assert Path("o.csv").read_bytes() == run("airquality").output
 
 
@@ -311,7 +312,8 @@ def test_strict_ends_with_0_when_nothing_would_move(here: Here, tmp_path: Path) 
     # A single level and a missing cell: there is nothing to be unsure of.
     (tmp_path / "t.csv").write_text("a,b\nx,y\nx,\n,y\n")
     (tmp_path / "t.yaml").write_text("rest: categorical")
-    said = here("impute", tmp_path / "t.csv", "--types", tmp_path / "t.yaml", *SHORT, "--strict")
+    options = "--types", tmp_path / "t.yaml", "--model", "glfm", *SHORT, "--strict"
+    said = here("impute", tmp_path / "t.csv", *options)
     assert said.status == 0
     assert said.stdout == "a,b\nx,y\nx,y\nx,y\n"
     assert "Good: with another seed, estimates would move by 0 of" in said.stderr
@@ -430,7 +432,7 @@ def test_defaults_of_the_command_are_those_of_python() -> None:
 
 def test_defaults_are_named_in_the_docstring_of_the_options() -> None:
     documented = " ".join((Sampling.__doc__ or "").split())
-    for words in ("of a small table up to 16", "60 of glfm, 100 of others", "(20)", "4 of glfm"):
+    for words in ("a small table up to 16", "of auto and glfm, 100 of others", "(20)", "6 of auto"):
         assert words in documented
     assert Sampling().length(CHAINS) == {
         "chains": 8, "warmup": 100, "draws": 20, "thin": 2, "seed": 0
@@ -441,8 +443,9 @@ def test_defaults_are_named_in_the_docstring_of_the_options() -> None:
 def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> None:
     table = pa.table({"a": [*map(float, range(rows)), None]})
     types = {"columns": {"a": "real"}}
-    plan = prepare(table, types)[2]
-    assert (plan.chains, plan.most_chains or plan.chains) == (8, chains)
+    for model, first in (("auto", 6), ("glfm", 8)):
+        plan = prepare(table, types, model=model)[2]
+        assert (plan.chains, plan.most_chains) == (first, None if first == chains else chains)
     assert prepare(table, types, model="mixture")[2].chains == chains
     told = prepare(table, types, chains=3)[2]
     assert (told.chains, told.most_chains) == (3, None)
@@ -470,8 +473,8 @@ def test_chains_that_explore_keep_their_length(here: Here) -> None:
 
 def test_effort_fills_in_what_is_not_said() -> None:
     model, plan, recalibrate = plan_of(effort="quick")
-    assert (model, recalibrate) == ("glfm", False)
-    assert plan_of(effort="quick", model="auto")[2], "by which candidates are weighed"
+    assert (model, recalibrate) == ("auto", True), "by which candidates are weighed"
+    assert not plan_of(effort="quick", model="glfm")[2]
     assert plan.chains * plan.draws < 8 * 20
     assert plan_of(effort="quick", model="clgp")[1].chains == 2
     assert plan.sweeps < plan_of()[1].sweeps
@@ -495,7 +498,7 @@ def test_an_effort_is_one_of_three_and_of_new_runs_alone(run: Here, tmp_path: Pa
 
 def test_help_says_how_many_chains_there_are(here: Here) -> None:
     words = " ".join(here("impute", "--help").stdout.split())
-    assert "if left out 8, of a table with up to 40,000 cells up to 16" in words
+    assert "if left out 6 (auto) or 8, of a table with up to 40,000 cells up to 16" in words
     assert (CHAINS, MORE_CHAINS, FEW_CELLS) == (8, 16, 40_000)
 
 

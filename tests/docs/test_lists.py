@@ -115,7 +115,7 @@ def test_every_column_of_a_table_is_explained(heading: str, schema: pa.Schema) -
 
 def test_every_key_of_a_completion_is_explained() -> None:
     done = impute(*SAMPLE, chains=2, warmup=4, draws=10).to_dict()
-    keys = set(keys_of(done, but=("levels",)))
+    keys = set(keys_of(done, but=("levels", "candidates")))
     assert {"rows", "per_column", "mean_sd", "mean_probability", "levels", "typical"} <= keys
     assert not_in(keys, section(text_of(JSON), "`glfm impute`")) == []
 

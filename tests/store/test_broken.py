@@ -37,7 +37,7 @@ TABLE = {
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which nothing is wrong."""
     folder = tmp_path_factory.mktemp("sound") / "fit.glfm"
-    impute(pa.table(TABLE), TYPES, chains=2, warmup=2, draws=3, save=folder)
+    impute(pa.table(TABLE), TYPES, model="glfm", chains=2, warmup=2, draws=3, save=folder)
     load_fit(folder)
     return folder
 
