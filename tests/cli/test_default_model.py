@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +12,11 @@ import pytest
 
 from glfm_cli import explore, suggest
 from glfm_cli.io import write_table
-from glfm_cli.latent import MODELS
 
 Here = Callable[..., Any]
 SHORT = ("--chains", "2", "--warmup", "1", "--draws", "1")
 TYPES = "columns: {x: real, h: KIND, n: ROLE, g: categorical, t: ordinal}"
 PLAIN = TYPES.replace("KIND", "count").replace("ROLE", "count")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def several_first() -> Iterator[None]:
-    """Let the model of several candidates come first of all."""
-    names = list(MODELS)
-    for order in (["auto", *names], names):
-        for name in dict.fromkeys(order):
-            MODELS[name] = MODELS.pop(name)
-        if order is not names:
-            yield
 
 
 @pytest.fixture
