@@ -55,7 +55,7 @@ def evaluate(path: Path, types: Path, options: argparse.Namespace) -> tuple[dict
     task = hide(table, schema, data, mask, seed=options.seed, threads=options.threads)
     settings = dict(item.split("=", 1) for item in options.settings)
     sampling = Sampling(
-        options.chains, options.warmup, options.draws, options.thin, settings=settings
+        None, options.chains, options.warmup, options.draws, options.thin, settings=settings
     )  # fmt: skip
     name = path.name.split(".")[0]
     result: dict = {"table": name, "rate": options.rate, "seed": options.seed}

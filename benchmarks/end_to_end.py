@@ -88,7 +88,7 @@ def complete_file(
             schema = Schema.from_yaml(beside.read_text(encoding="utf-8"))
         else:
             schema = Schema.from_dict({"columns": types})
-        session = plan_session(table, schema, Sampling(**plan), Saving())
+        session = plan_session(table, schema, Sampling(model="glfm", **plan), Saving())
     with clock.step("sampling"):
         enough = chain_count(session.plan, session.data)
         run = sample(session.problem, session.plan, threads=threads, enough=enough)

@@ -81,6 +81,7 @@ def main() -> None:
         found = impute(
             gappy,
             schema,
+            model="glfm",
             chains=options.chains,
             seed=options.seed,
             threads=options.threads,

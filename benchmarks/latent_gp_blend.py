@@ -41,7 +41,7 @@ def forecasts(
 ) -> tuple[dict[str, Array], Any, Any]:
     """Return what a model says of the hidden cells of a set, with the bench and the task."""
     table, types = load(folder, name)
-    sampling = Sampling(chains, settings=dict(item.split("=", 1) for item in settings))
+    sampling = Sampling(chains=chains, settings=dict(item.split("=", 1) for item in settings))
     design = Design(methods=[model], rates=[RATE], repeats=number + 1)
     bench = prepare(table, read_schema(types), sampling, MatrixOptions(), design).bench
     task = bench.task(RATE, number, seed=number, threads=1)

@@ -77,6 +77,7 @@ def columns_of(name: str, options: argparse.Namespace) -> list[Column]:
         table,
         schema,
         data=task.data,
+        model="glfm",
         chains=options.chains,
         warmup=FIRST,
         draws=WINDOW * WINDOWS,

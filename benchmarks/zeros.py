@@ -31,11 +31,11 @@ MOST = 4  # columns of a table that get zeros
 
 
 def complete(table: pd.DataFrame, types: Path, program: str | None, folder: Path) -> pd.DataFrame:
-    """Return the table completed by the defaults of `glfm impute`, or by another program."""
+    """Return the table completed by `glfm impute --model glfm`, or by another program."""
     given, made = folder / "given.csv", folder / "made.csv"
     table.to_csv(given, index=False)
     if program is None:
-        write_table(impute(given, types, seed=1).table, made)
+        write_table(impute(given, types, model="glfm", seed=1).table, made)
     else:
         said = program.format(input=given, types=types, output=made, seed=1)
         subprocess.run(shlex.split(said), check=True, capture_output=True)
