@@ -7,10 +7,11 @@ It knows no model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,21 @@ from glfm_cli.streams import Streams, column_step
 BLOCK = 4096  # rows whose bits and y are drawn together
 PART = 1 << 18  # rows whose log densities are held at once
 TRACED_ROWS = 200  # at most, from which the log likelihood of a kept draw is traced
+
+
+class _Part(NamedTuple):
+    """A column in a chain: views of its cells, y and eta, its parameters and stream.
+
+    place : its number, its first pseudo-column and one past its last
+    """
+
+    link: Link
+    x: Array
+    y: Array
+    eta: Array
+    params: Params
+    rng: np.random.Generator
+    place: tuple[int, int, int]
 
 
 @dataclass
@@ -82,9 +98,8 @@ class Chain:
         The first two with y integrated out as far as the links can, y last: it sticks to what
         it was drawn with. Rows come in blocks, since columns of many rows are far apart in memory.
         """
-        for d, link, x, _ in self._columns():
-            rng, eta = self.streams.get(column_step(d)), self.eta_of(d)
-            link.update_params(x, eta, self.params[d], rng, adapt)
+        for part in self._parts:
+            part.link.update_params(part.x, part.eta, part.params, part.rng, adapt)
         for start in range(0, self.problem.n_rows, BLOCK):
             rows = slice(start, start + BLOCK)
             if self.model.refines:
@@ -94,26 +109,34 @@ class Chain:
     def _refine(self, rows: slice) -> None:
         """Draw the latent structure of a block of rows, y integrated out."""
         cells = self.cells
-        for d, link, x, y in self._columns():
-            if not self.cells.known[d]:
-                rng, part = self.streams.get(column_step(d)), x[rows]
-                at = slice(len(part)), slice(*self.spans[d])
-                link.bound(part, self.params[d], y[rows], rng, cells.lower[at], cells.upper[at])
+        for link, x, y, _, params, rng, (_, start, end) in self._drawn:
+            n = len(range(*rows.indices(x.shape[0])))
+            lower, upper = cells.lower[:n, start:end], cells.upper[:n, start:end]
+            link.bound(x[rows], params, y[rows], rng, lower, upper)
         self.model.refine(self.state, cells, self.eta, self.streams, rows)
 
     def _augment(self, rows: slice) -> None:
         """Draw the observed y of a block of rows, given eta."""
         noise = self.model.noise(self.state)
-        for d, link, x, y in self._columns():
-            if not self.cells.known[d]:
-                rng, eta = self.streams.get(column_step(d)), self.eta_of(d)[rows]
-                link.augment(x[rows], eta, float(noise[d]), self.params[d], rng, y[rows])
+        for link, x, y, eta, params, rng, (d, *_) in self._drawn:
+            link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])
 
-    def _columns(self) -> Iterator[tuple[int, Link, Array, Array]]:
-        """Yield number, link, cells and pseudo-observations of every column that has some."""
-        for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True)):
-            if link.n_latent > 0:
-                yield d, link, x, self.cells.y[:, slice(*self.spans[d])]
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        """What a sweep needs of every column that has pseudo-observations, looked up once."""
+        return [
+            _Part(
+                link, x, self.cells.y[:, slice(*self.spans[d])], self.eta_of(d), self.params[d],
+                self.streams.get(column_step(d)), (d, *self.spans[d]),
+            )
+            for d, (link, x) in enumerate(zip(self.problem.links, self.problem.xs, strict=True))
+            if link.n_latent > 0
+        ]  # fmt: skip
+
+    @cached_property
+    def _drawn(self) -> list[_Part]:
+        """Those whose observed y are drawn anew in every sweep."""
+        return [part for part in self._parts if not self.cells.known[part.place[0]]]
 
     def eta_of(self, d: int) -> Array:
         """Return the eta of column `d` as links take it: (N,) or (N, S_d), a view."""
