@@ -11,9 +11,10 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.special import expit
 
 from glfm_cli.completion import prepare
-from glfm_cli.inference.chain import start_chain
+from glfm_cli.inference.chain import load_chain, start_chain
 from glfm_cli.inference.executors import available_threads, run_jobs
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Plan, Stop, sample
@@ -105,6 +106,43 @@ def test_draws_are_kept_after_the_warm_up_and_thin_sweeps_apart(
         assert kept == list(range(warmup + thin, plan.sweeps + 1, thin))
         traced = [trace["log_likelihood"] for _, trace in heard if trace is not None]
         assert traced == run.posterior.traces()["log_likelihood"][chain].tolist()
+
+
+def test_blocks_of_rows_are_the_same_by_any_number_of_threads_and_go_on(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glfm_cli.inference.chain.BLOCK", 6)
+    one, three = (start_chain(problem, Streams(0, 0), threads) for threads in (1, 3))
+    for i in range(8):
+        if i == 5:
+            three = load_chain(problem, three.save(), 3)
+        one.sweep(adapt=True)
+        three.sweep(adapt=True)
+    first, second = one.save(), three.save()
+    assert {name: array.tolist() for name, array in first.items()} == {
+        name: array.tolist() for name, array in second.items()
+    }
+    # The reference level's utilities of all blocks count in the move along the scale.
+    assert one.params[2]["reference"][1] == problem.seen[:, 2].sum()
+
+
+def test_odds_that_blocks_of_rows_share_are_those_of_beta_shares(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glfm_cli.inference.chain.BLOCK", 6)
+    chain, beyond = start_chain(problem, Streams(0, 0)), []
+    state = chain.state
+    for _ in range(150):
+        chain.model.update(state, chain.cells, chain.streams)
+        used = slice(0, state.n_columns)
+        m, share = state.counts[used], expit(state.odds[used])
+        beyond += list(share - m / (problem.n_rows + 1))
+        chain.model.fill_eta(state, chain.eta)
+        before = [state.Z[start : start + 6].any(axis=0) for start in range(0, 20, 6)]
+        chain.refill(adapt=False)
+        after = [state.Z[start : start + 6].any(axis=0) for start in range(0, 20, 6)]
+        assert np.array_equal(before, after)  # which blocks have a feature is given
+    assert abs(np.mean(beyond)) < 4 * np.std(beyond) / np.sqrt(len(beyond)) < 0.01
 
 
 def test_every_free_noise_variance_is_traced_and_no_other(problem: Problem) -> None:

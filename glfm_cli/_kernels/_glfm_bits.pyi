@@ -26,4 +26,5 @@ def update_bits(
     work: _Floats,
     iwork: _Ints,
     rng: np.random.Generator,
+    odds: _Floats | None = None,
 ) -> int: ...

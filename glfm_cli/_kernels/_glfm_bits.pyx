@@ -10,6 +10,10 @@ m_k the count in the other rows, p(cell) a normal density where lower = upper (a
 Phi((upper - eta) / sd) - Phi((lower - eta) / sd), and 1 where missing. A feature that only this
 row has keeps its bit: dropping it would change the dimension, which is the row update's work.
 Rows that are new to a fit (`shared` = 0) leave its counts as they are, and see N + 1 rows.
+Blocks of rows that are drawn side by side are given the log odds of every feature, drawn from
+Beta(m_k, N - m_k + 1), in place of the counts in other rows. A feature that no row of a block has
+stays away from it, and the last one of a block that has it keeps it: which blocks have a feature
+is then given, and no feature ends.
 On why augmentation sticks: Papaspiliopoulos, Roberts and Skold, Statistical Science 22 (2007).
 
 Most flips are hopeless, and a bound tells so. The log probability of every cell is concave in
@@ -252,7 +256,9 @@ cdef void load_cells(
     r.n_missing, r.n_sides, r.n_bands = missing, sides, bands
 
 
-cdef void fill_prior(double* prior, int64_t count, int64_t n_rows, bint shared) noexcept nogil:
+cdef void fill_prior(
+    double* prior, int64_t count, int64_t n_rows, bint shared, const double* odds
+) noexcept nogil:
     """Set prior[bit] to the log odds of a feature for a row that has (1) or has not (0) it.
 
     They are -inf when no other row has it, and inf for a row that lacks what all rows have.
@@ -263,6 +269,8 @@ cdef void fill_prior(double* prior, int64_t count, int64_t n_rows, bint shared) 
         others = count - bit if shared else count
         if others <= 0:
             prior[bit] = -INFINITY
+        elif odds != NULL:
+            prior[bit] = odds[0]
         elif others == n_rows:  # no such row
             prior[bit] = INFINITY
         else:
@@ -271,7 +279,7 @@ cdef void fill_prior(double* prior, int64_t count, int64_t n_rows, bint shared) 
 
 cdef bint update_row(
     Row* r, int64_t n_rows, int K, int bias, const double* B, int64_t* count, bint shared,
-    double* prior, uint8_t* bits, double* eta, bitgen_t* bitgen,
+    const double* odds, double* prior, uint8_t* bits, double* eta, bitgen_t* bitgen,
 ) noexcept nogil:
     """Draw the bits of a row one after the other; return whether any changed."""
     cdef int k, i, first = bias, ahead = bias  # whose bounds are known, from `first` on
@@ -304,7 +312,7 @@ cdef bint update_row(
         bits[k] ^= 1
         if shared:
             count[k] += 2 * bits[k] - 1
-            fill_prior(prior + 2 * k, count[k], n_rows, shared)
+            fill_prior(prior + 2 * k, count[k], n_rows, shared, odds + k if odds else NULL)
         changed = True
         ahead = k + 1  # what was computed is of the bits before
     return changed
@@ -355,6 +363,7 @@ def update_bits(
     double[:, ::1] eta,             # in-out (N, S) = Z B
     double[::1] work, int[::1] iwork,  # out
     rng,
+    const double[::1] odds=None,    # in (C,) log odds of the features; `count` is of these rows
 ):
     """Update the bits of every row once, in order. Return the number of rows that changed."""
     if n_columns <= bias or y.shape[1] == 0:
@@ -363,6 +372,7 @@ def update_bits(
     cdef int n, s, k, width = padded(S)
     cdef int64_t n_changed = 0
     cdef Row r
+    cdef const double* given = NULL if odds is None else &odds[0]
     cdef double[::1] prior = np.empty(2 * n_columns)
     cdef double[:, ::1] weights = np.zeros((n_columns, width))
     cdef double* sharp = partition(&r, S, &work[0], &iwork[0])
@@ -386,13 +396,13 @@ def update_bits(
                 weights[k, s] = B[k, s]
                 reach[s] = max(reach[s], fabs(B[k, s]))
         for k in range(bias, n_columns):
-            fill_prior(&prior[2 * k], count[k], n_rows, shared)
+            fill_prior(&prior[2 * k], count[k], n_rows, shared, given + k if given else NULL)
         for n in range(N):
             load_cells(&r, &y[n, 0], &observed[n, 0], &lower[n, 0], &upper[n, 0], &eta[n, 0])
             look(&r, &r.now)
             settle(&r)
             if not update_row(&r, n_rows, n_columns, bias, &weights[0, 0], &count[0], shared,
-                              &prior[0], &Z[n, 0], &eta[n, 0], bitgen):
+                              given, &prior[0], &Z[n, 0], &eta[n, 0], bitgen):
                 continue
             n_changed += 1
             for k in range(r.n_missing):

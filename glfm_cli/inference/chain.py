@@ -8,7 +8,7 @@ It knows no model.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import broke_down
+from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw
 from glfm_cli.latent.model import Cells, GaussianModel, Problem, gaussian, take
 from glfm_cli.links import Link, Params
@@ -95,31 +96,60 @@ class Chain:
     def refill(self, adapt: bool) -> None:
         """Draw the links' parameters, latent structure and the observed y anew, given eta.
 
-        The first two with y integrated out as far as the links can, y last: it sticks to what
-        it was drawn with. Rows come in blocks, since columns of many rows are far apart in memory.
+        The first two with y integrated out as far as the links can, y last: it sticks to what it
+        was drawn with. Rows come in blocks, since columns of many rows are far apart in memory; the
+        chain's threads take them, and columns, side by side.
         """
-        for part in self._parts:
+
+        def update_params(part: _Part) -> None:
             part.link.update_params(part.x, part.eta, part.params, part.rng, adapt)
-        for start in range(0, self.problem.n_rows, BLOCK):
-            rows = slice(start, start + BLOCK)
-            if self.model.refines:
-                self._refine(rows)
-            self._augment(rows)
 
-    def _refine(self, rows: slice) -> None:
-        """Draw the latent structure of a block of rows, y integrated out."""
-        cells = self.cells
-        for link, x, y, _, params, rng, (_, start, end) in self._drawn:
-            n = len(range(*rows.indices(x.shape[0])))
-            lower, upper = cells.lower[:n, start:end], cells.upper[:n, start:end]
-            link.bound(x[rows], params, y[rows], rng, lower, upper)
-        self.model.refine(self.state, cells, self.eta, self.streams, rows)
+        blocks = range(-(-self.problem.n_rows // BLOCK))
+        spare = [self.cells]  # whose room for bounds is free
+        if len(blocks) < 2:
+            for part in self._parts:
+                update_params(part)
+            for block in blocks:
+                self._redraw(block, spare)
+            return
+        before = [part.params for part in self._drawn]
+        with thread_pool(max(1, min(self.cells.threads, len(blocks)))) as pool:
+            each = pool.map if pool else map
+            list(each(update_params, self._parts))
+            found = list(each(lambda block: self._redraw(block, spare), blocks))
+        for params, parts in zip(before, zip(*found, strict=True), strict=True):
+            for name in parts[0]:
+                if parts[0][name] is not params.get(name):
+                    params[name] = np.sum([part[name] for part in parts], axis=0)
 
-    def _augment(self, rows: slice) -> None:
-        """Draw the observed y of a block of rows, given eta."""
+    def _redraw(self, block: int, spare: list[Cells]) -> list[Params]:
+        """Draw a block of rows, by streams of its own: latent structure, then the observed y.
+
+        Return the parameters of the links, with what they put there as sums over these rows.
+        spare : lends cells with room for bounds, and takes them back
+        """
+        rows = slice(block * BLOCK, min((block + 1) * BLOCK, self.problem.n_rows))
+        drawn = self._drawn
+        if self.problem.n_rows > BLOCK:
+            drawn = [
+                part._replace(
+                    rng=self.streams.get(column_step(part.place[0]), block),
+                    params=dict(part.params),
+                )
+                for part in drawn
+            ]
+        if self.model.refines:
+            cells = spare.pop() if spare else with_room(self.cells)
+            n = rows.stop - rows.start
+            for link, x, y, _, params, rng, (_, start, end) in drawn:
+                lower, upper = cells.lower[:n, start:end], cells.upper[:n, start:end]
+                link.bound(x[rows], params, y[rows], rng, lower, upper)
+            self.model.refine(self.state, cells, self.eta, self.streams, rows)
+            spare.append(cells)
         noise = self.model.noise(self.state)
-        for link, x, y, eta, params, rng, (d, *_) in self._drawn:
+        for link, x, y, eta, params, rng, (d, *_) in drawn:
             link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])
+        return [part.params for part in drawn]
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -224,7 +254,7 @@ def inner(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     return {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
 
 
-def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells:
+def empty_cells(problem: Problem, threads: int = 1, block: int | None = None) -> Cells:
     """Return the cells of a table with every pseudo-observation 0.
 
     `threads` is how many a chain may use, `block` how many rows are refined together.
@@ -233,7 +263,8 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
     n_latent = [link.n_latent for link in links]
     column = np.repeat(np.arange(len(links)), n_latent).astype(np.int32)
     shape = (problem.n_rows, column.size)
-    bounded = (min(block, shape[0]), shape[1]) if gaussian(problem.model).refines else (0, 0)
+    at_once = min(block or BLOCK, shape[0])
+    bounded = (at_once, shape[1]) if gaussian(problem.model).refines else (0, 0)
     return Cells(
         y=np.zeros(shape),
         observed=np.ascontiguousarray(problem.seen).astype(np.uint8),
@@ -251,6 +282,11 @@ def empty_cells(problem: Problem, threads: int = 1, block: int = BLOCK) -> Cells
         groups=problem.groups,
         of_fit=problem.of_fit,
     )
+
+
+def with_room(cells: Cells) -> Cells:
+    """Return the cells with other room for the bounds of a block."""
+    return replace(cells, lower=np.zeros_like(cells.lower), upper=np.zeros_like(cells.upper))
 
 
 def _weights(problem: Problem) -> Array | None:

@@ -65,7 +65,10 @@ class Link(Observation, Protocol):
     def augment(
         self, x: Array, eta: Array, var: float, params: Params, rng: Generator, y: Array
     ) -> None:
-        """Draw y (n, n_latent) at observed cells, in place, for noise variance `var`."""
+        """Draw y (n, n_latent) at observed cells, in place, for noise variance `var`.
+
+        An array that it puts into `params` is a sum over rows: those of their blocks are added up.
+        """
 
     def bound(
         self, x: Array, params: Params, y: Array, rng: Generator, lower: Array, upper: Array

@@ -20,6 +20,7 @@ N, S, K = 3, 5, 3  # rows, pseudo-columns, columns of Z with the bias
 COLUMN = np.array([0, 1, 2, 3, 3], dtype=np.int32)
 KNOWN = np.zeros(4, dtype=np.uint8)
 OBSERVED = np.array([[1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 1, 0]], dtype=np.uint8)
+BLOCKS = (slice(0, 2), slice(2, 3))
 INF = np.inf
 # A point; a two-sided, a lower and an upper interval; a point and an upper one side by side.
 LOWER = np.array([[0.4, -0.5, 0.0, 0.7, -INF], [-0.8, 0, -INF, -INF, 0.1], [0, 1.0, 0.3, 0, 0]])
@@ -67,7 +68,10 @@ def exact_law(shift: float, scale: float) -> dict[bytes, float]:
     return dict(zip(laws, weights / weights.sum(), strict=True))
 
 
-def long_run(shift: float, scale: float, sweeps: int, seed: int) -> dict[bytes, float]:
+def long_run(
+    shift: float, scale: float, sweeps: int, seed: int, *, blocks: bool = False
+) -> dict[bytes, float]:
+    """Return how often each Z was met; with `blocks`, every other sweep is one of two of them."""
     B = scale * WEIGHTS
     rng = np.random.default_rng(seed)
     Z = np.ones((N, K), dtype=np.uint8)
@@ -76,13 +80,19 @@ def long_run(shift: float, scale: float, sweeps: int, seed: int) -> dict[bytes, 
     n_work, n_iwork = _glfm_bits.work_sizes(S)
     work, iwork = np.empty(n_work), np.empty(n_iwork, dtype=np.int32)
     seen: dict[bytes, int] = {}
-    for _ in range(sweeps):
-        eta = Z @ B
-        _glfm_bits.update_bits(
-            y, OBSERVED, COLUMN, KNOWN, LOWER + shift, UPPER + shift, SD, SPREAD, B, Z, K, 1,
-            count, N, True, eta, work, iwork, rng,
-        )  # fmt: skip
-        assert np.array_equal(count, Z.sum(axis=0))
+    for i in range(sweeps):
+        eta, odds = Z @ B, None
+        parts = [(slice(None), count)]
+        if blocks and i % 2:
+            odds = np.log(rng.standard_gamma(count)) - np.log(rng.standard_gamma(N + 1 - count))
+            parts = [(rows, Z[rows].sum(axis=0, dtype=np.int64)) for rows in BLOCKS]
+        for rows, here in parts:
+            _glfm_bits.update_bits(
+                y[rows], OBSERVED[rows], COLUMN, KNOWN, LOWER[rows] + shift, UPPER[rows] + shift,
+                SD, SPREAD, B, Z[rows], K, 1, here, N, True, eta[rows], work, iwork, rng, odds,
+            )  # fmt: skip
+            assert np.array_equal(here, Z[rows].sum(axis=0))
+        count = Z.sum(axis=0, dtype=np.int64)
         np.testing.assert_allclose(eta, Z @ B, atol=1e-12)
         seen[Z.tobytes()] = seen.get(Z.tobytes(), 0) + 1
     return {key: number / sweeps for key, number in seen.items()}
@@ -101,6 +111,10 @@ def test_long_run_law_is_the_exact_one(shift: float, scale: float) -> None:
     assert distance(long_run(shift, scale, 40_000, seed=1), exact) < 0.02
     # so that the bound would see a small fault
     assert distance(exact_law(shift, 1.3 * scale), exact) > 0.03
+
+
+def test_blocks_given_the_odds_of_features_have_the_same_law() -> None:
+    assert distance(long_run(0.0, 1.0, 40_000, seed=4, blocks=True), exact_law(0.0, 1.0)) < 0.02
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from glfm_cli.inference import chain
 from glfm_cli.latent.glfm import sampler as glfm
 from tests.statistical.geweke import Comparison, compare, geweke, geweke_twins
 from tests.statistical.mutants import MUTANTS, compile_mutant
@@ -23,7 +25,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "free thresholds, link noise": (False, 0.3, "noise"),
     "bias, unscaled weights": (True, 0.3, "independent"),
     "free thresholds, unscaled weights": (False, 0.0, "independent"),
-    "linear part": (True, 0.3, "noise", 2),
+    "linear part, blocks of rows": (True, 0.3, "noise", 2),
     "linear part, unscaled weights": (False, 0.0, "independent", 1),
 }
 
@@ -34,7 +36,9 @@ SEEN_IN = {"singletons dropped first": ("bias, unscaled weights", LONG)}
 
 def run(case: str, n_sweeps: int, seed: int) -> Comparison:
     # Seeds of their own: cases that shared simulated draws would share their chance deviations.
-    return geweke(geweke_twins(*CASES[case]), n_sweeps, seed + list(CASES).index(case))
+    seed += list(CASES).index(case)
+    with patch.object(chain, "BLOCK", 2 if "blocks" in case else chain.BLOCK):
+        return geweke(geweke_twins(*CASES[case]), n_sweeps, seed)
 
 
 @pytest.mark.slow

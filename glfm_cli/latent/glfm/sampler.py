@@ -127,6 +127,11 @@ class Glfm(PlainModel):
                 streams.get(WEIGHTS),
             )  # fmt: skip
         state.counts = state.Z.sum(axis=0, dtype=np.int64)
+        state.odds = None
+        if len(cells.lower) < len(y):  # what blocks of rows share, so that none waits for another
+            with_it, without = state.counts, len(y) + 1 - state.counts
+            gamma = streams.get(BITS).standard_gamma
+            state.odds = np.log(gamma(np.maximum(with_it, 1))) - np.log(gamma(without))
         if status != 0:
             raise NumericalError(
                 "the feature model's covariance lost positive definiteness",
@@ -160,13 +165,16 @@ class Glfm(PlainModel):
         self, state: GlfmState, cells: Cells, eta: Array, streams: Streams, rows: slice
     ) -> None:
         """Draw the bits of a run of rows given B, with y integrated over its intervals."""
-        y = cells.y[rows]
+        y, Z, counts = cells.y[rows], state.Z[rows], state.counts
+        if state.odds is not None:
+            counts = Z.sum(axis=0, dtype=np.int64)
         n_work, n_iwork = _glfm_bits.work_sizes(y.shape[1])
         _glfm_bits.update_bits(
             y, cells.observed[rows], cells.column, cells.known, cells.lower[: len(y)],
             cells.upper[: len(y)], np.sqrt(state.noise)[cells.column], cells.spread, state.B,
-            state.Z[rows], state.n_columns, int(state.config.bias), state.counts, state.Z.shape[0],
-            True, eta[rows], np.empty(n_work), np.empty(n_iwork, dtype=np.int32), streams.get(BITS),
+            Z, state.n_columns, int(state.config.bias), counts, state.Z.shape[0],
+            True, eta[rows], np.empty(n_work), np.empty(n_iwork, dtype=np.int32),
+            streams.get(BITS, rows.start // max(len(cells.lower), 1)), state.odds,
         )  # fmt: skip
 
     def finish(self, state: GlfmState, streams: Streams) -> None:

@@ -106,6 +106,7 @@ class GlfmState:
     work: Array
     iwork: Array
     counts: Array  # (C,) rows that have each feature; kept from `update` to `refine`
+    odds: Array | None = None  # (C,) their log odds, drawn where rows come in blocks; kept so, too
     at_cap: bool = False  # a kept draw had as many features as are allowed
 
 
