@@ -20,7 +20,7 @@ def saved(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Traces
     """The traces of a fit that was saved and loaded again, but for those that never move."""
     folder = tmp_path_factory.mktemp("fit") / "fit.glfm"
     data = sample_data / "airquality.csv"
-    plan = {"chains": 4, "warmup": 20, "draws": 45, "thin": 1}
+    plan = {"model": "glfm", "chains": 4, "warmup": 20, "draws": 45, "thin": 1}
     impute(data, data.with_suffix(".types.yaml"), save=folder, **plan)  # type: ignore[arg-type]
     result = diagnose_fit(folder)
     moving = [q.name for q in result.diagnostics if q.flag is not Flag.CONSTANT]
