@@ -80,7 +80,7 @@ def intervals(seed: int) -> dict[str, np.ndarray]:
     """Return the intervals of one data set: all cells, complete rows, pooled. (5, 2) each."""
     whole, gappy = simulate(np.random.default_rng([seed, 11]))
     done = impute(
-        gappy, TYPES, seed=seed, chains=10, warmup=60, draws=2, thin=20, threads=1
+        gappy, TYPES, model="glfm", seed=seed, chains=10, warmup=60, draws=2, thin=20, threads=1
     )  # two tables a chain, 20 sweeps apart
     return {
         "all cells": interval(*regress(whole)),
@@ -177,7 +177,8 @@ def test_mice_reads_the_stacked_table_and_pools_it(tmp_path: Path) -> None:
 
     write_table(gappy, tmp_path / "gappy.csv")
     table = read_table(tmp_path / "gappy.csv")
-    versions = impute(table, TYPES, chains=5, warmup=30, draws=2, threads=1).multiple(10)
+    versions = impute(table, TYPES, model="glfm", chains=5, warmup=30, draws=2, threads=1)
+    versions = versions.multiple(10)
     write_parts(versions.parts(), tmp_path / "stacked.csv")
     code = """
         suppressMessages(library(mice))
