@@ -249,27 +249,29 @@ def test_precisions_of_coefficients_have_their_conditional_law(seed: int) -> Non
 def test_a_step_down_is_a_step_up_reversed() -> None:
     chain, E = settled(3)
     rng, state, b = np.random.default_rng(6), chain.state, 0.7
+    q = births.Shown(np.array([0.9, -0.5]), np.array([0.4, 0.3]), 2.5, 0.6)
     direct = Direct(chain, E, 200_000, rng)
-    weight = np.exp(direct.log_weight(b, Q))
+    weight = np.exp(direct.log_weight(b, q))
     steps: dict[bool, list[list[float]]] = {True: [], False: []}
     with thread_pool(1) as each:
         for forward, found in steps.items():
             for i in rng.choice(direct.s.size, 2_500, p=weight / weight.sum()):
                 b_rows, b_columns = direct.b[[i]], direct.c[[i]]
                 s, own = float(direct.s[i]), (direct.V[i].copy(), b_rows, b_columns)
-                path = births._Path(state, E, own[0], s, *own[1:], 0, Q, rng, each)
+                path = births._Path(state, E, own[0], s, *own[1:], 0, q, rng, each)
                 path._step(b, forward=forward)
                 old = (direct.V[i, 0], direct.b[i], direct.c[i], s)
                 new = (path.V[0], path.b_rows[0], path.b_columns[0], path.s)
                 low, high = (old, new) if forward else (new, old)
                 pairs = [x * y for x in low for y in high]
                 squares = [x * x for x in new]
-                found.append([*pairs, *squares, new[0] * new[2], path.V[0] * path.V[1]])
+                found.append([*pairs, *squares, new[0] * new[2], path.V[0] * path.V[1], *new])
     up, down = (np.array(found) for found in steps.values())
     z = (up.mean(0) - down.mean(0)) / np.sqrt((up.var(0) + down.var(0)) / len(up))
     assert np.abs(z).max() < 4.0, z
     law = weight / weight.sum()
-    for i, x in ((-2, direct.V[:, 0] * direct.c), (-3, direct.s**2), (-6, direct.V[:, 0] ** 2)):
+    of_V, first = direct.V[:, 0] * direct.c, direct.V[:, 0]
+    for i, x in ((-6, of_V), (-7, direct.s**2), (-10, first**2), (-4, first), (-1, direct.s)):
         expected = float(law @ x)
         error = np.sqrt(up[:, i].var() / len(up) + float(law**2 @ (x - expected) ** 2))
         assert abs(up[:, i].mean() - expected) < 4.0 * error
