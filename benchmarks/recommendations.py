@@ -9,9 +9,9 @@ is fitted to the other pairs, and says which 20 columns without a count are like
     recall    held-out columns among them, over the most that there could be
     gain      discounted cumulative gain over the largest possible
 
-averaged over rows. Every method makes its choice, also whether it sees counts, their logarithms or
-that there is one, on a fifth of the pairs that it is fitted to, in the first split. Packages that
-are not installed are left out.
+averaged over rows. Every method makes its choice, also of 50 or 100 components, and whether it sees
+counts' logarithms or that there is one, on a fifth of the pairs that it is fitted to, in the first
+split. Packages that are not installed are left out.
 
     popularity        rows that have a column
     hgp, scaled, cnpf GlfmFactorizer(model=...)
@@ -37,6 +37,7 @@ from glfm_cli import GlfmFactorizer
 
 Array = np.ndarray
 N, SHARE = 20, 0.2
+SIZES = (50, 100)  # numbers of components
 Recommend = Callable[[csr_array, Any], Array]  # the N columns (rows, N) given pairs and a choice
 SEEN: dict[str, Callable[[Array], Array]] = {
     "pairs": np.ones_like,
@@ -93,21 +94,33 @@ def ours(name: str) -> tuple[list[Any], Recommend]:
     """Return a model of this package, many short restarts of it, and its choices: what it sees."""
 
     def best(train: csr_array, choice: Any) -> Array:
-        X = csr_array((SEEN[choice](train.data), train.indices, train.indptr), shape=train.shape)
-        short = {"passes": 50}
-        model = GlfmFactorizer(name, restarts=16, tau=1.0, threads=1, settings=short)  # type: ignore
+        seen, components = choice
+        X = csr_array((SEEN[seen](train.data), train.indices, train.indptr), shape=train.shape)
+        model = GlfmFactorizer(
+            name,  # type: ignore[arg-type]
+            components=components,
+            restarts=16,
+            tau=1.0,
+            threads=1,
+            settings={"passes": 50},
+        )
         return model.fit(X).recommend(X, N)[0]
 
-    return list(SEEN), best
+    return list(itertools.product(SEEN, SIZES)), best
 
 
 def implicit_als(train: csr_array, choice: Any) -> Array:
     """Rank by alternating least squares."""
     from implicit.cpu.als import AlternatingLeastSquares
 
-    seen, alpha, penalty = choice
+    seen, components, alpha, penalty = choice
     model = AlternatingLeastSquares(
-        50, alpha=alpha, regularization=penalty, iterations=15, random_state=0, num_threads=1
+        components,
+        alpha=alpha,
+        regularization=penalty,
+        iterations=15,
+        random_state=0,
+        num_threads=1,
     )
     return by_implicit(model, train, seen)
 
@@ -116,9 +129,9 @@ def implicit_bpr(train: csr_array, choice: Any) -> Array:
     """Rank by Bayesian personalised ranking."""
     from implicit.cpu.bpr import BayesianPersonalizedRanking
 
-    rate, penalty = choice
+    components, rate, penalty = choice
     model = BayesianPersonalizedRanking(
-        50, learning_rate=rate, regularization=penalty, random_state=0, num_threads=1
+        components, learning_rate=rate, regularization=penalty, random_state=0, num_threads=1
     )
     return by_implicit(model, train, "pairs")
 
@@ -137,9 +150,9 @@ def poismf(train: csr_array, choice: Any) -> Array:
     """Rank by the rates of poismf."""
     from poismf import PoisMF
 
-    seen, penalty = choice
+    seen, components, penalty = choice
     X = csr_array((SEEN[seen](train.data), train.indices, train.indptr), shape=train.shape)
-    model = PoisMF(50, "cg", l2_reg=penalty, nthreads=1, reindex=False, use_float=False)
+    model = PoisMF(components, "cg", l2_reg=penalty, nthreads=1, reindex=False, use_float=False)
     model.fit(X.tocoo())
     return top(model.A @ model.B.T, train)
 
@@ -147,9 +160,9 @@ def poismf(train: csr_array, choice: Any) -> Array:
 METHODS: dict[str, tuple[list[Any], Recommend]] = {
     "popularity": ([None], popularity),
     **{name: ours(name) for name in ("hgp", "scaled", "cnpf")},
-    "als": (list(itertools.product(SEEN, (1.0, 10.0), (0.1, 10.0))), implicit_als),
-    "bpr": ([(0.01, 0.01), (0.05, 0.01), (0.05, 0.1)], implicit_bpr),
-    "poismf": (list(itertools.product(SEEN, (1e3, 1e5))), poismf),
+    "als": (list(itertools.product(SEEN, SIZES, (1.0, 10.0), (0.1, 10.0, 30.0))), implicit_als),
+    "bpr": (list(itertools.product(SIZES, (0.01, 0.05), (0.01, 0.1))), implicit_bpr),
+    "poismf": (list(itertools.product(SEEN, SIZES, (1e3, 1e5))), poismf),
 }
 
 
