@@ -7,8 +7,8 @@ there is a zero. Rows are shuffled; the last `--hold` are held out, columns with
 count dropped. Of each held-out row a column is observed with the probability that heads the table,
 zeros included, and the other columns' counts are predicted: exp(-mean log p), p over all columns,
 rows pooled. In brackets: the same with a tenth of the unigram mixed in. Each method makes its
-choice (tau, or a package's own) on 15 % of the training rows, by one restart, observed as the rows
-to be predicted are; processor seconds are those of all fits. With `--results FILE` what
+choice (tau, or a package's own) on 15 % of the training rows, observed as the rows to be predicted
+are, by as many restarts; processor seconds are those of all fits. With `--results FILE` what
 is in the file is not run again.
 
     unigram    shares of the columns in the training rows
@@ -115,8 +115,7 @@ def forecasts(
     fit, choices = (ours, TAUS) if name in MODELS else (theirs, PEERS[name][0])
     rest, out = split(train, int(0.15 * train.shape[0]), seed)
     Y, unigram = out.toarray(), unigram_of(rest)
-    once = argparse.Namespace(**{**vars(options), "restarts": 1})
-    uniform, tried = np.random.default_rng(seed).random(Y.shape), fit(name, rest, once, seed)
+    uniform, tried = np.random.default_rng(seed).random(Y.shape), fit(name, rest, options, seed)
     best = []
     for share in options.observed:
         seen = uniform < share
