@@ -277,27 +277,29 @@ def test_a_step_down_is_a_step_up_reversed() -> None:
         assert abs(up[:, i].mean() - expected) < 4.0 * error
 
 
+@pytest.mark.parametrize("odds", [0.5, 2.0])
 def test_without_evidence_births_and_deaths_have_the_prior_of_the_rank(
-    few_steps: None, monkeypatch: pytest.MonkeyPatch
+    odds: float, few_steps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(births, "TEMPERATURES", np.arange(4) / 3)
     chain = begun(1)
     state = chain.state
-    state.config = replace(state.config, on_mass=2.0)  # of two components each is on by 2 to 1
+    state.config = replace(state.config, on_mass=odds)  # that each of two components is on
     state.noise[:], state.alpha = 1e9, 0.5
     rng, ranks = np.random.default_rng(2), []
     E_first = state.matrix.values(chain.cells.y).copy()
     row, column = np.nonzero(SEEN)
     E = E_first.copy()
     with thread_pool(1) as each:
-        for _ in range(4_000):
+        for _ in range(2_500):
             births.move_rank(state, E, rng, each)
             ranks.append(state.active.size)
     k = state.active
     x = np.einsum("nk,nk->n", state.U[row][:, k], (state.s * state.V)[column][:, k])
     np.testing.assert_allclose(E, E_first - x, atol=1e-8)
     share = np.bincount(ranks, minlength=3) / len(ranks)
-    np.testing.assert_allclose(share, np.array([1.0, 4.0, 4.0]) / 9.0, atol=0.08)
+    law = np.array([1.0, 2.0 * odds, odds**2]) / (1.0 + odds) ** 2
+    np.testing.assert_allclose(share, law, atol=0.08)
 
 
 def test_one_component_stays(seed: int) -> None:
