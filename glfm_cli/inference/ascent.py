@@ -19,7 +19,7 @@ from glfm_cli.inference.executors import run_jobs
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.run import ChainLog, Keeper, Observer, Plan, Run, Stop
 from glfm_cli.inference.value_chain import ValueChain, load_values, start_values
-from glfm_cli.latent.capabilities import Restarts, Round, Weighted
+from glfm_cli.latent.capabilities import Restarts, Round, Scored, Weighted
 from glfm_cli.latent.model import Problem
 from glfm_cli.streams import Streams
 
@@ -115,7 +115,7 @@ class _Competition:
 
     def _score(self, chain: ValueChain) -> float:
         model, bound = chain.model, chain.ascent.bounds[-1]
-        if isinstance(model, Restarts):
+        if isinstance(model, Scored):
             return model.score(chain.state, chain.values, bound)
         return bound
 

@@ -69,7 +69,15 @@ class Weighted(Protocol):
 
 
 @runtime_checkable
-class Restarts(Weighted, Protocol):
+class Scored(Protocol):
+    """An ascent that says by what restarts are compared; without it, by their bounds."""
+
+    def score(self, state: Any, values: Values, bound: float) -> float:
+        """Return by what restarts are compared."""
+
+
+@runtime_checkable
+class Restarts(Protocol):
     """An ascent whose restarts compete; without it, all run to their end.  [Jamieson 2016]"""
 
     def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
@@ -83,9 +91,6 @@ class Restarts(Weighted, Protocol):
 
         What was enough for a rough round need not be for the best alone.
         """
-
-    def score(self, state: Any, values: Values, bound: float) -> float:
-        """Return by what restarts are compared."""
 
 
 class Parts(NamedTuple):

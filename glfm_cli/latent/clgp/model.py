@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import softmax
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.capabilities import Round
 from glfm_cli.latent.clgp.ascent import ClgpState, n_iterations
 from glfm_cli.latent.clgp.blocks import BLOCK
 from glfm_cli.latent.clgp.columns import kinds_of, observed_table
@@ -121,18 +120,6 @@ class Clgp:
     def n_steps(self, config: ClgpConfig, n_rows: int) -> int:
         """Return the number of iterations."""
         return n_iterations(config, n_rows)
-
-    def rounds(self, problem: Any, restarts: int) -> Sequence[Round]:
-        """Return a single round: the way to the prior's penalty is one that cannot be cut short."""
-        return [Round(np.iinfo(np.int64).max)]
-
-    def group(self, problem: Any, restart: int) -> int:
-        """Return 0: there is one group."""
-        return 0
-
-    def enter(self, state: ClgpChain, best_alone: bool) -> bool:
-        """Return False: there is no second round."""
-        return False
 
     def score(self, state: ClgpChain, values: Values, bound: float) -> float:
         """Return the bound under normals that all restarts share."""
