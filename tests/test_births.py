@@ -73,21 +73,21 @@ class Direct:
             axis=1,
         )
 
-    def log_weight(self, b: float, q: births.Shown) -> Array:
+    def log_weight(self, b: float, q: births.ResidualLaw) -> Array:
         """Return the log weights that make these the law at temperature b."""
         log_q = norm.logpdf(self.V, q.V, np.sqrt(q.variance)).sum(axis=1)
         log_q += norm.logpdf(self.s, q.s, q.sd_of_s)
         return (1.0 - b) * (log_q - self.log_prior) + self.log_evidence_at(b)
 
 
-Q = births.Shown(np.array([0.1, -0.1]), np.array([0.6, 0.5]), 2.0, 0.6)
+Q = births.ResidualLaw(np.array([0.1, -0.1]), np.array([0.6, 0.5]), 2.0, 0.6)
 
 
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a path have eight steps, from any law: its weights are unbiased whatever these are."""
     monkeypatch.setattr(births, "TEMPERATURES", np.arange(9) / 8)
-    monkeypatch.setattr(births.Shown, "of", lambda *_: Q)
+    monkeypatch.setattr(births.ResidualLaw, "of", lambda *_: Q)
 
 
 def settled(seed: int) -> tuple[Chain, Array]:
@@ -249,7 +249,7 @@ def test_precisions_of_coefficients_have_their_conditional_law(seed: int) -> Non
 def test_a_step_down_is_a_step_up_reversed() -> None:
     chain, E = settled(3)
     rng, state, b = np.random.default_rng(6), chain.state, 0.7
-    q = births.Shown(np.array([0.9, -0.5]), np.array([0.4, 0.3]), 2.5, 0.6)
+    q = births.ResidualLaw(np.array([0.9, -0.5]), np.array([0.4, 0.3]), 2.5, 0.6)
     direct = Direct(chain, E, 200_000, rng)
     weight = np.exp(direct.log_weight(b, q))
     steps: dict[bool, list[list[float]]] = {True: [], False: []}

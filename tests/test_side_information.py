@@ -114,8 +114,8 @@ def test_without_data_components_are_on_as_their_prior_says(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(births, "TEMPERATURES", np.array([0.0, 1.0]))
-    q = births.Shown(np.zeros(3), np.full(3, 0.4), 2.0, 0.7)
-    monkeypatch.setattr(births.Shown, "of", lambda *_: q)
+    q = births.ResidualLaw(np.zeros(3), np.full(3, 0.4), 2.0, 0.7)
+    monkeypatch.setattr(births.ResidualLaw, "of", lambda *_: q)
     K, n_moves = 4, 6_000
     config = BsvdConfig(initial_components=1, max_components=K, on_mass=2.0, off_mass=1.0)
     chain = chain_of(np.zeros((4, 3)), np.ones((4, 3), dtype=bool), config)
@@ -159,9 +159,9 @@ def test_new_components_come_from_what_residuals_show(seed: int) -> None:
     state, s = chain.state, np.sqrt(60 * 40)
     with thread_pool(1) as each:
         E = state.matrix.values(chain.cells.y) - state.x
-        q = births.Shown.of(state, E, np.random.default_rng(3), each)
+        q = births.ResidualLaw.of(state, E, np.random.default_rng(3), each)
         one = births._Path.begun(state, E, 0, rng, each)
-        same = births.Shown.of(state, E, np.random.default_rng(3), each)
+        same = births.ResidualLaw.of(state, E, np.random.default_rng(3), each)
         U = []
         for _ in range(n):
             one.keep(state)

@@ -73,7 +73,7 @@ def take_away(state: BsvdState, E: Array, k: int, rng: Generator, each: Each) ->
 
 
 @dataclass(frozen=True)
-class Shown:
+class ResidualLaw:
     """q: independent normal V of these means and variances (J,), normal s so far above 0 that it is
     not below.
     """
@@ -84,7 +84,7 @@ class Shown:
     sd_of_s: float
 
     @classmethod
-    def of(cls, state: BsvdState, E: Array, rng: Generator, each: Each) -> Shown:
+    def of(cls, state: BsvdState, E: Array, rng: Generator, each: Each) -> ResidualLaw:
         """Return the law of the component that residuals E (m,) show; covariates have no say.
 
         V, and U alike, in turn, with means and variances of the other side [Lesieur, Krzakala and
@@ -158,7 +158,7 @@ class _Path:
     b_rows: Array
     b_columns: Array
     k: int
-    first: Shown
+    first: ResidualLaw
     rng: Generator
     each: Each
     sums: tuple[Array, Array] = field(init=False)  # R and Q of the rows, for V
@@ -172,13 +172,13 @@ class _Path:
         sides = state.of_rows, state.of_columns
         b_rows, b_columns = (side.factors[:, k].copy() for side in sides)
         V = np.ascontiguousarray(state.V[:, k])
-        q, s = Shown.of(state, E, rng, each), float(state.s[k])
+        q, s = ResidualLaw.of(state, E, rng, each), float(state.s[k])
         return cls(state, E, V, s, b_rows, b_columns, k, q, rng, each)
 
     @classmethod
     def begun(cls, state: BsvdState, E: Array, k: int, rng: Generator, each: Each) -> _Path:
         """Return a component where b is 0."""
-        q = Shown.of(state, E, rng, each)
+        q = ResidualLaw.of(state, E, rng, each)
         b_rows, b_columns = (side.renewed(rng) for side in (state.of_rows, state.of_columns))
         V = q.V + rng.standard_normal(q.V.size) * np.sqrt(q.variance)
         s = positive_normal(q.s, q.sd_of_s, rng)
