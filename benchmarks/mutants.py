@@ -56,10 +56,15 @@ MUTANTS = {
     ),
     "y drawn before the features": Mutant(
         "inference/chain.py",
-        "            if self.model.refines:\n                self._refine(rows)\n"
-        "            self._augment(rows)\n",
-        "            self._augment(rows)\n            if self.model.refines:\n"
-        "                self._refine(rows)\n",
+        "            self.model.refine(self.state, cells, self.eta, self.streams, rows)\n"
+        "            spare.append(cells)\n        noise = self.model.noise(self.state)\n"
+        "        for link, x, y, eta, params, rng, (d, *_) in drawn:\n"
+        "            link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])\n",
+        "            spare.append(cells)\n        noise = self.model.noise(self.state)\n"
+        "        for link, x, y, eta, params, rng, (d, *_) in drawn:\n"
+        "            link.augment(x[rows], eta[rows], float(noise[d]), params, rng, y[rows])\n"
+        "        if self.model.refines:\n"
+        "            self.model.refine(self.state, cells, self.eta, self.streams, rows)\n",
         SLIPS,
     ),
     "I for I - 1 in the Jacobian": Mutant(

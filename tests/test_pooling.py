@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.extra.numpy as nps
@@ -147,8 +148,8 @@ def test_of_many_features_tasks_are_left_alone_too(seed: int) -> None:
     assert fit.pooling.alone is not None
     assert list(fit.pooling.alone.fits) == [0, 1]
     assert fit.pooling.alone.fits[0].n_levels == 2
-    new = take(columns, np.arange(9))
-    new[-1].x[0] = np.nan
+    *features, task = take(columns, np.arange(9))
+    new = [*features, replace(task, x=np.where(np.arange(9) == 0, np.nan, task.x))]
     own, p = fit.pooling.alone.probabilities(new), fit.probabilities(new)
     assert np.array_equal(np.isnan(own[:, 0]), ~np.isin(new[-1].x, [0.0, 1.0]))
     assert np.allclose(p.sum(axis=1), 1.0)
