@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
 
 from glfm_cli import explore, impute, load_fit
 from glfm_cli.completion import Files, prepare
@@ -17,7 +18,7 @@ from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
 from glfm_cli.inference.hidden_cells import forecasts, recalibrate, without_cells
-from glfm_cli.inference.joint_draws import JointDraws
+from glfm_cli.inference.joint_draws import JointDraws, Z, _move_numbers
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import measure_precision
 from glfm_cli.inference.predictive import chain_means, log_scores, predict
@@ -363,6 +364,38 @@ def test_weights_are_told_and_kept(tmp_path: Path) -> None:
         (folder / "run.json").write_text(json.dumps(header))
         with pytest.raises(StoreError, match="recalibration"):
             load_fit(folder)
+
+
+def test_a_column_with_an_atom_weighs_candidates_by_its_own_cells() -> None:
+    """Without any they would all have the weights of the table; nothing else is corrected."""
+    rng = np.random.default_rng(4)
+    x, amount = rng.standard_normal(300), rng.gamma(2.0, 3.0, (2, 300))
+    rain = np.where(np.sin(4.0 * x) < 0.3, 0.0, amount[0])
+    snow = np.where(rng.random(300) < 0.6, 0.0, amount[1])
+    table = pa.table({"rain": rain, "snow": snow, "x": np.where(rng.random(300) < 0.1, np.nan, x)})
+    types = {"columns": {"rain": "positive", "snow": "positive", "x": "real"}}
+    done = impute(table, types, model="auto", chains=4, warmup=30, draws=8, seed=1, threads=1)
+    by = done.posterior.recalibration
+    assert by is not None
+    assert by.weights is not None
+    assert abs(by.weights[0, 0] - by.weights[1, 0]) > 0.01
+    assert not by.tilts[:2].any()
+
+
+def test_numbers_at_an_atom_are_moved_to_what_is_forecast_of_both_parts() -> None:
+    rng, n = np.random.default_rng(2), 20_000
+    p = ndtr(Z)
+    here, there = (
+        np.where(p < atom, 0.0, -size * np.log1p(-np.clip((p - atom) / (1.0 - atom), 0.0, 1.0)))
+        for atom, size in ((0.7, 1.0), (0.355, 3.0))  # half way between two of Z
+    )
+    x = np.where(rng.random(n) < 0.7, 0.0, rng.exponential(1.0, n))
+    quantiles = (np.tile(one, (n, 1)) for one in (here, there))
+    moved = _move_numbers(x, next(quantiles), Z, next(quantiles), rng.random(n))
+    assert np.mean(moved == 0.0) == pytest.approx(0.355, abs=0.02)
+    assert moved[moved > 0.0].min() > 0.001
+    above = np.quantile(moved[moved > 0.0], [0.25, 0.5, 0.75])
+    np.testing.assert_allclose(above, -3.0 * np.log([0.75, 0.5, 0.25]), rtol=0.12)
 
 
 def test_without_hidden_cells_every_chain_counts_the_same() -> None:

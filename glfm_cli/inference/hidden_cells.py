@@ -78,9 +78,13 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
         weights = _stacked(parts, len(posterior.model.candidates))
     exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
     by, places = Recalibration(exponents, tilts, weights), {}
-    found = [forecasts(replace(folded, recalibration=by), hidden) for folded, hidden in parts]
+    of = [d for d in parts[0][1] if problem.links[d].correctable(known_numbers(problem.xs[d]))]
+    found = [
+        forecasts(replace(folded, recalibration=by), {d: hidden[d] for d in of})
+        for folded, hidden in parts
+    ]
     rng = np.random.default_rng(0)
-    for d in parts[0][1]:
+    for d in of:
         forecast = np.concatenate([part[d] for part in found])
         if len(forecast) < FEWEST_CELLS:
             continue
@@ -127,9 +131,10 @@ def without_cells(
 ) -> tuple[Posterior, Hidden]:
     """Return draws of some rows given but a part of their observed cells, and the hidden ones.
 
-    Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part.
+    Of the columns whose forecasts may be corrected, of several candidates of all that they can be
+    compared by. `time`, below `TIMES`, says which part.
     """
-    rng = np.random.default_rng(0)
+    rng, several = np.random.default_rng(0), isinstance(posterior.model, Candidates)
     rows: Array = np.arange(problem.n_rows)
     groups = problem.groups
     if groups is not None:
@@ -143,7 +148,7 @@ def without_cells(
         seen = ~np.isnan(x if x.ndim == 1 else x[:, 0])
         at = np.flatnonzero(seen & (np.floor(rng.random(rows.size) / HIDDEN) == time))
         # What an interval hides is not known, and numbers beside some are not as they would be.
-        if column.ndim == 1 and link.correctable(column[~np.isnan(column)]):
+        if column.ndim == 1 and (several or link.correctable(known_numbers(column))):
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)
@@ -160,6 +165,11 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     return fold_in(thinned, again, seed=time, threads=threads), hidden
+
+
+def known_numbers(column: Array) -> Array:
+    """Return the cells (n,) that are known of a column."""
+    return column[~np.isnan(column)]
 
 
 def forecasts(folded: Posterior, hidden: Hidden) -> dict[int, Array]:

@@ -3,7 +3,8 @@
 A forecast averages over draws and is recalibrated; a joint draw comes from one of them. Each cell's
 value is mapped from its forecast before the correction, F, to that after it, F':
 
-    x' = F'^-1(F(x)),    of levels with F(x) drawn between F(x - 1) and F(x)
+    x' = F'^-1(F(x)),    of levels with F(x) drawn between F(x - 1) and F(x), of numbers that have
+                         a probability of their own between F just below x and F(x),
 
 and of whole numbers each spread evenly over the unit below it: an increasing map, so that cells of
 a row hang together as in the draw, while each has the distribution of its interval and its score.
@@ -128,7 +129,7 @@ class JointDraws:
     ) -> Array:
         """Return numbers of column d moved as `_move_numbers` says, whole ones to whole ones."""
         if not of_numbers(self.posterior.links[d]).integral:
-            return _move_numbers(x, *how)
+            return _move_numbers(x, *how, rng.random(x.size))
         return np.ceil(_move_numbers(x - rng.random(x.size), *how))
 
 
@@ -152,18 +153,33 @@ def _spread(posterior: Posterior, d: int, part: Marginal) -> Array:
     return q - 1.0 + np.clip(share, 0.0, 1.0).reshape(q.shape)
 
 
-def _move_numbers(x: Array, quantiles: Array, corrected: Array, to: Array) -> Array:
+def _move_numbers(
+    x: Array, quantiles: Array, corrected: Array, to: Array, within: Array | float = 0.5
+) -> Array:
     """Return x (n,) moved from normal scores Z to scores `corrected`, of quantiles (n, Q) at Z.
 
     The scores there are those of the quantiles `to` (n, Q) at Z.
+    within : where in the steps of the distribution function, from 0 to 1, values lie that have some
     """
-    z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, Z)
+    z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, Z, within)
     moved = np.interp(z, Z, corrected)
-    return np.array([np.interp(at, Z, own) for at, own in zip(moved, to, strict=True)])
+    return np.array([_quantile(at, own) for at, own in zip(moved, to, strict=True)])
 
 
-def _interpolate(x: Array, knots: Array, values: Array) -> Array:
-    """Return values (Q,) at x (n,), linear between knots (n, Q), in the middle of equal ones."""
+def _quantile(z: float, own: Array) -> float:
+    """Return the quantile at score z, linear between `own` (Q,) at Z; beside equal ones a step."""
+    k = min(max(int(np.searchsorted(Z, z, side="right")) - 1, 0), Z.size - 2)
+    equal = own[max(k - 1, 0)] == own[k] or own[k + 1] == own[min(k + 2, Z.size - 1)]
+    if equal and 0 < k < Z.size - 2:
+        return float(own[k + (z >= 0.5 * (Z[k] + Z[k + 1]))])  # where it is is not known
+    return float(np.interp(z, Z, own))
+
+
+def _interpolate(x: Array, knots: Array, scores: Array, within: Array | float) -> Array:
+    """Return scores (Q,) at x (n,), linear between knots (n, Q), `within` equal ones.
+
+    Of these in probability: below the first knot and above the last are all that is left.
+    """
     n, last = x.size, knots.shape[1] - 2
     right = np.sum(knots <= x[:, None], axis=1)
     left = np.sum(knots < x[:, None], axis=1)
@@ -171,6 +187,9 @@ def _interpolate(x: Array, knots: Array, values: Array) -> Array:
     low = np.clip(right - 1, 0, last)
     a, b = knots[row, low], knots[row, low + 1]
     share = np.clip((x - a) / np.where(b > a, b - a, 1.0), 0.0, 1.0)
-    inside = values[low] + share * (values[low + 1] - values[low])
+    inside = scores[low] + share * (scores[low + 1] - scores[low])
     tied = right - left > 1
-    return np.where(tied, 0.5 * (values[np.minimum(left, last + 1)] + values[right - 1]), inside)
+    under = np.where(left > 0, ndtr(scores[np.minimum(left, last + 1)]), 0.0)
+    upto = np.where(right <= last + 1, ndtr(scores[right - 1]), 1.0)
+    at = ndtri(np.clip(under + within * (upto - under), ndtr(scores[0]), ndtr(scores[-1])))
+    return np.where(tied, at, inside)
