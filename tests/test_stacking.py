@@ -18,7 +18,7 @@ from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
 from glfm_cli.inference.hidden_cells import forecasts, recalibrate, without_cells
-from glfm_cli.inference.joint_draws import JointDraws, Z, _move_numbers
+from glfm_cli.inference.joint_draws import FINE, JointDraws, _move_numbers
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import measure_precision
 from glfm_cli.inference.predictive import chain_means, log_scores, predict
@@ -384,18 +384,18 @@ def test_a_column_with_an_atom_weighs_candidates_by_its_own_cells() -> None:
 
 def test_numbers_at_an_atom_are_moved_to_what_is_forecast_of_both_parts() -> None:
     rng, n = np.random.default_rng(2), 20_000
-    p = ndtr(Z)
+    p = ndtr(FINE)
     here, there = (
         np.where(p < atom, 0.0, -size * np.log1p(-np.clip((p - atom) / (1.0 - atom), 0.0, 1.0)))
-        for atom, size in ((0.7, 1.0), (0.355, 3.0))  # half way between two of Z
+        for atom, size in ((0.7, 1.0), (0.4, 3.0))
     )
     x = np.where(rng.random(n) < 0.7, 0.0, rng.exponential(1.0, n))
     quantiles = (np.tile(one, (n, 1)) for one in (here, there))
-    moved = _move_numbers(x, next(quantiles), Z, next(quantiles), rng.random(n))
-    assert np.mean(moved == 0.0) == pytest.approx(0.355, abs=0.02)
+    moved = _move_numbers(x, FINE, next(quantiles), FINE, next(quantiles), rng.random(n))
+    assert np.mean(moved == 0.0) == pytest.approx(0.4, abs=0.02)
     assert moved[moved > 0.0].min() > 0.001
     above = np.quantile(moved[moved > 0.0], [0.25, 0.5, 0.75])
-    np.testing.assert_allclose(above, -3.0 * np.log([0.75, 0.5, 0.25]), rtol=0.12)
+    np.testing.assert_allclose(above, -3.0 * np.log([0.75, 0.5, 0.25]), rtol=0.08)
 
 
 def test_without_hidden_cells_every_chain_counts_the_same() -> None:

@@ -28,6 +28,9 @@ from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.links import of_numbers
 
 Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
+FINE = np.linspace(-3.5, 3.5, 141)  # the same of columns in which one value has much of it
+HEAPED = 0.25  # share of quantiles that equal the next from which a column is such
+STEP = 8  # equal quantiles of a value that has much of the probability
 FEW = 48  # draws that F of numbers averages over
 
 
@@ -50,6 +53,7 @@ class JointDraws:
         self.equations = equations
         self.levels: dict[int, Array] = {}  # probabilities before the correction
         self.quantiles: dict[int, Array] = {}  # at Z, before the correction
+        self.fine: frozenset[int] = frozenset()  # columns whose quantiles are those at FINE
         self.candidates: dict[int, JointDraws] = {}  # what is to be moved, of several models' draws
         by = posterior.recalibration
         if by is None:
@@ -68,8 +72,9 @@ class JointDraws:
         posterior: Posterior,
         of_levels: Mapping[int, Array],
         numbers: Mapping[int, Array],
+        fine: frozenset[int] | None = None,
     ) -> None:
-        """Note probabilities and quantiles of the cells."""
+        """Note probabilities and quantiles of the cells; those at FINE of some columns."""
         for d, part in predict(posterior, of_levels).items():
             assert part.probabilities is not None
             self.levels[d] = part.probabilities
@@ -77,6 +82,12 @@ class JointDraws:
             self.quantiles[d] = part.quantiles
             if of_numbers(posterior.links[d]).integral:
                 self.quantiles[d] = _spread(posterior.thinned(FEW), d, part)
+            elif fine is None and np.mean(np.diff(part.quantiles) == 0.0) > HEAPED:
+                self.fine |= {d}
+        self.fine = self.fine if fine is None else fine
+        again = {d: numbers[d] for d in self.fine}
+        for d, part in predict(posterior.thinned(FEW), again, ndtr(FINE).tolist()).items():
+            self.quantiles[d] = part.quantiles
 
     def _stack(self, free: Mapping[int, Array]) -> None:
         """Note each candidate's own forecasts, and those of all together, which draws move to."""
@@ -86,7 +97,7 @@ class JointDraws:
         self._before(self.posterior, of_levels, numbers)
         for which in sorted(set(self.posterior.groups)):
             own = self.candidates[which] = JointDraws(self.posterior.of_candidate(which), {})
-            own._before(own.posterior, of_levels, numbers)
+            own._before(own.posterior, of_levels, numbers, self.fine)
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
         """Return one value or level code for each cell, all from one posterior draw."""
@@ -113,24 +124,29 @@ class JointDraws:
             for d, p in self.levels.items():
                 drawn[d] = _move_levels(drawn[d], own.levels[d], p, rng)
             for d, quantiles in self.quantiles.items():
-                drawn[d] = self._moved(d, drawn[d], (own.quantiles[d], Z, quantiles), rng)
+                how = own.quantiles[d], self._scores(d), quantiles
+                drawn[d] = self._moved(d, drawn[d], how, rng)
             return drawn
         for d, p in self.levels.items():
             assert by is not None
             drawn[d] = _move_levels(drawn[d], p, by.of_levels(d, p), rng)
         for d, quantiles in self.quantiles.items():
             assert by is not None
-            corrected = ndtri(by.uncorrected(d, ndtr(Z).tolist()))
+            corrected = ndtri(by.uncorrected(d, ndtr(self._scores(d)).tolist()))
             drawn[d] = self._moved(d, drawn[d], (quantiles, corrected, quantiles), rng)
         return drawn
+
+    def _scores(self, d: int) -> Array:
+        """Return the normal scores of the quantiles of a column."""
+        return FINE if d in self.fine else Z
 
     def _moved(
         self, d: int, x: Array, how: tuple[Array, Array, Array], rng: np.random.Generator
     ) -> Array:
         """Return numbers of column d moved as `_move_numbers` says, whole ones to whole ones."""
         if not of_numbers(self.posterior.links[d]).integral:
-            return _move_numbers(x, *how, rng.random(x.size))
-        return np.ceil(_move_numbers(x - rng.random(x.size), *how))
+            return _move_numbers(x, self._scores(d), *how, rng.random(x.size))
+        return np.ceil(_move_numbers(x - rng.random(x.size), self._scores(d), *how))
 
 
 def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Generator) -> Array:
@@ -154,25 +170,34 @@ def _spread(posterior: Posterior, d: int, part: Marginal) -> Array:
 
 
 def _move_numbers(
-    x: Array, quantiles: Array, corrected: Array, to: Array, within: Array | float = 0.5
+    x: Array,
+    scores: Array,
+    quantiles: Array,
+    corrected: Array,
+    to: Array,
+    within: Array | float = 0.5,
 ) -> Array:
-    """Return x (n,) moved from normal scores Z to scores `corrected`, of quantiles (n, Q) at Z.
+    """Return x (n,) moved from normal scores (Q,) to `corrected`, of quantiles (n, Q) at scores.
 
-    The scores there are those of the quantiles `to` (n, Q) at Z.
+    The scores there are those of the quantiles `to` (n, Q).
     within : where in the steps of the distribution function, from 0 to 1, values lie that have some
     """
-    z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, Z, within)
-    moved = np.interp(z, Z, corrected)
-    return np.array([_quantile(at, own) for at, own in zip(moved, to, strict=True)])
+    z = _interpolate(np.clip(x, quantiles[:, 0], quantiles[:, -1]), quantiles, scores, within)
+    moved = np.interp(z, scores, corrected)
+    return np.array([_quantile(at, scores, own) for at, own in zip(moved, to, strict=True)])
 
 
-def _quantile(z: float, own: Array) -> float:
-    """Return the quantile at score z, linear between `own` (Q,) at Z; beside equal ones a step."""
-    k = min(max(int(np.searchsorted(Z, z, side="right")) - 1, 0), Z.size - 2)
-    equal = own[max(k - 1, 0)] == own[k] or own[k + 1] == own[min(k + 2, Z.size - 1)]
-    if equal and 0 < k < Z.size - 2:
-        return float(own[k + (z >= 0.5 * (Z[k] + Z[k + 1]))])  # where it is is not known
-    return float(np.interp(z, Z, own))
+def _quantile(z: float, scores: Array, own: Array) -> float:
+    """Return the quantile at z, linear between `own` (Q,) at scores; beside STEP equal ones a step.
+
+    Where between the two that step is cannot be told: half way.
+    """
+    k = int(np.clip(np.searchsorted(scores, z, side="right") - 1, 0, scores.size - 2))
+    under, over = own[: k + 1][-STEP:], own[k + 1 :][:STEP]
+    runs = (one for one in (under, over) if one.size == STEP)
+    if own[k] < own[k + 1] and any(one[0] == one[-1] for one in runs):
+        return float(own[k + (z >= 0.5 * (scores[k] + scores[k + 1]))])
+    return float(np.interp(z, scores, own))
 
 
 def _interpolate(x: Array, knots: Array, scores: Array, within: Array | float) -> Array:
