@@ -76,15 +76,17 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     weights = None
     if isinstance(posterior.model, Candidates):
         weights = _stacked(parts, len(posterior.model.candidates))
+        first = np.eye(weights.shape[1])[min(posterior.groups)]
+        for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
+            # What nothing corrects is the first one's: of a few values beside an atom trees say
+            # too surely where they lie.
+            if x.ndim == 1 and not link.correctable(x[~np.isnan(x)]):
+                weights[d] = first
     exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
     by, places = Recalibration(exponents, tilts, weights), {}
-    of = [d for d in parts[0][1] if problem.links[d].correctable(known_numbers(problem.xs[d]))]
-    found = [
-        forecasts(replace(folded, recalibration=by), {d: hidden[d] for d in of})
-        for folded, hidden in parts
-    ]
+    found = [forecasts(replace(folded, recalibration=by), hidden) for folded, hidden in parts]
     rng = np.random.default_rng(0)
-    for d in of:
+    for d in parts[0][1]:
         forecast = np.concatenate([part[d] for part in found])
         if len(forecast) < FEWEST_CELLS:
             continue
@@ -131,10 +133,9 @@ def without_cells(
 ) -> tuple[Posterior, Hidden]:
     """Return draws of some rows given but a part of their observed cells, and the hidden ones.
 
-    Of the columns whose forecasts may be corrected, of several candidates of all that they can be
-    compared by. `time`, below `TIMES`, says which part.
+    Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part.
     """
-    rng, several = np.random.default_rng(0), isinstance(posterior.model, Candidates)
+    rng = np.random.default_rng(0)
     rows: Array = np.arange(problem.n_rows)
     groups = problem.groups
     if groups is not None:
@@ -148,7 +149,7 @@ def without_cells(
         seen = ~np.isnan(x if x.ndim == 1 else x[:, 0])
         at = np.flatnonzero(seen & (np.floor(rng.random(rows.size) / HIDDEN) == time))
         # What an interval hides is not known, and numbers beside some are not as they would be.
-        if column.ndim == 1 and (several or link.correctable(known_numbers(column))):
+        if column.ndim == 1 and link.correctable(column[~np.isnan(column)]):
             hidden[d] = at, x[at]
         x[at] = np.nan
         xs.append(x)
@@ -165,11 +166,6 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     return fold_in(thinned, again, seed=time, threads=threads), hidden
-
-
-def known_numbers(column: Array) -> Array:
-    """Return the cells (n,) that are known of a column."""
-    return column[~np.isnan(column)]
 
 
 def forecasts(folded: Posterior, hidden: Hidden) -> dict[int, Array]:
