@@ -54,18 +54,28 @@ class ForestDraw:
         """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
         missing, z = np.isnan(z), z.copy()
         new = replace(self, z=z, known=(~missing).astype(np.uint8), own=own)
-        columns = [int(d) for d in np.flatnonzero(missing.any(axis=1))]
-        for d in columns:
+        for d in np.flatnonzero(missing.any(axis=1)):
             seen = np.flatnonzero(self.seen[d])
             of = self.donors[d][seen] if seen.size else np.zeros(1)
             z[d][missing[d]] = rng.choice(of, int(missing[d].sum()))
-        places = {d: np.flatnonzero(missing[d]) for d in columns}
-        owners = {d: new.own_donor(d, places[d]) for d in columns}
-        for _ in range(sweeps):
-            for d in columns:
-                cells = places[d], owners[d], self.donors[d], self.trees, d
-                draw_cells(z, self.kinds, d, *cells, rng)
+        new.sweep(sweeps, rng)
         return new
+
+    def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
+        """Return that of some rows, their missing cells drawn once more."""
+        z, known = self.z.take(rows, axis=1), self.known.take(rows, axis=1)
+        new = replace(self, z=z, known=known, own=self.own[rows])
+        new.sweep(1, rng)
+        return new
+
+    def sweep(self, times: int, rng: np.random.Generator) -> None:
+        """Draw missing cells in place, one column after the other, so many times."""
+        places = {d: np.flatnonzero(known == 0) for d, known in enumerate(self.known)}
+        owners = {d: self.own_donor(d, at) for d, at in places.items() if at.size}
+        for _ in range(times):
+            for d, own in owners.items():
+                cells = places[d], own, self.donors[d], self.trees, d
+                draw_cells(self.z, self.kinds, d, *cells, rng)
 
     def log_likelihood(self, at_most: int) -> float:
         """Return the sum over observed cells of log p(y | all others), by some of the rows.

@@ -112,9 +112,10 @@ class Forest:
         return ForestLaw(draw, np.arange(draw.own.size)[rows])
 
     def joint(self, draw: ForestDraw, rows: Rows, rng: np.random.Generator) -> ForestLaw:
-        """Return the law of cells of which the missing ones are as they were drawn."""
+        """Return the law of cells of which the missing ones are as they are drawn now."""
         assert not isinstance(rows, Pairs)
-        return ForestLaw(draw, np.arange(draw.own.size)[rows], drawn=True)
+        again = draw.again(np.arange(draw.own.size)[rows], rng)
+        return ForestLaw(again, np.arange(again.own.size), drawn=True)
 
     def fold_in(
         self, draw: ForestDraw, values: Values, sweeps: int, rng: np.random.Generator
