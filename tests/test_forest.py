@@ -19,6 +19,7 @@ from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import draw_jointly
 from glfm_cli.inference.sampling import sample
 from glfm_cli.latent.forest import ForestDraw
+from glfm_cli.latent.forest.draw import ForestLaw
 from glfm_cli.latent.model import Problem
 from glfm_cli.links.law import NormalMixture, Probabilities
 
@@ -295,22 +296,35 @@ def test_new_rows_are_drawn_until_their_cells_fit_each_other() -> None:
     assert np.corrcoef(folded)[np.triu_indices(3, 1)].min() > 0.8
 
 
-def test_joint_draws_are_what_the_chain_drew_and_donors_values(
-    problem: Problem, draw: ForestDraw
-) -> None:
+def test_joint_draws_are_of_donors_and_no_two_alike(problem: Problem, draw: ForestDraw) -> None:
     link, cells = problem.links, {d: np.flatnonzero(np.isnan(x)) for d, x in enumerate(problem.xs)}
     chain = chains.start(problem, 3, 0)
     kept = replace(chain.keep(), latent=draw)
     posterior = Posterior(problem.model, link, ((0, 1), (1, 3), (3, 4), (4, 5), (5, 7)), ((kept,),))
-    drawn = draw_jointly(posterior, cells, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    drawn, other = (draw_jointly(posterior, cells, rng, kept) for _ in range(2))
     for d, x in enumerate(problem.xs):
-        z = draw.z[d][cells[d]]
-        assert np.isin(z, draw.donors[d][draw.seen[d] != 0]).all()
-        if link[d].discrete:
-            np.testing.assert_array_equal(drawn[d], z)
         known = x[~np.isnan(x)]
-        nearest = np.abs(drawn[d][:, None] - known).min(axis=1)
-        assert nearest.max() < 1e-4
+        assert np.abs(drawn[d][:, None] - known).min(axis=1).max() < 1e-4
+        assert np.mean(drawn[d] != other[d]) > 0.1
+
+
+def test_cells_are_drawn_anew_by_the_law_of_their_rows(draw: ForestDraw) -> None:
+    """Of rows in which one cell of levels is missing."""
+    d = 1
+    draw = replace(draw, prior=1e-9)
+    alone = np.flatnonzero((draw.known[d] == 0) & (draw.known.sum(axis=0) == len(draw.known) - 1))
+    law = ForestLaw(draw, alone).column(d)
+    assert isinstance(law, Probabilities)
+    rng = np.random.default_rng(0)
+    codes = np.array([draw.again(alone, rng).z[d] for _ in range(2000)])
+    shares = np.mean(codes[:, :, None] == np.arange(3), axis=0)
+    assert alone.size > 5
+    np.testing.assert_allclose(shares, law.p, atol=0.05)
+    again = draw.again(alone, rng)
+    np.testing.assert_array_equal(
+        np.delete(again.z, d, axis=0), np.delete(draw.z[:, alone], d, axis=0)
+    )
 
 
 RULES = {"columns": {"a": "categorical", "b": "categorical", "x": "real", "y": "real"}}

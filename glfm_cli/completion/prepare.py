@@ -32,7 +32,6 @@ from glfm_cli.latent.model import LatentModel, Problem
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.options import CHAINS, Sampling, gather
 from glfm_cli.schema import Schema, read_schema
-from glfm_cli.schema.atoms import atom_of
 from glfm_cli.settings import apply_settings
 
 MORE_CHAINS = 16
@@ -83,10 +82,7 @@ def problem_of(
     Of `rows` alone is the problem, where they are given; constants of links are those of all.
     """
     kinds = [str(encoded.column.type) for encoded in data.columns]
-    # Of the few values beside an atom trees are too sure, and nothing corrects that.
-    numbers = (one for one in data.columns if one.column.numeric and one.ends is None)
-    atoms = any(atom_of(one.column, one.x[one.observed]) is not None for one in numbers)
-    sampling = named(sampling, Asked("dense", kinds, data.groups is not None, alone=atoms))
+    sampling = named(sampling, Asked("dense", kinds, data.groups is not None))
     latent = model_of(sampling, "dense")
     _check_types(latent, data.columns, file)
     learnt = data if rows is None else data.take(rows)

@@ -68,15 +68,6 @@ def test_several_are_taken_where_they_can_be_else_what_is_named(
     assert model_of(here, table, PLAIN, *options.split()) == model
 
 
-@pytest.mark.parametrize(("dry", "model"), [(0.0, "glfm"), (0.3, "auto")])
-def test_a_table_with_an_atom_is_completed_by_one_model(
-    here: Here, tmp_path: Path, dry: float, model: str
-) -> None:
-    rain = [dry + i / 100 if i % 2 else dry + i % 3 * (dry > 0.0) + i / 90 * dry for i in range(60)]
-    write_table(pa.table({"rain": rain, "x": [None, *range(59)]}), tmp_path / "data.csv")
-    assert model_of(here, tmp_path / "data.csv", "columns: {rain: positive, x: real}") == model
-
-
 def test_a_setting_of_no_model_is_told_with_those_that_are_near(here: Here, table: Path) -> None:
     path = table.with_name("types.yaml")
     path.write_text(PLAIN)
