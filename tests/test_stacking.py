@@ -30,7 +30,7 @@ from glfm_cli.latent.model import Problem
 
 TYPES = {"columns": {"x": "real", "y": "real", "c": "categorical", "o": "ordinal"}}
 
-PAIR = {"glfm": 1, "mixture": 1, "forest": 0}
+PAIR = {"glfm": 1, "mixture": 1, "forest": 0, "linear": 0}
 
 
 def table_of(n: int = 240, seed: int = 0) -> pa.Table:
@@ -121,11 +121,12 @@ def test_a_chain_is_the_one_that_its_model_would_make(problem: Problem) -> None:
 
 
 def test_candidates_are_as_many_as_set() -> None:
-    config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2, forest=0)
+    config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2, forest=0, linear=0)
     assert config.turns == (0, 1, 2, 0, 2, 0)
-    assert MODELS["auto"].Config().turns == (0, 3), "as many of glfm as of trees"
+    turns = MODELS["auto"].Config().turns
+    assert turns == (0, 3, 0, 3, 4, 4, 3), "two of each where there are four, or six"
     with pytest.raises(UsageError, match="one candidate at least"):
-        MODELS["auto"].Config(glfm=0, mixture=0, forest=0)
+        MODELS["auto"].Config(glfm=0, mixture=0, forest=0, linear=0)
     with pytest.raises(UsageError, match="a whole number from 0 to 8"):
         MODELS["auto"].Config(glfm=-1)
 
@@ -180,9 +181,9 @@ def test_candidates_that_do_not_take_a_table_have_no_chain() -> None:
     for columns in (rates, groups):
         one = prepare(table, {"columns": columns}, model="auto")[0]
         names = [one.model.candidates[one.model.turn(one, c)] for c in range(9)]
-        assert set(names) == {"glfm"}
+        assert set(names) == {"glfm", "linear"}
     for columns, why in ((rates, "takes no binomial"), (groups, "another candidate")):
-        alone = {"glfm": 0, "mixture": 0, "forest": 1}
+        alone = {"glfm": 0, "mixture": 0, "forest": 1, "linear": 0}
         one = prepare(table, {"columns": columns}, model="auto", settings=alone)[0]
         with pytest.raises(GlfmError, match=why):
             chains.start(one, 0, 0)
@@ -327,7 +328,7 @@ def test_weights_are_learnt_and_do_not_depend_on_threads(
     assert two is not None
     assert one.weights is not None
     np.testing.assert_array_equal(one.weights, two.weights)
-    assert one.weights.shape == (4, 4)
+    assert one.weights.shape == (4, 5)
     assert (one.weights[:, :2] > 0).all()
     assert not one.weights[:, 2:].any()
     assert one.weights[1, 1] > 0.55, "two groups that lie crosswise are a mixture's"

@@ -10,6 +10,7 @@ from glfm_cli.errors import UsageError
 from glfm_cli.options import CHAINS, DRAWS, THIN, WARMUP, Sampling
 
 NORMAL = "normal"
+PLAIN = {"recalibrate": False}
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Length:
 
     chains, warmup, draws, thin : those of `Sampling`; of an ascent its restarts are the chains
     first_chains : of a table that may have more; those come while estimates are too imprecise
-    recalibrate : whether forecasts are corrected by those of hidden cells
+    settings : beneath those that are given; `recalibrate` says whether forecasts are corrected by
+        those of hidden cells
     """
 
     chains: int | None = None
@@ -26,7 +28,7 @@ class Length:
     warmup: int | None = None
     draws: int | None = None
     thin: int | None = None
-    recalibrate: bool | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,19 +45,20 @@ class Effort:
 EFFORTS = {
     "quick": Effort(
         lengths={
-            "auto": Length(chains=6, warmup=30, draws=5),  # weighed by what corrects forecasts
-            "mixture": Length(chains=4, warmup=30, draws=5, recalibrate=False),
+            # Weighed by what corrects forecasts; a linear part is slow at first.
+            "auto": Length(chains=6, warmup=30, draws=5, settings={"linear": 0}),
+            "mixture": Length(chains=4, warmup=30, draws=5, settings=PLAIN),
             "clgp": Length(chains=2),
             "forest": Length(chains=2, warmup=5, draws=5, thin=1),
             "cnpf": Length(chains=1),
             "iqgme": Length(chains=2),
         },
-        others=Length(chains=8, warmup=30, draws=5, recalibrate=False),
+        others=Length(chains=8, warmup=30, draws=5, settings=PLAIN),
     ),
     NORMAL: Effort(
         lengths={
             "glfm": Length(first_chains=CHAINS, warmup=60, draws=20, thin=4),
-            "auto": Length(first_chains=6, warmup=60, draws=20, thin=4),
+            "auto": Length(first_chains=7, warmup=60, draws=20, thin=4),
             # Chained equations forget their start within a few sweeps.
             "forest": Length(chains=4, warmup=10, draws=6, thin=2),
         },
@@ -91,7 +94,5 @@ def paced(sampling: Sampling, model: str, normal: Effort = EFFORTS[NORMAL]) -> S
     length = length_of(sampling.effort, model, normal)
     said = {name: getattr(sampling, name) for name in ("chains", "warmup", "draws", "thin")}
     more = {n: getattr(length, n) for n, value in said.items() if value is None}
-    settings = dict(sampling.settings or {})
-    if length.recalibrate is not None:
-        settings = {"recalibrate": length.recalibrate, **settings}
+    settings = {**length.settings, **(sampling.settings or {})}
     return dataclasses.replace(sampling, **more, settings=settings or None, effort=None)

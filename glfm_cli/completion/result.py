@@ -134,7 +134,8 @@ class Completion(CompletionResult):
         """Return what was done."""
         cells, rows = counted(self.n_completed, "cell"), counted(self.data.n_rows, "row")
         weights = [f"{name} {weight:.2f}" for name, weight in self.candidates().items()]
-        return f"{cells} completed in {rows}" + (f" by {' and '.join(weights)}" if weights else "")
+        by = " and ".join([*filter(None, [", ".join(weights[:-1])]), *weights[-1:]])
+        return f"{cells} completed in {rows}" + (f" by {by}" if by else "")
 
     def to_table(self) -> pa.Table:
         """Return the completed table."""

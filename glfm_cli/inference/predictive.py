@@ -186,7 +186,7 @@ def log_scores(
             of_rows = posterior.cells_law(draw, block)
             for d, inside in here.items():
                 index, share = cells[d][inside] - start, shares[d][t]
-                if not index.size:
+                if not index.size or not share:
                     continue
                 link, params, x = posterior.links[d], draw.params[d], truth[d][inside]
                 law = of_rows.column(d, index)

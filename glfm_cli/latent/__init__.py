@@ -15,7 +15,7 @@ ELSEWHERE = {
         "Take --model mixture, or `glfm classify ... --target COLUMN --complete FILE`.",
     )
 }
-CANDIDATES = ("glfm", "mixture", "bsvd", "forest")  # of `auto`
+CANDIDATES = ("glfm", "mixture", "bsvd", "forest")  # of `auto`, besides one that is none alone
 
 
 class _Models(MutableMapping[str, LatentModel]):
@@ -29,7 +29,11 @@ class _Models(MutableMapping[str, LatentModel]):
         if isinstance(found, str):
             module, _, kind = found.partition(":")
             made = getattr(import_module(module), kind)
-            found = made({one: self[one] for one in CANDIDATES}) if name == "auto" else made()
+            if name == "auto":
+                linear = import_module("glfm_cli.latent.glfm").Linear()
+                found = made({one: self[one] for one in CANDIDATES} | {"linear": linear})
+            else:
+                found = made()
             self._known[name] = found
         return found
 

@@ -443,7 +443,7 @@ def test_defaults_are_named_in_the_docstring_of_the_options() -> None:
 def test_small_tables_get_more_chains_unless_told(rows: int, chains: int) -> None:
     table = pa.table({"a": [*map(float, range(rows)), None]})
     types = {"columns": {"a": "real"}}
-    for model, first in (("auto", 6), ("glfm", 8)):
+    for model, first in (("auto", 7), ("glfm", 8)):
         plan = prepare(table, types, model=model)[2]
         assert (plan.chains, plan.most_chains) == (first, None if first == chains else chains)
     assert prepare(table, types, model="mixture")[2].chains == chains

@@ -52,7 +52,7 @@ CASES: dict[str, tuple[str, str, dict[str, object]]] = {
     ),
     "glfm, capped": ("glfm", "dense", {"max_features": 2}),
     "glfm, linear part": ("glfm", "dense", {"components": 2}),
-    "auto, trees": ("auto", "dense", {"glfm": 0, "mixture": 0, "forest": 1}),
+    "auto, trees": ("auto", "dense", {"glfm": 0, "linear": 0, "forest": 1}),
     "bsvd, slopes": ("bsvd", "sparse", {"slopes": True, "row_noise": True}),
 }
 

@@ -20,6 +20,7 @@ from glfm_cli.links.law import RowsLaw
 from glfm_cli.settings import require
 
 MOST = 8  # chains of one candidate among the first
+FROM = {"linear": 1.5}  # turns: where chains are few, two of each of the others come before
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,14 @@ class AutoConfig:
     bsvd : chains of the low-rank model
     forest : chains of chained extra trees; none where a column is of a type that these do not take,
         or rows belong together
+    linear : chains of the latent feature model with a linear part
     """
 
-    glfm: int = 1
+    glfm: int = 2
     mixture: int = 0
     bsvd: int = 0
-    forest: int = 1
+    forest: int = 3
+    linear: int = 2
 
     def __post_init__(self) -> None:
         for name in (one.name for one in fields(self)):
@@ -47,8 +50,9 @@ class AutoConfig:
     @property
     def turns(self) -> tuple[int, ...]:
         """Return the candidates of the first chains, which those after them repeat."""
-        left = [getattr(self, one.name) for one in fields(self)]
-        return tuple(k for turn in range(MOST) for k, n in enumerate(left) if n > turn)
+        every = enumerate(one.name for one in fields(self))
+        each = [(max(t, FROM.get(n, 0)), k) for k, n in every for t in range(getattr(self, n))]
+        return tuple(k for _, k in sorted(each))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +94,10 @@ class Auto:
         return AutoConfig(**refused)
 
     def several(self, kinds: Sequence[str], grouped: bool) -> bool:
-        """Return whether chains are of more than one candidate where nothing is set."""
-        return len(set(self._turns(self.config_for(kinds, "dense"), grouped))) > 1
+        """Return whether chains are of candidates that see values, too, where nothing is set."""
+        models = list(self.models.values())
+        turns = self._turns(self.config_for(kinds, "dense"), grouped)
+        return any(models[k].sees != self.sees for k in turns)
 
     def _turns(self, config: AutoConfig, grouped: bool) -> list[int]:
         """Return the candidates of the first chains, of those that take rows as they are."""

@@ -378,3 +378,14 @@ class Glfm(PlainModel):
             spans=sizes.spans,
             linear=LinearPart.unpack(arrays, sizes.rows, sizes.latent),
         )
+
+
+class Linear(Glfm):
+    """The same with a linear part, as a candidate beside the one without."""
+
+    name = "linear"
+    kept_beside = 1
+
+    def config_beside(self) -> GlfmConfig:
+        """Return as many components as pay beside trees."""
+        return GlfmConfig(components=5)
