@@ -15,6 +15,7 @@ from glfm_cli.encoding.source import Source, is_null, is_text_type, text_of
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.dialect import NUMBER
 from glfm_cli.schema.phrases import closest
+from glfm_cli.schema.text import flow
 
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9]\d*))\.0+", re.ASCII)
 _NUMBER = re.compile(NUMBER, re.ASCII)
@@ -217,11 +218,14 @@ def _unknown_level(
 ) -> GlfmError:
     levels = source.column.levels or ()
     text = texts[of_row[int(np.argmax(unknown))]] or ""
-    near = closest(text, levels)
+    starts = (level for level in levels if text.casefold().startswith(level.casefold()))
+    near = closest(text, levels) or next(starts, None)
     if near is not None:
-        hint = f"Did the table mean '{near}'? Or add '{text}' to `levels`."
+        other = flow({"aliases": {near: [text]}})[1:-1]
+        hint = f"If the table means '{near}' by it, give the column `{other}`."
     else:
-        hint = f"Add '{text}' to `levels`, or to `missing:` if it stands for a missing cell."
+        hint = "If it is another writing of a level, list it in `aliases`."
+    hint += f" Or add '{text}' to `levels`, or to `missing:` if it stands for a missing cell."
     return source.cell_error(unknown, f"one of {_listed(levels)}", hint)
 
 

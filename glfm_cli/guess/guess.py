@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from glfm_cli.errors import TableError
 from glfm_cli.guess.codes import GAP_WORDS
 from glfm_cli.guess.dependence import evidence_of
+from glfm_cli.guess.hints import hints_of, repeated_rows
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
-from glfm_cli.guess.profile import profile, runs_of
+from glfm_cli.guess.profile import Profile, profile, runs_of
 from glfm_cli.guess.triplets import as_triplets
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.declared import declared
 from glfm_cli.io.dialect import dialect_of
 from glfm_cli.io.units import unit_in, units_of
 from glfm_cli.schema import MissingCode, Role, Schema
+from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import entry, flow, scalar
 
 LONGEST_LINE = 100  # a reason that does not fit beside its entry stands above it
 COMMENT_COLUMN = 40
+MANY_COLUMNS = 3  # that have a code from which it is one of the whole table
 
 _HEADER = """\
 # Guessed from {source}: {n_rows} rows, {n_columns} columns. Check each line against what you know.
@@ -37,11 +40,15 @@ class Guess:
 
     schema : names every column of the table; all observed cells are valid under it
     reasons : column name to why it was guessed so
+    hints : column name to entries that it may need besides, for a person to judge
+    notes : what is to be seen to in the table itself
     """
 
     schema: Schema
     reasons: Mapping[str, str]
     n_rows: int
+    hints: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def to_yaml(self, source: str = "a table") -> str:
         """Return the types file, each entry with its reason as a comment.
@@ -51,6 +58,7 @@ class Guess:
         columns = self.schema.columns
         lines = [
             _HEADER.format(source=_one_line(source), n_rows=self.n_rows, n_columns=len(columns)),
+            *(f"# {_one_line(note)}\n" for note in self.notes),
             "glfm: 1\n",
         ]
         if self.schema.missing:
@@ -58,6 +66,7 @@ class Guess:
             lines.append(f"missing: {flow(texts)}  # besides the empty cell\n")
         lines.append("columns:\n")
         for column in columns:
+            lines += [f"  # {_one_line(hint)}\n" for hint in self.hints.get(column.name, ())]
             line = entry(column.name, self.schema.entry(column), "  ")
             reason = f"# {_one_line(self.reasons[column.name])}"
             beside = f"{line:<{COMMENT_COLUMN}}  {reason}"
@@ -109,16 +118,20 @@ def guess_schema(table: pa.Table) -> Guess:
             + (first.reason if first.column.role is Role.IGNORE else f"an id ({first.reason})"),
             expected="at least one column of numbers or categories that vary",
         )
+    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
+    same = repeated_rows(table, ids[0]) if ids else None
     return Guess(
-        _schema(verdicts),
+        _schema(verdicts, columns),
         {verdict.column.name: verdict.reason for verdict in verdicts},
         table.num_rows,
+        hints_of(table, columns, verdicts),
+        () if same is None else (same,),
     )
 
 
-def _schema(verdicts: list[Verdict]) -> Schema:
+def _schema(verdicts: Sequence[Verdict], profiles: Sequence[Profile]) -> Schema:
     """Return the schema of all guesses, what is missing in any column listed once for all."""
-    words = _shared_codes(verdicts)
+    words = _shared_codes(verdicts, profiles)
     shared = tuple(MissingCode(word) for word in words)
     columns = []
     for verdict in verdicts:
@@ -132,13 +145,28 @@ def _schema(verdicts: list[Verdict]) -> Schema:
     return Schema(tuple(columns), missing=shared)
 
 
-def _shared_codes(verdicts: list[Verdict]) -> list[str]:
-    """Return the words that stand for a missing cell; numbers are codes of their column only."""
+def _shared_codes(verdicts: Sequence[Verdict], profiles: Sequence[Profile]) -> list[str]:
+    """Return what stands for a missing cell in every column: words, and numbers of many columns.
+
+    A number that is a value of some column is a code of others alone.
+    """
+    codes = [{c.text for c in verdict.column.missing if c.impute} for verdict in verdicts]
+    times = Counter(text for own in codes for text in own)
+    values = {
+        text
+        for own, profile in zip(codes, profiles, strict=True)
+        for text in {*times} - own
+        if text in profile.words() or (is_number(text) and float(text) in profile.numbers)
+    }
     found = {
         code.text: None
         for verdict in verdicts
         for code in verdict.column.missing
-        if code.impute and code.text.strip().lower() in GAP_WORDS
+        if code.impute
+        and (
+            code.text.strip().lower() in GAP_WORDS
+            or (times[code.text] >= MANY_COLUMNS and code.text not in values)
+        )
     }
     return list(found)
 

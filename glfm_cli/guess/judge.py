@@ -89,6 +89,7 @@ def judge(column: Profile) -> Verdict:
         guessed = replace(guessed, atom=None)
         shown = ", ".join(intervals[:3]) + (", ..." if len(intervals) > 3 else "")
         reason += f"; known only to lie in an interval: {shown}"
+        gaps = gaps._replace(notes=(*gaps.notes, "`impute: censored` fills such cells in"))
     if guessed.numeric and written != PLAIN:
         reason += f"; {in_words(written)}"
         guessed = replace(

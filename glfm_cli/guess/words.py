@@ -13,6 +13,7 @@ from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore, many_levels
 from glfm_cli.schema import Column, ColumnType, Role
 
 FEWEST_ONCE = 10  # sentences in one row each, from which a column is free text
+_PAIR = r"^\d+(?:[.,]\d+)? ?/ ?\d+(?:[.,]\d+)?$"
 _CODE_LIKE = r"^[\w./:-]*\d[\w./:-]*$"
 
 
@@ -32,6 +33,9 @@ def judge_words(column: Profile) -> Verdict:
     if _is_free_text(column):
         return ignore(name, "free text, of which most occurs once")
     if problem := many_levels(column):
+        if column.matches(_PAIR).all():
+            split = f"two numbers, such as {column.words()[0]}; split them into two columns first"
+            return ignore(name, split)
         return ignore(name, f"text; {problem}")
     return _levels(column)
 

@@ -306,6 +306,81 @@ def test_the_example_of_types_runs(repository: Path, monkeypatch: pytest.MonkeyP
     assert "bili: positive" in said.stdout
 
 
+CLINIC = """\
+patient_id,sex,smokes,packs,bp,crp,age
+{}"""
+
+
+def clinic(tmp_path: Path) -> Path:
+    rows = [
+        f"V{i},{'F' if i % 2 else 'M'},{('never', 'former', 'now')[i % 3]},"
+        f"{i % 3 and 3 + i % 17},{110 + i % 40}/{60 + i % 30},"
+        f"{'<0.6' if i % 7 == 0 else 0.61 + i / 50:.4},{20 + i % 60}"
+        for i in range(150)
+    ]
+    for i, old, new in ((1, ",F", ",f"), (4, ",M", ",male"), (10, ",110/", ",-99/")):
+        rows[i] = rows[i].replace(old, new)
+    for i, place in ((20, 2), (21, 3), (22, 6)):
+        cells = rows[i].split(",")
+        rows[i] = ",".join([*cells[:place], "-99", *cells[place + 1 :]])
+    path = tmp_path / "clinic.csv"
+    path.write_text(CLINIC.format("\n".join([*rows[:30], *rows[29:]]) + "\n"))
+    return path
+
+
+def test_types_says_what_a_person_may_want_to_add_and_what_is_pasted_loads(tmp_path: Path) -> None:
+    data, path = clinic(tmp_path), tmp_path / "types.yaml"
+    text = here("types", data).stdout
+    for said in (
+        "# Rows 30 and 31 are the same.",
+        'missing: ["-99"]  # besides the empty cell',
+        "known only to lie in an interval: <0.6; `impute: censored` fills such cells in",
+        "ignored: two numbers, such as 110/60; split them into two columns first",
+        "0 in all 49 rows where smokes is never and hardly elsewhere; if that must be so: "
+        'only_if: smokes != "never", otherwise: "0"',
+        "f and F, male and M may be one level; if so: "
+        'levels: ["F", "M"], aliases: {F: ["f"], M: ["male"]}',
+    ):
+        assert said in text
+    assert text.count('-99"]') == 1
+    adds = {line.split(": ", 1)[0]: line for line in text.splitlines() if "so: " in line}
+    assert len(adds) == 2
+    path.write_text(
+        text.replace(
+            'sex: {type: categorical, levels: ["F", "M", "f", "male"]}',
+            'sex: {type: categorical, levels: ["F", "M"], aliases: {F: ["f"], M: ["male"]}}',
+        ).replace(
+            "packs: count", 'packs: {type: count, only_if: smokes != "never", otherwise: "0"}'
+        )
+    )
+    assert encode(read_table(data), read_schema(path)).columns
+
+
+def test_a_code_that_one_column_has_as_a_value_stays_with_the_others(tmp_path: Path) -> None:
+    rows = [f"{i % 50},{i % 40},{i % 30},{-99.0 + i}" for i in range(200)]
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c,d\n" + "\n".join([*rows, "-99,-99,-99,7"]) + "\n")
+    text = here("types", path).stdout
+    assert text.count('missing: ["-99"]') == 3
+    assert "\nmissing:" not in text
+
+
+@pytest.mark.parametrize("levels", [("A", "B", "AB", "0"), ("I", "II", "III"), ("a", "b", "c")])
+def test_levels_that_are_not_one_are_left_alone(tmp_path: Path, levels: tuple[str, ...]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{levels[i % len(levels)]},{i}.5\n" for i in range(80)))
+    assert "may be one level" not in here("types", path).stdout
+
+
+def test_a_level_that_is_not_listed_may_be_another_writing(tmp_path: Path) -> None:
+    data, path = clinic(tmp_path), tmp_path / "types.yaml"
+    path.write_text("rest: ignore\ncolumns: {sex: {type: categorical, levels: [F, M, f]}}\n")
+    said = here("impute", data, "--types", path)
+    assert said.status == 2
+    assert "found 'male'" in said.stderr
+    assert "means 'M' by it, give the column `aliases: {M: [\"male\"]}`" in said.stderr
+
+
 # The console ---------------------------------------------------------------------------------
 
 

@@ -1,0 +1,146 @@
+"""What a person may want to add to a guess: entries to paste, and rows that stand twice.
+
+Nothing here changes a guess: a hint is a comment beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from glfm_cli.guess.profile import Kind, Profile, tidy
+from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
+from glfm_cli.schema.phrases import is_number
+from glfm_cli.schema.text import flow, quoted, scalar
+
+MOST_COLUMNS = 60  # of levels, and of numbers, that are compared
+LEAST_ROWS = 20  # of a level, in all of which a number is the same
+MOST_ELSEWHERE = 0.1  # share of that number in the rows of other levels
+LONG_WORD = 4  # letters from which a word may be what a shorter one stands for
+MOST_SHOWN = 3
+
+
+def hints_of(
+    table: pa.Table, columns: Sequence[Profile], verdicts: Sequence[Verdict]
+) -> dict[str, list[str]]:
+    """Return what may be added to the guess of a column, by its name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.column.nominal and verdict.column.modelled:
+            found[verdict.column.name] += _same_levels(verdict, columns)
+    numbers = [i for i, v in enumerate(verdicts) if v.column.numeric and not v.column.moment]
+    levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
+    by_level = {i: _codes(table.column(i), verdicts[i]) for i in levelled[:MOST_COLUMNS]}
+    for i in numbers[:MOST_COLUMNS]:
+        found[columns[i].name] += _only_if(_codes(table.column(i), verdicts[i]), by_level, verdicts)
+    return found
+
+
+def repeated_rows(table: pa.Table, key: int) -> str | None:
+    """Return which rows are the same in all columns, None where none are.
+
+    key : place of the column whose values name the rows
+    """
+    rows, group = np.arange(table.num_rows), np.zeros(table.num_rows, dtype=np.int64)
+    for i in (key, *range(table.num_columns)):
+        column = table.column(i).combine_chunks().take(pa.array(rows))
+        if pa.types.is_nested(column.type):
+            return None
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        cells = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        pairs = np.stack([group, cells], axis=1)
+        _, group, sizes = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+        group = group.reshape(-1)
+        rows, group = rows[sizes[group] > 1], group[sizes[group] > 1]
+    same = [rows[group == one] + 1 for one in np.unique(group)]
+    if not same:
+        return None
+    shown = [" and ".join(map(str, one)) for one in sorted(map(list, same))[:MOST_SHOWN]]
+    more = len(same) - len(shown)
+    return f"Rows {', '.join(shown)}{f' and {more} more such' if more else ''} are the same."
+
+
+def _codes(column: pa.ChunkedArray, verdict: Verdict) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the values of a column and which of them each row has, -1 of a missing cell (n,)."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    encoded = tidy(column.cast(pa.string()).combine_chunks()).dictionary_encode()
+    level = dict(verdict.column.aliases)
+    texts = [level.get(text, text) for text in encoded.dictionary.to_pylist()]
+    missing = {"", "nan", *(code.text for code in verdict.column.missing)}
+    values = {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t not in missing))}
+    place = np.array([values.get(text, -1) for text in texts] + [-1])
+    return list(values), place[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+
+
+def _only_if(
+    number: tuple[list[str], NDArray[np.int64]],
+    by_level: dict[int, tuple[list[str], NDArray[np.int64]]],
+    verdicts: Sequence[Verdict],
+) -> list[str]:
+    """Return the `only_if` of a column that is one number in all rows of a level of another."""
+    texts, values = number
+    if not texts:
+        return []
+    common = int(np.argmax(np.bincount(values[values >= 0], minlength=len(texts))))
+    seen, same = values >= 0, values == common
+    found = []
+    for i, (levels, of_row) in by_level.items():
+        both = seen & (of_row >= 0)
+        rows, hits = (np.bincount(of_row[m], minlength=len(levels)) for m in (both, both & same))
+        rest, others = rows.sum() - rows, hits.sum() - hits
+        fits = (rows >= LEAST_ROWS) & (hits == rows) & (rest >= LEAST_ROWS)
+        fits &= others <= MOST_ELSEWHERE * rest
+        found += [(int(rows[k]), i, levels[k]) for k in np.flatnonzero(fits)]
+    if not found or not is_number(texts[common]):
+        return []
+    n, i, level = max(found)
+    name = verdicts[i].column.name
+    word = name if name.isidentifier() else f"`{name}`"
+    condition = f"{word} != {json.dumps(level, ensure_ascii=False)}"
+    if not re.fullmatch(r'\w+ != "[\w ]+"', condition):
+        condition = quoted(condition)
+    entry = f"only_if: {condition}, otherwise: {quoted(texts[common])}"
+    return [
+        f"{texts[common]} in all {n} rows where {name} is {scalar(level)} and hardly elsewhere; "
+        f"if that must be so: {entry}"
+    ]
+
+
+def _same_levels(verdict: Verdict, columns: Sequence[Profile]) -> list[str]:
+    """Return the `aliases` of levels that may be one: f and F, male and M."""
+    levels = verdict.column.levels or ()
+    if len(levels) > FEW_LEVELS:
+        return []
+    profile = next(one for one in columns if one.name == verdict.column.name)
+    if profile.kind is not Kind.TEXT:
+        return []
+    counts = Counter(dict(zip(profile.words(), profile.counts.tolist(), strict=True)))
+    key = {level: " ".join(level.casefold().split()) for level in levels}
+    for word in list(key.values()):
+        longer = {w for w in key.values() if w != word and w.startswith(word)}
+        # I, II and III, or A and AB, are no short forms.
+        if len(longer) == 1 and word.isalpha() and min(map(len, longer)) >= LONG_WORD:
+            (whole,) = longer
+            key = {one: whole if was == word else was for one, was in key.items()}
+    groups: dict[str, list[str]] = defaultdict(list)
+    for level in sorted(levels, key=lambda one: -counts[one]):
+        groups[key[level]].append(level)
+    alike = {first: others for first, *others in groups.values() if others}
+    if not alike:
+        return []
+    aliases: dict[str, list[str]] = defaultdict(list)
+    for text, level in verdict.column.aliases:
+        aliases[level].append(text)
+    for level, others in alike.items():
+        aliases[level] += [text for one in others for text in (one, *aliases.pop(one, ()))]
+    said = ", ".join(f"{o} and {level}" for level, others in alike.items() for o in others)
+    kept = [level for level in levels if level in {first for first, *_ in groups.values()}]
+    return [f"{said} may be one level; if so: levels: {flow(kept)}, aliases: {flow(dict(aliases))}"]
