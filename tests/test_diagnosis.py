@@ -179,7 +179,7 @@ def test_without_data_there_is_neither_check_nor_list(tmp_path: Path) -> None:
     result = diagnose_fit(folder)
     assert (result.checks, result.uncertain) == (None, None)
     assert result.notes[-1].startswith("the fit was saved without its table")
-    assert "log_likelihood" in result.traces
+    assert "log_likelihood of glfm" in result.traces
 
 
 # Traces in a line ----------------------------------------------------------------------------

@@ -88,8 +88,10 @@ def describe(result: Diagnosis, *, every: bool, blocks: bool) -> list[str]:
     every : whether all quantities are listed
     blocks : whether traces are drawn; otherwise they are given as numbers
     """
+    each = [f"{result.models.count(m)} of {m}" for m in dict.fromkeys(result.models)]
+    chains = f"{result.chains} chains" + (f" ({', '.join(each)})" if each else "")
     lines = [
-        f"{result.path}: {result.n_rows} rows, {result.chains} chains, {result.draws} draws",
+        f"{result.path}: {result.n_rows} rows, {chains}, {result.draws} draws",
         "",
         result.in_words(),
         "",
@@ -128,12 +130,9 @@ def _quantities(result: Diagnosis, every: bool) -> list[str]:
 
 
 def _traces(result: Diagnosis, blocks: bool) -> list[str]:
-    ranked = sorted((q for q in result.diagnostics if q.gating), key=lambda q: -q.severity())
-    names = ["log_likelihood", "features", "rank", *(q.name for q in ranked)]
-    names = [name for name in dict.fromkeys(names) if name in result.traces][:MOST_TRACES]
     how = "" if blocks else ", as means of successive stretches"
     lines = [f"Traces, a line a chain{how}:"]
-    for name in names:
+    for name in result.worst(MOST_TRACES):
         trace = result.traces[name]
         low, high = float(trace.min()), float(trace.max())
         lines.append(f"  {result.labels[name]}, {low:.5g} to {high:.5g}")

@@ -14,8 +14,10 @@ from glfm_cli.diagnosis.check import REPLICATES, check_columns
 from glfm_cli.diagnosis.result import Diagnosis, UncertainCell
 from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.inference.cell_traces import trace_cells
+from glfm_cli.inference.diagnostics import Diagnostics
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.predictive import Marginal, predict
+from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.store import Fit, load_fit
 from glfm_cli.streams import CELLS, CHECKS, Streams
 
@@ -53,7 +55,6 @@ def diagnose_fit(
     """
     fit = fit if isinstance(fit, Fit) else load_fit(fit)
     posterior, data = fit.posterior, fit.data
-    traces = posterior.traces()
     missing: dict[int, Array] = {}
     checks = uncertain = precision = None
     absent: tuple[str, ...] = (NO_DATA,) if fit.matrix is None else (OF_TRIPLETS,)
@@ -62,27 +63,58 @@ def diagnose_fit(
         requested = {d: np.flatnonzero(e.requested) for d, e in enumerate(data.columns)}
         missing = {d: rows for d, rows in requested.items() if rows.size}
         # The same cells as after the run that made the fit.
-        traces |= trace_cells(posterior, missing, Streams(fit.seed, 0).get(CELLS))
         precision = judge(posterior, data, fit.seed)
         rng = Streams(fit.seed, 0).get(CHECKS)
         checks = check_columns(posterior, data, rng, replicates=replicates)
         uncertain = _least_certain(posterior, data, missing, cells)
+    models = _models(posterior)
+    diagnostics, traces = _traced(posterior, missing, fit.seed)
     result = Diagnosis(
         path=str(fit.path),
         model=fit.model.name,
         n_rows=fit.n_rows,
         chains=len(posterior.chains),
         draws=posterior.n_draws,
-        diagnostics=posterior.diagnose(traces),
+        diagnostics=diagnostics,
         precision=precision,
         traces=traces,
         labels={name: _label(name, fit) for name in traces},
+        models=models,
         checks=checks,
         uncertain=uncertain,
         notes=(*fit.notes, *absent),
         advice=(),
     )
     return replace(result, advice=advise(result, fit))
+
+
+def _models(posterior: Posterior) -> tuple[str, ...]:
+    """Return the model of each chain where they are of several, else nothing."""
+    model = posterior.model
+    if not isinstance(model, Candidates) or len(set(posterior.groups)) == 1:
+        return ()
+    return tuple(model.candidates[group] for group in posterior.groups)
+
+
+def _traced(
+    posterior: Posterior, missing: dict[int, Array], seed: int
+) -> tuple[Diagnostics, dict[str, Array]]:
+    """Return traces, and what they say of chains of one model, each beside its likes alone."""
+    models, found = _models(posterior), []
+    traces: dict[str, Array] = {}
+    for group in dict.fromkeys(posterior.groups):
+        own = posterior.of_candidate(group) if models else posterior
+        # The same cells as after the run that made the fit.
+        cells = trace_cells(own, missing, Streams(seed, 0).get(CELLS))
+        of = f" of {models[posterior.groups.index(group)]}" if models else ""
+        named = own.traces() | cells
+        one = own.diagnose(named)
+        found.append(replace(one, quantities=tuple(replace(q, name=q.name + of) for q in one)))
+        traces |= {name + of: trace for name, trace in named.items()}
+    quantities = tuple(q for one in found for q in one)
+    n_draws = min(one.n_draws for one in found)
+    whole = replace(found[0], quantities=quantities, n_chains=len(posterior.chains))
+    return replace(whole, n_draws=n_draws), traces
 
 
 _LABELS = {
@@ -104,6 +136,9 @@ _LABELS = {
 
 def _label(name: str, fit: Fit) -> str:
     """Return what a traced quantity is, in words."""
+    name, _, model = name.partition(" of ")
+    if model:
+        return f"{_label(name, fit)} ({model})"
     kind, _, rest = name.partition("_")
     if kind == "noise" and rest.isdigit():
         return f"noise variance of '{fit.columns[int(rest)].name}'"

@@ -53,6 +53,9 @@ class Diagnosis:
         The posterior predictive check of every column; None when the fit was saved without data.
     uncertain : tuple of UncertainCell, or None
         The least certain of the completed cells, the worst first; None likewise.
+    models : tuple of str
+        The model of each chain; empty where all are of one. Traces and quantities are then those of
+        the chains of one model, named `log_likelihood of forest`.
     notes, advice : tuple of str
         What the user should know; what to do next.
     """
@@ -70,11 +73,20 @@ class Diagnosis:
     uncertain: tuple[UncertainCell, ...] | None
     notes: tuple[str, ...]
     advice: tuple[str, ...]
+    models: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
         """Whether estimates are precise enough, or chains agree where there is no table."""
         return self.diagnostics.converged() if self.precision is None else self.precision.good
+
+    def worst(self, most: int) -> list[str]:
+        """Return the traces to look at first: likelihoods, numbers of parts, then the worst."""
+        ranked = sorted((q for q in self.diagnostics if q.gating), key=lambda q: -q.severity())
+        first = ("log_likelihood", "features", "rank")
+        names = [n for one in first for n in self.traces if n.partition(" of ")[0] == one]
+        names += [q.name for q in ranked]
+        return [name for name in dict.fromkeys(names) if name in self.traces][:most]
 
     def in_words(self) -> str:
         """Return a sentence or two on how precise it is."""
@@ -89,6 +101,7 @@ class Diagnosis:
             "rows": self.n_rows,
             "chains": self.chains,
             "draws": self.draws,
+            "models": list(self.models),
             "diagnostics": self.diagnostics.to_dict(),
             "precision": None if self.precision is None else self.precision.to_dict(),
             "labels": self.labels,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.schema.atoms import atom_of
 
 MANY_LEVELS = 100
 ONE_COLUMN = "only one column is modelled, so missing cells follow its distribution alone"
@@ -24,7 +25,8 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
             shown = f"'{encoded.levels[int(values[0])]}'"
         said.append(f"every observed cell is {shown}, so it tells nothing about other columns")
     zeros = int(np.sum(values == 0.0))
-    if encoded.column.positive and zeros and encoded.column.reflect is None:
+    is_low = encoded.column.positive and encoded.column.reflect is None
+    if is_low and zeros and atom_of(encoded.column, values) is None:
         cells = "cell is" if zeros == 1 else "cells are"
         said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
     if slips:

@@ -49,7 +49,7 @@ def plot_diagnosis(diagnosis: Diagnosis, path: str | os.PathLike[str] | None = N
 
 
 def _figure(diagnosis: Diagnosis) -> Figure:
-    names = _worst(diagnosis)
+    names = diagnosis.worst(MAX_TRACES)
     checks = sorted(diagnosis.checks or (), key=lambda check: check.p_value)[:MAX_COLUMNS]
     n_rows = -(-len(names) // _WIDE) + -(-len(checks) // _WIDE)
     figure = style.sheet(_WIDE * _PANEL[0], max(1, n_rows) * _PANEL[1] + 0.5)
@@ -79,13 +79,6 @@ def _figure(diagnosis: Diagnosis) -> Figure:
         prop=style.SMALL,
     )
     return figure
-
-
-def _worst(diagnosis: Diagnosis) -> list[str]:
-    """Return the quantities to be drawn: the log likelihood, features or rank, then the worst."""
-    ranked = sorted((q for q in diagnosis.diagnostics if q.gating), key=lambda q: -q.severity())
-    names = ["log_likelihood", "features", "rank", *(q.name for q in ranked)]
-    return [name for name in dict.fromkeys(names) if name in diagnosis.traces][:MAX_TRACES]
 
 
 def _draw_trace(axes: Axes, diagnosis: Diagnosis, name: str) -> None:

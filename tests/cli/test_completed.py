@@ -406,6 +406,18 @@ def test_quiet_leaves_only_warnings(desk: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "kind", ["{type: positive, atom: 0}", "positive", "{type: positive, atom: none}"]
+)
+def test_zeros_of_an_atom_are_not_said_to_be_small(desk: Any, kind: str) -> None:
+    desk.put(
+        "table.csv", "a,b\n" + "".join(f"{i % 2 * i + i % 2 / 4},{i}\n" for i in range(60)) + ",3\n"
+    )
+    desk.put("types.yaml", f"columns: {{a: '{kind}', b: real}}".replace("'", ""))
+    said, _ = desk.complete("-q")
+    assert ("below the smallest positive value" in said.stderr) == ("none" in kind)
+
+
 def test_codes_that_are_left_stay_and_others_are_completed(desk: Any) -> None:
     table = "a,b\n1,x\n-9,y\n-1,?\n4,x\n-9.0,y\n"
     desk.put("table.csv", table)

@@ -160,3 +160,29 @@ def test_a_run_that_was_cut_short_says_so(
     said = here("diagnose", "out.csv.glfm.partial")
     assert said.status == 0
     assert "the run was cut short after " in said.lines("Warning")[0]
+
+
+def test_chains_of_several_models_are_judged_each_beside_its_likes(
+    here: Here, sample_data: Path, tmp_path: Path
+) -> None:
+    data, fit = sample_data / "airquality.csv", tmp_path / "auto.glfm"
+    plan = ("--model", "auto", "--chains", "6", "--warmup", "10", "--draws", "12", "-q")
+    types, out = data.with_suffix(".types.yaml"), tmp_path / "out.csv"
+    said = here("impute", data, "--types", types, *plan, "-o", out, "--save", fit)
+    assert said.status == 0, said.stderr
+    found = json.loads(here("diagnose", fit, "--json").stdout)
+    models = found["models"]
+    assert len(models) == 6
+    assert len(set(models)) > 1
+    quantities = found["diagnostics"]["quantities"]
+    likelihoods = [f"log_likelihood of {model}" for model in dict.fromkeys(models)]
+    assert set(likelihoods) <= set(quantities)
+    means = [quantities[name]["mean"] for name in likelihoods]
+    assert min(abs(a - b) for i, a in enumerate(means) for b in means[:i]) > 1.0
+    text = here("diagnose", fit, "--plot", tmp_path / "d.png").stdout
+    for model in dict.fromkeys(models):
+        assert f"{models.count(model)} of {model}" in text
+        assert f"log likelihood of the observed cells ({model})" in text
+    whole = diagnose_fit(fit)
+    for model, name in zip(dict.fromkeys(models), likelihoods, strict=True):
+        assert len(whole.traces[name]) == models.count(model)
