@@ -40,7 +40,7 @@ from glfm_cli.settings import parse_assignments
 Array = np.ndarray
 MODELS = ("hgp", "scaled", "cnpf", "diln")
 MIX = 0.1
-TAUS = (1.0, 2.0, 4.0, 8.0, 16.0)
+TAUS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 Choice = Any
 Fitted = Callable[[Choice, Array, Array], Array]  # p by choice, counts, and which are seen
 

@@ -63,15 +63,16 @@ def seconds_of(run: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def own_pass(counts: Counts, name: str, components: int, passes: int = PASSES) -> float:
+def own_pass(counts: Counts, name: str, components: int) -> float:
     """Return the seconds of a pass, the fastest of some."""
     engine, streams = CnpfEngine(), Streams(0, 0)
-    config = CnpfConfig(components=components, free_pass=FREE, minibatch=counts.shape[0])
+    settings = {"free_pass": FREE, "passes": 3 * FREE, "minibatch": counts.shape[0]}
+    config = CnpfConfig(components=components, **settings)
     config = CnpfConfig(**{**vars(config), **VARIANTS[name]})
     state = engine.start(counts, config, streams)
-    for _ in range(6 if passes > 1 else 0):  # the first passes visit rows three times
-        engine.step(state, counts, streams)
-    return min(seconds_of(lambda: engine.step(state, counts, streams)) for _ in range(passes))
+    engine.step(state, counts, streams)
+    state.steps = 3 * FREE  # the first passes visit rows three times and move no locations
+    return min(seconds_of(lambda: engine.step(state, counts, streams)) for _ in range(PASSES))
 
 
 def peers(triplets: Triplets, components: int) -> dict[str, Callable[[int], object]]:
@@ -134,7 +135,7 @@ def grow(sizes: list[int]) -> None:
         kept, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         n = triplets[0].size
-        seconds = [own_pass(counts, name, K, passes=1) for name in ("scaled", "cnpf")]
+        seconds = [own_pass(counts, name, K) for name in ("scaled", "cnpf")]
         found.append([n, *seconds])
         times = " | ".join(f"{one:.2f}" for one in seconds)
         print(f"| {n} | {times} | {kept / n:.0f} | {most / n:.0f} |", flush=True)

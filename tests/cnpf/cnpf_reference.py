@@ -69,6 +69,7 @@ def problem(
         "location_variance": float(rng.choice([0.1, 0.5])),
         "size_variance": float(rng.choice([0.5, 2.0])),
         "free_pass": 2,
+        "passes": 6,
         "merge_every": 0,
     }
     config = CnpfConfig(**(options | MODELS[name] | settings))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ from glfm_cli.latent.cnpf.locations import (
 )
 from glfm_cli.latent.cnpf.rows import Rows, count_columns, exposures, sum_rates, visit_rows
 from glfm_cli.latent.cnpf.tables import Globals, tables_of
-from glfm_cli.latent.cnpf.weights import sum_rises, update_weights
+from glfm_cli.latent.cnpf.weights import LEAST, settle_weights, sum_rises, update_weights
 
 
 def run(
@@ -329,6 +330,37 @@ def test_a_fit_that_has_converged_is_stationary_in_everything(name: str, seed: i
         of_columns = count_columns(rows, counts, tables, each)
     np.testing.assert_allclose(of_columns, np.einsum("ui,uik->ik", q.y, q.phi), atol=1e-9)
     np.testing.assert_allclose(rows.n[:, :T], np.einsum("ui,uik->uk", q.y, q.phi), atol=1e-9)
+
+
+@pytest.mark.parametrize("w", [0.01, 0.3, 3.0])
+def test_weights_settle_by_what_uncertain_counts_say(w: float) -> None:
+    share = np.array([[0.02, 0.05, 0.1, 0.03], [0.6, 0.3, 0.1, 0.2], [0.0, 0.0, 0.0, 0.0]])
+    counts = counts_of(np.array([[1], [0], [0]]))
+    shared, rows = begin(CnpfConfig(components=1, scaled=False), counts, 0)
+    rows.n[:, 0] = share.sum(axis=1)
+    shared.w[:] = w
+    K = 0.0
+    for p in share:
+        for here in product([0, 1], repeat=4):
+            chance = np.prod(np.where(here, p, 1.0 - p))
+            K += chance * sum(w / (w + j) for j in range(sum(here)))
+    with thread_pool(1) as each:
+        settle_weights(shared, rows, counts, np.full(1, 2.0), each, 0.1)
+        assert 2.0 * shared.w[0] - 0.1 == pytest.approx(K, rel=0.15)
+        shared.w[:] = LEAST
+        settle_weights(shared, rows, counts, np.full(1, 2.0), each, 0.1)
+    assert shared.w[0] == LEAST
+
+
+def test_locations_move_once_components_have_taken_shape(seed: int) -> None:
+    config, counts = problem("exp", seed, passes=30)
+    shared, rows = begin(config, counts, seed)
+    start = shared.l.copy()
+    with thread_pool(1) as each:
+        for number in range(11):
+            assert np.array_equal(shared.l, start)
+            run_pass(config, shared, rows, counts, each, number)
+    assert not np.array_equal(shared.l, start)
 
 
 # Closed forms ---------------------------------------------------------------------------------

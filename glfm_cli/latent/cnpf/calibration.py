@@ -21,7 +21,7 @@ from glfm_cli.streams import CHECKS, FOLD, Streams
 
 VALIDATION = 0.15  # of the rows that tau is chosen on
 MOST_VALIDATED = 1_000  # rows
-TAUS = (1.0, 2.0, 4.0, 8.0, 16.0)
+TAUS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 LEAST_VALIDATED = 3  # rows with counts, below which tau is 1
 ALIKE = 0.01  # share of the bound by which restarts differ that predict as well
 MASK = 1 << 22  # cells of new rows that are hidden or not at a time

@@ -31,7 +31,8 @@ class CnpfConfig:
     column_shape : ah, gamma shape of a_ki, or the Dirichlet parameter of topics. Small values end
         near the unigram
     initial_weight : w of every component at the start; rows must begin sparse
-    free_pass : the first pass that moves locations and weights, once columns have taken shape
+    free_pass : the first pass that moves weights, once columns have taken shape; locations move
+        from a third of the passes on
     passes : the most passes over all rows; None: 100, or 20 of minibatches
     minibatch : rows of a stochastic step; None: all rows at once up to 20,000, else 1,000
     forgetting, delay : the step of minibatch t is (delay + t)^-forgetting
@@ -61,7 +62,7 @@ class CnpfConfig:
     forgetting: float = 0.9
     delay: float = 50.0
     tolerance: float = 1e-6
-    tau: float = 4.0
+    tau: float = 1.0
     merge_every: int = 0
 
     def __post_init__(self) -> None:
@@ -115,6 +116,14 @@ class CnpfConfig:
         if self.minibatch is not None:
             return min(self.minibatch, n_rows)
         return n_rows if n_rows <= WHOLE else MINIBATCH
+
+    def locations_pass(self, n_rows: int) -> int:
+        """Return the first pass that moves locations: after a third, as components come first.
+
+        Locations that move while components take shape hold them where the bound is lower.
+        """
+        third = self.passes_of(n_rows) // 3 if self.n_locations else 0
+        return max(self.free_pass, third)
 
     def passes_of(self, n_rows: int) -> int:
         """Return the most passes over all rows."""

@@ -34,9 +34,10 @@ class CnpfEngine:
     def start(self, counts: Counts, config: CnpfConfig, streams: Streams) -> CnpfState:
         """Return columns near the unigram, and rows spread over the components."""
         rng = streams.get(START)
-        shared = start_shared(config, counts, rng)
         if config.minibatch_of(counts.shape[0]) == counts.shape[0]:
-            return CnpfState(config, shared, start_rows(config, counts, rng))
+            rows = start_rows(config, counts, rng)
+            return CnpfState(config, start_shared(config, counts, rng), rows)
+        shared = start_shared(config, counts, rng)
         order = np.arange(counts.shape[0])
         return CnpfState(config, shared, None, order=order, averages=Averages.of(config))
 
@@ -58,7 +59,8 @@ class CnpfEngine:
         state.bounds = [*state.bounds, bound][-WINDOW:]
         state.steps += 1
         rise = bound - state.bounds[0]
-        settled = state.steps >= config.free_pass + WINDOW and len(state.bounds) == WINDOW
+        free = config.locations_pass(counts.shape[0])
+        settled = state.steps >= free + WINDOW and len(state.bounds) == WINDOW
         settled = settled and rise < config.tolerance * abs(bound)
         every = config.merge_every
         if every and state.steps > config.free_pass and (settled or state.steps % every == 0):

@@ -63,9 +63,11 @@ def evaluate_locations(
 
 
 def update_locations(
-    shared: Globals, rows: Rows, counts: Counts, tables: Tables, each: Each
+    shared: Globals, rows: Rows, counts: Counts, tables: Tables, each: Each, free: bool = True
 ) -> Array:
     """Move every location uphill and renew the rates; return the sums (K,) of E log r.
+
+    free : whether they move
 
     `rows.x` is overwritten: counts of columns must have been taken before.
     """
@@ -77,7 +79,7 @@ def update_locations(
         return sums[0, :T] - 0.5 / sl2 * (at**2).sum(axis=1), sums[1]
 
     old, log_sum = evaluate(shared.l)
-    if config.n_locations:
+    if config.n_locations and free:
         step = newton_step(shared.l, *sum_locations(rows, counts, tables, each), sl2)
         accepted, factor = np.zeros(T, dtype=bool), np.ones(T)
         at = shared.l

@@ -23,9 +23,8 @@ SMOOTH = 0.01  # added to every column's count in the unigram
 def fold_in(draw: CnpfDraw, counts: Counts, config: CnpfConfig) -> CnpfDraw:
     """Return the snapshot of other rows, by the local step alone.
 
-    Weights are multiplied by tau and shares are those of the mean step: mean field fits weights
-    that are too small for rows of few counts. Missing pairs say nothing; a topic model takes the
-    words it sees for all.
+    Weights are multiplied by tau, and shares are those of the mean step, by which columns have
+    settled. Missing pairs say nothing; a topic model takes the words it sees for all.
     """
     shared = draw.shared.copy()
     shared.w = shared.w * draw.tau

@@ -10,6 +10,7 @@ a negative binomial [Zhou and Carin 2015]; n is not whole here, so that steps ar
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import psi
 
 from glfm_cli._kernels import _cnpf
 from glfm_cli.arrays import Array
@@ -71,3 +72,24 @@ def update_weights(
                 break
         w = trial
     shared.w = w
+
+
+def settle_weights(
+    shared: Globals, rows: Rows, counts: Counts, R: Array, each: Each, shape: float
+) -> None:
+    """Set the weights above `LEAST` to the fixed point where n is a mean of whole counts.
+
+    Shares of the mean step leave a little of a row's counts to most components, of which K would
+    make much. The count itself is 0 with probability exp(-n), and about n / (1 - exp(-n)) if not
+    [Teh et al. 2007].
+    """
+    w = shared.w
+
+    def work(start: int, end: int, out: Array) -> None:
+        n = rows.n[start:end, : w.size]
+        some = -np.expm1(-n)
+        mean = n / np.where(some > 0.0, some, 1.0)
+        out += (some * w * (psi(w + np.maximum(mean, 1.0)) - psi(w))).sum(axis=0)
+
+    K = sum_blocks(counts.rows, each, (w.size,), work)
+    shared.w = np.where(w > LEAST, fixed_point(K, R, shape), w)
