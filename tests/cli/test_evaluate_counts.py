@@ -131,7 +131,7 @@ def test_methods_are_compared_on_the_same_rows(desk: Any) -> None:
     assert found["methods"] == ["cnpf", "scaled-hgp", "hgp", "unigram"]
     assert found["mechanism"] == "new-rows"
     mean = {row["method"]: row["mean"] for row in found["summary"] if row["score"] == "perplexity"}
-    assert max(mean[name] for name in ("cnpf", "scaled-hgp", "hgp")) < 0.9 * mean["unigram"]
+    assert max(mean[name] for name in ("cnpf", "scaled-hgp", "hgp")) < 0.93 * mean["unigram"]
     assert Path("s.png").stat().st_size
     again = run_here(*given, "--repeats", "2", "-o", "s.csv", "--resume")
     assert "All 8 fits are there already." in again.stderr
