@@ -14,7 +14,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.fit import Fitting
-from glfm_cli.classification.scores import all_scores
+from glfm_cli.classification.scores import LEAST, all_scores
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.run import Stop
@@ -30,7 +30,7 @@ class CrossValidation:
     folds : how many;  rows : (m,) the labelled rows, ascending;  fold : (m,) of each
     p : name of a method to (m, R) probabilities, each from a fit without the row
     scores : name of a method to its scores over all rows
-    note : that of the first fold's classifier
+    note : that of the first fold's classifier; that the shares of labels would do as well
     """
 
     folds: int
@@ -103,8 +103,25 @@ def cross_validate(
         alone = replace(work, how=replace(how, pool=None, stop=None, observer=None, threads=1))
         runner(_predict_fold, (alone, left), range(n_folds), on_result=keep)
     scores = {name: all_scores(own, values) for name, values in p.items()}
-    note = next((note for note in notes if note), None)
-    return CrossValidation(n_folds, rows, fold, p, scores, note)
+    said = (next((note for note in notes if note), None), _no_better(own, p[MODEL], fold))
+    return CrossValidation(n_folds, rows, fold, p, scores, "; ".join(filter(None, said)) or None)
+
+
+def _no_better(code: Array, p: Array, fold: Array) -> str | None:
+    """Return a warning where probabilities p (m, R) are hardly better than the labels' shares."""
+    kinds, n_folds = code.astype(int), int(fold.max()) + 1
+    others = [np.bincount(kinds[fold != k], minlength=p.shape[1]) for k in range(n_folds)]
+    counts = np.array(others)[fold]
+    at = np.arange(code.size), kinds
+    ours, shares = (np.log(np.maximum(x[at], LEAST)) for x in (p, counts / counts.sum(1)[:, None]))
+    se = float(np.std(ours - shares, ddof=1)) / np.sqrt(code.size)
+    if ours.mean() - shares.mean() > 2.0 * se:
+        return None
+    return (
+        f"the features hardly tell the label: the log score is {ours.mean():.3f}, and "
+        f"{shares.mean():.3f} where every row is given the shares of the labels: "
+        f"not better by two standard errors of the difference ({se:.3f} each)"
+    )
 
 
 class _OfFold(NamedTuple):

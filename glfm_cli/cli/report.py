@@ -16,7 +16,8 @@ MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 
 def report(console: Console, completion: Any, *, strict: bool) -> int:
     """Say how a completion went, and return the exit status."""
-    judged = completion.precision.summary(completion.run.seconds)
+    stopped = completion.run.stopped is not None
+    judged = completion.precision.summary(completion.run.seconds, stopped=stopped)
     note = f"{completion.in_words()}, {completion.run.seconds:.1f} s. {judged}"
     fitted = completion.posterior.n_draws > 0  # else a warning says why not
     versions = getattr(completion, "versions", None)

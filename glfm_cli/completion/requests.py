@@ -56,9 +56,10 @@ def check_multiple(versions: int | None, estimate: Estimate, n_draws: int | None
     """
     if versions is None:
         return
-    if estimate not in ("auto", "draw"):
+    if estimate != "auto":
         raise UsageError(
-            f"--multiple fills cells with joint draws, --estimate {estimate} with something else",
+            f"--multiple and --estimate {estimate} cannot be used together: joint draws fill its "
+            "tables",
             hint="Leave out --estimate, or take --multiple away.",
         )
     if n_draws is not None and versions > n_draws:

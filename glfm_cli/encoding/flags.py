@@ -13,7 +13,9 @@ SUFFIX = "_imp"
 
 
 def flag_columns(table: pa.Table, data: Data) -> pa.Table:
-    """Return the table with a column NAME_imp for each completed column: 1 where it was missing.
+    """Return the table with a column NAME_imp for each that may be completed: 1 where it was.
+
+    Also where no cell was missing: batches of rows have the same columns.
 
     Raises UsageError: the table already has a column of that name.
     """

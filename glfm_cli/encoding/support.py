@@ -11,6 +11,7 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source
+from glfm_cli.guess.codes import STRAY_CODES
 from glfm_cli.schema import Column, Transform
 
 MAX_EXACT = 2.0**53  # up to here every integer is a double of its own
@@ -101,6 +102,11 @@ def check_support(source: Source, x: Array, dtype: np.dtype, *, zeros: bool | No
         f"Set `type: real` for '{column.name}' in the types file, or list the value under "
         "`missing:` if it stands for a missing cell."
     )
+    if np.isin(x[seen & (x < 0)][:1], STRAY_CODES).any():
+        hint = (
+            "List it under `missing:` if it stands for a missing cell, or set `type: real` for "
+            f"'{column.name}' in the types file."
+        )
     if column.integral:
         bad = seen & ((x < 0) | (x > MAX_EXACT) | (np.floor(x) != x))
         if bad.any():

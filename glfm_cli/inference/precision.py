@@ -81,12 +81,16 @@ class Precision:
         # Half of a normal distribution with variance 2 / worth lies nearer than `typical`.
         return 2.0 * (0.6745 / self.typical) ** 2 if self.typical > 0 else 1.0
 
-    def summary(self, seconds: float | None = None) -> str:
-        """Return a sentence or two; `seconds` is what the chains took."""
+    def summary(self, seconds: float | None = None, *, stopped: bool = False) -> str:
+        """Return a sentence or two; `seconds` is what the chains took, of a run that was `stopped`
+        before its end or not.
+        """
         if self.bound_converged is not None:
             return bound_in_words(self.chains, self.bound_converged)
         if self.cells == 0:
             return "Good: there was no cell to estimate."
+        if math.isnan(self.typical) and stopped:
+            return "Precision unknown: it takes several chains of a model, and the run was stopped."
         if math.isnan(self.typical):
             return "Precision unknown: it takes several chains to tell; take --chains 8."
         moved = (

@@ -21,6 +21,7 @@ _QUOTING_HINT = (
     "Put a name or code that starts with a sign such as * ? [ ] { } & ! @ % or holds `: ` "
     "between double quotes."
 )
+_TAB_HINT = "The line begins with a tab, which YAML does not take: indent it by spaces."
 _Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 # A key longer than this cannot be a YAML "simple key" and needs the `? key` form.
@@ -40,9 +41,10 @@ def read_tree(text: str, file: str | None = None) -> Any:
     try:
         return _Tree(yaml.parse(text, Loader=_Loader), file).document()
     except yaml.YAMLError as error:
-        raise SchemaError(
-            f"is not valid YAML: {_describe(error)}", file=file, hint=_QUOTING_HINT
-        ) from None
+        mark = getattr(error, "problem_mark", None)
+        lines = text.splitlines()[mark.line :] if mark else []
+        hint = _TAB_HINT if re.match(r" *\t", "".join(lines[:1])) else _QUOTING_HINT
+        raise SchemaError(f"is not valid YAML: {_describe(error)}", file=file, hint=hint) from None
 
 
 def _describe(error: yaml.YAMLError) -> str:

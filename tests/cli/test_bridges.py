@@ -107,7 +107,8 @@ def test_too_short_a_run_for_so_many_tables_is_warned_of(run: Run) -> None:
     ("options", "expected"),
     [
         (["--multiple", "9"], "needs a draw for each table, but 8 will be kept"),
-        (["--multiple", "2", "--estimate", "median"], "--estimate median with something else"),
+        (["--multiple", "2", "--estimate", "median"], "--estimate median cannot be used together"),
+        (["--multiple", "2", "--estimate", "draw"], "--estimate draw cannot be used together"),
         (["--multiple", "0"], "Invalid value for '--multiple'"),
         (["--analysis", "Ozone ~ Wind"], "--analysis says what --multiple M is for, and needs it"),
         (["--multiple", "2", "--analysis", "Ozone ~ Sun"], "'Sun' is no modelled column"),

@@ -172,6 +172,24 @@ def test_cross_validation_scores_the_predictions_it_writes(classify: Any, desk: 
     assert f"{accuracy:.3f}" in lines[3]
 
 
+@pytest.mark.parametrize("tells", [True, False])
+def test_cross_validation_says_when_features_hardly_tell_the_label(
+    classify: Any, desk: Any, tells: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    sick = rng.random(120) < 0.4
+    a, b = rng.normal(3.0 * sick * tells, 1.0), rng.normal(size=120)
+    said = ("yes" if one else "no" for one in sick)
+    rows = (f"{x:.3f},{y:.3f},{one}\n" for x, y, one in zip(a, b, said, strict=True))
+    desk.put("train.csv", "a,b,sick\n" + "".join(rows))
+    desk.put(
+        "types.yaml",
+        'columns: {a: real, b: real, sick: {type: categorical, levels: ["no", "yes"]}}',
+    )
+    found = classify("--cv", "3")
+    assert ("he features hardly tell the label: the log score is" in found.stderr) != tells
+
+
 def test_cross_validation_as_json(classify: Any, desk: Any) -> None:
     said = classify("--cv", "2", "-o", "out.csv", "--json")
     found = json.loads(said.stdout)["cross_validation"]

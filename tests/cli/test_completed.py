@@ -418,6 +418,23 @@ def test_zeros_of_an_atom_are_not_said_to_be_small(desk: Any, kind: str) -> None
     assert ("below the smallest positive value" in said.stderr) == ("none" in kind)
 
 
+def test_a_code_below_zero_is_first_said_to_be_a_missing_one(desk: Any) -> None:
+    desk.put("table.csv", "a,b\n1,2\n-99,4\n3,5\n")
+    desk.put("types.yaml", "columns: {a: positive, b: real}")
+    said = desk.impute()
+    assert said.lines("Hint") == [
+        "Hint: List it under `missing:` if it stands for a missing cell, or set `type: real` for "
+        "'a' in the types file."
+    ]
+
+
+def test_a_tab_in_a_types_file_is_named(desk: Any) -> None:
+    desk.put("table.csv", PLAIN)
+    desk.put("types.yaml", "columns:\n\ta: real\n\tb: categorical\n")
+    said = desk.impute()
+    assert "Hint: The line begins with a tab" in said.stderr
+
+
 def test_codes_that_are_left_stay_and_others_are_completed(desk: Any) -> None:
     table = "a,b\n1,x\n-9,y\n-1,?\n4,x\n-9.0,y\n"
     desk.put("table.csv", table)
