@@ -86,7 +86,7 @@ Q = births.ResidualLaw(np.array([0.1, -0.1]), np.array([0.6, 0.5]), 2.0, 0.6)
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a path have eight steps, from any law: its weights are unbiased whatever these are."""
-    monkeypatch.setattr(births, "TEMPERATURES", np.arange(9) / 8)
+    monkeypatch.setattr(births, "FEWEST_STEPS", 8)
     monkeypatch.setattr(births.ResidualLaw, "of", lambda *_: Q)
 
 
@@ -281,7 +281,7 @@ def test_a_step_down_is_a_step_up_reversed() -> None:
 def test_without_evidence_births_and_deaths_have_the_prior_of_the_rank(
     odds: float, few_steps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(births, "TEMPERATURES", np.arange(4) / 3)
+    monkeypatch.setattr(births, "FEWEST_STEPS", 3)
     chain = begun(1)
     state = chain.state
     state.config = replace(state.config, on_mass=odds)  # that each of two components is on

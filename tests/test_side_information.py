@@ -113,7 +113,7 @@ def test_residuals_follow_births_and_deaths(seed: int) -> None:
 def test_without_data_components_are_on_as_their_prior_says(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(births, "TEMPERATURES", np.array([0.0, 1.0]))
+    monkeypatch.setattr(births, "FEWEST_STEPS", 1)
     q = births.ResidualLaw(np.zeros(3), np.full(3, 0.4), 2.0, 0.7)
     monkeypatch.setattr(births.ResidualLaw, "of", lambda *_: q)
     K, n_moves = 4, 6_000

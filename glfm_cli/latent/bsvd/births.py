@@ -36,7 +36,8 @@ from glfm_cli.latent.bsvd.moves import (
     shift,
 )
 
-TEMPERATURES = np.arange(17) / 16
+FEWEST_STEPS, MOST_STEPS = 16, 128  # of temperature
+UNITS = 100  # rows and columns that a step is for
 FITS = 8  # turns of U and V for q, which begin with
 ALONG = 0.5  # of V, of length 1, along a singular vector
 TOLERANCE = 0.01  # that is right to this
@@ -184,10 +185,16 @@ class _Path:
         s = positive_normal(q.s, q.sd_of_s, rng)
         return cls(state, E, V, s, b_rows, b_columns, k, q, rng, each)
 
+    @property
+    def temperatures(self) -> Array:
+        """Return b, from 0 to 1; work lost on the way is as the numbers moved over their steps."""
+        n_steps = int(np.clip(sum(self.state.matrix.shape) // UNITS, FEWEST_STEPS, MOST_STEPS))
+        return np.arange(n_steps + 1) / n_steps
+
     def up(self) -> float:
         """Bring it in, and return the log weight."""
         log_weight = 0.0
-        for low, high in pairwise(TEMPERATURES):
+        for low, high in pairwise(self.temperatures):
             log_weight += self._log_density(high) - self._log_density(low)
             if high < 1.0:
                 self._step(high, forward=True)
@@ -196,7 +203,7 @@ class _Path:
     def down(self) -> float:
         """Take it away, and return the log weight of the way back."""
         log_weight = 0.0
-        for high, low in pairwise(TEMPERATURES[::-1]):
+        for high, low in pairwise(self.temperatures[::-1]):
             log_weight += self._log_density(high) - self._log_density(low)
             if low > 0.0:
                 self._step(low, forward=False)
