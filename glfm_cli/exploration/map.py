@@ -21,7 +21,14 @@ from scipy.spatial import KDTree
 from glfm_cli.arrays import Array
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
-from glfm_cli.exploration.frame import Frame, agreement, frame_of, shared_neighbours
+from glfm_cli.exploration.frame import (
+    Frame,
+    Layout,
+    agreement,
+    frame_of,
+    shared_neighbours,
+    weighted,
+)
 from glfm_cli.exploration.map_result import (
     MapColumn,
     Oddity,
@@ -78,23 +85,24 @@ def map_of(
         scale_of(d, encoded, base.links[d], base.spans[d], BINS)
         for d, encoded in enumerate(data.columns)
     )
-    x, relevances = model.places(draw.latent)[0], model.relevances(draw.latent)
-    frame = frame_of(x, relevances, _pointers(placed, x, scales))
+    (x, cov), relevances = model.places(draw.latent), model.relevances(draw.latent)
+    frame = frame_of(x, weighted(x, cov, relevances), _pointers(placed, x, scales))
     base_u = position = frame.shown(x)
     if placed.rows is not base:
-        position = frame.shown(model.places(placed.rows.chains[0][-1].latent)[0])
+        x_rows, cov = model.places(placed.rows.chains[0][-1].latent)
+        position = frame.shown(x_rows)
     described = [_column(placed, scale, frame, x) for scale in scales]
     ranked = sorted(described, key=lambda one: -one.explained)
     of = {scale.name: scale.d for scale in scales}
     shown = [one.d for one in ranked[:SURFACES]] if columns is None else [of[n] for n in columns]
-    restarts, stability = _restarts(placed, frame, base_u, position)
+    restarts, stability = _restarts(placed)
     values, completed = _values(placed.rows, data)
     return RowMap(
         frame=frame,
         relevances=relevances,
         base=base_u,
         position=position,
-        covariance=frame.covariance(model.places(placed.rows.chains[0][-1].latent)[1]),
+        covariance=frame.covariance(x if placed.rows is base else x_rows, cov),
         stability=stability,
         restarts=restarts,
         scales=scales,
@@ -117,14 +125,13 @@ def _pointers(placed: RowsOnMap, x: Array, scales: Sequence[Scale]) -> list[Arra
     return [scale.link.expected(law.column(scale.d), params[scale.d]) for scale in ordered]
 
 
-def _column(placed: RowsOnMap, scale: Scale, frame: Frame, x: Array) -> MapColumn:
+def _column(placed: RowsOnMap, scale: Scale, frame: Frame | Layout, x: Array) -> MapColumn:
     """Return what the map says of a column: by some of its rows, each at its place."""
     some = np.linspace(0, x.shape[0] - 1, min(LOOKED_AT, x.shape[0])).round().astype(np.intp)
     u = frame.shown(x[some])
 
     def masses(at: Array) -> Array:
-        moved = x[some].copy()
-        moved[:, frame.dimensions] += (at - u) @ frame.turn.T
+        moved = x[some] + frame.places(at) - frame.places(u)
         law = placed.model.law_at(placed.draw.latent, moved).column(scale.d)
         p = scale.link.masses(scale.at, law, placed.draw.params[scale.d])
         return np.cumsum(p, axis=1)[:, :-1] if scale.ordered else p
@@ -152,31 +159,30 @@ def _towards(scale: Scale, change: Array) -> str:
     return scale.encoded.levels[int(np.argmax(change))] if change.size else ""
 
 
-def _restarts(
-    placed: RowsOnMap, frame: Frame, base_u: Array, position: Array
-) -> tuple[tuple[Restart, ...], Array]:
-    """Return how the maps of all restarts compare with the one shown, and the rows' stability."""
+def _restarts(placed: RowsOnMap) -> tuple[tuple[Restart, ...], Array]:
+    """Return how the places of all restarts compare with those shown, and the rows' stability."""
     model, found, shares = placed.model, [], []
     weights = placed.base.weights or [1.0 / len(placed.base.chains)] * len(placed.base.chains)
     for i, (base, rows) in enumerate(zip(placed.base.chains, placed.rows.chains, strict=True)):
         latent, trace = base[-1].latent, base[-1].trace
-        other = model.places(latent)[0][:, np.argsort(-model.relevances(latent), kind="stable")[:2]]
-        at = other
-        if rows is not base:
-            at = model.places(rows[-1].latent)[0]
-            at = at[:, np.argsort(-model.relevances(latent), kind="stable")[:2]]
-        kept = shared_neighbours(base_u, other, position, at)
+        x, cov = model.places(latent)
+        scale = weighted(x, cov, model.relevances(latent))
+        other = x * scale
+        at = other if rows is base else model.places(rows[-1].latent)[0] * scale
+        if i == 0:
+            first, first_at = other, at
+        kept = shared_neighbours(first, other, first_at, at)
         if i:
             shares.append(kept)
         found.append(
             Restart(
                 float(trace.get("score", np.nan)),
                 float(weights[i]),
-                agreement(base_u, other),
+                agreement(first, other),
                 float(kept.mean()),
             )
         )
-    stability = np.mean(shares, axis=0) if shares else np.full(position.shape[0], np.nan)
+    stability = np.mean(shares, axis=0) if shares else np.full(first_at.shape[0], np.nan)
     return tuple(found), stability
 
 
@@ -215,8 +221,8 @@ def _odd(posterior: Posterior, scales: Sequence[Scale]) -> tuple[tuple[Oddity, .
     return tuple(tuple(sorted(row, key=lambda o: o.excess)[:MOST_ODD]) for row in found)
 
 
-def _surface(placed: RowsOnMap, scale: Scale, frame: Frame, base_u: Array) -> Surface:
-    """Return what a column is over the map, in other dimensions in their middle."""
+def _surface(placed: RowsOnMap, scale: Scale, frame: Frame | Layout, base_u: Array) -> Surface:
+    """Return what a column is over the map."""
     low, high = base_u.min(axis=0), base_u.max(axis=0)
     size = float(max((high - low).max(), 1e-9))
     x1, x2 = np.linspace(low - MARGIN * size, high + MARGIN * size, SIDE).T

@@ -11,7 +11,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.exploration.explored import Explored
-from glfm_cli.exploration.frame import Frame
+from glfm_cli.exploration.frame import Frame, Layout
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
 
@@ -94,7 +94,7 @@ class RowMap:
     odd : per row its unusual cells
     """
 
-    frame: Frame
+    frame: Frame | Layout
     relevances: Array
     base: Array
     position: Array
@@ -202,12 +202,11 @@ class MapExploration(Explored):
         return said
 
     def dimensions_line(self) -> str:
-        """Return which dimensions are shown."""
-        Q, two = self.map.relevances.size, self.map.frame.dimensions
+        """Return how places are shown."""
+        Q = self.map.relevances.size
         if Q == 2:
             return "The places have two dimensions, and the map is all of them."
-        share = percent(float(self.map.relevances[two].sum()))
-        return f"Shown are the two of {Q} dimensions that count most: {share} of what places do."
+        return f"The places have {Q} dimensions, and the map keeps near rows near."
 
     def on_axis(self, axis: int) -> list[MapColumn]:
         """Return the columns that an axis does most to, `top` at most."""
@@ -260,11 +259,7 @@ class MapExploration(Explored):
             "rows": self.to_table(),
             "columns": self.column_table(),
             "dimensions": pa.table(
-                {
-                    "dimension": np.arange(1, Q + 1),
-                    "relevance": shown.relevances,
-                    "shown": np.isin(np.arange(Q), shown.frame.dimensions),
-                }
+                {"dimension": np.arange(1, Q + 1), "relevance": shown.relevances}
             ),
             "restarts": pa.Table.from_pylist(restarts),
             "surfaces": pa.concat_tables([_surface_table(one) for one in shown.surfaces]),
@@ -279,7 +274,6 @@ class MapExploration(Explored):
             "model": self.posterior.model.name,
             "new_rows": shown.new,
             "dimensions": [float(r) for r in shown.relevances],
-            "shown_dimensions": [int(q) + 1 for q in shown.frame.dimensions],
             "color": shown.scales[shown.color].name,
             "explained": self.column_table().to_pylist(),
             "unplaced_rows": int(np.sum(shown.spread > UNSURE)),

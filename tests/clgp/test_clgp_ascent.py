@@ -258,6 +258,24 @@ def test_a_curve_is_followed_where_the_linear_kernel_is_not(seed: int) -> None:
     assert errors["both"] < 0.7 * errors["linear"]
 
 
+def test_xor_is_told_by_the_restart_of_fewer_dimensions_and_not_by_a_line(seed: int) -> None:
+    bits = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])
+    rows = np.concatenate([np.tile(bits, (25, 1)), bits]).astype(float)
+    rows[100:, 2] = np.nan
+    lower = np.ascontiguousarray(rows.T)
+    table = ObservedTable((ColumnKind("levels", 2),) * 3, lower, lower.copy())
+    perplexity = {}
+    for kernel, n in (("both", 150), ("linear", 50)):
+        streams, config = Streams(seed, 3), ClgpConfig(iterations=n, kernel=kernel)
+        state = MODEL.start(table, config, streams, 3)
+        for _ in range(n):
+            MODEL.step(state, table, streams)
+        p = MODEL.draw(state, table).law(slice(100, 104)).column(2).p[range(4), bits[:, 2]]
+        perplexity[kernel] = np.exp(-np.mean(np.log(p)))
+    assert perplexity["both"] < 1.5
+    assert perplexity["linear"] > 1.9
+
+
 def test_only_an_ascent_that_is_level_has_converged(seed: int) -> None:
     table = mixed_table(np.random.default_rng(seed), 30)
     state, _ = ascended(table, SMALL, seed, 1)

@@ -18,7 +18,8 @@ import pytest
 
 from glfm_cli import explore
 from glfm_cli.exploration import MapExploration
-from glfm_cli.exploration.frame import agreement, frame_of, shared_neighbours
+from glfm_cli.exploration.embedding import divergence_slope, neighbour_probabilities
+from glfm_cli.exploration.frame import agreement, frame_of, shared_neighbours, weighted
 from glfm_cli.report import write_map
 from glfm_cli.schema import Schema
 
@@ -63,7 +64,7 @@ def test_turning_mirroring_and_shifting_places_leaves_the_map_as_it_is(seed: int
     x = rng.normal(size=(50, 2)) * [2.0, 1.0]
     scores = [x[:, 0] + 0.1 * rng.normal(size=50), -x[:, 1]]
     turn = np.linalg.qr(rng.normal(size=(2, 2)))[0] * [1.0, -1.0]
-    equal = np.array([0.5, 0.5])
+    equal = np.ones(2)
     one = frame_of(x, equal, scores)
     other = frame_of(x @ turn + 3.0, equal, scores)
     shown = one.shown(x)
@@ -73,15 +74,94 @@ def test_turning_mirroring_and_shifting_places_leaves_the_map_as_it_is(seed: int
     assert np.allclose(one.places(shown), x)
 
 
-def test_a_frame_takes_the_most_relevant_dimensions_and_turns_covariances(seed: int) -> None:
+def test_a_frame_turns_covariances(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(40, 4))
-    frame = frame_of(x, np.array([0.1, 0.5, 0.05, 0.35]), [x[:, 1]])
-    assert frame.dimensions.tolist() == [1, 3]
-    C = rng.normal(size=(40, 4, 4))
-    draws = frame.shown(x[:1] + rng.normal(size=(200_000, 4)) @ C[0].T)
-    covariance = frame.covariance(C @ C.transpose(0, 2, 1))[0]
+    x, C = rng.normal(size=(40, 2)), rng.normal(size=(40, 2, 2))
+    frame = frame_of(x, np.ones(2), [x[:, 1]])
+    draws = frame.shown(x[:1] + rng.normal(size=(200_000, 2)) @ C[0].T)
+    covariance = frame.covariance(x, C @ C.transpose(0, 2, 1))[0]
     assert np.allclose(np.cov(draws.T), covariance, atol=0.02 * covariance.max())
+
+
+def grouped(seed: int, n: int = 90) -> tuple[Any, Any]:
+    """Return places in five dimensions about the corners of a simplex, and their groups."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) % 6
+    return np.vstack([3.0 * np.eye(5), np.zeros(5)])[group] + 0.1 * rng.normal(size=(n, 5)), group
+
+
+def test_groups_that_no_plane_parts_are_laid_out_apart(seed: int) -> None:
+    x, group = grouped(seed)
+    x = np.column_stack([x, 50.0 * np.random.default_rng(seed).normal(size=len(x))])
+    scale = np.array([1.0] * 5 + [0.0])  # what does nothing has no part in the layout
+    frame = frame_of(x, scale, [x[:, 0]])
+    u = frame.shown(x)
+    far = np.linalg.norm(u[:, None] - u, axis=2) + 1e9 * np.eye(len(u))
+    assert np.mean(group[np.argsort(far, axis=1)[:, :5]] == group[:, None]) > 0.95
+    assert np.mean(u**2) == pytest.approx(1.0)
+    assert np.var(u[:, 0]) >= np.var(u[:, 1])
+    # What is shown about a row's place is about the row; a place between rows lies between them.
+    assert np.linalg.norm((frame.places(u) - x) * scale, axis=1).max() < 1.0
+    assert (
+        min(
+            np.corrcoef(np.argsort(np.argsort(v)), np.argsort(np.argsort(x[:, 0])))[0, 1]
+            for v in u.T
+        )
+        > 0.0
+    )
+    assert np.linalg.norm(frame.shown(x + 1e-4) - u, axis=1).max() < 0.2
+
+
+def test_a_laid_out_place_has_the_spread_of_its_draws(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(150, 3))
+    frame = frame_of(x, np.ones(3), [x[:, 0]])
+    moved = np.stack([frame.shown(x + 0.5 * rng.normal(size=x.shape)) for _ in range(40)])
+    cov = np.repeat(0.25 * np.eye(3)[None], len(x), axis=0)
+    spread = np.trace(frame.covariance(x, cov), axis1=1, axis2=2).mean()
+    assert spread == pytest.approx(moved.var(axis=0).sum(axis=1).mean(), rel=0.25)
+    assert frame.covariance(x, 1e-6 * cov).max() < 1e-3
+
+
+def test_the_slope_of_an_embedding_is_that_of_central_differences(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, u = neighbour_probabilities(rng.normal(size=(12, 4))), rng.normal(size=(12, 2))
+    assert p.sum() == pytest.approx(1.0)
+    assert np.allclose(p, p.T)
+
+    def divergence() -> float:
+        near = 1.0 / (1.0 + np.sum((u[:, None] - u) ** 2, axis=2)) - np.eye(12)
+        return float(-np.sum(p * np.log(near / near.sum() + np.eye(12))))
+
+    found, expected = divergence_slope(u, p), np.zeros(u.shape)
+    for at in np.ndindex(u.shape):
+        kept = u[at]
+        sides = []
+        for step in (1e-5, -1e-5):
+            u[at] = kept + step
+            sides.append(divergence())
+        u[at], expected[at] = kept, (sides[0] - sides[1]) / 2e-5
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7 * np.abs(expected).max())
+
+
+def test_rows_have_the_neighbours_that_are_asked_for(seed: int) -> None:
+    x = np.random.default_rng(seed).normal(size=(200, 3))
+    p = neighbour_probabilities(x) * 400.0  # about twice each row's own
+    size = np.exp(
+        -np.sum(
+            p / p.sum(1, keepdims=True) * np.log(np.maximum(p / p.sum(1, keepdims=True), 1e-300)),
+            axis=1,
+        )
+    )
+    assert 25.0 < np.median(size) < 60.0
+
+
+def test_dimensions_are_as_wide_as_what_they_do(seed: int) -> None:
+    x = np.random.default_rng(seed).normal(size=(500, 3)) * [1.0, 2.0, 0.1]
+    cov = np.repeat(np.diag([0.0, 0.0, 3.99])[None], 500, axis=0)
+    relevances = np.array([0.5, 0.4, 0.1])
+    size = np.mean(x**2, axis=0) + np.diag(cov[0])
+    assert np.allclose(weighted(x, cov, relevances) ** 2 * size, relevances)
 
 
 def test_agreement_is_one_for_a_turned_map_and_small_for_another(seed: int) -> None:
@@ -117,6 +197,10 @@ def test_a_planted_curve_is_laid_out_in_order_with_what_columns_do(
     assert all(np.isclose(one.along.sum(), 1.0) for one in shown.columns)
     assert {"higher", "lower"} & set(shown.columns[0].towards)
     assert all(one.towards[0] in ("left", "right") for one in shown.columns if one.name == "d")
+    first = next(one for one in shown.columns if one.name == "a")
+    axis = int(np.argmax(first.along))
+    rises = np.corrcoef(shown.position[:, axis], shown.values[first.d])[0, 1] > 0.0
+    assert first.towards[axis] == ("higher" if rises else "lower")
 
 
 def test_unusual_cells_and_completed_values_are_told(found: tuple[MapExploration, Any]) -> None:

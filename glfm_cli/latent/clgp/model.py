@@ -91,7 +91,7 @@ class Clgp:
 
     # The map -----------------------------------------------------------------------------------
 
-    map_settings: Mapping[str, object] = MappingProxyType({"dimensions": 2})
+    map_settings: Mapping[str, object] = MappingProxyType({"dimensions": 8})
 
     def places(self, draw: ClgpDraw) -> tuple[Array, Array]:
         """Return means (N, Q) and covariances (N, Q, Q) of where rows lie."""
