@@ -18,7 +18,7 @@ from glfm_cli.exploration import (
     tables,
 )
 from glfm_cli.exploration.lines import NO_FEATURE
-from glfm_cli.exploration.words import cell_text, named, percent, typical, with_error
+from glfm_cli.exploration.words import cell_text, left_out, named, percent, typical, with_error
 
 MOST_PATTERNS = 5  # side by side; more are in the files
 MOST_COLUMNS = 40
@@ -139,6 +139,8 @@ def _typical(console: RichConsole, found: Exploration) -> None:
     left = len(found.columns) - MOST_COLUMNS
     if left > 0:
         console.print(Text(f"and {_counted(left, 'more column')}."))
+    if text := left_out(found.columns[:MOST_COLUMNS]):
+        console.print(Text(text))
 
 
 def _listed(console: RichConsole, title: str, content: Any) -> None:

@@ -69,6 +69,13 @@ def _end(effect: Effect) -> str:
     return f"{which}: {percent(float(before))} → {percent(float(after))}"
 
 
+def left_out(scales: Iterable[Scale]) -> str | None:
+    """Return which cells no mean of observed ones counts, being intervals; None where none is."""
+    counts = ((scale.name, int(scale.encoded.between.sum())) for scale in scales)
+    found = [f"{n} of '{name}'" for name, n in counts if n]
+    return f"The means of all rows leave out intervals: {', '.join(found)}." if found else None
+
+
 def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) -> str:
     """Return a distribution as one short text: its mean, or its likeliest level.
 

@@ -29,6 +29,7 @@ from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import (
     cell_text,
     in_words,
+    left_out,
     named,
     number,
     percent,
@@ -232,7 +233,8 @@ def _typical(found: Exploration) -> str:
         rows.append(
             [named(scale, _LONGEST), *(typical(scale, profile, _LETTERS) for profile in profiles)]
         )
-    return parts.table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
+    shown = parts.table(["column", "all rows", *(p.name for p in found.top_patterns)], rows)
+    return shown + (parts.paragraph(text) if (text := left_out(found.columns)) else "")
 
 
 def _columns(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:

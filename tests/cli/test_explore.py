@@ -162,6 +162,20 @@ def test_the_page_is_written_where_it_was_asked_for(explored: Callable[..., Any]
     assert "glfm explore table.csv --types TYPES.yaml" in text
 
 
+def test_intervals_that_means_leave_out_are_counted(
+    table: Any, explored: Callable[..., Any]
+) -> None:
+    lines = Path("table.csv").read_text().splitlines()
+    for i in (3, 7, 9):
+        cells = lines[i].split(",")
+        lines[i] = ",".join([cells[0], "<8", *cells[2:]])
+    table.put("table.csv", "\n".join(lines) + "\n")
+    said, note = explored("--html", "page.html"), "The means of all rows leave out intervals: 3 of"
+    assert said.status == 0, said.stderr
+    assert f"{note} 'heat'." in said.stdout
+    assert note in Path("page.html").read_text(encoding="utf-8")
+
+
 def test_strict_ends_with_status_3_and_shows_everything(
     table: Any, explored: Callable[..., Any]
 ) -> None:
