@@ -120,11 +120,14 @@ def test_a_chain_is_the_one_that_its_model_would_make(problem: Problem) -> None:
         assert int(own["candidate"]) == index % 2
 
 
-def test_candidates_are_as_many_as_set() -> None:
+def test_candidates_are_as_many_as_set(problem: Problem) -> None:
     config = MODELS["auto"].Config(glfm=3, mixture=1, bsvd=2, forest=0, linear=0)
     assert config.turns == (0, 1, 2, 0, 2, 0)
     turns = MODELS["auto"].Config().turns
     assert turns == (0, 3, 0, 3, 4, 4, 3), "two of each where there are four, or six"
+    plain, linear = (problem.model.problem_of(problem, which) for which in (0, 4))
+    assert (plain.config.components, linear.config.components) == (0, 5)
+    assert MODELS["auto"].Config(linear=0).turns == (0, 3, 0, 3, 3)
     with pytest.raises(UsageError, match="one candidate at least"):
         MODELS["auto"].Config(glfm=0, mixture=0, forest=0, linear=0)
     with pytest.raises(UsageError, match="a whole number from 0 to 8"):
