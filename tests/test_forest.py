@@ -296,35 +296,56 @@ def test_new_rows_are_drawn_until_their_cells_fit_each_other() -> None:
     assert np.corrcoef(folded)[np.triu_indices(3, 1)].min() > 0.8
 
 
-def test_joint_draws_are_of_donors_and_no_two_alike(problem: Problem, draw: ForestDraw) -> None:
+def test_joint_draws_of_one_table_differ_and_keep_what_is_known(
+    problem: Problem, draw: ForestDraw
+) -> None:
     link, cells = problem.links, {d: np.flatnonzero(np.isnan(x)) for d, x in enumerate(problem.xs)}
-    chain = chains.start(problem, 3, 0)
-    kept = replace(chain.keep(), latent=draw)
+    kept = replace(chains.start(problem, 3, 0).keep(), latent=draw)
     posterior = Posterior(problem.model, link, ((0, 1), (1, 3), (3, 4), (4, 5), (5, 7)), ((kept,),))
     rng = np.random.default_rng(0)
     drawn, other = (draw_jointly(posterior, cells, rng, kept) for _ in range(2))
-    for d, x in enumerate(problem.xs):
-        known = x[~np.isnan(x)]
-        assert np.abs(drawn[d][:, None] - known).min(axis=1).max() < 1e-4
+    for d in cells:
         assert np.mean(drawn[d] != other[d]) > 0.1
+    again = draw.again(np.arange(draw.own.size), rng)
+    np.testing.assert_array_equal(again.z[draw.known != 0], draw.z[draw.known != 0])
 
 
-def test_cells_are_drawn_anew_by_the_law_of_their_rows(draw: ForestDraw) -> None:
-    """Of rows in which one cell of levels is missing."""
-    d = 1
-    draw = replace(draw, prior=1e-9)
+@pytest.mark.parametrize("d", range(5))
+def test_a_cell_is_drawn_anew_by_its_law(draw: ForestDraw, d: int) -> None:
+    """Of rows in which one cell is missing, of numbers, levels and one beside an atom."""
     alone = np.flatnonzero((draw.known[d] == 0) & (draw.known.sum(axis=0) == len(draw.known) - 1))
-    law = ForestLaw(draw, alone).column(d)
-    assert isinstance(law, Probabilities)
-    rng = np.random.default_rng(0)
-    codes = np.array([draw.again(alone, rng).z[d] for _ in range(2000)])
-    shares = np.mean(codes[:, :, None] == np.arange(3), axis=0)
-    assert alone.size > 5
-    np.testing.assert_allclose(shares, law.p, atol=0.05)
-    again = draw.again(alone, rng)
-    np.testing.assert_array_equal(
-        np.delete(again.z, d, axis=0), np.delete(draw.z[:, alone], d, axis=0)
-    )
+    law, atom = ForestLaw(draw, alone).column(d), draw.kinds.atom[d]
+    rng, n = np.random.default_rng(0), 4000
+    z = np.array([draw.again(alone, rng).z[d] for _ in range(n)])
+    assert alone.size > 3
+    if isinstance(law, Probabilities):
+        shares = np.mean(z[:, :, None] == np.arange(law.p.shape[1]), axis=0)
+        np.testing.assert_allclose(shares, law.p, atol=0.04)
+        return
+    assert isinstance(law, NormalMixture)
+    there = np.mean(z == atom, axis=0)
+    if not np.isnan(atom):
+        np.testing.assert_allclose(there, ndtr(law.means[:, 0, 0]), atol=0.04)
+    mean, var = law.means[:, 0, -1], law.variances[:, 0, -1]
+    beside = np.ma.masked_equal(z, atom)
+    error = np.sqrt(var / (n * (1.0 - there)))
+    assert np.all(np.abs(beside.mean(axis=0) - mean) < 5.0 * error)
+    np.testing.assert_allclose(beside.var(axis=0) / var, 1.0, atol=0.35 if there.any() else 0.15)
+
+
+def test_cells_of_a_row_are_drawn_one_after_the_other() -> None:
+    """Two columns that are one, both missing: what is drawn of one, the other sees."""
+    t = np.random.default_rng(0).standard_normal(300)
+    gone = np.arange(300) < 60
+    table = pa.table({"x": t, "y": pa.array(t, mask=gone), "z": pa.array(t, mask=gone)})
+    types = {"columns": {name: {"type": "real", "transform": "none"} for name in "yz"}}
+    types["columns"]["x"] = "ignore"
+    chain = chains.start(prepare(table, types, model="forest")[0], 1, 0)
+    for _ in range(5):
+        chain.sweep(adapt=True)
+    draw = chain.keep().latent
+    z = draw.again(np.arange(300), np.random.default_rng(1)).z[:, :60]
+    assert np.corrcoef(z)[0, 1] > 0.8
 
 
 RULES = {"columns": {"a": "categorical", "b": "categorical", "x": "real", "y": "real"}}

@@ -13,7 +13,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.draws import draw_parts
 from glfm_cli.completion.multiple import Multiple, choose_multiple
-from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts
+from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts, numerals_of
 from glfm_cli.errors import UsageError, counted
 from glfm_cli.inference.cell_traces import trace_cells
 from glfm_cli.inference.posterior import Posterior
@@ -206,7 +206,7 @@ class Completion(CompletionResult):
         """Return the estimates as text: levels, or the numbers that stand in the table now."""
         if part.encoded.levels:
             return _as_text(part.encoded, part.estimate)
-        return cell_texts(self.table, part.encoded, part.marginal.rows)
+        return _plain(part.encoded, cell_texts(self.table, part.encoded, part.marginal.rows))
 
     def probabilities(self) -> pa.Table:
         """Return one row a completed cell and level: row, column, level, probability."""
@@ -336,4 +336,11 @@ def _as_text(encoded: EncodedColumn, values: Array) -> pa.Array:
     """Return level codes as level text, numbers as text inside the column's support."""
     if encoded.levels:
         return pa.array(np.array(encoded.levels, dtype=object)[values.astype(int)], pa.string())
-    return pa.array(number_texts(encoded, values), pa.string())
+    return _plain(encoded, pa.array(number_texts(encoded, values), pa.string()))
+
+
+def _plain(encoded: EncodedColumn, texts: pa.Array) -> pa.Array:
+    """Return numbers as they are in every file, whatever the marks and units of their column."""
+    if encoded.column.moment is not None:
+        return texts
+    return numerals_of(encoded.column).read(texts).plain.cast(pa.string())

@@ -70,9 +70,10 @@ def blank(table: pa.Table, data: Data) -> pa.Table:
 
 
 def _field(table: pa.Table, encoded: EncodedColumn) -> pa.Field:
-    """Return a column's field; text that holds numbers is marked to be written as such."""
+    """Return a column's field; text that holds numbers alone is marked to be written as such."""
     field = table.schema.field(encoded.index)
-    if is_text_table(table) and encoded.column.numeric and encoded.column.moment is None:
+    numbers = encoded.column.numeric and encoded.column.moment is None
+    if is_text_table(table) and numbers and not (encoded.between & ~encoded.requested).any():
         kind = "int64" if encoded.column.integral else "double"
         field = mark_written_type(field, kind, numerals_of(encoded.column))
     return field

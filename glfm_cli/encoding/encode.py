@@ -15,12 +15,13 @@ from glfm_cli.encoding.groups import group_notes, groups_of
 from glfm_cli.encoding.levels import encode_levels
 from glfm_cli.encoding.not_completed import SLIPS, not_completed
 from glfm_cli.encoding.notes import column_notes, table_notes
+from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import encode_numbers, is_numeric, style_of
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.encoding.weights import weights_of
 from glfm_cli.errors import SchemaError, TableError
-from glfm_cli.io import notes_of
+from glfm_cli.io import is_text_table, notes_of
 from glfm_cli.schema import Column, Role, Schema
 from glfm_cli.schema.atoms import zeros_are_slips
 
@@ -79,7 +80,23 @@ def data_of(
     rest = not_completed(table, columns, encoded, kept)
     together = groups_of(table, columns, encoded, file, groups)
     weights = weights_of(table, columns, file)
-    return Data(table.num_rows, tuple(encoded), said, ids, rest, together, weights)
+    modelled = tuple(_as_beside(encoded, columns) if is_text_table(table) else encoded)
+    return Data(table.num_rows, modelled, said, ids, rest, together, weights)
+
+
+def _as_beside(encoded: Sequence[EncodedColumn], columns: Sequence[Column]) -> list[EncodedColumn]:
+    """Return the columns, those of whole numbers beside decimal commas to be written as whole.
+
+    A point would make text of them for who reads the file.
+    """
+    comma = any(column.decimal == "," for column in columns)
+    found = []
+    for one in encoded:
+        of_numbers = one.column.numeric and one.column.moment is None and one.column.decimal is None
+        if comma and of_numbers and one.style is None and np.all(one.typical == one.typical.round()):
+            one = replace(one, style=NumberStyle(places=0))
+        found.append(one)
+    return found
 
 
 def _encode_column(

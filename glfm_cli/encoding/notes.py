@@ -31,10 +31,13 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
         said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
     if slips:
         said.append(slips_note(slips))
-    if between := int(encoded.between.sum()):
+    between = int(encoded.between.sum())
+    if between and not encoded.column.impute_censored:
         cells = "cell is" if between == 1 else "cells are"
-        done = "completed inside it" if encoded.column.impute_censored else "left as written"
-        said.append(f"{between} {cells} known only to lie in an interval, and {done}")
+        said.append(
+            f"{between} {cells} known only to lie in an interval, used as such and left as written "
+            "(`impute: censored` in the types file completes them)"
+        )
     if len(encoded.levels) > MANY_LEVELS:
         said.append(
             f"{len(encoded.levels)} levels make the model slow and each level rare; "

@@ -109,7 +109,7 @@ def notes_of(table: pa.Table) -> tuple[str, ...]:
     dialect, said = dialect_of(table) or Dialect(), []
     name = _ENCODINGS.get(dialect.encoding)
     if name is not None and not dialect.bom:
-        said.append(f"the file is not UTF-8: it was read as {name}, and is written so")
+        said.append(f"the file is not UTF-8: it was read as {name}")
     lines = len(dialect.preamble.splitlines())
     if lines and not dialect.preamble.lower().lstrip('"').startswith("sep="):
         above = "the line" if lines == 1 else f"the {lines} lines"

@@ -61,13 +61,6 @@ class ForestDraw:
         new.sweep(sweeps, rng)
         return new
 
-    def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
-        """Return that of some rows, their missing cells drawn once more."""
-        z, known = self.z.take(rows, axis=1), self.known.take(rows, axis=1)
-        new = replace(self, z=z, known=known, own=self.own[rows])
-        new.sweep(1, rng)
-        return new
-
     def sweep(self, times: int, rng: np.random.Generator) -> None:
         """Draw missing cells in place, one column after the other, so many times."""
         places = {d: np.flatnonzero(known == 0) for d, known in enumerate(self.known)}
@@ -76,6 +69,15 @@ class ForestDraw:
             for d, own in owners.items():
                 cells = places[d], own, self.donors[d], self.trees, d
                 draw_cells(self.z, self.kinds, d, *cells, rng)
+
+    def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
+        """Return that of some rows, each missing cell drawn once more from its law, in turn."""
+        z, known = self.z.take(rows, axis=1), self.known.take(rows, axis=1)
+        new = replace(self, z=z, known=known, own=self.own[rows])
+        for d in np.flatnonzero((known == 0).any(axis=1)).tolist():
+            at = np.flatnonzero(known[d] == 0)
+            z[d][at] = _sample(ForestLaw(new, at).column(d), float(self.kinds.atom[d]), rng)
+        return new
 
     def log_likelihood(self, at_most: int) -> float:
         """Return the sum over observed cells of log p(y | all others), by some of the rows.
@@ -165,6 +167,16 @@ def _log_normal(z: Array, is_atom: Array, part: Normal) -> Array:
     if part.mean.shape[1] == 2:
         log_p = log_ndtr(np.where(is_atom, 1.0, -1.0) * part.mean[:, 0])
     return log_p
+
+
+def _sample(law: CellLaw, atom: float, rng: np.random.Generator) -> Array:
+    """Return cells (n,) of a column drawn from their law."""
+    if isinstance(law, Probabilities):
+        return law.sample(rng)
+    assert isinstance(law, NormalMixture)
+    part = law.pick(rng)
+    drawn: Array = part.mean + np.sqrt(part.variances) * rng.standard_normal(part.mean.shape)
+    return drawn[:, -1] if np.isnan(atom) else np.where(drawn[:, 0] > 0.0, atom, drawn[:, -1])
 
 
 def _given(law: CellLaw, z: Array, given: Array, atom: float) -> CellLaw:
