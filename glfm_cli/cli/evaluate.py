@@ -20,7 +20,7 @@ EXAMPLE = (
 )
 
 # Equal to those of `glfm_cli.evaluation`, which is not imported for `--help`; a test keeps it so.
-METHODS = "glfm,sibp,mean"
+METHODS = "auto,mean"
 RATES = "0.1,0.3,0.5"
 REPEATS = 5
 TIMEOUT = 600.0
@@ -46,10 +46,10 @@ OPTIONS = {
     ),
     "methods": typer.Option(
         metavar="NAME,...",
-        help="What completes the table: a model (glfm), sibp (all columns Gaussian), marginal (no "
-        "features), mean (mean, median, mode), draw (a random observed value), knn and iterative "
-        "(with scikit-learn), and those of --method. Of triplets: bsvd, mean, row-mean, "
-        "column-mean, additive.",
+        help="What completes the table: a model (auto, glfm), sibp (all columns Gaussian), "
+        "marginal (no features), mean (mean, median, mode), draw (a random observed value), knn "
+        "and iterative (with scikit-learn), and those of --method. Of triplets: bsvd, mean, "
+        "row-mean, column-mean, additive.",
     ),
     "program": typer.Option(
         "--method",

@@ -134,8 +134,8 @@ SAMPLING = {
         str,
         "normal",
         metavar="quick|normal|thorough",
-        help="How much work is put in where the options below do not say; --dry-run shows what "
-        "each costs.",
+        help="How much work is put in where the options below do not say; `glfm impute --dry-run` "
+        "shows what each costs.",
     ),
     **LENGTH,
     "seed": shared(int, SEED, min=0, metavar="N", help="The same seed gives the same result."),

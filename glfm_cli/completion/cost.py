@@ -107,6 +107,8 @@ def _efforts(session: Session, pace: _Pace, threads: int) -> dict[str, dict[str,
     found = {}
     for name in EFFORTS:
         plan = _plan_of(session.data, replace(session.sampling, effort=name))
+        if session.plan.most_chains is None:  # all that there may be are taken at once
+            plan = plan.with_most_chains()
         found[name] = {
             "chains": plan.chains,
             "sweeps": plan.sweeps,

@@ -77,8 +77,7 @@ class Session:
 
     def with_most_chains(self) -> Session:
         """Return the session with all the chains that it may have, whatever estimates ask for."""
-        chains = self.plan.most_chains or self.plan.chains
-        plan = replace(self.plan, chains=chains, most_chains=None)
+        plan = self.plan.with_most_chains()
         return replace(self, plan=plan, header=replace(self.header, plan=plan))
 
     @property

@@ -89,14 +89,15 @@ def _as_beside(encoded: Sequence[EncodedColumn], columns: Sequence[Column]) -> l
 
     A point would make text of them for who reads the file.
     """
-    comma = any(column.decimal == "," for column in columns)
-    found = []
-    for one in encoded:
-        of_numbers = one.column.numeric and one.column.moment is None and one.column.decimal is None
-        if comma and of_numbers and one.style is None and np.all(one.typical == one.typical.round()):
-            one = replace(one, style=NumberStyle(places=0))
-        found.append(one)
-    return found
+    if all(column.decimal != "," for column in columns):
+        return list(encoded)
+    whole = NumberStyle(places=0)
+    return [
+        replace(one, style=whole)
+        if one.column.numeric and one.style is None and np.all(one.typical % 1.0 == 0.0)
+        else one
+        for one in encoded
+    ]
 
 
 def _encode_column(

@@ -12,6 +12,7 @@ import glfm_cli.evaluation.holdouts as holdouts
 import glfm_cli.evaluation.new_rows as new_rows
 from glfm_cli.completion import Encoded, MatrixData, TableLike, Types, as_table, with_types
 from glfm_cli.completion.matrix import features_of
+from glfm_cli.completion.models import Asked, named
 from glfm_cli.completion.session import check_layout
 from glfm_cli.encoding import encode, encode_triplets, is_triplets, layout_of
 from glfm_cli.errors import UsageError
@@ -22,14 +23,14 @@ from glfm_cli.evaluation.forecast import Forecast, estimate_cost
 from glfm_cli.evaluation.holdouts import read_holdout
 from glfm_cli.evaluation.jobs import Bench, Job, digest, run_job, table_key
 from glfm_cli.evaluation.masks import MECHANISMS
-from glfm_cli.evaluation.methods import Method, choose_methods
+from glfm_cli.evaluation.methods import METHODS, Method, choose_methods
 from glfm_cli.evaluation.results import Outcome, OutcomeId, Results
 from glfm_cli.evaluation.scoring import spans
 from glfm_cli.evaluation.split import read_split
 from glfm_cli.inference.executors import available_threads, run_in_processes
 from glfm_cli.inference.tasks import Runner, runner_of
 from glfm_cli.options import MatrixOptions, Sampling, gather
-from glfm_cli.schema import Schema
+from glfm_cli.schema import Role, Schema
 
 RATES = (0.1, 0.3, 0.5)
 REPEATS = 5
@@ -136,7 +137,7 @@ def prepare(
     features = features_of(matrix.row_features), features_of(matrix.column_features)
     matrix = replace(matrix, row_features=features[0], column_features=features[1])
     chosen = choose_methods(
-        design.methods,
+        _usual(schema, sampling) if design.methods is None and not sparse else design.methods,
         design.programs,
         replace(sampling, engine=None, scheduler=None),
         timeout=design.method_timeout,
@@ -182,6 +183,14 @@ def prepare(
         done=done,
         others=tuple(others),
     )
+
+
+def _usual(schema: Schema, sampling: Sampling) -> tuple[str, ...]:
+    """Return the model that completes such a table where none is named, and what costs nothing."""
+    kinds = [str(column.type) for column in schema.columns if column.type is not None]
+    grouped = any(column.role in (Role.GROUP, Role.TIME) for column in schema.columns)
+    first = named(sampling, Asked("dense", kinds, grouped)).model
+    return first or METHODS[0], *METHODS[1:]
 
 
 def _bench(

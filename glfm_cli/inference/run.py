@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from glfm_cli.arrays import Array
@@ -41,6 +41,10 @@ class Plan:
     def sweeps(self) -> int:
         """Sweeps of one chain."""
         return self.warmup + self.draws * self.thin
+
+    def with_most_chains(self) -> Plan:
+        """Return the plan with all the chains that there may be, whatever estimates ask for."""
+        return replace(self, chains=self.most_chains or self.chains, most_chains=None)
 
     def options(self) -> dict[str, Any]:
         """Return the options of sampling that ask for just this plan, and for no more chains."""

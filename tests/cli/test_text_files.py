@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from glfm_cli.io import read_table
+
 TOWNS = ["", "Köln", "Rom", "Rom"]
 ROWS = "".join(f"{i};{i % 5},5;{TOWNS[i % 4]};x{i % 2}\n" for i in range(30))
 
@@ -12,7 +14,7 @@ def test_a_windows_file_is_named_and_written_back_in_its_encoding(desk, here: Ca
     table = f"Nr;Größe;Ort;Art\n{ROWS}".encode("cp1252")
     desk.put("table.csv", table)
     said = here("types", "table.csv", "-o", "types.yaml")
-    note = "Warning: the file is not UTF-8: it was read as Windows-1252, and is written so"
+    note = "Warning: the file is not UTF-8: it was read as Windows-1252"
     assert said.lines("Warning") == [note]
     done = desk.impute()
     assert note in done.lines("Warning")
@@ -71,3 +73,40 @@ def test_a_row_that_only_looks_like_units_stays_a_row(desk, here: Callable) -> N
     desk.put("table.csv", "sex,grade\nm,1\n" + "m,2\nf,1\n" * 20)
     assert here("types", "table.csv", "-o", "types.yaml").lines("Warning") == []
     assert desk.impute().stdout.startswith("sex,grade\nm,1\n")
+
+
+def test_cells_that_stay_intervals_stay_in_files_of_typed_columns(desk) -> None:
+    rows = "".join(f"{i},{'<2' if i % 5 == 0 else i / 7},{i if i % 3 else ''}\n" for i in range(30))
+    desk.put("table.csv", f"id,lab,x\n{rows}")
+    desk.put("types.yaml", "columns: {id: id, lab: positive, x: real}")
+    for name in ("out.parquet", "out.xlsx", "out.arrow"):
+        desk.impute("-o", name)
+        lab = read_table(desk.folder / name)["lab"].to_pylist()
+        assert lab[::5] == ["<2"] * 6
+        assert float(lab[1]) == 1 / 7
+    desk.put("types.yaml", "columns: {id: id, lab: {type: positive, impute: censored}, x: real}")
+    desk.impute("-o", "out.parquet")
+    lab = read_table(desk.folder / "out.parquet")["lab"].to_pylist()
+    assert all(0.0 < x < 2.0 for x in lab[::5])
+
+
+def test_no_point_is_written_into_a_file_of_decimal_commas(desk) -> None:
+    rows = "".join(f"{i / 7:.2f};{170 + i % 9 if i % 4 else ''}\n" for i in range(40))
+    desk.put("table.csv", "x;height\n" + rows.replace(".", ","))
+    desk.put("types.yaml", 'columns: {x: {type: real, decimal: ","}, height: positive}')
+    done = desk.impute("--cells", "cells.csv")
+    assert "." not in done.stdout
+    cells = read_table(desk.folder / "cells.csv").to_pylist()
+    assert all(150 < int(cell["estimate"]) < 200 for cell in cells)
+
+
+def test_cells_have_points_whatever_marks_the_table_has(desk) -> None:
+    rows = "".join(f"{i};{f'{i / 7:.2f} %' if i % 4 else ''}\n" for i in range(40))
+    desk.put("table.csv", "n;share\n" + rows.replace(".", ","))
+    types = 'columns: {n: count, share: {type: real, decimal: ",", percent: true}}'
+    desk.put("types.yaml", types)
+    desk.impute("--cells", "cells.csv")
+    for cell in read_table(desk.folder / "cells.csv").to_pylist():
+        lower, estimate, upper = (float(cell[one]) for one in ("lower", "estimate", "upper"))
+        assert lower <= estimate <= upper
+        assert abs(estimate - float(cell["mean"])) < 0.01

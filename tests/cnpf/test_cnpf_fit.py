@@ -10,6 +10,7 @@ import pytest
 from cnpf_fits import MODEL, Array, arrays_equal, fit, planted
 from cnpf_reference import MODELS, begin, counts_of, problem
 
+from glfm_cli import GlfmFactorizer
 from glfm_cli.latent.blocks import thread_pool
 from glfm_cli.latent.cnpf import CnpfConfig, Counts
 from glfm_cli.latent.cnpf import counts as counts_module
@@ -343,6 +344,17 @@ def test_a_component_that_was_split_becomes_one(seed: int) -> None:
     assert merged > 0
     assert int((shares(rows, 8) > 0.01).sum()) < live
     assert after > before
+
+
+def test_components_that_passes_empty_between_merges_are_let_be() -> None:
+    rng = np.random.default_rng(11)
+    k = rng.integers(2, 5)
+    columns = rng.gamma(0.2, 1.0, (k, 30))
+    columns /= columns.sum(axis=1, keepdims=True)
+    y = rng.poisson(30.0 * rng.dirichlet([0.3] * k, 60) @ columns)
+    settings = {"merge_every": 3}
+    model = GlfmFactorizer(components=15, restarts=1, seed=11, settings=settings).fit(y)
+    assert np.isfinite(model.components_).all()
 
 
 def test_the_bound_never_falls_where_components_are_merged(seed: int) -> None:

@@ -17,7 +17,7 @@ from glfm_cli.latent import MODELS
 from glfm_cli.options import MatrixOptions, Sampling
 from glfm_cli.schema.phrases import did_you_mean
 
-METHODS = ("glfm", "sibp", "mean")
+METHODS = ("auto", "mean")  # of a table; where that model cannot, the one that completes it
 
 _BUILT_IN: dict[str, Callable[[Sampling], Method]] = {
     "sibp": Sibp,

@@ -34,7 +34,7 @@ def merge_components(
     bound = _evaluate(config, shared, rows, counts, each)
     gone: set[int] = set()
     for j, k in pairs:
-        if gone & {j, k}:
+        if gone & {j, k} or not rows.n[:, [j, k]].any(axis=0).all():  # by the passes of another
             continue
         trial, trial_rows = shared.copy(), rows.copy()
         join(config, trial, trial_rows, j, k)
