@@ -52,7 +52,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Embedding:
     """Places of Q > 2 dimensions as they lie between rows that are laid out.
 
     scale : (Q,) of the dimensions;  x : (A, Q) places of these rows;  u : (A, 2) as shown
@@ -93,7 +93,7 @@ def weighted(x: Array, cov: Array, relevances: Array) -> Array:
     return np.sqrt(relevances / np.maximum(size, 1e-300))
 
 
-def frame_of(x: Array, scale: Array, scores: Sequence[Array]) -> Frame | Layout:
+def frame_of(x: Array, scale: Array, scores: Sequence[Array]) -> Frame | Embedding:
     """Return how places x (N, Q), Q >= 2, are shown.
 
     scale : (Q,) of the dimensions, where there are more than two
@@ -109,7 +109,7 @@ def frame_of(x: Array, scale: Array, scores: Sequence[Array]) -> Frame | Layout:
         r = np.array([rank_correlation(s if flat else s[rows], u[:, axis]) for s in scores])
         if r.size and r[np.argmax(np.abs(r))] < 0.0:
             turn[:, axis] *= -1.0
-    return Frame(middle, turn) if flat else Layout(scale, x[rows], (laid - middle) @ turn)
+    return Frame(middle, turn) if flat else Embedding(scale, x[rows], (laid - middle) @ turn)
 
 
 def rank_correlation(a: Array, b: Array) -> float:

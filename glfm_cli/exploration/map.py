@@ -22,8 +22,8 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.estimates import point
 from glfm_cli.encoding import Data
 from glfm_cli.exploration.frame import (
+    Embedding,
     Frame,
-    Layout,
     agreement,
     frame_of,
     shared_neighbours,
@@ -125,7 +125,7 @@ def _pointers(placed: RowsOnMap, x: Array, scales: Sequence[Scale]) -> list[Arra
     return [scale.link.expected(law.column(scale.d), params[scale.d]) for scale in ordered]
 
 
-def _column(placed: RowsOnMap, scale: Scale, frame: Frame | Layout, x: Array) -> MapColumn:
+def _column(placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, x: Array) -> MapColumn:
     """Return what the map says of a column: by some of its rows, each at its place."""
     some = np.linspace(0, x.shape[0] - 1, min(LOOKED_AT, x.shape[0])).round().astype(np.intp)
     u = frame.shown(x[some])
@@ -221,7 +221,7 @@ def _odd(posterior: Posterior, scales: Sequence[Scale]) -> tuple[tuple[Oddity, .
     return tuple(tuple(sorted(row, key=lambda o: o.excess)[:MOST_ODD]) for row in found)
 
 
-def _surface(placed: RowsOnMap, scale: Scale, frame: Frame | Layout, base_u: Array) -> Surface:
+def _surface(placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, base_u: Array) -> Surface:
     """Return what a column is over the map."""
     low, high = base_u.min(axis=0), base_u.max(axis=0)
     size = float(max((high - low).max(), 1e-9))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data
 from glfm_cli.exploration.explored import Explored
-from glfm_cli.exploration.frame import Frame, Layout
+from glfm_cli.exploration.frame import Embedding, Frame
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
 
@@ -94,7 +94,7 @@ class RowMap:
     odd : per row its unusual cells
     """
 
-    frame: Frame | Layout
+    frame: Frame | Embedding
     relevances: Array
     base: Array
     position: Array

@@ -30,7 +30,7 @@ class _Models(MutableMapping[str, LatentModel]):
             module, _, kind = found.partition(":")
             made = getattr(import_module(module), kind)
             if name == "auto":
-                linear = import_module("glfm_cli.latent.glfm").Linear()
+                linear = import_module("glfm_cli.latent.glfm").LinearGlfm()
                 found = made({one: self[one] for one in CANDIDATES} | {"linear": linear})
             else:
                 found = made()

@@ -380,7 +380,7 @@ class Glfm(PlainModel):
         )
 
 
-class Linear(Glfm):
+class LinearGlfm(Glfm):
     """The same with a linear part, as a candidate beside the one without."""
 
     name = "linear"
