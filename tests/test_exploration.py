@@ -415,3 +415,37 @@ def test_shares_in_words_are_percentages(share: float) -> None:
     assert text.endswith(" %")
     if not text.startswith("<"):
         assert abs(float(text[:-2]) - 100 * share) <= 0.5
+
+
+def test_a_pattern_says_of_a_column_what_holds_in_rows_that_can_have_a_value() -> None:
+    rng = np.random.default_rng(5)
+    woman = np.arange(N_ROWS) % 2 == 0
+    size = np.where(woman, -1.0, 1.0) + rng.standard_normal(N_ROWS)
+    dose = 10 + 2 * size + 0.5 * rng.standard_normal(N_ROWS)  # of men it would be 12
+    table = pa.table(
+        {
+            "sex": np.where(woman, "f", "m"),
+            "size": size,
+            "twice": 2 * size + 0.1 * rng.standard_normal(N_ROWS),
+            "dose": pa.array(np.where(woman, dose, np.nan), from_pandas=True),
+        }
+    )
+    types = {
+        "sex": "categorical",
+        "size": "real",
+        "twice": "real",
+        "dose": {"type": "real", "only_if": 'sex == "f"'},
+    }
+    found = explore(table, {"columns": types}, seed=1, **SHORT)
+    scale = found.scales[3]
+    rows = np.arange(N_ROWS)
+    assert woman[scale.some_of(rows, 20)].all()
+    assert list(scale.some_of(rows[~woman], N_ROWS)) == list(rows[~woman])  # there are no others
+    weighed = dataclasses.replace(scale, weight=(rows == 6) + 0.0)
+    assert set(weighed.some_of(rows, 20)) == {6}
+    assert np.mean(woman[found.scales[0].some_of(rows, 20)]) == pytest.approx(0.5, abs=0.1)
+    for pattern in found.top_patterns:
+        at = scale.some_of(pattern.rows, N_ROWS)
+        law = scale.law(found.shown.eta[at], float(found.shown.noise[3]))
+        mean = scale.link.pooled_mean(law, found.shown.params[3])
+        assert pattern.profiles[3].mean == pytest.approx(mean)

@@ -17,6 +17,7 @@ from glfm_cli.encoding.relations import (
     bounds_of,
     learnt_cells,
     placed,
+    rows_inside,
     settle,
     with_known,
 )

@@ -77,6 +77,18 @@ def learnt_cells(columns: Sequence[EncodedColumn]) -> tuple[Array, ...]:
     return tuple(cells)
 
 
+def rows_inside(columns: Sequence[EncodedColumn]) -> dict[int, Mask]:
+    """Return by column the rows where its condition is true or nothing tells, if others are empty.
+
+    Columns that have a value in every row are not among them.
+    """
+    return {
+        one.d: _truth(columns, one.formula, [columns[d].x for d in one.of]) != 0.0
+        for one in Relations.of(columns).conditions
+        if _otherwise(columns[one.d]) is None
+    }
+
+
 def settle(data: Data, fills: Mapping[int, Array]) -> dict[int, Array]:
     """Return values of missing cells that obey all relations, NaN where there is to be none.
 

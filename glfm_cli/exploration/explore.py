@@ -11,7 +11,7 @@ import numpy as np
 
 from glfm_cli.completion import FitLike, Kept, TableLike, Types, as_table, with_types
 from glfm_cli.completion.saved import is_saved_fit
-from glfm_cli.encoding import Data
+from glfm_cli.encoding import Data, rows_inside
 from glfm_cli.encoding.notes import ONE_COLUMN
 from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.components import describe_components
@@ -166,8 +166,13 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     posterior, data = run.posterior, job.data
     assert isinstance(data, Data)
     bias = job.bias
+    inside = rows_inside(data.columns)
     scales = tuple(
-        replace(scale_of(d, encoded, posterior.links[d], posterior.spans[d]), weight=data.weights)
+        replace(
+            scale_of(d, encoded, posterior.links[d], posterior.spans[d]),
+            weight=data.weights,
+            inside=inside.get(d),
+        )
         for d, encoded in enumerate(data.columns)
     )
     chain, draw = choose(posterior, request.sample, job.hidden, data.n_rows, bias=bias)

@@ -106,15 +106,13 @@ def find_patterns(
 def _profiles(
     shown: Explanation, eta: Array, rows: Array, scales: Sequence[Scale]
 ) -> tuple[ColumnProfile, ...]:
-    if scales[0].weight is None:
-        rows = rows[some_rows(rows.size, _PROFILE_ROWS)]
-    else:  # each so often that they stand for the population
-        ends = np.cumsum(scales[0].counts(rows))
-        at = (np.arange(_PROFILE_ROWS) + 0.5) / _PROFILE_ROWS
-        rows = rows[np.minimum(np.searchsorted(ends, at * ends[-1]), rows.size - 1)]
-    part = eta[rows]
     return tuple(
-        scale.profile(part, float(shown.noise[scale.d]), shown.params[scale.d]) for scale in scales
+        scale.profile(
+            eta[scale.some_of(rows, _PROFILE_ROWS)],
+            float(shown.noise[scale.d]),
+            shown.params[scale.d],
+        )
+        for scale in scales
     )
 
 

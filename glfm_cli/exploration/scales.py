@@ -17,6 +17,8 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import EncodedColumn
+from glfm_cli.encoding.data import Mask
+from glfm_cli.exploration.stability import some_rows
 from glfm_cli.links import Link, NormalMixture, Params, of_numbers
 from glfm_cli.links.law import normal
 
@@ -47,6 +49,7 @@ class Scale:
     span : its first latent column, and one past its last
     at : (G - 1,) where bins end, in the column's own unit; empty for levels
     weight : (N,) how much each row counts in what is said of the population; None for alike
+    inside : (N,) the rows in which the column can have a value; None for all
     """
 
     d: int
@@ -55,6 +58,7 @@ class Scale:
     span: tuple[int, int]
     at: Array
     weight: Array | None = None
+    inside: Mask | None = None
 
     @property
     def name(self) -> str:
@@ -92,6 +96,20 @@ class Scale:
     def counts(self, rows: Array) -> Array:
         """Return how much some rows count (n,)."""
         return np.ones(rows.size) if self.weight is None else self.weight[rows]
+
+    def some_of(self, rows: Array, at_most: int) -> Array:
+        """Return rows that stand for those given (n,), at most so many where there are more.
+
+        Rows in which the column can have no value are left out while there are others; a row that
+        counts more is there more often.
+        """
+        if self.inside is not None and self.inside[rows].any():
+            rows = rows[self.inside[rows]]
+        if self.weight is None:
+            return rows[some_rows(rows.size, at_most)]
+        ends = np.cumsum(self.weight[rows])
+        at = (np.arange(at_most) + 0.5) / at_most
+        return rows[np.minimum(np.searchsorted(ends, at * ends[-1]), rows.size - 1)]
 
     def weighted(self, x: Array, weight: Array) -> ColumnProfile:
         """Return the distribution of observed cells x (n,), NaN where missing, some counting more.

@@ -19,7 +19,6 @@ import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.exploration import Exploration, Pattern
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.stability import some_rows
 from glfm_cli.links.margins import Interpolated
 from glfm_cli.plots.panels import N_BINS, WIDTH_LEVEL, edges_of, fewer, prefers_log, space_log_ticks
 
@@ -96,17 +95,15 @@ def head(axes: Axes, scale: Scale, tail: str = "", width: float = _WIDTH) -> Non
     style.open_frame(axes)
 
 
-def _eta(found: Exploration, pattern: Pattern) -> Array:
-    shown = found.shown
-    rows = pattern.rows[some_rows(pattern.rows.size, _ROWS)]
-    return shown.bias + shown.Z[rows].astype(np.float64) @ shown.B
+def _eta(found: Exploration, rows: Array) -> Array:
+    return found.shown.bias + found.shown.Z[rows].astype(np.float64) @ found.shown.B
 
 
 def _masses(found: Exploration, scale: Scale) -> list[Array]:
     """Return the mass of every bin of a scale under each pattern shown."""
     noise, params = float(found.shown.noise[scale.d]), found.shown.params[scale.d]
     return [
-        scale.masses(_eta(found, pattern), noise, params).mean(axis=0)
+        scale.masses(_eta(found, scale.some_of(pattern.rows, _ROWS)), noise, params).mean(axis=0)
         for pattern in shown_patterns(found)
     ]
 
