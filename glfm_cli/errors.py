@@ -51,13 +51,13 @@ class GlfmError(Exception):
             where.append(f"column '{self.column}'")
         if self.row is not None:
             where.append(f"row {self.row}")
-        said = [self.problem] if self.problem else []
+        parts = [self.problem] if self.problem else []
         if self.value is not None:
             text = str(self.value)
-            said.append(f"found {text if len(text) <= 60 else text[:57] + '...'}")
+            parts.append(f"found {text if len(text) <= 60 else text[:57] + '...'}")
         if self.expected is not None:
-            said.append(f"expected {self.expected}")
-        line = ": ".join(part for part in (", ".join(where), ", ".join(said)) if part)
+            parts.append(f"expected {self.expected}")
+        line = ": ".join(part for part in (", ".join(where), ", ".join(parts)) if part)
         return " ".join(line.split())
 
 

@@ -253,6 +253,6 @@ def gather(options: Mapping[str, Any], *groups: Any) -> tuple[Any, ...]:
 
 def _written(group: Any, renamed: Mapping[str, str]) -> dict[str, object]:
     """Return the fields that are not as they are when nothing is said."""
-    plain, said = asdict(type(group)()), vars(group)
-    differs = {n: v for n, v in said.items() if v is not plain[n] and v != {} and v != plain[n]}
+    plain, values = asdict(type(group)()), vars(group)
+    differs = {n: v for n, v in values.items() if v is not plain[n] and v != {} and v != plain[n]}
     return {renamed.get(name, name): value for name, value in differs.items()}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from glfm_cli import explore
-from glfm_cli.exploration.crossfit import Apart, told_apart, without_each
+from glfm_cli.exploration.crossfit import CrossFit, cross_fit, without_each
 from glfm_cli.exploration.evidence import weigh
 from glfm_cli.exploration.explanation import explain
 from glfm_cli.exploration.explore import plan_explore
@@ -45,10 +45,10 @@ def job_of(columns: dict[str, Any], types: dict[str, Any]) -> tuple[ExplorationJ
     ]
 
 
-def two_halves(probability: np.ndarray) -> list[Apart]:
+def two_halves(probability: np.ndarray) -> list[CrossFit]:
     """Return probabilities (D, N, K) as if each half of the rows had been told by the other."""
     rows, found = np.arange(probability.shape[1]), np.ones((2, probability.shape[2]))
-    return [Apart(some, probability[:, some], found) for some in (rows[::2], rows[1::2])]
+    return [CrossFit(some, probability[:, some], found) for some in (rows[::2], rows[1::2])]
 
 
 @pytest.fixture(scope="module")
@@ -117,22 +117,22 @@ def test_members_are_told_by_other_columns_and_other_rows(
     shown = explain(run.posterior, 0, 5, bias=True)
     k = int(np.argmax(np.abs([np.corrcoef(z, column)[0, 1] for column in shown.Z.T])))
     (half, _), _ = sample_halves(job.problem, plan)
-    apart = told_apart(half, shown, scales, bias=True)
-    assert apart.known[k]
-    told = apart.probability[:, :, k]
-    assert np.array_equal(apart.rows, half.other)
+    fit = cross_fit(half, shown, scales, bias=True)
+    assert fit.known[k]
+    told = fit.probability[:, :, k]
+    assert np.array_equal(fit.rows, half.other)
     for d in range(4):  # three columns tell it, be it without a, b, c or d
-        assert np.corrcoef(told[d], shown.Z[apart.rows, k])[0, 1] > 0.7
+        assert np.corrcoef(told[d], shown.Z[fit.rows, k])[0, 1] > 0.7
         x = scales[d].encoded.x.copy()
         x[half.other] = x[half.other][::-1]
         encoded = dataclasses.replace(scales[d].encoded, x=x)
         moved = [*scales]
         moved[d] = dataclasses.replace(scales[d], encoded=encoded)
-        other = told_apart(half, shown, moved, bias=True).probability
-        assert np.allclose(other[d], apart.probability[d])
-        assert not np.allclose(np.delete(other, d, 0), np.delete(apart.probability, d, 0))
+        other = cross_fit(half, shown, moved, bias=True).probability
+        assert np.allclose(other[d], fit.probability[d])
+        assert not np.allclose(np.delete(other, d, 0), np.delete(fit.probability, d, 0))
     turned = dataclasses.replace(shown, Z=1 - shown.Z)
-    assert np.allclose(told_apart(half, turned, scales, bias=True).probability[:, :, k], 1 - told)
+    assert np.allclose(cross_fit(half, turned, scales, bias=True).probability[:, :, k], 1 - told)
 
 
 # What is more than chance -------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_one_half_alone_is_above_the_null_level_in_one_of_twenty_tables(seed: in
     )
     above = 0
     for repeat in range(200):
-        one = Apart(np.arange(50), rng.random((2, 50, 3)), np.ones((1, 3)))
+        one = CrossFit(np.arange(50), rng.random((2, 50, 3)), np.ones((1, 3)))
         above += bool(weigh([one], scales, repeat).order)
     assert 2 <= above <= 20  # 10 are expected
 
@@ -186,7 +186,7 @@ def test_a_half_without_the_feature_takes_nothing_away(
 ) -> None:
     _, scales, z = grouped
     one, two = two_halves(np.tile(np.abs(z - 0.1)[:, None], (4, 1, 1)))
-    none = Apart(two.rows, np.zeros((4, 80, 1)), np.zeros((1, 1)))
+    none = CrossFit(two.rows, np.zeros((4, 80, 1)), np.zeros((1, 1)))
     alone, both = weigh([one], scales, 0), weigh([one, two], scales, 0)
     assert np.allclose(weigh([one, none], scales, 0).z, alone.z)
     assert np.allclose(both.z, (alone.z + weigh([two], scales, 0).z) / 2)
@@ -215,8 +215,8 @@ def test_effects_are_means_of_observed_cells_by_membership() -> None:
     columns = {"a": [1.0, 2.0, None, 4.0, 8.0, 6.0], "b": ["x", "y", "x", None, "y", "y"]}
     _, scales = job_of(columns, {"a": {"type": "real", "transform": "none"}, "b": "categorical"})
     p = np.array([[0.5, 1.0, 1.0, 0.0], [0.25, 0.0, 1.0, 1.0]])[:, :, None]
-    known = Apart(np.array([0, 1, 2, 3]), p, np.ones((1, 1)))
-    unknown = Apart(np.array([4, 5]), np.zeros((2, 2, 1)), np.zeros((1, 1)))
+    known = CrossFit(np.array([0, 1, 2, 3]), p, np.ones((1, 1)))
+    unknown = CrossFit(np.array([4, 5]), np.zeros((2, 2, 1)), np.zeros((1, 1)))
     found = effects([known, unknown], 0, scales, np.array([3.0, -4.0]), np.array([False, True]))
     a, b = sorted(found, key=lambda effect: effect.scale.d)
     assert a.on.mean == pytest.approx((0.5 * 1 + 1.0 * 2) / 1.5)

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from glfm_cli import Exploration, explore, plot_exploration
 from glfm_cli.errors import OutputError, UsageError
 from glfm_cli.plots import plot_columns, plot_dependence, plot_fit, plot_shares, plot_traces
-from glfm_cli.plots.style import SMALL, told_apart
+from glfm_cli.plots.style import SMALL, distinct
 
 PLOTS = (plot_exploration, plot_columns, plot_traces, plot_fit, plot_dependence)
 
@@ -152,10 +152,10 @@ def test_of_many_levels_those_are_drawn_in_which_patterns_differ_most(found: Exp
 
 def test_texts_that_begin_and_end_alike_are_told_apart() -> None:
     texts = [f"Département n° {i} de la République française" for i in (1, 12)]
-    assert told_apart([*texts, "Corse"], 60, SMALL) == ["…1…", "…12…", "Corse"]
+    assert distinct([*texts, "Corse"], 60, SMALL) == ["…1…", "…12…", "Corse"]
     scale = ["strongly disagree with it all", "rather agree", "strongly agree with it all"]
-    assert told_apart(scale, 60, SMALL) == ["…disagree…", "rather agree", "…agree…"]
-    assert told_apart(["same text of both"] * 2, 40, SMALL)[0].startswith("…")
+    assert distinct(scale, 60, SMALL) == ["…disagree…", "rather agree", "…agree…"]
+    assert distinct(["same text of both"] * 2, 40, SMALL)[0].startswith("…")
 
 
 def alone(seed: int, kind: str, **columns: Any) -> Exploration:

@@ -17,7 +17,7 @@ is then given, and no feature ends.
 On why augmentation sticks: Papaspiliopoulos, Roberts and Skold, Statistical Science 22 (2007).
 
 Most flips are hopeless, and a bound tells so. The log probability of every cell is concave in
-eta: with g its slope and c no more than its bend wherever one flip can lead,
+eta: with g its slope and c no more than its curvature wherever one flip can lead,
 
     log p(eta + d w) - log p(eta)  <=  d g w - c w^2 / 2          with equality for points.
 
@@ -25,8 +25,8 @@ The sum over the cells is one pass over a feature's weights. Only where it leave
 the probabilities themselves looked at, which settle the draw.
 
     points  c = 1 / var;  so are intervals too narrow to tell from one, of variance 1 + width^2 / 12
-    sides   p = Phi(t):  the bend falls as t grows, so that its value at the far end is a bound
-    bands   p = Phi(b) - Phi(a):  the bend is 1 - Var(x | a < x < b) >= 1 - (b - a)^2 / pi^2
+    sides   p = Phi(t):  the curvature falls as t grows, so that its value at the far end is a bound
+    bands   p = Phi(b) - Phi(a):  the curvature is 1 - Var(x | a < x < b) >= 1 - (b - a)^2 / pi^2
             [Payne and Weinberger 1960]
 
 Cost: O(N K S) at about half a nanosecond each where flips are hopeless; no memory beyond `work`.
@@ -94,9 +94,9 @@ cdef struct Row:
     const double* known  # (S,) 1 where observed y are points
     const int* open      # (n_open,) those where they are not
     int n_open
-    const double* sharp  # (S,) one over the noise's standard deviation
+    const double* noise_inv_sd  # (S,) one over the noise's standard deviation
     const double* inv    # (S,) the same of what an interval bounds
-    double* g            # (width,) slopes and bends by pseudo-column, 0 where missing
+    double* g            # (width,) slopes and curvatures by pseudo-column, 0 where missing
     double* c
     double* point_c      # those of points
     const double* reach  # (S,) the most that eta moves in one flip
@@ -234,7 +234,7 @@ cdef void load_cells(
         r.seen[s] = here
         r.missing[missing] = s
         missing += not here
-    glfm_place_cells(r.S, y, lower, upper, eta, r.known, r.seen, r.sharp, r.inv, r.g,
+    glfm_place_cells(r.S, y, lower, upper, eta, r.known, r.seen, r.noise_inv_sd, r.inv, r.g,
                      r.point_c, r.low, r.high, r.t, r.dt, r.curve, r.kind)
     memcpy(r.c, r.point_c, r.width * sizeof(double))
     for i in range(r.n_open):
@@ -375,18 +375,18 @@ def update_bits(
     cdef const double* given = NULL if odds is None else &odds[0]
     cdef double[::1] prior = np.empty(2 * n_columns)
     cdef double[:, ::1] weights = np.zeros((n_columns, width))
-    cdef double* sharp = partition(&r, S, &work[0], &iwork[0])
-    cdef double* inv = sharp + width
-    cdef double* reach = sharp + 2 * width
-    cdef double* points = sharp + 3 * width
+    cdef double* noise_inv_sd = partition(&r, S, &work[0], &iwork[0])
+    cdef double* inv = noise_inv_sd + width
+    cdef double* reach = noise_inv_sd + 2 * width
+    cdef double* points = noise_inv_sd + 3 * width
     cdef int* open = &iwork[3 * S]
     r.column, r.known, r.open, r.n_open = &column[0], points, open, 0
-    r.sharp, r.inv, r.reach = sharp, inv, reach
+    r.noise_inv_sd, r.inv, r.reach = noise_inv_sd, inv, reach
     bit_generator = rng.bit_generator
     cdef bitgen_t* bitgen = <bitgen_t*> PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
     with bit_generator.lock, nogil:
         for s in range(S):
-            sharp[s] = 1.0 / sd[s]
+            noise_inv_sd[s] = 1.0 / sd[s]
             inv[s] = 1.0 / (sd[s] * spread[s])
             reach[s] = 0.0
             points[s] = known[column[s]]

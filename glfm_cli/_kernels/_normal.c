@@ -155,18 +155,18 @@ GLFM_WIDE double glfm_one_sided(int n, const double *t, const double *slope, con
             int i = start + j;
             int64_t e;
             double x = t[i], s = slope[i], z = distance(x), y = x + reach[i];
-            double ratio = mills(z), phi = density(z), tail = phi * ratio, bend, flat;
+            double ratio = mills(z), phi = density(z), tail = phi * ratio, curvature, flat;
             double p = x < 0.0 ? tail : 1.0 - tail;
             lowest = x < lowest ? x : lowest;
             product *= split(p, &e);
             exponents += e;
             g[i] = s * (x < 0.0 ? 1.0 : phi) / (x < 0.0 ? ratio : p);
-            /* The bend of log Phi falls from 1 to 0 as t grows; these lines lie below it. */
-            bend = 0.635 - 0.28 * y;
+            /* The curvature of log Phi falls from 1 to 0 as t grows; these lines lie below it. */
+            curvature = 0.635 - 0.28 * y;
             flat = 0.635 - 0.09 * y;
-            bend = bend < flat ? bend : flat;
-            bend = bend < 0.9 ? bend : 0.9;
-            c[i] = s * s * (bend > 0.0 ? bend : 0.0);
+            curvature = curvature < flat ? curvature : flat;
+            curvature = curvature < 0.9 ? curvature : 0.9;
+            c[i] = s * s * (curvature > 0.0 ? curvature : 0.0);
         }
         total += log(product) + LN2 * (double)exponents;
     }
@@ -239,15 +239,15 @@ GLFM_WIDE void glfm_place_cells(int n, const double *y, const double *lower, con
 #pragma omp simd
     for (int i = 0; i < n; i++) {
         double from = known[i] > 0.0 ? y[i] : lower[i], to = known[i] > 0.0 ? y[i] : upper[i];
-        double a = (from - eta[i]) * inv[i], b = (to - eta[i]) * inv[i], sharp = inv_sd[i];
+        double a = (from - eta[i]) * inv[i], b = (to - eta[i]) * inv[i];
         double width = b - a, mid = 0.5 * (a + b), away = mid < 0.0 ? -mid : mid;
         double less = inv[i] * (1.0 - width * width * (1.0 / 12.0));
         double flat = 1.0 - width * width * INV_PI2;
         int here = seen[i] > 0.0, point = from == to;
         int narrow = (width < POINT_WIDTH) & (width * (away + 20.0) < POINT_REACH);
         int from_low = a > -INFINITY, from_high = b < INFINITY;
-        double gi = point ? (from - eta[i]) * (sharp * sharp) : narrow ? mid * less : 0.0;
-        double ci = point ? sharp * sharp : narrow ? inv[i] * less : 0.0;
+        double gi = point ? (from - eta[i]) * (inv_sd[i] * inv_sd[i]) : narrow ? mid * less : 0.0;
+        double ci = point ? inv_sd[i] * inv_sd[i] : narrow ? inv[i] * less : 0.0;
         double k = from_low & from_high ? GLFM_BAND : from_low | from_high ? GLFM_SIDE : GLFM_SETTLED;
         g[i] = here ? gi : 0.0;
         c[i] = here ? ci : 0.0;

@@ -35,7 +35,7 @@ enum { GLFM_SETTLED, GLFM_BAND, GLFM_SIDE };
        low, high = ends in standard units          curve = no more than -d2log p / deta2 of a band
        t, dt = of a side, p = Phi(t), dt/deta
 
-   g, c = slope and bend of the log density of points, 0 elsewhere. Where seen = 0 all is 0. */
+   g, c = slope and curvature of the log density of points, 0 elsewhere. Where seen = 0 all is 0. */
 void glfm_place_cells(int n, const double *y, const double *lower, const double *upper,
                       const double *eta, const double *known, const double *seen,
                       const double *inv_sd, const double *inv, double *g, double *c, double *low,

@@ -44,9 +44,11 @@ def costs_of(cells: TableCells | PairCells, table: pa.Table, *, file: str | None
     gone = np.ones(cells.size, dtype=bool) if not order.size else of_row[found] != of_cell
     if gone.any():
         first = cells.describe(np.array([int(np.argmax(gone))]))
-        said = ", ".join(f"{sides[i].name} '{first[sides[i].name][0].as_py()}'" for i in named)
+        ids_text = ", ".join(f"{sides[i].name} '{first[sides[i].name][0].as_py()}'" for i in named)
         raise TableError(
-            f"says nothing of {said}", file=file, expected="the cost of every cell to choose from"
+            f"says nothing of {ids_text}",
+            file=file,
+            expected="the cost of every cell to choose from",
         )
     return cost[found]
 

@@ -103,8 +103,10 @@ def cross_validate(
         alone = replace(work, how=replace(how, pool=None, stop=None, observer=None, threads=1))
         runner(_predict_fold, (alone, left), range(n_folds), on_result=keep)
     scores = {name: all_scores(own, values) for name, values in p.items()}
-    said = (next((note for note in notes if note), None), _no_better(own, p[MODEL], fold))
-    return CrossValidation(n_folds, rows, fold, p, scores, "; ".join(filter(None, said)) or None)
+    warnings = (next((note for note in notes if note), None), _no_better(own, p[MODEL], fold))
+    return CrossValidation(
+        n_folds, rows, fold, p, scores, "; ".join(filter(None, warnings)) or None
+    )
 
 
 def _no_better(code: Array, p: Array, fold: Array) -> str | None:

@@ -60,15 +60,17 @@ class Predictions:
             columns.append((self.target, pa.array(names[place], pa.string(), mask=~known)))
         columns.append((PREDICTED, pa.array(names[self.p.argmax(axis=1)], pa.string())))
         columns += [(f"p_{level}", pa.array(self.p[:, r])) for r, level in enumerate(self.levels)]
-        said = [name for name, _ in columns]
-        twice = next((name for i, name in enumerate(said) if name in said[:i]), None)
+        column_names = [name for name, _ in columns]
+        twice = next(
+            (name for i, name in enumerate(column_names) if name in column_names[:i]), None
+        )
         if twice is not None:
             raise UsageError(
                 "the table of predictions would have two columns of this name",
                 column=twice,
                 hint="Rename the column of the table.",
             )
-        return pa.table([values for _, values in columns], names=said)
+        return pa.table([values for _, values in columns], names=column_names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,9 +59,9 @@ class Console:
         self.clear()
         self.stdout.write(text)
 
-    def result_as_json(self, said: object) -> None:
+    def result_as_json(self, value: object) -> None:
         """Write a result as one JSON object on one line."""
-        self.result(json.dumps(said, allow_nan=False, default=str) + "\n")
+        self.result(json.dumps(value, allow_nan=False, default=str) + "\n")
 
     def note(self, text: str) -> None:
         """Say what was done, unless quiet."""

@@ -27,10 +27,10 @@ def run(ctx: typer.Context, fit: str, *, strict: bool, as_json: bool) -> int:
     trained = load_trained(fit)
     summary, (after, before) = fit_summary(trained.classifier), believed(trained.classifier)
     if as_json:
-        said = {"target": trained.target.column.name, "labelled": trained.n_labelled}
-        said |= {"rows": trained.n_rows, "fit": finite_starts(summary)}
-        said |= {"posterior": after.to_dict(), "prior": before.to_dict()}
-        console.result_as_json(said)
+        facts = {"target": trained.target.column.name, "labelled": trained.n_labelled}
+        facts |= {"rows": trained.n_rows, "fit": finite_starts(summary)}
+        facts |= {"posterior": after.to_dict(), "prior": before.to_dict()}
+        console.result_as_json(facts)
     else:
         console.result("\n".join([f"{fit}: {_fitted(summary)}", *in_words(after, before)]) + "\n")
     if strict and not summary["converged"]:

@@ -27,14 +27,14 @@ def show(found: ComponentExploration, stdout: TextIO) -> None:
 
 
 def _headline(console: RichConsole, found: ComponentExploration) -> None:
-    said = found.to_dict()
+    facts = found.to_dict()
     columns = "column" if found.variance else "latent column"
     for line in (
-        f"{counted(said['rows'], 'row')}, {counted(said['columns'], columns)}, "
-        f"{counted(said['chains'], 'chain')} with {counted(said['draws'], 'draw')} in all, "
+        f"{counted(facts['rows'], 'row')}, {counted(facts['columns'], columns)}, "
+        f"{counted(facts['chains'], 'chain')} with {counted(facts['draws'], 'draw')} in all, "
         f"{found.seconds:.1f} s.",
-        f"Rank {said['rank']['mean']:.1f} (95 %: {said['rank']['lower']} to "
-        f"{said['rank']['upper']}).",
+        f"Rank {facts['rank']['mean']:.1f} (95 %: {facts['rank']['lower']} to "
+        f"{facts['rank']['upper']}).",
         found.diagnostics.summary(),
     ):
         console.print(line, markup=False)
@@ -93,14 +93,15 @@ def _signed(leading: list[tuple[str, float, float]]) -> str:
 
 
 def _shares(console: RichConsole, found: ComponentExploration) -> None:
-    said = found.to_dict()
+    facts = found.to_dict()
     if found.variance:
         title = "Shares of the variance"
-        rows = [(part["part"], part) for part in said["variance"]]
+        rows = [(part["part"], part) for part in facts["variance"]]
     else:
         title = "What the components explain of each column's variance"
         rows = sorted(
-            ((part["column"], part) for part in said["explained"]), key=lambda one: -one[1]["share"]
+            ((part["column"], part) for part in facts["explained"]),
+            key=lambda one: -one[1]["share"],
         )
     table = table_of(console, title, "", "share", "95 %")
     for name, part in rows[:MOST_EXPLAINED]:

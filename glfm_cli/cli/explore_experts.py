@@ -70,10 +70,10 @@ def _expert(expert: Expert, top: int) -> list[str]:
     places = []
     for place in expert.places:
         if place.share is None:
-            said = f"{place.center:.4g} ({place.low:.4g} to {place.high:.4g})"
+            extent = f"{place.center:.4g} ({place.low:.4g} to {place.high:.4g})"
         else:
-            said = f"{place.center} ({100 * place.share:.0f} %)"
-        places.append(f"{place.column} {said}")
+            extent = f"{place.center} ({100 * place.share:.0f} %)"
+        places.append(f"{place.column} {extent}")
     lines += _wrapped("where   ", places)
     for label in expert.labels:
         drives = [drive for drive in expert.strongest(top) if drive.label == label]

@@ -172,11 +172,11 @@ class FitProgress(Shown):
             return
         reached = trace.get("bound", trace.get("log_likelihood", float("nan")))
         fold = "" if self._folds is None else f"fold {self._fold} of {self._folds}, "
-        said = f"{fold}start {chain + 1} of {self._starts}, iteration {sweep}, {reached:.6g}"
+        status = f"{fold}start {chain + 1} of {self._starts}, iteration {sweep}, {reached:.6g}"
         left = self.seconds_left(time.monotonic() - self._began)
         if "bound" in trace and left is not None:
-            said += f", about {left:.0f} s left"
-        self._bar.update(self._task, description=said)
+            status += f", about {left:.0f} s left"
+        self._bar.update(self._task, description=status)
 
     def seconds_left(self, elapsed: float) -> float | None:
         """Return about how long is left after so many seconds; None while that is not known."""

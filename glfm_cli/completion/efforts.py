@@ -92,7 +92,7 @@ def paced(sampling: Sampling, model: str, normal: Effort = EFFORTS[NORMAL]) -> S
     `normal` is what this effort is. Raises UsageError when there is no such effort.
     """
     length = length_of(sampling.effort, model, normal)
-    said = {name: getattr(sampling, name) for name in ("chains", "warmup", "draws", "thin")}
-    more = {n: getattr(length, n) for n, value in said.items() if value is None}
+    given = {name: getattr(sampling, name) for name in ("chains", "warmup", "draws", "thin")}
+    more = {n: getattr(length, n) for n, value in given.items() if value is None}
     settings = {**length.settings, **(sampling.settings or {})}
     return dataclasses.replace(sampling, **more, settings=settings or None, effort=None)

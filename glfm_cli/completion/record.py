@@ -77,8 +77,8 @@ def write_record(
     request |= {"flags": files.flags, "time_limit": session.sampling.time_limit}
     request |= {"multiple": files.multiple, "analysis": files.analysis}
     request |= {"precision": session.sampling.precision}
-    judged, said = {"precision": completion.precision.to_dict()}, completion.warnings
-    record = run_record(session, completion.run, judged, said, request, files.by_option())
+    judged, notes = {"precision": completion.precision.to_dict()}, completion.warnings
+    record = run_record(session, completion.run, judged, notes, request, files.by_option())
     save_record(record, files.record)
 
 

@@ -14,16 +14,16 @@ VAGUE = 0.95  # relative uncertainty from which a cell is no better known than i
 
 def advise(result: Diagnosis, fit: Fit) -> tuple[str, ...]:
     """Return what to do next, one sentence or two each; the most pressing first."""
-    said = [*_on_precision(result, fit), *_on_features(result, fit), *_on_columns(result)]
+    advice = [*_on_precision(result, fit), *_on_features(result, fit), *_on_columns(result)]
     vague = [cell for cell in result.uncertain or () if cell.uncertainty > VAGUE]
     if vague:
         names = _named(list(dict.fromkeys(cell.column for cell in vague)))
-        said.append(
+        advice.append(
             f"The least certain cells, of {names}, are as uncertain as a cell of which only the "
             "column is known, or more so: nothing in their rows helps, or the rows are unusual. "
             "Report them with their intervals, or leave them missing."
         )
-    return tuple(said)
+    return tuple(advice)
 
 
 def _on_precision(result: Diagnosis, fit: Fit) -> list[str]:
@@ -32,26 +32,26 @@ def _on_precision(result: Diagnosis, fit: Fit) -> list[str]:
             "Some quantities took values that are not finite numbers. Look for columns with "
             "extreme values, and give them `transform: rank`."
         ]
-    said, precision = [], result.precision
+    advice, precision = [], result.precision
     if precision is not None and precision.good:
-        said.append("Estimates are precise enough: they can be used as they are.")
+        advice.append("Estimates are precise enough: they can be used as they are.")
     elif precision is not None and precision.chains_needed > precision.chains:
-        said.append(
+        advice.append(
             f"Go on with more chains: `glfm impute DATA --resume {result.path} --chains "
             f"{precision.chains_needed}`."
         )
     elif precision is not None:
         longer = max(100, 3 * fit.plan.warmup)
-        said.append(f"Begin anew with a longer warm-up (--warmup {longer}).")
+        advice.append(f"Begin anew with a longer warm-up (--warmup {longer}).")
     apart = [q for q in result.diagnostics if q.gating and not q.converged()]
     if apart and result.diagnostics.bound_converged is None:
         names = _named([result.labels[q.name] for q in apart], quoted=False)
-        said.append(
+        advice.append(
             f"The chains differ in {names}: each keeps to what it found. Estimates average over "
             "them; where you read single features, trust those that many draws share (stability "
             "in `glfm explore`)."
         )
-    return said
+    return advice
 
 
 def _on_features(result: Diagnosis, fit: Fit) -> list[str]:
@@ -73,9 +73,9 @@ def _on_columns(result: Diagnosis) -> list[str]:
     if not misfits:
         return []
     numbers = [c.column for c in misfits if not c.levels]
-    said = []
+    advice = []
     if numbers:
-        said.append(
+        advice.append(
             f"The model does not make columns like {_named(numbers)} (p < {MISFIT:g}). Try "
             "`transform: rank` for them in the types file, or give values that stand for "
             "something else (such as 999) as missing."
@@ -83,16 +83,16 @@ def _on_columns(result: Diagnosis) -> list[str]:
     levels = [c.column for c in misfits if c.levels and not COLUMN_TYPES[c.type].ordered]
     ordered = [c.column for c in misfits if c.levels and COLUMN_TYPES[c.type].ordered]
     if levels:
-        said.append(
+        advice.append(
             f"The model does not make the levels of {_named(levels)} as often as they occur "
             f"(p < {MISFIT:g}). Join levels that are rare, or run more draws."
         )
     if ordered:
-        said.append(
+        advice.append(
             f"The model does not make the levels of {_named(ordered)} as often as they occur "
             f"(p < {MISFIT:g}). Check the order of the levels, or take type categorical."
         )
-    return said
+    return advice
 
 
 def _named(names: list[str], *, quoted: bool = True) -> str:

@@ -75,13 +75,13 @@ def data_of(
 
     groups : those that a fit knows;  kept : as `not_completed` takes it
     """
-    said = (*notes, *table_notes(encoded, table.num_rows), *notes_of(table))
+    all_notes = (*notes, *table_notes(encoded, table.num_rows), *notes_of(table))
     ids = tuple(column.name for column in columns if column.role is Role.ID)
     rest = not_completed(table, columns, encoded, kept)
     together = groups_of(table, columns, encoded, file, groups)
     weights = weights_of(table, columns, file)
     modelled = tuple(_as_beside(encoded, columns) if is_text_table(table) else encoded)
-    return Data(table.num_rows, modelled, said, ids, rest, together, weights)
+    return Data(table.num_rows, modelled, all_notes, ids, rest, together, weights)
 
 
 def _as_beside(encoded: Sequence[EncodedColumn], columns: Sequence[Column]) -> list[EncodedColumn]:

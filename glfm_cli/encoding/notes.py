@@ -16,34 +16,34 @@ ONE_COLUMN = "only one column is modelled, so missing cells follow its distribut
 def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
     """Return the warnings about one column, `slips` of whose zeros are taken for such."""
     values = encoded.x[encoded.observed]
-    said = []
+    notes = []
     if values.size == 1:
-        said.append("only one cell is observed; its completed cells all rest on it")
+        notes.append("only one cell is observed; its completed cells all rest on it")
     elif values.size and np.all(values == values[0]):
         shown = f"{values[0]:.12g}"
         if encoded.levels:
             shown = f"'{encoded.levels[int(values[0])]}'"
-        said.append(f"every observed cell is {shown}, so it tells nothing about other columns")
+        notes.append(f"every observed cell is {shown}, so it tells nothing about other columns")
     zeros = int(np.sum(values == 0.0))
     is_low = encoded.column.positive and encoded.column.reflect is None
     if is_low and zeros and atom_of(encoded.column, values) is None:
         cells = "cell is" if zeros == 1 else "cells are"
-        said.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
+        notes.append(f"{zeros} {cells} 0, taken as below the smallest positive value")
     if slips:
-        said.append(slips_note(slips))
+        notes.append(slips_note(slips))
     between = int(encoded.between.sum())
     if between and not encoded.column.impute_censored:
         cells = "cell is" if between == 1 else "cells are"
-        said.append(
+        notes.append(
             f"{between} {cells} known only to lie in an interval, used as such and left as written "
             "(`impute: censored` in the types file completes them)"
         )
     if len(encoded.levels) > MANY_LEVELS:
-        said.append(
+        notes.append(
             f"{len(encoded.levels)} levels make the model slow and each level rare; "
             "an id or free text should have role id or ignore"
         )
-    return [f"column '{encoded.column.name}': {text}" for text in said]
+    return [f"column '{encoded.column.name}': {text}" for text in notes]
 
 
 def slips_note(slips: int) -> str:
@@ -57,14 +57,14 @@ def slips_note(slips: int) -> str:
 
 def table_notes(columns: Sequence[EncodedColumn], n_rows: int) -> list[str]:
     """Return the warnings about the table as a whole, one line each."""
-    said = []
+    notes = []
     empty = np.ones(n_rows, dtype=bool)
     for encoded in columns:
         empty &= ~encoded.observed & ~encoded.between
     if empty.any():
         count, first = int(empty.sum()), int(np.argmax(empty)) + 1
         rows = f"row {first} has" if count == 1 else f"{count} rows (the first: row {first}) have"
-        said.append(f"{rows} no observed value and can only follow the columns' distributions")
+        notes.append(f"{rows} no observed value and can only follow the columns' distributions")
     if len(columns) == 1:
-        said.append(ONE_COLUMN)
-    return said
+        notes.append(ONE_COLUMN)
+    return notes

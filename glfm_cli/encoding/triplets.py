@@ -102,9 +102,9 @@ def encode_triplets(
     """Return the observed cells of the matrix that a table lists.
 
     A row without a value, or without trials, only names its ids. Pairs that are there twice are an
-    error, but for binomial values: their hits and trials are summed. `learnt` is the value column
-    of a fit, whose levels hold; there need be no value then, and one of a level that the fit does
-    not know is an error unless `unseen_is_missing`.
+    error, but for binomial values: their successes and trials are summed. `learnt` is the value
+    column of a fit, whose levels hold; there need be no value then, and one of a level that the fit
+    does not know is an error unless `unseen_is_missing`.
 
     Raises TableError: an id or a value is wrong, or a pair is there twice; names row (from 1) and
         column; SchemaError: the schema does not fit the table, or has columns besides that nothing
@@ -192,7 +192,7 @@ def encode_ids(source: Source) -> tuple[Ids, Array]:
 def _values(
     table: pa.Table, columns: Sequence[Column], source: Source, file: str | None
 ) -> tuple[Array, Array | None, tuple[str, ...]]:
-    """Return the values (n,), NaN where there is none, the trials of hits, and the levels."""
+    """Return the values (n,), NaN where there is none, the trials of successes, and the levels."""
     column = source.column
     if column.type is None:
         raise SchemaError("the column with role value needs a type", file=file, column=column.name)

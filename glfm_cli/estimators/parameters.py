@@ -30,8 +30,8 @@ class WithParameters:
         return self
 
     def __repr__(self) -> str:
-        said = {k: v for k, v in self.get_params().items() if v != self._parameters()[k].default}
-        shown = ", ".join(f"{name}={value!r}" for name, value in said.items())
+        changed = {k: v for k, v in self.get_params().items() if v != self._parameters()[k].default}
+        shown = ", ".join(f"{name}={value!r}" for name, value in changed.items())
         return f"{type(self).__name__}({shown})"
 
     @classmethod

@@ -29,7 +29,7 @@ _CANDIDATES = 128  # rows whose features a row may have
 
 
 @dataclass(frozen=True)
-class Apart:
+class CrossFit:
     """Who has the features of an explanation, as the draws of one half tell of the other.
 
     rows : (n,) numbers of the rows that judge
@@ -47,9 +47,9 @@ class Apart:
         return np.asarray(self.found.any(axis=0))
 
 
-def told_apart(
+def cross_fit(
     half: HalfSample, shown: Explanation, scales: Sequence[Scale], *, bias: bool
-) -> Apart:
+) -> CrossFit:
     """Return who has each feature of an explanation, told by the draws of a half.
 
     O(D n C) for each draw, with at most n = 1,000 rows and C = 128 candidates.
@@ -81,7 +81,7 @@ def told_apart(
                     total[d][:, contained] += weights @ has
                 times += contained
         shares.append(found.mean(axis=0))
-    return Apart(rows, total / np.maximum(times, 1), np.array(shares))
+    return CrossFit(rows, total / np.maximum(times, 1), np.array(shares))
 
 
 def without_each(log_p: Sequence[Array]) -> list[Array]:

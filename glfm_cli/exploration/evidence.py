@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli.arrays import Array, mean_ranks
-from glfm_cli.exploration.crossfit import Apart
+from glfm_cli.exploration.crossfit import CrossFit
 from glfm_cli.exploration.scales import Scale
 
 LEVEL = 0.95  # share of permuted tables that stay below the null level
@@ -71,15 +71,15 @@ class _ObservedCells:
     enough: Array
 
 
-def weigh(apart: Sequence[Apart], scales: Sequence[Scale], seed: int) -> Evidence:
+def weigh(crossed: Sequence[CrossFit], scales: Sequence[Scale], seed: int) -> Evidence:
     """Return the evidence of what halves tell of each other; K features, D columns."""
-    halves = [[_seen(one, i, scale) for i, scale in enumerate(scales)] for one in apart]
-    n_features = apart[0].probability.shape[2] if apart else 0
+    halves = [[_seen(one, i, scale) for i, scale in enumerate(scales)] for one in crossed]
+    n_features = crossed[0].probability.shape[2] if crossed else 0
     if not n_features:
         return Evidence(np.inf, np.zeros((0, len(scales))), ())
     rng = np.random.default_rng(seed)
     level = null_level([column for columns in halves for column in columns], rng)
-    times = np.maximum(np.sum([one.known for one in apart], axis=0), 1)
+    times = np.maximum(np.sum([one.known for one in crossed], axis=0), 1)
     order: list[int] = []
     now = _averages(halves, times, order)
     z = now[0]
@@ -107,11 +107,11 @@ def null_level(columns: Sequence[_ObservedCells], rng: np.random.Generator) -> f
     return float(np.quantile(largest, LEVEL, method="higher"))
 
 
-def _seen(apart: Apart, i: int, scale: Scale) -> _ObservedCells:
+def _seen(crossed: CrossFit, i: int, scale: Scale) -> _ObservedCells:
     """Return what one half says of column number `i`."""
-    x = scale.encoded.x[apart.rows]
+    x = scale.encoded.x[crossed.rows]
     there = ~np.isnan(x) if scale.link.n_latent else np.zeros(x.size, dtype=bool)
-    x, p = x[there], apart.probability[i][there]
+    x, p = x[there], crossed.probability[i][there]
     if scale.ordered:
         views, least = mean_ranks(x)[:, None], np.full(1, 0.5)
     else:

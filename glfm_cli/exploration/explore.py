@@ -15,7 +15,7 @@ from glfm_cli.encoding import Data, rows_inside
 from glfm_cli.encoding.notes import ONE_COLUMN
 from glfm_cli.exploration.choice import choose
 from glfm_cli.exploration.components import describe_components
-from glfm_cli.exploration.crossfit import Apart, told_apart
+from glfm_cli.exploration.crossfit import CrossFit, cross_fit
 from glfm_cli.exploration.dependence import dependence as depend
 from glfm_cli.exploration.evidence import Evidence, weigh
 from glfm_cli.exploration.explanation import Explanation, explain
@@ -179,10 +179,12 @@ def describe_run(run: Run, job: ExplorationJob, request: Request) -> Exploration
     shown = explain(posterior, chain, draw, bias=bias)
     matches = match_features(posterior, shown, bias=bias)
     halves, stopped, notes = _halves(run, job)
-    apart = [told_apart(half, shown, scales, bias=bias) for half in halves]
-    evidence = weigh(apart, scales, job.plan.seed)
+    crossed = [cross_fit(half, shown, scales, bias=bias) for half in halves]
+    evidence = weigh(crossed, scales, job.plan.seed)
     found, remainder = _features(
-        *(posterior, shown, matches, apart, evidence, scales), every=request.all_features, bias=bias
+        *(posterior, shown, matches, crossed, evidence, scales),
+        every=request.all_features,
+        bias=bias,
     )
     main = main_features(found)
     patterns = find_patterns(posterior, shown, matches, main, scales, top=request.top, bias=bias)
@@ -266,7 +268,7 @@ def _features(
     posterior: Posterior,
     shown: Explanation,
     matches: Matches,
-    apart: Sequence[Apart],
+    crossed: Sequence[CrossFit],
     evidence: Evidence,
     scales: Sequence[Scale],
     *,
@@ -279,7 +281,7 @@ def _features(
     """
     parts = explained(shown, scales)
     stability = matches.stability()
-    halves = np.vstack([np.zeros((0, parts.size)), *(one.found for one in apart)])
+    halves = np.vstack([np.zeros((0, parts.size)), *(one.found for one in crossed)])
     order = list(evidence.order)
     if every:
         order += [int(k) for k in np.argsort(-parts, kind="stable") if k not in evidence.order]
@@ -296,7 +298,7 @@ def _features(
             halves_error=float(standard_error(halves[:, [k]])[0]) if len(halves) else np.nan,
             credible=k in evidence.order,
             probability=probability[:, place],
-            effects=effects(apart, k, scales, evidence.z[k], evidence.credible[k]),
+            effects=effects(crossed, k, scales, evidence.z[k], evidence.credible[k]),
         )
         for place, k in enumerate(order)
     )
@@ -321,9 +323,9 @@ def _cautions(
     """Return what keeps the explanation from being the only one."""
     if not features:
         return []
-    said = []
+    cautions = []
     if len(posterior.chains) == 1:
-        said.append(
+        cautions.append(
             "one chain cannot tell how stable its features are: it keeps to what it found; "
             "run several"
         )
@@ -331,12 +333,12 @@ def _cautions(
     where = "draws of the other chains" if len(posterior.chains) > 1 else "draws"
     if weak:
         names = f"{', '.join(weak[:-1])} and {weak[-1]} are" if len(weak) > 1 else f"{weak[0]} is"
-        said.append(
+        cautions.append(
             f"{names} in fewer than half of the {where}: this explanation is one of several"
         )
     unsure = sum(not pattern.stable for pattern in patterns)
     if unsure and not weak:
-        said.append(
+        cautions.append(
             f"{unsure} of the {len(patterns)} patterns shown are in fewer than half of the {where}"
         )
-    return said
+    return cautions

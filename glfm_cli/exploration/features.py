@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.exploration.crossfit import Apart
+from glfm_cli.exploration.crossfit import CrossFit
 from glfm_cli.exploration.explanation import Explanation
 from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.exploration.stability import some_rows
@@ -136,13 +136,13 @@ def _log_likelihood(eta: Array, rows: Array, shown: Explanation, scales: Sequenc
 
 
 def effects(
-    apart: Sequence[Apart], k: int, scales: Sequence[Scale], z: Array, credible: Array
+    crossed: Sequence[CrossFit], k: int, scales: Sequence[Scale], z: Array, credible: Array
 ) -> tuple[Effect, ...]:
     """Return the effects of a feature on all columns, the largest first.
 
     z, credible : (D,) the evidence
     """
-    those = [one for one in apart if one.known[k]]
+    those = [one for one in crossed if one.known[k]]
     if not those:
         return ()
     rows = np.concatenate([one.rows for one in those])

@@ -240,7 +240,7 @@ def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[A
     found: dict[str, list[float]] = {}
     for part, draw in zip(draws, posterior.draws(), strict=True):
         n_cells = part.U.shape[0] * part.sV.shape[0]
-        said = {
+        terms = {
             "components": _square(part.U, part.sV) / n_cells,
             "intercepts of columns": float(np.var(part.G_R[:, 0])) if bias else 0.0,
             "intercepts of rows": float(np.var(part.G_C[:, 0])) if bias else 0.0,
@@ -249,8 +249,8 @@ def variance(posterior: Posterior, draws: Sequence[Parts], bias: bool) -> list[A
             "features of columns": _square(part.G_C[:, first:], part.C[:, first:]) / n_cells,
             "noise": float(np.mean(model.noise_of_rows(draw.latent, np.arange(part.U.shape[0])))),
         }
-        total = sum(said.values())
-        for name, value in said.items():
+        total = sum(terms.values())
+        for name, value in terms.items():
             found.setdefault(name, []).append(value / total)
     return [
         Amount.of(name, np.array(shares))

@@ -230,15 +230,15 @@ def _surface(placed: RowsOnMap, scale: Scale, frame: Frame | Embedding, base_u: 
     law: RowsLaw = placed.model.law_at(placed.draw.latent, frame.places(u))
     average = scale.link.average(u.shape[0], 1)
     average.add(law.column(scale.d), placed.draw.params[scale.d], 1.0, quantiles=False)
-    said = average.result((), lambda p: p)
+    estimate = average.result((), lambda p: p)
     shape = (SIDE, SIDE)
-    p = said.probabilities
+    p = estimate.probabilities
     return Surface(
         scale=scale,
         x1=x1,
         x2=x2,
         far=(KDTree(base_u).query(u)[0] / (NEAR * size)).reshape(shape),
-        mean=said.mean.reshape(shape),
-        sd=said.sd.reshape(shape),
+        mean=estimate.mean.reshape(shape),
+        sd=estimate.sd.reshape(shape),
         probabilities=None if p is None else p.reshape(*shape, -1),
     )

@@ -189,17 +189,17 @@ class MapExploration(Explored):
 
     def cautions(self) -> list[str]:
         """Return what keeps the map from being believed."""
-        said = []
+        lines = []
         near = [one.neighbours for one in self.map.restarts[1:]]
         if near and np.mean(near) < DEPENDS:
-            said.append(
+            lines.append(
                 "restarts keep less than half of the nearest neighbours: the map is one of several"
             )
         unplaced = int(np.sum(self.map.spread > UNSURE))
         if unplaced:
             rows = "1 row has" if unplaced == 1 else f"{unplaced} rows have"
-            said.append(f"{rows} hardly any place: sd above {UNSURE}, where that of all rows is 1")
-        return said
+            lines.append(f"{rows} hardly any place: sd above {UNSURE}, where that of all rows is 1")
+        return lines
 
     def dimensions_line(self) -> str:
         """Return how places are shown."""
@@ -233,11 +233,11 @@ class MapExploration(Explored):
 
     def unusual(self, row: int) -> str | None:
         """Return what is unusual about a row in words, None where nothing is."""
-        said = [
+        lines = [
             f"{self.map.scales[o.d].name} {o.value} (expected {o.expected})"
             for o in self.map.odd[row]
         ]
-        return "; ".join(said) or None
+        return "; ".join(lines) or None
 
     def column_table(self) -> pa.Table:
         """Return one row a column: how far the map explains it, and along which axis."""

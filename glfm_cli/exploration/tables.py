@@ -227,7 +227,7 @@ def everything(found: Findings) -> dict[str, pa.Table]:
 
 def summary(found: Findings) -> dict[str, Any]:
     """Return the whole exploration but the single rows, ready for JSON."""
-    said: dict[str, Any] = {
+    content: dict[str, Any] = {
         "rows": found.data.n_rows,
         "columns": len(found.scales),
         "model": found.posterior.model.name,
@@ -262,14 +262,14 @@ def summary(found: Findings) -> dict[str, Any]:
         "warnings": list(found.warnings),
     }
     if found.surprising is not None:
-        said["surprising_cells"] = _records(surprising_cells(found))
-        said["surprising_rows"] = _records(surprising_rows(found))
+        content["surprising_cells"] = _records(surprising_cells(found))
+        content["surprising_rows"] = _records(surprising_rows(found))
     if found.similar is not None:
-        said["similar_to"] = found.similar.row + 1
-        said["similar"] = _records(similar(found))
+        content["similar_to"] = found.similar.row + 1
+        content["similar"] = _records(similar(found))
     if found.dependence is not None:
-        said["dependence"] = _records(dependence(found))
-    return said
+        content["dependence"] = _records(dependence(found))
+    return content
 
 
 def value_text(scale: Scale, row: int) -> str:

@@ -25,8 +25,8 @@ def cell_text(value: object) -> str:
 
 def describe(effects: Iterable[Effect], most: int = MOST, least: float = LEAST) -> str:
     """Return what sets rows with a feature apart, the largest effects first."""
-    said = [in_words(effect) for effect in effects if effect.size >= least][:most]
-    return "; ".join(said) if said else "nothing beyond chance"
+    phrases = [in_words(effect) for effect in effects if effect.size >= least][:most]
+    return "; ".join(phrases) if phrases else "nothing beyond chance"
 
 
 def in_words(effect: Effect) -> str:

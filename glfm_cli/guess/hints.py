@@ -141,6 +141,8 @@ def _same_levels(verdict: Verdict, columns: Sequence[Profile]) -> list[str]:
         aliases[level].append(text)
     for level, others in alike.items():
         aliases[level] += [text for one in others for text in (one, *aliases.pop(one, ()))]
-    said = ", ".join(f"{o} and {level}" for level, others in alike.items() for o in others)
+    matches = ", ".join(f"{o} and {level}" for level, others in alike.items() for o in others)
     kept = [level for level in levels if level in {first for first, *_ in groups.values()}]
-    return [f"{said} may be one level; if so: levels: {flow(kept)}, aliases: {flow(dict(aliases))}"]
+    return [
+        f"{matches} may be one level; if so: levels: {flow(kept)}, aliases: {flow(dict(aliases))}"
+    ]

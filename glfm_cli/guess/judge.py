@@ -57,9 +57,9 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value")
     words = codes.gap_words(column)
     gaps = _Gaps().blank(column).add(column, words, "taken for missing")
-    said = codes.declared(column) & ~words
-    gaps = gaps.add(column, said, "missing, as the file says")
-    rest = column.keep(~(words | said))
+    coded = codes.declared(column) & ~words
+    gaps = gaps.add(column, coded, "missing, as the file says")
+    rest = column.keep(~(words | coded))
     if rest.n_distinct == 0:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:

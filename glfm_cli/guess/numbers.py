@@ -253,10 +253,10 @@ def _fractional(column: Profile) -> Verdict:
     if zeros:
         count = "1 zero" if zeros == 1 else f"{zeros} zeros"
         stand = "stands" if zeros == 1 else "stand"
-        said = f"{stand} for less than the smallest value above zero"
+        meaning = f"{stand} for less than the smallest value above zero"
         if zeros_are_slips(Column(name, type=ColumnType.POSITIVE), x, column.counts):
-            said = "far below all others, taken for slips"
-        span += f"; {count} {said}"
+            meaning = "far below all others, taken for slips"
+        span += f"; {count} {meaning}"
     else:
         span += ", none below zero"
     bounds = (None, None) if top is None else (0.0, top)

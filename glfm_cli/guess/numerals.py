@@ -64,12 +64,12 @@ def recognise(columns: Sequence[Profile], delimiter: str | None) -> list[Profile
 
 def in_words(numerals: Numerals) -> str:
     """Return how numbers are written, for the reason of a guess."""
-    said = ["decimal commas"] if numerals.decimal == "," else []
+    phrases = ["decimal commas"] if numerals.decimal == "," else []
     if numerals.thousands:
-        said.append(f"{_BETWEEN[numerals.thousands]} between thousands")
+        phrases.append(f"{_BETWEEN[numerals.thousands]} between thousands")
     if numerals.mark:
-        said.append("in percent" if numerals.percent else f"in {numerals.unit}")
-    return ", ".join(said)
+        phrases.append("in percent" if numerals.percent else f"in {numerals.unit}")
+    return ", ".join(phrases)
 
 
 def _parted(column: Profile) -> list[_Parts]:

@@ -249,8 +249,8 @@ def _mode(total: Array, n: int, mean: Array, precision: Array) -> tuple[Array, f
         while loss(mode + step) > loss(mode) and np.abs(step).max() > TOLERANCE:
             step = step / 2.0
         mode = mode + step
-    bend = np.linalg.slogdet(curvature)[1] - np.log(precision).sum()
-    return mode, -loss(mode) - 0.5 * float(bend)
+    log_det = np.linalg.slogdet(curvature)[1] - np.log(precision).sum()
+    return mode, -loss(mode) - 0.5 * float(log_det)
 
 
 def _lowest(loss: Callable[[float], float], low: float, high: float) -> float:

@@ -105,7 +105,7 @@ def tilt_moments(b: Array) -> Array:
 
 
 def tilt_covariance(b: Array) -> Array:
-    """Return the covariance (4, 4) of the polynomials under g: the bend of `log_mass`."""
+    """Return the covariance (4, 4) of the polynomials under g: the curvature of `log_mass`."""
     g = np.exp(log_tilt(b, _ON_GRID)) / GRID.size
     off = _ON_GRID - tilt_moments(b)[:, None]
     return (g * off) @ off.T

@@ -106,17 +106,17 @@ def _quoting(values: Mapping[str, Any]) -> Quoting:
 
 def notes_of(table: pa.Table) -> tuple[str, ...]:
     """Return what a user should know of how a text file was read, one line each."""
-    dialect, said = dialect_of(table) or Dialect(), []
+    dialect, notes = dialect_of(table) or Dialect(), []
     name = _ENCODINGS.get(dialect.encoding)
     if name is not None and not dialect.bom:
-        said.append(f"the file is not UTF-8: it was read as {name}")
+        notes.append(f"the file is not UTF-8: it was read as {name}")
     lines = len(dialect.preamble.splitlines())
     if lines and not dialect.preamble.lower().lstrip('"').startswith("sep="):
         above = "the line" if lines == 1 else f"the {lines} lines"
-        said.append(f"{above} above the header stand for no rows, and are written back")
+        notes.append(f"{above} above the header stand for no rows, and are written back")
     if units_of(table):
-        said.append("the row below the header holds units, and is written back")
-    return (*said, *_total_note(table))
+        notes.append("the row below the header holds units, and is written back")
+    return (*notes, *_total_note(table))
 
 
 def _total_note(table: pa.Table) -> tuple[str, ...]:

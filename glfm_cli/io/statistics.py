@@ -38,12 +38,12 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         file_suffix = ".zsav"
     else:
         file_suffix = Path(file).suffix
-    said = {"user_missing": True} if layout != "sas" else {}
+    codes = {"user_missing": True} if layout != "sas" else {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"table{file_suffix}")
         path.write_bytes(data)
         try:
-            columns, meta = getattr(pyreadstat, reader)(str(path), output_format="dict", **said)
+            columns, meta = getattr(pyreadstat, reader)(str(path), output_format="dict", **codes)
         except (pyreadstat.PyreadstatError, pyreadstat.ReadstatError, UnicodeDecodeError):
             raise TableError(
                 "cannot be read: it is damaged, cut off or another kind of file",
@@ -134,7 +134,11 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     pyreadstat, pandas = need("pyreadstat", "stats", shown), need("pandas", "stats", shown)
     about = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
     frame: dict[str, Any] = {}
-    said: dict[str, Any] = {"column_labels": {}, "variable_value_labels": {}, "variable_format": {}}
+    options: dict[str, Any] = {
+        "column_labels": {},
+        "variable_value_labels": {},
+        "variable_format": {},
+    }
     ranges, measures, letters = {}, {}, {}
     for place, field in enumerate(table.schema):
         metadata, name = field.metadata or {}, field.name
@@ -142,28 +146,28 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         values, labels = _values(table.column(place).combine_chunks(), field, kept)
         frame[name] = pandas.Series(values, dtype=_dtype(values, kept.get("type")))
         if b"glfm.label" in metadata:
-            said["column_labels"][name] = metadata[b"glfm.label"].decode()
+            options["column_labels"][name] = metadata[b"glfm.label"].decode()
         if labels:
-            said["variable_value_labels"][name] = labels
+            options["variable_value_labels"][name] = labels
         if (how := kept.get("format")) and not how.startswith(("A", "%s", "str")):
-            said["variable_format"][name] = how
+            options["variable_format"][name] = how
         if kept.get("ranges"):
             ranges[name] = kept["ranges"]
         measures[name] = kept.get("measure", "unknown")
         if used := sorted({v for v in values if isinstance(v, str)} & set(_letters(kept))):
             letters[name] = used
-    said["file_label"] = about.get("file_label", "")
+    options["file_label"] = about.get("file_label", "")
     if layout == "sav":
-        said |= {"missing_ranges": ranges, "variable_measure": measures}
+        options |= {"missing_ranges": ranges, "variable_measure": measures}
     else:
-        said |= {"missing_user_values": letters}
+        options |= {"missing_user_values": letters}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"table{_SUFFIX[layout]}")
         writer = pyreadstat.write_sav if layout == "sav" else pyreadstat.write_dta
         if layout == "sav" and shown.lower().endswith(".zsav"):
-            said["compress"] = True
+            options["compress"] = True
         try:
-            writer(pandas.DataFrame(frame), str(path), **said)
+            writer(pandas.DataFrame(frame), str(path), **options)
         except (pyreadstat.PyreadstatError, pyreadstat.ReadstatError, ValueError) as error:
             raise OutputError(
                 f"cannot be written ({' '.join(str(error).split())[:120]})",

@@ -1,9 +1,9 @@
-"""Binomial cells: hits among known trials, each a hit if y > 0, y ~ N(eta, 1)  [BSVD, section 5.4].
+"""Binomial cells: successes among known trials; one is y > 0, y ~ N(eta, 1)  [BSVD, section 5.4].
 
 A cell stands for as many pseudo-observations as it has trials; a model sees their mean, with the
 number of trials as its weight. The mean of many is drawn at once (`sums`). A cell's x stands for
-hits and trials both (encoding/trials.py). Forecasts are of the rate of hits: how many trials an
-unseen cell has is not known here.
+successes and trials both (encoding/trials.py). Forecasts are of the rate of successes: how many
+trials an unseen cell has is not known here.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class BinomialLink(UncalibratedLink):
     ordered = True
 
     def check_cells(self, x: Array) -> None:
-        """Raise ValueError unless all are hits among as many trials or more."""
+        """Raise ValueError unless all are successes among as many trials or more."""
         if not is_trials(x):
-            raise ValueError("a value is not hits among trials")
+            raise ValueError("a value is not successes among trials")
 
     def typical(self) -> Array:
         """Return nothing: rates have a scale of their own."""
@@ -52,7 +52,7 @@ class BinomialLink(UncalibratedLink):
         return np.where(np.isnan(x), 1.0, trials_of(np.nan_to_num(x)))
 
     def start(self, x: Array, rng: Generator) -> tuple[Params, Array]:
-        """Return no parameters, and y at the share of hits, drawn in a little from 0 and 1."""
+        """Return no parameters, and y at the share of successes, drawn in a little from 0 and 1."""
         y = np.zeros((x.size, 1))
         seen = ~np.isnan(x)
         y[seen, 0] = ndtri((successes_of(x[seen]) + 0.5) / (trials_of(x[seen]) + 1.0))
@@ -104,7 +104,7 @@ class BinomialLink(UncalibratedLink):
         lower[:] = upper[:] = y
 
     def log_density(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return log P(hits | trials)."""
+        """Return log P(successes | trials)."""
         h, n = successes_of(x), trials_of(x)
         log_ways = -np.log(n + 1.0) - betaln(n - h + 1.0, h + 1.0)
 
@@ -130,7 +130,7 @@ class BinomialLink(UncalibratedLink):
         return np.eye(at.size + 1)[bins]
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(hits <= those of x | trials) and 1, (n, 2)."""
+        """Return P(successes <= those of x | trials) and 1, (n, 2)."""
         h, n = successes_of(x), trials_of(x)
         above = betainc(h + 1.0, np.maximum(n - h, 0.5), self.expected(law, params))
         below = 1.0 - np.where(h < n, above, 0.0)

@@ -74,20 +74,20 @@ class ProbitNormalLink(NumericLink):
         )
 
     def check_cells(self, x: Array) -> None:
-        """Raise ValueError unless all are hits among as many trials or more."""
+        """Raise ValueError unless all are successes among as many trials or more."""
         if not is_trials(x):
-            raise ValueError("a value is not hits among trials")
+            raise ValueError("a value is not successes among trials")
 
     def correctable(self, x: Array) -> bool:
         return False
 
     def start_values(self, x: Array) -> Array:
-        """Return y at the share of hits, drawn in a little from 0 and 1."""
+        """Return y at the share of successes, drawn in a little from 0 and 1."""
         p = (successes_of(x) + 0.5) / (trials_of(x) + 1.0)
         return np.nan_to_num(self.margin.to_latent(p))
 
     def bound_values(self, x: Array, y: Array, lower: Array, upper: Array) -> None:
-        """Hold y as it is: hits leave no interval of it."""
+        """Hold y as it is: successes leave no interval of it."""
         lower[:] = upper[:] = y
 
     def augment_values(self, x: Array, eta: Array, var: float, rng: Generator, y: Array) -> None:
@@ -116,7 +116,7 @@ class ProbitNormalLink(NumericLink):
         return out + log_ways - 0.5 * np.log(2.0 * np.pi * variance)
 
     def forecast(self, x: Array, law: CellLaw, params: Params) -> Array:
-        """Return P(hits <= those of x | trials) and 1, (n, 2)."""
+        """Return P(successes <= those of x | trials) and 1, (n, 2)."""
 
         def below(part: Normal) -> Array:
             eta, var = one_number(part)
@@ -126,14 +126,14 @@ class ProbitNormalLink(NumericLink):
         return np.column_stack([of_latent(law, 1).average(below), np.ones(x.size)])
 
     def sample_between(self, law: CellLaw, params: Params, rng: Generator, ends: Array) -> Array:
-        """Return one draw a row of the hits among `ends[:, 1]` trials."""
-        hits: Array = rng.binomial(ends[:, 1].astype(np.int64), self.sample(law, params, rng))
-        return hits.astype(np.float64)
+        """Return one draw a row of the successes among `ends[:, 1]` trials."""
+        successes: Array = rng.binomial(ends[:, 1].astype(np.int64), self.sample(law, params, rng))
+        return successes.astype(np.float64)
 
     def summary_between(
         self, average: NumberAverage, ends: Array, at: tuple[float, ...]
     ) -> Summary:
-        """Return what an average of rates says of the hits among `ends[:, 1]` trials.
+        """Return what an average of rates says of the successes among `ends[:, 1]` trials.
 
         Quantiles are those of binomial laws, averaged over quantiles of the rate.
         """
@@ -159,14 +159,14 @@ class ProbitNormalLink(NumericLink):
 
 
 def at_most(h: Array, n: Array, rates: Array) -> Array:
-    """Return P(hits <= h) of n trials at some rates; h from -1 to n."""
+    """Return P(successes <= h) of n trials at some rates; h from -1 to n."""
     k = np.clip(h, 0.0, np.maximum(n - 1.0, 0.0))
     inside = betainc(np.maximum(n - k, 0.5), k + 1.0, 1.0 - rates)
     return np.where(h < 0.0, 0.0, np.where(h >= n, 1.0, inside))
 
 
 class PosteriorDensity:
-    """The densities of z ~ N(prior, prior_var) given hits among trials x (n,), up to a factor.
+    """The densities of z ~ N(prior, prior_var) given successes among trials x (n,), up to a factor.
 
     mean, var : (n,) the modes, and variances by the curvature there
     """
@@ -202,16 +202,16 @@ class PosteriorDensity:
 
 def _log_p(given: Array, z: Array) -> Array:
     """Return h log Phi(z) + (n - h) log Phi(-z) - (z - prior)^2 / (2 prior_var)."""
-    hits, misses, prior, var = given
-    return hits * log_ndtr(z) + misses * log_ndtr(-z) - 0.5 * (z - prior) ** 2 / var
+    successes, failures, prior, var = given
+    return successes * log_ndtr(z) + failures * log_ndtr(-z) - 0.5 * (z - prior) ** 2 / var
 
 
 def _slopes(given: Array, z: Array) -> tuple[Array, Array]:
     """Return the first derivative of `_log_p`, and minus the second."""
-    hits, misses, prior, var = given
+    successes, failures, prior, var = given
     r, q = (np.sqrt(2.0 / np.pi) / erfcx(-sign * z / _ROOT2) for sign in (1.0, -1.0))
-    first = hits * r - misses * q - (z - prior) / var
-    return first, hits * r * (r + z) + misses * q * (q - z) + 1.0 / var
+    first = successes * r - failures * q - (z - prior) / var
+    return first, successes * r * (r + z) + failures * q * (q - z) + 1.0 / var
 
 
 def _mode(given: Array, z: Array) -> Array:

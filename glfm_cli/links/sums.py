@@ -1,7 +1,7 @@
 """Sums of truncated normals, drawn exactly at a cost that does not grow with their number.
 
-With n trials, h of them hits, T is the sum of h draws of N(eta, 1) above 0 and n - h below 0. For
-psi(u) = n u^2 / 2 + h log Phi(u) + (n - h) log Phi(-u) its density is, for any real u0,
+With n trials, h of them successes, T is the sum of h draws of N(eta, 1) above 0 and n - h below 0.
+For psi(u) = n u^2 / 2 + h log Phi(u) + (n - h) log Phi(-u) its density is, for any real u0,
 
     p(T) = exp(eta T - psi(eta)) G(T),   G(T) = int exp(psi(u0 + it) - (u0 + it) T) dt / 2 pi
 
@@ -25,22 +25,22 @@ _ROOT2 = np.sqrt(2.0)
 
 
 def draw_sums(
-    hits: Array, trials: Array, eta: Array, rng: np.random.Generator
+    successes: Array, trials: Array, eta: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return sums (n,) of truncated normals, and which (n,) bool could not be drawn.
 
-    hits, trials : (n,) float64; how many draws lie above 0, and how many there are
+    successes, trials : (n,) float64; how many draws lie above 0, and how many there are
     eta : (n,) float64; mean of each draw before it is truncated; the variance is 1
 
     Returns (n,) float64, (n,) bool: where the envelope cannot be made, which takes few trials or an
         extreme eta, the sum is 0 and the flag is set: draw each of these trials. About 27
         microseconds a sum.
     """
-    out, failed = np.zeros(hits.size), np.zeros(hits.size, dtype=bool)
-    for start in range(0, hits.size, BLOCK):
+    out, failed = np.zeros(successes.size), np.zeros(successes.size, dtype=bool)
+    for start in range(0, successes.size, BLOCK):
         part = slice(start, start + BLOCK)
         with np.errstate(all="ignore"):  # what is not finite fails, and is drawn otherwise
-            density = Density(hits[part], trials[part], eta[part])
+            density = Density(successes[part], trials[part], eta[part])
         out[part], failed[part] = draw_log_concave(density, rng)
     return out, failed
 
@@ -48,14 +48,14 @@ def draw_sums(
 class Density:
     """The densities of n sums, each up to a factor: log p and its derivative at given points."""
 
-    def __init__(self, hits: Array, trials: Array, eta: Array) -> None:
-        self.hits, self.trials, self.eta = hits, trials, eta
-        self.mean, self.var = derivatives(hits, trials, eta)
+    def __init__(self, successes: Array, trials: Array, eta: Array) -> None:
+        self.successes, self.trials, self.eta = successes, trials, eta
+        self.mean, self.var = derivatives(successes, trials, eta)
         self._nodes = STEP * np.arange(N_STEPS)
 
     def log(self, which: Array, at: Array) -> tuple[Array, Array]:
         """Return log p - log p at the mean, roughly, and d log p / dT, of some sums at points."""
-        h, n, eta = self.hits[which], self.trials[which], self.eta[which]
+        h, n, eta = self.successes[which], self.trials[which], self.eta[which]
         u = eta + (at - self.mean[which]) / self.var[which]
         for _ in range(NEWTON_STEPS):
             first, second = derivatives(h, n, u)

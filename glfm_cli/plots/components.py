@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from glfm_cli.exploration import Component, ComponentExploration
 from glfm_cli.plots.pages import PANEL, draw_size, draw_trace, drawn, percent_axis
-from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, titled, told_apart
+from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, distinct, titled
 
 MOST_LEADING = 4  # components with a panel of their own
 
@@ -51,7 +51,7 @@ def _draw_variance(axes: Axes, found: ComponentExploration) -> None:
     axes.barh(at, share, 0.72, color=PREDICTED)
     upper = np.array([part.upper for part in found.variance])
     axes.hlines(at, [part.lower for part in found.variance], upper, color=FAINT)
-    axes.set_yticks(at, told_apart([part.name for part in found.variance], 110, SMALL))
+    axes.set_yticks(at, distinct([part.name for part in found.variance], 110, SMALL))
     percent_axis(axes, upper)
 
 
@@ -62,7 +62,7 @@ def _draw_leading(axes: Axes, found: ComponentExploration, component: Component)
     axes.hlines(at, np.subtract(score, np.multiply(2, sd)), np.add(score, np.multiply(2, sd)))
     axes.plot(score, at, "o", color=PREDICTED, markersize=4)
     axes.axvline(0.0, color=FAINT, linewidth=0.8)
-    axes.set_yticks(at, told_apart(names, 72 * PANEL[0] / 3, SMALL))
+    axes.set_yticks(at, distinct(names, 72 * PANEL[0] / 3, SMALL))
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))

@@ -124,7 +124,7 @@ def plot_shares(found: Exploration, column: str, path: Path | None = None) -> Fi
         axes.barh(
             at, 1 - left, 0.78, left=left, color=style.OBSERVED, edgecolor="white", linewidth=0.5
         )
-        names = style.told_apart([levels[present[j]] for j in order], 100, style.SMALL)
+        names = style.distinct([levels[present[j]] for j in order], 100, style.SMALL)
         axes.set_yticks(at, names, fontproperties=style.SMALL)
         _count_rows(axes, counts[present[order]])
         axes.set_ylim(-0.6, present.size - 0.4)
@@ -189,7 +189,7 @@ def plot_dependence(found: Exploration, path: Path | None = None) -> Figure:
         strength = np.ma.masked_invalid(one.strength)
         most = max(0.2, float(np.ceil(10 * strength.max()) / 10))
         image = axes.imshow(strength, cmap="cividis", vmin=0, vmax=most)
-        names = style.told_apart(one.names, 110, style.SMALL)
+        names = style.distinct(one.names, 110, style.SMALL)
         axes.set_xticks(np.arange(n), names, rotation=90, fontproperties=style.SMALL)
         axes.set_yticks(np.arange(n), names, fontproperties=style.SMALL)
         axes.tick_params(length=0)

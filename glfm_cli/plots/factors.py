@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from glfm_cli.exploration import FactorExploration
 from glfm_cli.plots.pages import PANEL, drawn, percent_axis
-from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, titled, told_apart
+from glfm_cli.plots.style import FAINT, PREDICTED, SMALL, distinct, titled
 
 MOST_LEADING = 6  # components with a panel of their own
 MOST_SHARES, MOST_NODES = 20, 24
@@ -84,6 +84,6 @@ def _draw_leading(axes: Axes, found: FactorExploration, k: int) -> None:
     at = np.arange(index.size)
     axes.barh(at, component.weight[index], 0.72, color=PREDICTED)
     names = [str(found.columns[int(i)]) for i in index]
-    axes.set_yticks(at, told_apart(names, 72 * PANEL[0] / 3, SMALL), fontproperties=SMALL)
+    axes.set_yticks(at, distinct(names, 72 * PANEL[0] / 3, SMALL), fontproperties=SMALL)
     percent_axis(axes, component.weight[index])
     axes.xaxis.set_major_locator(MaxNLocator(4))

@@ -142,8 +142,8 @@ def _draw_rows(axes: Axes, found: MapExploration) -> None:
     style.subtitle(axes, f"{len(colours):,} rows{new}{unsure}")
     for axis, name in enumerate(("x1", "x2")):
         columns = found.on_axis(axis)[:3]
-        said = ", ".join(f"{one.name} {_towards(one.towards[axis])}" for one in columns)
-        label = style.short(f"{name} → {said}" if said else name, 330.0, style.SMALL)
+        directions = ", ".join(f"{one.name} {_towards(one.towards[axis])}" for one in columns)
+        label = style.short(f"{name} → {directions}" if directions else name, 330.0, style.SMALL)
         (axes.set_ylabel if axis else axes.set_xlabel)(label, fontproperties=style.SMALL)
     _legend(axes, scale, shades, bool(given.all()))
 
@@ -169,7 +169,7 @@ def _legend(axes: Axes, scale: Scale, shades: Shades, complete: bool) -> None:
     """Say below the map what its colours are."""
     unit = scale.encoded.column.unit
     name = scale.name + (f" ({unit})" if unit else "")
-    texts = style.told_apart([text for _, text in shades.stops], 70.0, style.SMALL)
+    texts = style.distinct([text for _, text in shades.stops], 70.0, style.SMALL)
     tones = matplotlib.colormaps[RAMP]
     keys = []
     for (shade, _), text in zip(shades.stops, texts, strict=True):

@@ -181,14 +181,14 @@ def fewer(
     """
     n_levels = len(levels)
     if n_levels <= most:
-        return style.told_apart(levels, WIDTH_LEVEL, style.PLAIN), shares
+        return style.distinct(levels, WIDTH_LEVEL, style.PLAIN), shares
     if ordered:
         cuts = np.linspace(0, n_levels, most + 1).round().astype(int)
         labels = [_run(levels[a:b]) for a, b in pairwise(cuts)]
         return labels, np.add.reduceat(shares, cuts[:-1], axis=1)
     order = np.argsort(-shares[:2].max(axis=0), kind="stable")
     kept, rest = np.sort(order[: most - 1]), order[most - 1 :]
-    names = style.told_apart([levels[r] for r in kept], WIDTH_LEVEL, style.PLAIN)
+    names = style.distinct([levels[r] for r in kept], WIDTH_LEVEL, style.PLAIN)
     labels = [*names, f"{rest.size} others"]
     return labels, np.column_stack([shares[:, kept], shares[:, rest].sum(axis=1)])
 

@@ -208,31 +208,33 @@ def squeezed(text: str, width: float, font: FontProperties, tail: str = "") -> s
     if len(text) <= 2 or width_of(text + tail, font) <= width:
         return text + tail
 
-    def said(letters: int) -> str:
+    def shown(letters: int) -> str:
         return f"{text[: letters - letters // 2]}…{text[-(letters // 2) :]}{tail}"
 
     fits, not_fit = 2, len(text)  # letters
     while not_fit - fits > 1:
         letters = (fits + not_fit) // 2
-        if width_of(said(letters), font) <= width:
+        if width_of(shown(letters), font) <= width:
             fits = letters
         else:
             not_fit = letters
-    return said(fits)
+    return shown(fits)
 
 
-def told_apart(texts: Sequence[str], width: float, font: FontProperties) -> list[str]:
+def distinct(texts: Sequence[str], width: float, font: FontProperties) -> list[str]:
     """Return every text squeezed, each in a way that tells it from the others where one can.
 
     Of texts that would come out the same, "grade 1 of the scale" and "grade 2 of the scale", the
     words that they begin and end with in common are left out: "…1…" and "…2…".
     """
-    said = [squeezed(text, width, font) for text in texts]
-    for same in [[i for i, one in enumerate(said) if one == text] for text in dict.fromkeys(said)]:
+    shown = [squeezed(text, width, font) for text in texts]
+    for same in [
+        [i for i, one in enumerate(shown) if one == text] for text in dict.fromkeys(shown)
+    ]:
         if len(same) > 1:
             for i, text in zip(same, _differing([texts[i] for i in same]), strict=True):
-                said[i] = squeezed(text, width, font)
-    return said
+                shown[i] = squeezed(text, width, font)
+    return shown
 
 
 def _differing(texts: Sequence[str]) -> list[str]:

@@ -249,12 +249,12 @@ def _columns(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
 
 def _column(found: Exploration, scale: Scale, drawn: Mapping[str, Path]) -> list[str]:
     column, observed = scale.encoded.column, int(scale.encoded.observed.sum())
-    said = [str(column.type), f"{observed:,} of {found.data.n_rows:,} cells observed"]
+    words = [str(column.type), f"{observed:,} of {found.data.n_rows:,} cells observed"]
     if column.label:
-        said.insert(0, column.label)
+        words.insert(0, column.label)
     alone = plots.plot_columns(found, columns=[scale.name])
     made = [
-        parts.paragraph("; ".join(said), faint=True),
+        parts.paragraph("; ".join(words), faint=True),
         parts.figure(
             plots.embedded(alone, "png"), f"{scale.name} under each pattern, and in all rows"
         ),
@@ -297,11 +297,11 @@ def _dependence(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
 def _missing(found: Exploration) -> list[str]:
     one = found.missing
     missing_cells = [i for i in range(len(one.names)) if one.share[i] > 0]
-    said = parts.paragraph(f"{percent(one.complete)} of the rows have no missing cell.")
+    words = parts.paragraph(f"{percent(one.complete)} of the rows have no missing cell.")
     if not missing_cells:
-        return [said]
+        return [words]
     rows = [[_word(one.names[i]), _share(float(one.share[i]))] for i in missing_cells]
-    made = [said, parts.table(["column", "missing"], rows, sortable=True)]
+    made = [words, parts.table(["column", "missing"], rows, sortable=True)]
     pairs = [
         (a, b)
         for k, a in enumerate(missing_cells)
@@ -374,24 +374,24 @@ def _settings(found: Explored) -> list[str]:
 
 def command(found: Explored) -> str:
     """Return the command line that gives this exploration again."""
-    said = dict(found.options)
-    source = said.pop("source") or "TABLE"
+    options = dict(found.options)
+    source = options.pop("source") or "TABLE"
     words = ["glfm", "explore", source]
-    settings = said.pop("settings")
+    settings = options.pop("settings")
     if not source.rstrip("/").endswith(".glfm"):
         words += ["--types", "TYPES.yaml"]
         for name in ("model", "chains", "warmup", "draws", "thin", "seed"):
-            words += [f"--{name}", str(said[name])]
+            words += [f"--{name}", str(options[name])]
         for name, value in settings.items():
             words += ["--set", f"{name}={value}"]
-    words += ["--sample", str(said["sample"])] if "sample" in said else []
-    words += ["--top", str(said["top"])]
-    for name in said.get("columns") or ():
+    words += ["--sample", str(options["sample"])] if "sample" in options else []
+    words += ["--top", str(options["top"])]
+    for name in options.get("columns") or ():
         words += ["--columns", name]
     for name in ("surprising", "similar"):
-        words += [f"--{name}", str(said[name])] if said.get(name) else []
-    words += ["--dependence"] if said.get("dependence") else []
-    words += ["--all-features"] if said.get("all_features") else []
+        words += [f"--{name}", str(options[name])] if options.get(name) else []
+    words += ["--dependence"] if options.get("dependence") else []
+    words += ["--all-features"] if options.get("all_features") else []
     return " ".join(map(shlex.quote, words))
 
 

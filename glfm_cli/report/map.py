@@ -108,14 +108,14 @@ def _columns(found: MapExploration) -> list[str]:
         ways = zip(map(float, one.along), one.towards, strict=True)
         along = [(f"{percent(a)} {way}", a) for a, way in ways]
         rows.append([(one.name, one.name), (percent(one.explained), one.explained), *along])
-    said = (
+    caption = (
         "Explained: the share of a column's spread that the place accounts for. Along an axis: its "
         "part of what both axes do to the column, and what there is more of along it."
     )
     text = "Rows on the map, and what columns are on it"
     return [
         parts.table(["column", "explained", "along x1", "along x2"], rows, sortable=True),
-        parts.paragraph(said, faint=True),
+        parts.paragraph(caption, faint=True),
         parts.figure(embedded(plot_map(found), "png"), text, broad=True),
     ]
 
@@ -134,11 +134,13 @@ def _restarts(found: MapExploration) -> list[str]:
         [str(i), f"{r.score:.1f}", *map(percent, (r.weight, r.agreement, r.neighbours))]
         for i, r in enumerate(found.map.restarts, start=1)
     ]
-    said = "The first draws the map; the others are turned, mirrored and scaled to it (Procrustes)."
+    caption = (
+        "The first draws the map; the others are turned, mirrored and scaled to it (Procrustes)."
+    )
     return [
         parts.paragraph(found.stability_line()),
         parts.table(header, rows),
-        parts.paragraph(said, faint=True),
+        parts.paragraph(caption, faint=True),
     ]
 
 

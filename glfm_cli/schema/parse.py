@@ -60,16 +60,16 @@ class ColumnParser:
         """Return the error of a key whose value is another than it should be."""
         return self.error(f"`{key}`", value=describe(value), expected=expected, hint=hint)
 
-    def parse(self, said: Any) -> Column:
-        """Return the column that `said`, a word or a mapping, describes."""
-        if isinstance(said, str):
-            said = self.long_form(said)
-        if not isinstance(said, Mapping):
+    def parse(self, entry: Any) -> Column:
+        """Return the column that `entry`, a word or a mapping, describes."""
+        if isinstance(entry, str):
+            entry = self.long_form(entry)
+        if not isinstance(entry, Mapping):
             raise self.error(
-                value=describe(said),
+                value=describe(entry),
                 expected="a type, a role, or a mapping such as {type: count, bounds: [0, 120]}",
             )
-        for key in said:
+        for key in entry:
             if key not in _KEYS:
                 raise self.error(
                     "unknown key",
@@ -79,39 +79,39 @@ class ColumnParser:
                 )
         column = Column(
             name=self.name,
-            role=self.column_role(said),
-            type=self.column_type(said),
-            levels=self.levels(said),
-            aliases=self.aliases(said),
-            transform=self.choice(said, "transform", _TRANSFORMS),
-            reflect=self.number_if("reflect", said),
-            bounds=self.bounds(said),
-            missing=self.codes(said["missing"]) if "missing" in said else self.missing,
-            censored_below=self.number_if("censored_below", said),
-            censored_above=self.number_if("censored_above", said),
-            impute_censored=self.choice(said, "impute", _IMPUTE) or False,
-            formula=self.expression(said, "formula", condition=False),
-            only_if=self.expression(said, "only_if", condition=True),
-            otherwise=self.text(said, "otherwise"),
-            less_than=self.text(said, "less_than"),
-            parts_of=self.text(said, "parts_of"),
-            atom=self.atom(said),
-            trials=self.text(said, "trials"),
-            absent=self.choice(said, "absent", _ABSENT),
-            decimal=self.separator(said, "decimal", _DECIMALS),
-            thousands=self.separator(said, "thousands", _THOUSANDS),
-            percent=self.switch(said, "percent"),
-            unit=self.text(said, "unit"),
-            moment=next((kind for kind in MOMENTS if kind == said.get("type")), None),
-            format=self.date_format(said),
-            seen_as=self.parts_of_date(said),
-            label=self.text(said, "label"),
+            role=self.column_role(entry),
+            type=self.column_type(entry),
+            levels=self.levels(entry),
+            aliases=self.aliases(entry),
+            transform=self.choice(entry, "transform", _TRANSFORMS),
+            reflect=self.number_if("reflect", entry),
+            bounds=self.bounds(entry),
+            missing=self.codes(entry["missing"]) if "missing" in entry else self.missing,
+            censored_below=self.number_if("censored_below", entry),
+            censored_above=self.number_if("censored_above", entry),
+            impute_censored=self.choice(entry, "impute", _IMPUTE) or False,
+            formula=self.expression(entry, "formula", condition=False),
+            only_if=self.expression(entry, "only_if", condition=True),
+            otherwise=self.text(entry, "otherwise"),
+            less_than=self.text(entry, "less_than"),
+            parts_of=self.text(entry, "parts_of"),
+            atom=self.atom(entry),
+            trials=self.text(entry, "trials"),
+            absent=self.choice(entry, "absent", _ABSENT),
+            decimal=self.separator(entry, "decimal", _DECIMALS),
+            thousands=self.separator(entry, "thousands", _THOUSANDS),
+            percent=self.switch(entry, "percent"),
+            unit=self.text(entry, "unit"),
+            moment=next((kind for kind in MOMENTS if kind == entry.get("type")), None),
+            format=self.date_format(entry),
+            seen_as=self.parts_of_date(entry),
+            label=self.text(entry, "label"),
         )
         check_column(column, self.error)
         return column
 
-    def atom(self, said: Mapping[str, Any]) -> float | Literal["none"] | None:
-        value = said.get("atom")
+    def atom(self, entry: Mapping[str, Any]) -> float | Literal["none"] | None:
+        value = entry.get("atom")
         if value is None or value == "none":
             return None if value is None else "none"
         return self.number("atom", value)
@@ -129,9 +129,9 @@ class ColumnParser:
         )
 
     def choice(
-        self, said: Mapping[str, Any], key: str, known: Mapping[str, _Choice]
+        self, entry: Mapping[str, Any], key: str, known: Mapping[str, _Choice]
     ) -> _Choice | None:
-        word = said.get(key)
+        word = entry.get(key)
         if word is None:
             return None
         if not isinstance(word, str) or word not in known:
@@ -141,26 +141,26 @@ class ColumnParser:
             )
         return known[word]
 
-    def column_role(self, said: Mapping[str, Any]) -> Role:
-        if said.get("role") in tuple(_TYPES) and "type" not in said:
+    def column_role(self, entry: Mapping[str, Any]) -> Role:
+        if entry.get("role") in tuple(_TYPES) and "type" not in entry:
             raise self.error(
                 "unknown role",
-                value=f"'{said['role']}'",
+                value=f"'{entry['role']}'",
                 expected=listed(Role),
-                hint=f"'{said['role']}' is a type: write `type: {said['role']}`.",
+                hint=f"'{entry['role']}' is a type: write `type: {entry['role']}`.",
             )
-        return self.choice(said, "role", _ROLES) or Role.FEATURE
+        return self.choice(entry, "role", _ROLES) or Role.FEATURE
 
-    def column_type(self, said: Mapping[str, Any]) -> ColumnType | None:
-        if said.get("type") in tuple(_ROLES) and "role" not in said:
+    def column_type(self, entry: Mapping[str, Any]) -> ColumnType | None:
+        if entry.get("type") in tuple(_ROLES) and "role" not in entry:
             raise self.error(
                 "unknown type",
-                value=f"'{said['type']}'",
+                value=f"'{entry['type']}'",
                 expected=listed(_TYPES),
-                hint=f"'{said['type']}' is a role: write `role: {said['type']}`.",
+                hint=f"'{entry['type']}' is a role: write `role: {entry['type']}`.",
             )
-        found = self.choice(said, "type", _TYPES)
-        role = self.column_role(said)
+        found = self.choice(entry, "type", _TYPES)
+        role = self.column_role(entry)
         if found is None and role in _NEEDS_TYPE:
             raise self.error(
                 f"a {role} column needs a type",
@@ -169,14 +169,14 @@ class ColumnParser:
             )
         return found
 
-    def text(self, said: Mapping[str, Any], key: str) -> str | None:
-        value = said.get(key)
+    def text(self, entry: Mapping[str, Any], key: str) -> str | None:
+        value = entry.get(key)
         if value is None or (isinstance(value, str) and value):
             return value
         raise self.wrong(key, value, "text")
 
-    def expression(self, said: Mapping[str, Any], key: str, *, condition: bool) -> str | None:
-        text = self.text(said, key)
+    def expression(self, entry: Mapping[str, Any], key: str, *, condition: bool) -> str | None:
+        text = self.text(entry, key)
         if text is None:
             return None
         try:
@@ -189,8 +189,8 @@ class ColumnParser:
             raise self.error(f"`{key}`", value=f"'{text}'", expected=expected)
         return text
 
-    def separator(self, said: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | None:
-        value = said.get(key)
+    def separator(self, entry: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | None:
+        value = entry.get(key)
         if value is None or value in known:
             return value
         raise self.wrong(
@@ -200,15 +200,15 @@ class ColumnParser:
             f'Write the character between quotes, for example `{key}: "{known[1]}"`.',
         )
 
-    def switch(self, said: Mapping[str, Any], key: str) -> bool:
-        value = said.get(key, "false")
+    def switch(self, entry: Mapping[str, Any], key: str) -> bool:
+        value = entry.get(key, "false")
         if isinstance(value, str) and value.lower() in _SWITCH:
             return _SWITCH[value.lower()]
         raise self.wrong(key, value, "true or false")
 
-    def date_format(self, said: Mapping[str, Any]) -> str | None:
-        form = self.text(said, "format")
-        if form in (None, ISO, EXCEL) or said.get("type") == "duration":  # which is refused
+    def date_format(self, entry: Mapping[str, Any]) -> str | None:
+        form = self.text(entry, "format")
+        if form in (None, ISO, EXCEL) or entry.get("type") == "duration":  # which is refused
             return form
         used = re.findall(r"%(.?)", form)
         dated = set(used) & {"Y", "y"}
@@ -221,8 +221,8 @@ class ColumnParser:
             )
         return form
 
-    def parts_of_date(self, said: Mapping[str, Any]) -> tuple[str, ...]:
-        value = said.get("as")
+    def parts_of_date(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        value = entry.get("as")
         if value is None:
             return ()
         parts = tuple(value) if isinstance(value, list) else (value,)
@@ -234,18 +234,18 @@ class ColumnParser:
             raise self.wrong("as", value, "days and other parts, each once", _DAYS_HINT)
         return parts
 
-    def limit(self, said: Mapping[str, Any], value: Any) -> float:
+    def limit(self, entry: Mapping[str, Any], value: Any) -> float:
         """Return a limit of `bounds`, which is written as the column's cells are."""
-        if said.get("type") not in MOMENTS:
+        if entry.get("type") not in MOMENTS:
             return self.number("bounds", value)
-        moments = Moments(said["type"], self.date_format(said))
+        moments = Moments(entry["type"], self.date_format(entry))
         number = moments.number(value) if isinstance(value, str) else None
         if number is None:
             raise self.wrong("bounds", value, moments.in_words)
         return number
 
-    def number_if(self, key: str, said: Mapping[str, Any]) -> float | None:
-        return self.number(key, said[key]) if key in said else None
+    def number_if(self, key: str, entry: Mapping[str, Any]) -> float | None:
+        return self.number(key, entry[key]) if key in entry else None
 
     def number(self, key: str, value: Any) -> float:
         if not isinstance(value, str) or not is_number(value):
@@ -255,8 +255,8 @@ class ColumnParser:
             raise self.error(f"`{key}`", value=value, expected="a number below 1.8e308")
         return number
 
-    def bounds(self, said: Mapping[str, Any]) -> tuple[float | None, float | None]:
-        limits = said.get("bounds")
+    def bounds(self, entry: Mapping[str, Any]) -> tuple[float | None, float | None]:
+        limits = entry.get("bounds")
         if limits is None:
             return (None, None)
         if not isinstance(limits, list) or len(limits) != 2:
@@ -266,7 +266,7 @@ class ColumnParser:
         lower, upper = (
             None
             if isinstance(limit, str) and limit.lower() in _NO_LIMIT
-            else self.limit(said, limit)
+            else self.limit(entry, limit)
             for limit in limits
         )
         if lower is None and upper is None:
@@ -280,7 +280,7 @@ class ColumnParser:
                 expected="the lower limit first, below the upper one",
                 hint=f"Write `bounds: [{limits[1]}, {limits[0]}]`." if lower > upper else None,
             )
-        if said.get("transform") == Transform.LOGIT and not (
+        if entry.get("transform") == Transform.LOGIT and not (
             (0.0 if lower is None else lower) < (1.0 if upper is None else upper)
         ):
             # logit stretches the part between its bounds, which are 0 and 1 unless given.
@@ -291,8 +291,8 @@ class ColumnParser:
             )
         return lower, upper
 
-    def levels(self, said: Mapping[str, Any]) -> tuple[str, ...] | None:
-        levels = said.get("levels")
+    def levels(self, entry: Mapping[str, Any]) -> tuple[str, ...] | None:
+        levels = entry.get("levels")
         if levels is None:
             return None
         if not isinstance(levels, list) or not levels:
@@ -306,8 +306,8 @@ class ColumnParser:
             seen.add(level)
         return tuple(levels)
 
-    def aliases(self, said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-        given = said.get("aliases")
+    def aliases(self, entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        given = entry.get("aliases")
         if given is None:
             return ()
         expected = "other writings of each level, such as {yes: [Yes, Y], no: [No, N]}"
@@ -323,12 +323,12 @@ class ColumnParser:
                 found[text] = level
         return tuple(found.items())
 
-    def codes(self, said: Any) -> tuple[MissingCode, ...]:
+    def codes(self, entry: Any) -> tuple[MissingCode, ...]:
         """Return the codes of a `missing:` list."""
-        if not isinstance(said, list):
-            raise self.wrong("missing", said, 'a list of codes, such as ["", NA, "-9"]')
+        if not isinstance(entry, list):
+            raise self.wrong("missing", entry, 'a list of codes, such as ["", NA, "-9"]')
         codes: dict[str, MissingCode] = {}
-        for item in said:
+        for item in entry:
             code = self.code(item)
             if code.text in codes:
                 raise self.error(f"the missing code '{code.text}' is listed twice")

@@ -122,40 +122,40 @@ class Schema:
 
     def entry(self, column: Column) -> str | dict[str, Any]:
         """Return what the types file says of one of this schema's columns, as nested values."""
-        said: dict[str, Any] = {}
+        entry: dict[str, Any] = {}
         if column.type is not None:
-            said["type"] = column.moment or str(column.type)
+            entry["type"] = column.moment or str(column.type)
         if column.role is not Role.FEATURE:
-            said["role"] = str(column.role)
+            entry["role"] = str(column.role)
         if column.levels is not None:
-            said["levels"] = list(column.levels)
+            entry["levels"] = list(column.levels)
         if column.aliases:
             named = dict.fromkeys(level for _, level in column.aliases)
-            said["aliases"] = {
+            entry["aliases"] = {
                 level: [text for text, own in column.aliases if own == level] for level in named
             }
         if column.transform is not None:
-            said["transform"] = str(column.transform)
+            entry["transform"] = str(column.transform)
         if column.reflect is not None:
-            said["reflect"] = column.reflect
+            entry["reflect"] = column.reflect
         if column.bounds != (None, None):
-            said["bounds"] = [
+            entry["bounds"] = [
                 limit if limit is None or column.moments is None else column.moments.text(limit)
                 for limit in column.bounds
             ]
         if column.impute_censored:
-            said["impute"] = "censored"
+            entry["impute"] = "censored"
         if column.missing != self.missing:
-            said["missing"] = _codes_out(column.missing)
+            entry["missing"] = _codes_out(column.missing)
         for key in _PLAIN:
             if (value := getattr(column, key)) is not None:
-                said[key] = value
+                entry[key] = value
         if column.seen_as:
-            said["as"] = list(column.seen_as)
+            entry["as"] = list(column.seen_as)
         if column.percent:
-            said["percent"] = True
+            entry["percent"] = True
         # A word alone says a type or a role.
-        return next(iter(said.values())) if set(said) in ({"type"}, {"role"}) else said
+        return next(iter(entry.values())) if set(entry) in ({"type"}, {"role"}) else entry
 
     def _check_matched(
         self,
@@ -309,7 +309,8 @@ def _parse(tree: Any, file: str | None) -> Schema:
             hint="For example `columns:`, then, indented, `  age: count`.",
         )
     columns = tuple(
-        ColumnParser(name, file, missing, shown=name).parse(said) for name, said in entries.items()
+        ColumnParser(name, file, missing, shown=name).parse(entry)
+        for name, entry in entries.items()
     )
     schema = Schema(columns, rest, missing, file)
     schema._check_roles(columns if rest is None else (*columns, rest), "the types file")

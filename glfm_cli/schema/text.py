@@ -49,9 +49,9 @@ def read_tree(text: str, file: str | None = None) -> Any:
 
 def _describe(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError):
-        said = error.problem or error.context or "it cannot be read"
+        what = error.problem or error.context or "it cannot be read"
         mark = error.problem_mark or error.context_mark
-        return said if mark is None else f"line {mark.line + 1}: {said}"
+        return what if mark is None else f"line {mark.line + 1}: {what}"
     return str(getattr(error, "reason", "it cannot be read"))
 
 

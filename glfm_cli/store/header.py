@@ -64,14 +64,14 @@ class ClassifierHeader:
     pooling_hash: str = ""
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> ClassifierHeader:
+    def from_dict(cls, entries: Mapping[str, Any]) -> ClassifierHeader:
         """Return what `asdict` gave; raise ValueError, TypeError or KeyError otherwise."""
-        labels, n = said["labels"], said["n_labelled"]
+        labels, n = entries["labels"], entries["n_labelled"]
         if not isinstance(labels, list) or len(set(labels)) < max(len(labels), 2):
             raise ValueError("'labels' is no list of two or more")
         if type(n) is not int or not 0 < n < 2**40:
             raise ValueError("'n_labelled' is no whole number from 1")
-        return cls(str(said["target"]), tuple(map(str, labels)), n, str(said["pooling_hash"]))
+        return cls(str(entries["target"]), tuple(map(str, labels)), n, str(entries["pooling_hash"]))
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ def hash_of_data(data: Data) -> str:
     digest = hashlib.sha256(f"glfm data {data.n_rows}".encode())
     for encoded in data.columns:
         column = encoded.column
-        said = [column.name, str(column.type), str(column.role), *encoded.levels]
-        digest.update(json.dumps(said).encode())
+        entries = [column.name, str(column.type), str(column.role), *encoded.levels]
+        digest.update(json.dumps(entries).encode())
         # One NaN for all: their bits may differ.
         x = np.where(encoded.observed, encoded.x, 0.0).astype("<f8")
         digest.update(x.tobytes())
@@ -214,9 +214,9 @@ def read_header(folder: Path) -> Header:
     """
     content = _read_json(folder)
     file = str(folder / HEADER)
-    said = _Reader(content, file)
+    entries = _Reader(content, file)
     schema = _read_types(folder)
-    model, classifier = said.text("model"), said.classifier()
+    model, classifier = entries.text("model"), entries.classifier()
     known = list(MODELS)
     if classifier is not None:
         from glfm_cli.latent.iqgme import ExpertAscent, IqgmeConfig
@@ -227,38 +227,40 @@ def read_header(folder: Path) -> Header:
             "the model is not known here", file=file, value=model, expected=" or ".join(known)
         )
     config = MODELS[model].Config() if classifier is None else IqgmeConfig()
-    configs = said.settings({"model_settings": config, "link_settings": LinkConfig()})
+    configs = entries.settings({"model_settings": config, "link_settings": LinkConfig()})
     try:
-        names = [column.name for column in with_calendar(schema.resolve(said.texts("table")))]
+        names = [column.name for column in with_calendar(schema.resolve(entries.texts("table")))]
     except GlfmError as error:
         raise StoreError(f"does not fit {TYPES}: {error}", file=file) from None
-    plan = said.mapping("plan")
-    whole = {name: said.whole(plan, name, _LEAST[name], LIMITS[name]) for name in LIMITS}
+    plan = entries.mapping("plan")
+    whole = {name: entries.whole(plan, name, _LEAST[name], LIMITS[name]) for name in LIMITS}
     if "most_chains" in plan:
-        whole["most_chains"] = said.whole(plan, "most_chains", 1, LIMITS["chains"])
+        whole["most_chains"] = entries.whole(plan, "most_chains", 1, LIMITS["chains"])
     header = Header(
         model=model,
         model_config=configs["model_settings"],
         link_config=configs["link_settings"],
         plan=Plan(**whole),
         schema=schema,
-        n_rows=said.whole(content, "rows", 1, 2**40),
-        table=said.texts("table"),
-        modelled=said.modelled(names),
-        ids=said.texts("ids"),
-        notes=said.texts("notes"),
-        data_hash=said.text("data_sha256"),
-        types_hash=said.text("types_sha256"),
-        links_hash=said.text("links_sha256"),
+        n_rows=entries.whole(content, "rows", 1, 2**40),
+        table=entries.texts("table"),
+        modelled=entries.modelled(names),
+        ids=entries.texts("ids"),
+        notes=entries.texts("notes"),
+        data_hash=entries.text("data_sha256"),
+        types_hash=entries.text("types_sha256"),
+        links_hash=entries.text("links_sha256"),
         has_data=content.get("has_data") is True,
         file=content["file"] if isinstance(content.get("file"), str) else None,
-        versions={str(k): str(v) for k, v in said.mapping("versions").items()},
-        seconds=said.seconds(),
-        recalibration=said.recalibration(),
-        matrix=said.matrix(),
+        versions={str(k): str(v) for k, v in entries.mapping("versions").items()},
+        seconds=entries.seconds(),
+        recalibration=entries.recalibration(),
+        matrix=entries.matrix(),
         classifier=classifier,
-        learn_rows=said.whole(content, "learn_rows", 1, 2**40) if "learn_rows" in content else None,
-        groups=said.texts("groups") if "groups" in content else None,
+        learn_rows=entries.whole(content, "learn_rows", 1, 2**40)
+        if "learn_rows" in content
+        else None,
+        groups=entries.texts("groups") if "groups" in content else None,
     )
     if header.types_hash != hash_of_types(schema):
         raise StoreError(
@@ -392,16 +394,16 @@ class _Reader:
 
     def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configurations, every field of which must be given."""
-        said: dict[str, object] = {}
+        entries: dict[str, object] = {}
         for label, config in defaults.items():
             mapping = self.mapping(label)
             names = {field.name for field in fields(config)}
             if mapping.keys() != names:
                 odd = sorted(mapping.keys() ^ names)
                 raise self.wrong(label, odd[0], "the settings of this model, each of them")
-            said |= mapping
+            entries |= mapping
         try:
-            return apply_settings(defaults, said)
+            return apply_settings(defaults, entries)
         except GlfmError as error:
             raise StoreError(error.message().removeprefix("--set "), file=self.file) from None
 

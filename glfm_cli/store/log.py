@@ -122,9 +122,9 @@ class Names:
         """Return what `to_text` was given; raise ValueError when it is something else."""
         wrong = ValueError("its schema does not name parameters and traces")
         try:
-            said = json.loads(text)
-            params = tuple((d, name, size) for d, name, size in said["params"])
-            trace = tuple(said["trace"])
+            entry = json.loads(text)
+            params = tuple((d, name, size) for d, name, size in entry["params"])
+            trace = tuple(entry["trace"])
         except (ValueError, TypeError, KeyError, RecursionError):
             raise wrong from None
         sound = all(

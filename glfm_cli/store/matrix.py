@@ -79,12 +79,12 @@ class MatrixHeader:
         return found | {"missingness": self.missingness, "sha256": self.content_hash}
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> MatrixHeader:
+    def from_dict(cls, entries: Mapping[str, Any]) -> MatrixHeader:
         """Return what `to_dict` gave; raise ValueError, TypeError or KeyError otherwise."""
-        parts = [said[side] for side in SIDES]
+        parts = [entries[side] for side in SIDES]
         features = [part["features"] for part in parts]
-        few = said["missingness"]
-        numbers = [said["columns"], said["cells"], *([] if few is None else [few])]
+        few = entries["missingness"]
+        numbers = [entries["columns"], entries["cells"], *([] if few is None else [few])]
         if any(type(n) is not int or not 1 <= n < 2**40 for n in numbers):
             raise ValueError("a size is no whole number from 1")
         if not all(one is None or isinstance(one, dict) for one in features):
@@ -99,7 +99,7 @@ class MatrixHeader:
             covariates=(covariates[0], covariates[1]),
             missingness=few,
             sides=(features[0], features[1]),
-            content_hash=str(said["sha256"]),
+            content_hash=str(entries["sha256"]),
         )
 
 
@@ -154,8 +154,8 @@ def hash_of_matrix(
     ids: tuple[Ids, Ids], value: Column, levels: tuple[str, ...], cells: MatrixCells
 ) -> str:
     """Return the SHA-256 of everything that the model sees of a matrix."""
-    said = [value.name, str(value.type), *levels, *(one.name for one in ids)]
-    digest = hashlib.sha256(b"glfm matrix" + json.dumps(said).encode())
+    entries = [value.name, str(value.type), *levels, *(one.name for one in ids)]
+    digest = hashlib.sha256(b"glfm matrix" + json.dumps(entries).encode())
     for one in ids:
         digest.update(json.dumps(one.keys).encode())
     for array in (cells.row, cells.column, cells.x, cells.R, cells.C):
@@ -180,8 +180,8 @@ def read_matrix(folder: Path, header: MatrixHeader, n_rows: int, with_cells: boo
             for i, side in enumerate(SIDES)
         )
         sides = [
-            None if said is None else inner(arrays, f"{side}.side.")
-            for side, said in zip(SIDES, header.sides, strict=True)
+            None if entries is None else inner(arrays, f"{side}.side.")
+            for side, entries in zip(SIDES, header.sides, strict=True)
         ]
         name = DATA
         cells = _read_cells(folder, header, sizes) if with_cells else None

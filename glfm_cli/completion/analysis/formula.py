@@ -155,19 +155,19 @@ def _expanded(
             yield tuple(dict.fromkeys(one for part in some for one in part))
 
 
-def _factor(text: str, said: str, columns: Mapping[str, EncodedColumn]) -> Factor:
+def _factor(text: str, shown: str, columns: Mapping[str, EncodedColumn]) -> Factor:
     """Return a column by name, C(column), I(expression) or a function of columns."""
-    call = _CALL.fullmatch(said)
+    call = _CALL.fullmatch(shown)
     each = call is not None and call[1] in ("C", "factor")
-    inner = said
+    inner = shown
     if call is not None:
         inner = call[2].replace("^", "**") if each or call[1] == "I" else f"{call[1]}({call[2]})"
     if (call is None or each) and _NAME.fullmatch(inner) is None:
-        raise _wrong(text, f"'{said}' is no column, nor I(...) or a function of columns")
+        raise _wrong(text, f"'{shown}' is no column, nor I(...) or a function of columns")
     try:
         formula = parse_formula(inner)
     except ValueError as error:
-        raise _wrong(text, f"of '{said}', {error}") from None
+        raise _wrong(text, f"of '{shown}', {error}") from None
     for name in formula.names:
         if name not in columns:
             raise _wrong(text, f"'{name}' is no modelled column of the table")

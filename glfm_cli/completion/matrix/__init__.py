@@ -1,4 +1,4 @@
-"""Complete a matrix that is given as triplets: ratings, or hits among trials."""
+"""Complete a matrix that is given as triplets: ratings, or successes among trials."""
 
 from glfm_cli.completion.matrix.matrix import MatrixData, prepare_matrix
 from glfm_cli.completion.matrix.pairs import Pairs, predict_pairs

@@ -65,13 +65,13 @@ def features_to_continue(
     )
 
 
-def same_side(given: Features, side: str, said: Any, folder: Path) -> Features:
+def same_side(given: Features, side: str, header_of_side: Any, folder: Path) -> Features:
     """Return the features of a side with the types that a fit was made with.
 
     Raises UsageError, StoreError: the fit has such features and none are given, or the other way
         round, or other types.
     """
-    if said is None:
+    if header_of_side is None:
         if given is None:
             return None
         raise UsageError(
@@ -82,7 +82,7 @@ def same_side(given: Features, side: str, said: Any, folder: Path) -> Features:
             f"--{side}-features FILE is missing",
             hint=f"{folder} was made with features of {side}s; its types are kept there.",
         )
-    kept = Schema.from_yaml(str(said.get("types")), file=str(folder / TYPES))
+    kept = Schema.from_yaml(str(header_of_side.get("types")), file=str(folder / TYPES))
     if given.schema is not None and hash_of_types(given.schema) != hash_of_types(kept):
         raise StoreError(
             f"was made with other --{side}-types than those given now",
@@ -122,8 +122,10 @@ def matrix_of_fit(fit: Fit) -> MatrixData:
     R, C = (None, None) if cells is None else (cells.R, cells.C)
     covariates = [part if part is not None and part.shape[1] else None for part in (R, C)]
     codes = [
-        None if said is None else SideCode.load(said, arrays or {}, str(fit.path))
-        for said, arrays in zip(header.matrix.sides, stored.sides, strict=True)
+        None
+        if header_of_side is None
+        else SideCode.load(header_of_side, arrays or {}, str(fit.path))
+        for header_of_side, arrays in zip(header.matrix.sides, stored.sides, strict=True)
     ]
     data = MatrixData(
         Triplets(stored.rows, stored.columns, row, column, value),

@@ -138,17 +138,17 @@ class SideCode:
         return found
 
     @classmethod
-    def load(cls, said: Mapping[str, Any], arrays: Mapping[str, Array], file: str) -> SideCode:
+    def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, Array], file: str) -> SideCode:
         """Return the code that `to_dict` and `arrays` described.
 
         Raises StoreError: they are not of this kind.
         """
         try:
-            schema = Schema.from_yaml(str(said["types"]), file=file)
-            table = tuple(map(str, said["table"]))
+            schema = Schema.from_yaml(str(entry["types"]), file=file)
+            table = tuple(map(str, entry["table"]))
             resolved = {column.name: column for column in with_calendar(schema.resolve(table))}
             columns, links = [], []
-            for d, one in enumerate(said["columns"]):
+            for d, one in enumerate(entry["columns"]):
                 column = _typed(resolved[one["name"]], str(one["type"]))
                 levels = tuple(map(str, one["levels"]))
                 leveled = column.levelled

@@ -171,8 +171,8 @@ def _run(words: Sequence[str], timeout: float, log: Path, cost: Cost) -> None:
     if process.returncode != 0:
         code = process.returncode
         how = f"ended with status {code}" if code > 0 else f"was ended by signal {-code}"
-        said = _last_line(log)
-        raise MethodFailed(f"{how}: {said}" if said else how)
+        last = _last_line(log)
+        raise MethodFailed(f"{how}: {last}" if last else how)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
