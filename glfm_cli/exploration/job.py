@@ -154,7 +154,8 @@ def plan_exploration(
         )
     if saving.resume is None:
         layout = "dense" if schema is None else layout_of(schema)
-        sampling = _from_few(sampling, layout)
+        columns = () if schema is None else schema.resolve(table.column_names)
+        sampling = _from_few(sampling, layout, sum(column.modelled for column in columns))
     session = completion.plan_session(table, schema, sampling, saving, matrix, file=file)
     if session.data is not session.whole:
         raise UsageError(
@@ -209,7 +210,7 @@ def _check(request: Request, model: LatentModel, config: Any, data: completion.E
     request.check_no_color()
 
 
-def _from_few(sampling: Sampling, layout: str) -> Sampling:
+def _from_few(sampling: Sampling, layout: str, n_columns: int) -> Sampling:
     """Return the options with chains that start from few features, unless they say otherwise.
 
     A table's size does not matter to their number: they are there to find each other's features.
@@ -220,7 +221,7 @@ def _from_few(sampling: Sampling, layout: str) -> Sampling:
     known = {field.name for field in dataclasses.fields(model.Config)}  # type: ignore[arg-type]
     few = {name: value for name, value in FEW.items() if name in known}
     if isinstance(model, Map):
-        few |= model.map_settings
+        few |= model.map_settings(n_columns)
     chains = CHAINS if sampling.chains is None and model.kind == "gibbs" else sampling.chains
     settings = {**few, **(sampling.settings or {})}
     return dataclasses.replace(sampling, chains=chains, settings=settings or None)

@@ -130,8 +130,7 @@ class Components(Protocol):
 class Map(Protocol):
     """A model that gives every row a place in a space of few dimensions, and cells by the place."""
 
-    @property
-    def map_settings(self) -> Mapping[str, object]:
+    def map_settings(self, n_columns: int) -> dict[str, object]:
         """Return the settings, by name, of a fit that is made for its map."""
 
     def places(self, draw: Any) -> tuple[Array, Array]:

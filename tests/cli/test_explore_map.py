@@ -20,11 +20,13 @@ from glfm_cli import explore
 from glfm_cli.exploration import MapExploration
 from glfm_cli.exploration.embedding import divergence_slope, neighbour_probabilities
 from glfm_cli.exploration.frame import agreement, frame_of, shared_neighbours, weighted
+from glfm_cli.latent.clgp import Clgp
 from glfm_cli.report import write_map
 from glfm_cli.schema import Schema
 
 Here = Callable[..., Any]
-SHORT = {"chains": 2, "settings": {"iterations": 60, "inducing": 12}, "threads": 1}
+SETTINGS = {"iterations": 60, "inducing": 12}
+SHORT = {"chains": 2, "settings": SETTINGS | {"dimensions": 8}, "threads": 1}
 ODD_ROW = 17
 TYPES = """columns:
   name: id
@@ -201,6 +203,14 @@ def test_a_planted_curve_is_laid_out_in_order_with_what_columns_do(
     axis = int(np.argmax(first.along))
     rises = np.corrcoef(shown.position[:, axis], shown.values[first.d])[0, 1] > 0.0
     assert first.towards[axis] == ("higher" if rises else "lower")
+
+
+def test_a_map_has_half_as_many_dimensions_as_columns_from_two_to_eight() -> None:
+    options: dict[str, Any] = SHORT | {"settings": SETTINGS}
+    said: Any = explore(planted(3)[0], Schema.from_yaml(TYPES), model="clgp", **options)
+    assert said.map.relevances.size == 2
+    sizes = [Clgp().map_settings(n)["dimensions"] for n in (1, 7, 13, 40)]
+    assert sizes == [2, 4, 7, 8]
 
 
 def test_unusual_cells_and_completed_values_are_told(found: tuple[MapExploration, Any]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Valu
 from glfm_cli.streams import Streams
 
 ENGINE = ClgpEngine()
+MAPPED = 8  # dimensions at most that are laid out on a map
 CLOSE, SHARE = 5.0, 0.002  # nats, and share of the best bound, that fits of one quality differ by
 
 
@@ -91,7 +91,9 @@ class Clgp:
 
     # The map -----------------------------------------------------------------------------------
 
-    map_settings: Mapping[str, object] = MappingProxyType({"dimensions": 8})
+    def map_settings(self, n_columns: int) -> dict[str, object]:
+        """Return the number of dimensions: the usual one, from 2 to 8."""
+        return {"dimensions": max(2, min(MAPPED, ClgpConfig().sizes(n_columns)[0]))}
 
     def places(self, draw: ClgpDraw) -> tuple[Array, Array]:
         """Return means (N, Q) and covariances (N, Q, Q) of where rows lie."""
