@@ -9,15 +9,6 @@ from glfm_cli.arrays import Array, mean_ranks
 BINS = 10
 LEAST = 1e-15  # probability; its logarithm stays finite
 
-# What each score is, and whether more of it is better.
-SCORES = {
-    "auc": True,
-    "accuracy": True,
-    "log_score": True,
-    "brier": False,
-    "calibration_error": False,
-}
-
 
 def all_scores(code: Array, p: Array) -> dict[str, float]:
     """Return every score of probabilities p (n, R) for levels that came true, code (n,)."""

@@ -257,10 +257,6 @@ class LatentModel(Protocol):
         "counts" is a sparse one whose absent cells are zeros.
         """
 
-    @property
-    def takes_weights(self) -> bool:
-        """Return whether cells may have weights."""
-
     def trace(self, state: Any) -> dict[str, float]:
         """Return label-invariant scalars that describe the state."""
 

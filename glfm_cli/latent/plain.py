@@ -22,7 +22,6 @@ class PlainModel:
     sees: Sees = "gaussian"
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
-    takes_weights = False
     refines = False
     series_noise = 0.1
 

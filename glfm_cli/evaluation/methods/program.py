@@ -25,7 +25,6 @@ from glfm_cli.evaluation.task import HiddenTask, MethodFailed, Prediction, Takes
 from glfm_cli.io import atomic_write, write_table
 from glfm_cli.schema import Schema
 
-PLACES = ("{input}", "{types}", "{output}", "{seed}")
 _NEEDED = ("{input}", "{output}")
 # Programs are compared on one processor each, as our own methods are.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -37,7 +36,8 @@ def parse_program(name: str, command: str, timeout: float) -> Program:
     """Return the method that a command is.
 
     name : what the results call it
-    command : words as in a shell, but no shell runs them; `PLACES` stand for the files and the seed
+    command : words as in a shell, but no shell runs them; `{input}`, `{types}`,
+        `{output}` and `{seed}` stand for the files and the seed
     timeout : seconds that it may take
 
     Raises UsageError: the command does not say where it reads and writes, or there is no such

@@ -77,7 +77,6 @@ class Auto:
     sees: Sees = "gaussian"
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
-    takes_weights = False
 
     @property
     def candidates(self) -> tuple[str, ...]:

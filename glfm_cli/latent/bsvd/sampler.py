@@ -84,7 +84,6 @@ class Bsvd(PlainModel):
     name = "bsvd"
     Config = BsvdConfig
     layouts = frozenset({"dense", "sparse"})
-    takes_weights = True
     size = "rank"
 
     def config_for(self, kinds: Sequence[str], layout: str) -> BsvdConfig:

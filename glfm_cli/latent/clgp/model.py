@@ -46,7 +46,6 @@ class Clgp:
     sees: Sees = "values"
     kind: Kind = "ascent"
     layouts = frozenset({"dense"})
-    takes_weights = False
     refuses = frozenset({"binomial"})
     n_restarts = 5
 

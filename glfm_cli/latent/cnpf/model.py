@@ -70,7 +70,6 @@ class Cnpf:
     kind: Kind = "ascent"
     layouts = frozenset({"counts", "dense"})
     types = frozenset({"count"})
-    takes_weights = False
     n_restarts = 3
 
     def n_steps(self, config: CnpfConfig, n_rows: int) -> int:

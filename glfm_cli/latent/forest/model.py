@@ -50,7 +50,6 @@ class Forest:
     sees: Sees = "values"
     kind: Kind = "gibbs"
     layouts = frozenset({"dense"})
-    takes_weights = False
     takes_atoms = True
     refuses = frozenset({"binomial"})
 

@@ -118,7 +118,6 @@ class ExpertsModel:
     Config = IqgmeConfig
     sees: Sees = "values"
     layouts = frozenset({"dense"})
-    takes_weights = False
 
     def cells_law(self, draw: Any, rows: Any) -> Any:
         """Raise: labels and features have laws of their own, see `label_law`."""

@@ -57,7 +57,6 @@ class Classes:
     sees: Sees = "values"
     kind: Kind = "ascent"
     layouts = frozenset({"dense"})
-    takes_weights = False
 
     def start(self, values: Values, config: ClassesConfig, streams: Streams, chain: int) -> State:
         y, rng = self._seen(values), streams.get(START)

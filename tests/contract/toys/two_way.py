@@ -74,7 +74,6 @@ class TwoWay(PlainModel):
     name = "two-way"
     Config = TwoWayConfig
     layouts = frozenset({"sparse"})
-    takes_weights = True
 
     def start(self, cells: Cells, config: TwoWayConfig, streams: Streams) -> Sides:
         u, v = (np.zeros(n) for n in entries_of(cells).shape)
