@@ -105,9 +105,15 @@ MUTANTS = {
     ),
     "one seed's variance for two": Mutant(
         "inference/precision.py",
-        "(2.0 / n_chains) * np.cos",
-        "(math.sqrt(2.0) / n_chains) * np.cos",
+        "np.sqrt(2.0 * (size - 1) / (n * (n - 1)))",
+        "np.sqrt((size - 1) / (n * (n - 1)))",
         PRECISION,
+    ),
+    "contrasts of candidates put side by side": Mutant(
+        "inference/precision.py",
+        "return np.sum([part[every % len(part)] for part in parts], axis=0)",
+        "return np.concatenate(parts)",
+        "tests/test_stacking.py",
     ),
     "error of a cell with the wrong divisor": Mutant(
         "inference/predictive.py", "axis=0, ddof=1)", "axis=0, ddof=0)", PRECISION

@@ -20,8 +20,14 @@ from glfm_cli.inference import chains
 from glfm_cli.inference.hidden_cells import forecasts, recalibrate, without_cells
 from glfm_cli.inference.joint_draws import FINE, JointDraws, _move_numbers
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.precision import measure_precision
-from glfm_cli.inference.predictive import chain_means, log_scores, predict
+from glfm_cli.inference.precision import _contrasts, measure_precision
+from glfm_cli.inference.predictive import (
+    ChainMeans,
+    _within_candidates,
+    chain_means,
+    log_scores,
+    predict,
+)
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import sample
 from glfm_cli.inference.stacking import SHRINK, best_weights, stacked
@@ -318,6 +324,24 @@ def test_a_single_chain_of_a_candidate_tells_of_no_precision(posterior: Posterio
         found = measure_precision(few, CELLS, np.random.default_rng(0))
         assert np.isnan(found.typical)
         assert not found.good
+
+
+def test_the_stated_error_of_unequal_weights_is_how_far_two_runs_differ(
+    posterior: Posterior,
+) -> None:
+    """Its quantiles over cells, and not the mean square alone, which few heavy chains mislead."""
+    of = np.array(posterior.groups)
+    for share in (0.9, 0.5, 1.0):
+        own = weighted(posterior, np.tile([share, 1.0 - share], (4, 1)))
+        v, sd = own.chain_weights(0), np.where(of == of[0], 1.0, 2.0)[:, None]
+        m, other = sd * np.random.default_rng(3).standard_normal((2, of.size, 40_000))
+        m[v == 0.0] = np.nan  # of a column to which only one candidate counts
+        means = _within_candidates(own, 0, ChainMeans(m, m, m, np.ones(m.shape[1])))
+        found = np.quantile(np.abs(_contrasts(means.whole, of)), (0.5, 0.95))
+        differ = np.nan_to_num(v @ np.where(v[:, None] > 0.0, m - other, 0.0))
+        np.testing.assert_allclose(found, np.quantile(np.abs(differ), (0.5, 0.95)), rtol=0.02)
+        variance = np.mean(means.relative_error() ** 2)
+        assert 2.0 * variance == pytest.approx(np.var(differ), rel=0.03)
 
 
 # What is learnt, kept and said -------------------------------------------------------------------

@@ -7,7 +7,8 @@ estimates of two runs of C chains has the variance 2 var(m) / C, and so has ever
     sqrt(2 / C) sum_c h_c m_c,    sum_c h_c = 0,  sum_c h_c^2 = 1.
 
 The C - 1 orthonormal ones of every cell (a discrete cosine transform) are thus as many samples of
-such differences; their quantiles over cells need no correction for how few chains there are.
+such differences; their quantiles over cells need no correction for how few chains there are. Where
+chains of several models count by different weights, a sample is the sum of one contrast of each.
 
 A bias that all chains share, as when they still climb, is none of these differences. It shows when
 the second halves of the chains differ from the first ones in the same direction: more than after
@@ -140,8 +141,7 @@ def measure_precision(
     found = chain_means(posterior, _some(cells, n_cells, rng)).values()
     scaled = zip(*map(_scaled, found), strict=True)
     whole, first, second = (np.concatenate(part, axis=1) for part in scaled)
-    k, c = np.arange(1, n_chains)[:, None], np.arange(n_chains)
-    contrasts = (2.0 / n_chains) * np.cos(np.pi * k * (c + 0.5) / n_chains) @ whole
+    contrasts = _contrasts(whole, np.array(posterior.groups))
     typical, most = np.quantile(np.abs(contrasts), (0.5, 0.95)).tolist()
     return Precision(n_cells, n_chains, typical, most, _drift(second - first, rng), goal)
 
@@ -164,6 +164,21 @@ def _scaled(means: ChainMeans) -> tuple[Array, Array, Array]:
     """Return what chains and their halves say, in units of the cells' sd; 0 where that is 0."""
     unit = np.where(means.sd > 0, 1.0 / np.where(means.sd > 0, means.sd, 1.0), 0.0)
     return (means.whole * unit, means.first * unit, means.second * unit)
+
+
+def _contrasts(whole: Array, of: Array) -> Array:
+    """Return samples (K, n) of how far the estimates of two runs differ, of chains' means (C, n).
+
+    of : (C,) the candidate of each chain, two or more of each. A sample is the sum of a contrast
+        of every candidate, and has the distribution of a difference whatever their weights.
+    """
+    parts, n = [], of.size
+    for size, own in ((int(np.sum(of == group)), whole[of == group]) for group in np.unique(of)):
+        k, c = np.arange(1, size)[:, None], np.arange(size)
+        orthonormal = np.sqrt(2.0 / size) * np.cos(np.pi * k * (c + 0.5) / size) @ own
+        parts.append(np.sqrt(2.0 * (size - 1) / (n * (n - 1))) * orthonormal)
+    every = np.arange(max(len(part) for part in parts))
+    return np.sum([part[every % len(part)] for part in parts], axis=0)
 
 
 def _drift(moved: Array, rng: np.random.Generator) -> float:

@@ -403,12 +403,15 @@ def _within_candidates(posterior: Posterior, d: int, means: ChainMeans) -> Chain
     if np.ptp(of) == 0:
         return means
     n, v = of.size, posterior.chain_weights(d)[:, None]
+    # A candidate without weight in this column has no mean there, and says nothing.
+    own = [np.where(v > 0.0, one, 0.0) for one in (means.whole, means.first, means.second)]
+    means = ChainMeans(own[0], own[1], own[2], means.sd)
     whole = np.empty_like(means.whole)
     for group in np.unique(of):
-        own = of == group
-        size = int(own.sum())
-        away = means.whole[own] - means.whole[own].mean(axis=0)
-        whole[own] = n * v[own] * away * np.sqrt(size / max(size - 1, 1) * (n - 1) / n)
+        here = of == group
+        size = int(here.sum())
+        away = means.whole[here] - means.whole[here].mean(axis=0)
+        whole[here] = n * v[here] * away * np.sqrt(size / max(size - 1, 1) * (n - 1) / n)
     return ChainMeans(whole, n * v * means.first, n * v * means.second, means.sd)
 
 
