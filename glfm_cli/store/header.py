@@ -355,7 +355,10 @@ class _Reader:
             return None
         shape = (len(self.content["modelled"]),)
         model = MODELS.get(self.text("model"))
-        n = len(model.candidates) if isinstance(model, Candidates) else 0
+        n = new = 0
+        if isinstance(model, Candidates):
+            n = len(model.candidates)
+            new = len(_before(model.Config()).keys() - self.mapping("model_settings"))
         try:
             exponents = np.array(value["exponents"], dtype=np.float64)
             tilts = np.array(value["tilts"], dtype=np.float64)
@@ -369,9 +372,10 @@ class _Reader:
         tilts = np.pad(tilts, ((0, 0), (0, 4 - tilts.shape[1])))  # once there were two of them
         if not n:
             return Recalibration(exponents, tilts)
-        whole = weights.shape == (*shape, n) and np.all(weights >= 0)
+        whole = weights.shape == (*shape, n - new) and np.all(weights >= 0)
         if not (whole and np.allclose(weights.sum(axis=1), 1.0)):
             raise self.wrong("recalibration", value, "weights of each column that add up to 1")
+        weights = np.pad(weights, ((0, 0), (0, new)))
         return Recalibration(exponents, tilts, weights)
 
     def matrix(self) -> MatrixHeader | None:
@@ -393,10 +397,10 @@ class _Reader:
             raise self.wrong(name, str(error), expected) from None
 
     def settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the configurations, every field of which must be given."""
+        """Return the configurations, every field of which must be given that there was then."""
         entries: dict[str, object] = {}
         for label, config in defaults.items():
-            mapping = self.mapping(label)
+            mapping = {**_before(config), **self.mapping(label)}
             names = {field.name for field in fields(config)}
             if mapping.keys() != names:
                 odd = sorted(mapping.keys() ^ names)
@@ -436,6 +440,12 @@ class _Reader:
         if follows is not None and follows not in names:
             raise self.wrong("follows", follows, "a column of the table")
         return Modelled(item["name"], item["type"], index, tuple(levels or ()), follows)
+
+
+def _before(config: Any) -> Mapping[str, object]:
+    """Return what settings were, before there were such settings, that fits may not have."""
+    before: Mapping[str, object] = getattr(config, "BEFORE", {})
+    return before
 
 
 def _typed(column: Column, modelled: Modelled) -> Column:
