@@ -109,7 +109,8 @@ class Frozen:
         for block in self.rows.blocks:
             done = complete_block(self.rows, block, self.q, Terms.of(self.q), before)
             self.best[:, block.rows] = done.x
-            for places, m, cov in GatedRows(done.log_rho, done.x, done.missing).patterns(block):
+            rows = GatedRows(done.log_rho, done.x, done.missing, done.log_rho)
+            for places, m, cov in rows.patterns(block):
                 w = self.q.mw[:, 0, m]
                 for i in block.rows[places]:
                     self.cov[(slice(None), i, *np.ix_(m, m))] = cov

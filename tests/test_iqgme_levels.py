@@ -24,6 +24,7 @@ from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
 from glfm_cli.latent.iqgme.left_out_labels import left_out_labels
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, sum_block
 from glfm_cli.latent.iqgme.prior import Prior
+from glfm_cli.latent.iqgme.seen_law import SeenLaw
 from glfm_cli.links import LinkConfig, of_levels
 from glfm_cli.schema import Column, ColumnType, Role
 from tests.iqgme_problems import choices, climbed, probabilities, problem, signs
@@ -94,13 +95,14 @@ def test_gaps_of_yes_no_columns_are_better_than_their_means(seed: int) -> None:
 
 
 def test_gates_and_scores_are_those_of_normal_laws(seed: int) -> None:
-    """What is seen with noise has a law with that noise; rules act on it, and on f at gaps.
+    """What is seen with noise has a law with that noise; rules act on it, seen or not.
 
-    Of some gaps something is told, with a noise of its own: rules act on f there, too.
+    Of some gaps something is told, with a noise of its own.
     """
     rng, P, H = np.random.default_rng(seed), 3, 4
     noise = np.array([0.0, 0.3, 0.7])
-    q = draw_prior(Prior.of(IqgmeConfig(weight_shape=3.0, weight_rate=3.0), P), H, 1, rng)
+    config = IqgmeConfig(weight_shape=3.0, weight_rate=3.0, alpha_shape=40.0, alpha_rate=20.0)
+    q = draw_prior(Prior.of(config, P), H, 1, rng)
     known = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
     x = rng.standard_normal((len(known), P))
     label, every = signs(np.ones(6)), np.ones(6, bool)
@@ -112,18 +114,18 @@ def test_gates_and_scores_are_those_of_normal_laws(seed: int) -> None:
     law = label_law(rows, q, features=True)
     for i, u in enumerate(~known):
         o = ~u | (precision[i] > 0.0)
-        var_of = np.where(u, 1.0 / np.where(precision[i] > 0.0, precision[i], 1.0), noise)
+        blur = np.where(u, 1.0 / np.where(precision[i] > 0.0, precision[i], 1.0), 0.0)
         log_p, mean, var = np.log(q.pi), np.empty(H), np.empty(H)
         for h in range(H):
-            D, w = np.linalg.inv(q.nB[h]), q.mw[h, 0]
-            S = (D + np.diag(var_of))[np.ix_(o, o)]
+            D, w = np.linalg.inv(q.nB[h]) + np.diag(noise), q.mw[h, 0]
+            S = (D + np.diag(blur))[np.ix_(o, o)]
             pull = np.linalg.solve(S, D[np.ix_(o, u)]).T if o.any() else np.zeros((P, 0))
             at = x[i].copy()
             at[u] = q.m[h, u] + pull @ (x[i, o] - q.m[h, o])
             cov = D[np.ix_(u, u)] - pull @ D[np.ix_(o, u)]
             mean[h], var[h] = w[:P] @ at + w[P], 1.0 + w[:P][u] @ cov @ w[:P][u]
             np.testing.assert_allclose(law.x[h, i, u], at[u], rtol=1e-8, atol=1e-9)
-            np.testing.assert_allclose(law.x_var[h, i, u], np.diag(cov), rtol=1e-8)
+            np.testing.assert_allclose(law.x_var[h, i, u], np.diag(cov) - noise[u], rtol=1e-8)
             if o.any():
                 log_p[h] += multivariate_normal(q.m[h, o], S).logpdf(x[i, o])
         p = np.exp(log_p - log_p.max())
@@ -401,3 +403,21 @@ def test_forecasts_leave_room_for_slips(seed: int) -> None:
     made = fit_classifier(columns, code, 2, how)
     p = made.probabilities(columns)
     assert 0.25 <= p.min() < 0.3
+
+
+def test_sums_over_features_are_those_of_their_law_given_what_is_seen(seed: int) -> None:
+    rng, noise = np.random.default_rng(seed), np.array([0.0, 0.3, 0.7])
+    q = draw_prior(Prior.of(IqgmeConfig(), 3), 2, 1, rng)
+    x, rho = rng.standard_normal((5, 3)), rng.random((2, 5))
+    law = SeenLaw.of(q, noise)
+    found = law.of_features(rho.sum(axis=1), rho @ x, np.einsum("hn,np,nq->hpq", rho, x, x))
+    for h in range(2):
+        D = np.linalg.inv(q.nB[h])
+        J = D @ np.linalg.inv(D + np.diag(noise))
+        f, cov = q.m[h] + (x - q.m[h]) @ J.T, D - J @ D
+        np.testing.assert_allclose(found[0][h], rho[h] @ f, atol=1e-9)
+        second = np.einsum("n,np,nq->pq", rho[h], f, f) + rho[h].sum() * cov
+        np.testing.assert_allclose(found[1][h], second, atol=1e-9)
+    many = law.draw(np.ones(20_000, dtype=np.intp), np.tile(x[0], (20_000, 1)), rng)
+    np.testing.assert_allclose(many.mean(axis=0), f[0], atol=0.05)
+    np.testing.assert_allclose(np.cov(many.T), cov, atol=0.05)

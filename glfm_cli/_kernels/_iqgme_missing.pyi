@@ -11,7 +11,6 @@ def factor_missing(
     missing: _Places,
     second: _Bytes,
     diagonal: _Floats,
-    gap: _Bytes,
     A: _Floats,
     B: _Floats,
     needed: _Bytes,
@@ -34,6 +33,5 @@ def add_covariances(
     missing: _Places,
     cov: _Floats,
     weight: _Floats,
-    counted: NDArray[np.uint8],
     total: _Floats,
 ) -> None: ...

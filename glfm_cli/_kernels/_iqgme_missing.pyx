@@ -6,8 +6,7 @@ Rows stand in blocks; in a block those of one pattern (the same missing) follow 
     missing_start (G + 1,)  its missing are missing[missing_start[g] .. missing_start[g + 1] - 1], c of them
     cov_start (G + 1,)  its covariance (c, c) begins at cov_start[g] of a law's row in `cov`
 
-For every law h: Q = A_h at the missing (plus B_h at the gaps among them, plus a diagonal),
-cov = Q^-1.
+For every law h: Q = A_h at the missing (plus B_h, plus a diagonal), cov = Q^-1.
 """
 
 from libc.math cimport isfinite
@@ -25,7 +24,6 @@ def factor_missing(
     const Py_ssize_t[::1] missing,         # in (sum of c,)
     const unsigned char[::1] second,    # in (G,) whether B is added
     const double[::1] diagonal,         # in (sum of c,) added to the diagonal
-    const unsigned char[::1] gap,       # in (sum of c,) whether the missing is a gap
     const double[:, :, ::1] A,          # in (H, P, P)
     const double[:, :, :] B,            # in (H, P, P)
     const unsigned char[:, ::1] needed,     # in (H, G) of which laws and patterns
@@ -67,8 +65,8 @@ def factor_missing(
                             to[l] = own[l][places[l][i] * P + places[l][j]]
             for l in range(n):
                 i = missing_start[pattern[l]]
-                add_seen(&diagonal[i], &gap[i], size[l], places[l],
-                         second[pattern[l]], B[law[l]], &Q[l], most)
+                add_seen(&diagonal[i], size[l], places[l], second[pattern[l]], B[law[l]], &Q[l],
+                         most)
             glfm_invert(<int> most, Q, Q + most * most * LANES, logs)
             for l in range(n):
                 h, g, c = law[l], pattern[l], size[l]
@@ -85,17 +83,15 @@ def factor_missing(
 
 
 cdef void add_seen(
-    const double* diagonal, const unsigned char* gap, Py_ssize_t c, const Py_ssize_t* m,
-    bint second, const double[:, :] B, double* Q, Py_ssize_t ld
+    const double* diagonal, Py_ssize_t c, const Py_ssize_t* m, bint second,
+    const double[:, :] B, double* Q, Py_ssize_t ld
 ) noexcept nogil:
-    """Add the diagonal to one of the matrices in Q, and B at gaps."""
+    """Add the diagonal to one of the matrices in Q, and B."""
     cdef Py_ssize_t i, j
     for i in range(c):
         Q[(i * ld + i) * LANES] += diagonal[i]
-        if not second or not gap[i]:
-            continue
-        for j in range(i, c):
-            if gap[j]:
+        if second:
+            for j in range(i, c):
                 Q[(i * ld + j) * LANES] += B[m[i], m[j]]
 
 
@@ -139,10 +135,9 @@ def add_covariances(
     const Py_ssize_t[::1] missing,         # in (sum of c,)
     const double[:, ::1] cov,           # in (H, sum of c^2)
     const double[:, ::1] weight,        # in (H, G)
-    const unsigned char[::1] counted,   # in (sum of c,) whether the missing is one to add
     double[:, :, ::1] total,            # in-out (H, P, P), symmetric
 ):
-    """Add weighted covariances of some of the missing to their places. O(H sum of c^2)."""
+    """Add weighted covariances to their places. O(H sum of c^2)."""
     cdef Py_ssize_t h, g, i, j, c, G = missing_start.shape[0] - 1, H = cov.shape[0]
     cdef Py_ssize_t at, P = total.shape[1]
     cdef double w
@@ -159,11 +154,8 @@ def add_covariances(
                 m = &missing[at]
                 Q = &cov[h, cov_start[g]]
                 for i in range(c):
-                    if not counted[at + i]:
-                        continue
                     for j in range(i + 1):
-                        if counted[at + j]:
-                            total[h, m[i], m[j]] += w * Q[i * c + j]
+                        total[h, m[i], m[j]] += w * Q[i * c + j]
             for i in range(P):
                 for j in range(i):
                     total[h, j, i] = total[h, i, j]

@@ -38,9 +38,8 @@ CONFIG = IqgmeConfig(
 )
 P, H = 3, CONFIG.experts
 PRIOR = Prior.of(CONFIG, P)
-# The third feature is never known itself, only seen with noise, which rules act on.
-KNOWN = np.array([[1, 1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0]], dtype=bool)
-SEEN = np.array([1, 1, 0, 1, 0, 1], dtype=bool)
+# The third feature has noise, which rules act on, too.
+KNOWN = np.array([[1, 1, 1], [0, 1, 1], [1, 0, 0], [1, 1, 1], [0, 0, 0], [0, 1, 1]], dtype=bool)
 LABELLED = np.array([1, 1, 1, 1, 0, 1], dtype=bool)
 NOISE = np.array([0.0, 0.0, 0.4])
 PRECISION = np.zeros((6, 3))
@@ -71,7 +70,7 @@ def draw_joint(rng: np.random.Generator) -> tuple[GibbsState, KnownRows]:
     m /= np.sqrt(CONFIG.center_precision)
     q = Drawn(sticks, alpha, m, nB, np.linalg.cholesky(nB), r, mw, zeta, lam)
     z = rng.choice(H, N, p=q.pi / q.pi.sum())
-    x = np.array([normal(m[k], np.linalg.inv(nB[k]), rng) for k in z])
+    x = np.array([normal(m[k], np.linalg.inv(nB[k]) + np.diag(NOISE), rng) for k in z])
     state = GibbsState(q, z, x, np.zeros((N, 1)))
     return state, draw_table(state, rng)
 
@@ -79,34 +78,31 @@ def draw_joint(rng: np.random.Generator) -> tuple[GibbsState, KnownRows]:
 def draw_table(state: GibbsState, rng: np.random.Generator) -> KnownRows:
     """Draw known features, scores and what is known of them, given experts and z; return rows.
 
-    Gaps stay, so that the known features are drawn given them, the noisy ones anew from x.
+    Gaps stay, so that the known features are drawn given them.
     """
     q = state.q
     for n, k in enumerate(state.z):
         o, g = np.flatnonzero(KNOWN[n]), np.flatnonzero(~KNOWN[n])
         if o.size:
-            D = np.linalg.inv(q.nB[k])
+            D = np.linalg.inv(q.nB[k]) + np.diag(NOISE)
             regression = np.linalg.solve(D[np.ix_(g, g)], D[np.ix_(g, o)])
             mean = q.m[k, o] + (state.x[n, g] - q.m[k, g]) @ regression
             cov = D[np.ix_(o, o)] - D[np.ix_(o, g)] @ regression
             state.x[n, o] = normal(mean, cov, rng)
-    w, shown = q.mw[state.z, 0], state.x.copy()
-    shown[SEEN, 2] += np.sqrt(NOISE[2]) * rng.standard_normal(SEEN.sum())
-    score = np.einsum("np,np->n", w[:, :P], shown) + w[:, P]
+    w = q.mw[state.z, 0]
+    score = np.einsum("np,np->n", w[:, :P], state.x) + w[:, P]
     state.t[:, 0] = score + rng.standard_normal(N)
-    known = KNOWN.copy()
-    known[:, 2] = SEEN
     told = state.x + rng.standard_normal((N, P)) / np.sqrt(np.where(PRECISION > 0, PRECISION, 1.0))
     told = np.where(PRECISION > 0.0, told, 0.0)
     label = signs(state.t[:, 0] > 0.0)
-    return KnownRows(shown, known, label, LABELLED, NOISE, told, PRECISION)
+    return KnownRows(state.x.copy(), KNOWN, label, LABELLED, NOISE, told, PRECISION)
 
 
 def statistics(state: GibbsState, rows: KnownRows) -> tuple[list[str], Array]:
     """Return names and values of the statistics of the present state; no labels of experts."""
     q, x = state.q, state.x
     own = x - q.m[state.z]
-    t, noise = state.t[LABELLED, 0], rows.x[:, 2] - x[:, 2]
+    t = state.t[LABELLED, 0]
     assert rows.told is not None
     away = (rows.told - x)[PRECISION > 0.0]
     found: dict[str, float] = {
@@ -132,8 +128,6 @@ def statistics(state: GibbsState, rows: KnownRows) -> tuple[list[str], Array]:
         "t square": even(t).sum(),
         "t along x": (odd(t) * odd(x[LABELLED, 0])).sum(),
         "t along what may be missing": (odd(t) * odd(x[LABELLED, 2])).sum(),
-        "noise": even(noise[SEEN]).sum(),
-        "t along noise": (odd(t) * odd(noise[LABELLED])).sum(),
         "above": float(np.sum(t > 0.0)),
         "told": even(away).sum(),
         "told along x": (odd(away) * odd(x[PRECISION > 0.0])).sum(),

@@ -78,7 +78,7 @@ class CoordinateAscent(ABC):
         bound = self._renew(data, form, pool)
         rise = rise_of(self.bounds, bound, FALL if closed(data) else LOOSE)
         self.bounds.append(bound)
-        still = rise < config.tolerance * abs(bound) and len(self.bounds) > self.free
+        still = rise < config.tolerance * size_of(bound, data) and len(self.bounds) > self.free
         self.quiet = self.quiet + 1 if still else 0
         self.tried = self.tried and self.quiet > 0
 
@@ -105,7 +105,7 @@ class CoordinateAscent(ABC):
         if self.experts.P > MOST_BOTH:
             self.tried = True
             return
-        least = self.bounds[-1] + config.tolerance * abs(self.bounds[-1])
+        least = self.bounds[-1] + config.tolerance * size_of(self.bounds[-1], data)
         for trial in self._simpler(form):
             bound = trial._renew(data, form, pool)
             for _ in range(SETTLE):
@@ -123,9 +123,13 @@ class CoordinateAscent(ABC):
             self.quiet, self.moved = 0, False
 
     def _simpler(self, form: Form) -> Iterator[Self]:
-        """Yield copies with two experts made one, then with one taken away."""
-        for a, b in form.candidates(self.experts, self._judged(), EMPTY)[:TRIALS]:
-            yield self._with_joined(a, b, form)
+        """Yield copies with pairs of experts made one, many, then one; then with one taken away."""
+        pairs = form.candidates(self.experts, self._judged(), EMPTY)
+        apart = disjoint(pairs)
+        if len(apart) > 1:
+            yield self._with_joined(apart, form)
+        for pair in pairs[:TRIALS]:
+            yield self._with_joined([pair], form)
         for a in islice(self._spare(), TRIALS):
             yield self._without(a, form)
 
@@ -171,8 +175,8 @@ class CoordinateAscent(ABC):
         """Return the experts' responsibilities (H, n) for all rows."""
 
     @abstractmethod
-    def _with_joined(self, a: int, b: int, form: Form) -> Self:
-        """Return a copy in which expert b's rows are a's."""
+    def _with_joined(self, pairs: Sequence[tuple[int, int]], form: Form) -> Self:
+        """Return a copy in which of each pair the second expert's rows are the first's."""
 
     @abstractmethod
     def _without(self, a: int, form: Form) -> Self:
@@ -187,6 +191,23 @@ def closed(data: KnownRows | Sequence[KnownRows]) -> bool:
     """Return whether q of the rows of all tables is known in closed form."""
     tables = [data] if isinstance(data, KnownRows) else data
     return all(rows.n_label < 2 or bool(rows.known.all()) for rows in tables)
+
+
+def disjoint(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return those pairs of which neither is in an earlier one."""
+    used: set[int] = set()
+    out = []
+    for pair in pairs:
+        if used.isdisjoint(pair):
+            used.update(pair)
+            out.append(pair)
+    return out
+
+
+def size_of(bound: float, data: KnownRows | Sequence[KnownRows]) -> float:
+    """Return what rises are compared with: the bound, or where it is near 0 one for each cell."""
+    tables = [data] if isinstance(data, KnownRows) else data
+    return max(abs(bound), float(sum(rows.x.size for rows in tables)))
 
 
 def rise_of(bounds: list[float], bound: float, fall: float = FALL) -> float:

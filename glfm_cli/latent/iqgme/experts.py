@@ -142,28 +142,24 @@ class Experts(Coefficients):
         half = 0.5 * (self.nu[:, None] - np.arange(P))
         self.log_Lam = digamma(half).sum(axis=1) + P * np.log(2.0) + self.log_B
 
-    def log_density(
-        self, x: Array, log_det: Array, n_known: Array, misfit: Array | float = 0.0
-    ) -> Array:
+    def log_density(self, square: Array, log_det: Array, n_known: Array) -> Array:
         """Return log predictive densities (H, b) of what is seen of rows.
 
         They are Student t, with nu + 1 - P degrees of freedom. With gaps at their conditional means
         the quadratic form of a whole row is that of its known part under the marginal law, whose
         determinant is |D| |E[Lam]_mm|, D = E[Lam]^-1. What is seen with noise adds to both.
 
-        x : (H, b, P) completed rows;  log_det : (H, b) log|E[Lam]_mm|;  n_known : (b,)
-        misfit : (H, b) squares of what is seen with noise, over its variance
+        square : (H, b) that quadratic form, and what is told with noise of the rest
+        log_det : (H, b) log|E[Lam]_mm|;  n_known : (b,)
         """
         df = self.nu + 1.0 - self.P
         scale = self.nu * (self.u + 1.0) / (self.u * df)  # of the t density, times D
-        away = np.matmul(x - self.m[:, None, :], self.root)
-        square = (np.einsum("hbp,hbp->hb", away, away) + misfit) / scale[:, None]
         log_D = -(self.log_B + self.P * np.log(self.nu))
         log_scale = log_D[:, None] + log_det + n_known * np.log(scale)[:, None]
         total = 0.5 * (df[:, None] + n_known)
         constant = gammaln(total) - gammaln(0.5 * df)[:, None]
         constant -= 0.5 * (n_known * np.log(df * np.pi)[:, None] + log_scale)
-        return np.asarray(constant - total * np.log1p(square / df[:, None]))
+        return np.asarray(constant - total * np.log1p(square / (scale * df)[:, None]))
 
     # ---------------------------------------------------------------------------- updates
 

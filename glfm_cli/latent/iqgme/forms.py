@@ -153,7 +153,7 @@ class Full:
 
     def inputs(self, placed: Completed | SeenRows) -> Array:
         """Return what rules act on (H, b, P)."""
-        return placed.inputs
+        return placed.x
 
     def add(
         self, s: Statistics, q: Experts, block: Block, placed: Any, rho: Array, local: Local
@@ -325,6 +325,6 @@ def first_q(rows: KnownRows, H: int, rho: Array) -> tuple[Local, Statistics]:
         x = np.broadcast_to(rows.x[block.rows], (H, block.rows.size, P))
         none = np.zeros_like(block.labelled)
         missing = Gaps.of(block, unit, nothing, none)
-        done = Completed(x, x, missing, np.empty(0))
+        done = Completed(x, missing, np.empty(0))
         sum_block(total, block, done, rho[:, block.rows], local.t[:, block.rows])
     return local, total

@@ -22,6 +22,7 @@ from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
+from glfm_cli.latent.iqgme.seen_law import SeenLaw
 from glfm_cli.links import NormalMixture
 
 SHARED_NODES = 10  # by which what utilities share is integrated
@@ -34,7 +35,8 @@ class LabelLaw:
     gate : (H, n) probabilities of the experts
     mean, var : (H, n, K) of the label's variables under each, noise included
     wide : (H, n, K) by which several of them move together, by a standard normal number more
-    x, x_var : (H, n, P) means and variances of the features; (H, 0, P) unless asked for
+    x, x_var : (H, n, P) means and variances of the features, without noise; (H, 0, P) unless asked
+        for
     """
 
     gate: Array
@@ -100,10 +102,10 @@ def full_law(
     rows = rows.without_label()
     n = len(rows.x)
     log_pi, law = log_shares(q, pi, n), LabelLaw.blank(q, n, features)
+    seen = SeenLaw.of(q, rows.noise)
 
     def work(block: Block) -> None:
-        placed = gate_rows(block, q, log_pi[:, block.rows])
-        members = block.rows
+        placed, members = gate_rows(block, q, seen, log_pi[:, block.rows]), block.rows
         law.gate[:, members] = np.exp(placed.log_gate - logsumexp(placed.log_gate, axis=0))
         law.mean[:, members], law.var[:, members], law.wide[:, members] = scores_law(
             block, q, placed
@@ -112,7 +114,7 @@ def full_law(
             law.x[:, members] = placed.x
             for places, m, cov in placed.patterns(block):
                 spread = np.diagonal(cov, axis1=1, axis2=2)
-                law.x_var[:, members[places, None], m] = spread[:, None, :]
+                law.x_var[:, members[places, None], m] = (spread - rows.noise[m])[:, None, :]
 
     list(over(pool, work, rows.blocks))
     return law
@@ -129,40 +131,40 @@ class GatedRows:
     """Rows of a block under every expert, their labels unknown.
 
     log_gate : (H, b) not normalised;  x : (H, b, P) completed;  gaps : None where there are none
+    square : (H, b) how far from the centres
     """
 
     log_gate: Array
     x: Array
     missing: Gaps | None
+    square: Array
 
     def patterns(self, block: Block) -> Iterator[tuple[Array, Array, Array]]:
         """Yield rows (their places in the block), gaps (c,) and their covariances (H, c, c)."""
         if self.missing is None:
             return
         for g in range(block.labelled.size):
-            every = slice(block.missing_start[g], block.missing_start[g + 1])
-            m, gap = block.missing[every], np.flatnonzero(block.gap[every])
+            m = block.missing[block.missing_start[g] : block.missing_start[g + 1]]
             cov = self.missing.cov[:, block.cov_start[g] : block.cov_start[g + 1]]
             cov = cov.reshape(len(cov), m.size, m.size)
-            if gap.size:
-                places = np.arange(block.start[g], block.start[g + 1])
-                yield places, m[gap], cov[:, gap[:, None], gap]
+            if m.size:
+                yield np.arange(block.start[g], block.start[g + 1]), m, cov
 
 
-def gate_rows(block: Block, q: Experts | Drawn, log_pi: Array) -> GatedRows:
+def gate_rows(block: Block, q: Experts | Drawn, law: SeenLaw, log_pi: Array) -> GatedRows:
     """Return the gates of a block's rows, and the rows completed."""
     x = np.broadcast_to(block.seen, (q.H, *block.seen.shape))
-    missing, log_det = None, np.zeros((q.H, block.rows.size))
+    missing, log_det = None, np.repeat(-2.0 * law.constant[:, None], block.rows.size, axis=1)
     if block.missing.size:
         x = x.copy()
-        linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - block.exact @ q.nB
-        linear += block.pull
+        linear = law.Am[:, None, :] - block.seen @ law.A + block.pull
         nothing = np.zeros_like(block.labelled)
-        missing = Gaps.of(block, q.nB, q.Sw[:, :-1, :-1], nothing)
+        missing = Gaps.of(block, law.A, q.Sw[:, :-1, :-1], nothing)
         missing.fill(block, linear, x)
-        log_det = np.repeat(missing.log_det, np.diff(block.start), axis=1) - block.log_noise
-    log_gate = log_pi + q.log_density(x, log_det, block.n_told, block.misfit(x))
-    return GatedRows(log_gate, x, missing)
+        log_det += np.repeat(missing.log_det, np.diff(block.start), axis=1) - block.log_noise
+    square = law.squares(x) + block.misfit(x)
+    log_gate = log_pi + q.log_density(square, log_det, block.n_told)
+    return GatedRows(log_gate, x, missing, square)
 
 
 def scores_law(
@@ -172,7 +174,7 @@ def scores_law(
 
     Of what several have in common by gaps, `wide` is the first of the eigenvectors.
     """
-    P, x = q.P, block.inputs(placed.x)
+    P, x = q.P, placed.x
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]
     var = np.repeat(1.0 + weight_spread(q, x)[:, :, None], q.K, axis=2)
     wide = np.zeros_like(mean)

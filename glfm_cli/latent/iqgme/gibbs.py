@@ -4,13 +4,14 @@ A sweep, with everything that rows share in one draw of the experts (`Drawn`):
 
     z | y, x_known, label         missing features and the label's variable integrated out
     t | z, y, x_known, label      missing features integrated out
-    x missing | z, t, y           jointly in a row, f of what is seen with noise too
+    x missing | z, t, y           jointly in a row
+    f | z, x                      of features seen with noise
     V, alpha, r, (mu, Lam), w, (zeta, lam)    each from its conditional law
 
-With y what is seen with noise, of precision N, Q = Lam + w w' (at gaps) + N, and x* the completed
-row where the exponent is least for t = 0,
+With y what is told of gaps, of precision N, A the precision of x = f + noise, Q = A + w w' + N, and
+x* the completed row where the exponent is least for t = 0,
 
-    log p(y, x_known, label | h) = (1/2) (log|Lam| - log|Q| - |x* - mu|_Lam^2 - |y - x*|_N^2)
+    log p(y, x_known, label | h) = (1/2) (log|A| - log|Q| - |x* - mu|_A^2 - |y - x*|_N^2)
         + log of the integral over t (`see_label`) + constant
 
 and x missing is x* + Q^-1 w t plus noise of covariance Q^-1: the solution of the same linear system
@@ -31,13 +32,14 @@ from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, dra
 from glfm_cli.latent.iqgme.local import Gaps, ScoreLaw, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
+from glfm_cli.latent.iqgme.seen_law import SeenLaw
 
 
 @dataclass(eq=False)
 class GibbsState:
     """Where a chain stands.
 
-    q : the experts;  z : (n,) of the rows;  x : (n, P) f, known, or drawn
+    q : the experts;  z : (n,) of the rows;  x : (n, P) known, or drawn
     t : (n, K) of labelled rows
     """
 
@@ -79,14 +81,16 @@ def draw_rows(state: GibbsState, rows: KnownRows, rng: np.random.Generator) -> f
     with np.errstate(divide="ignore"):
         log_pi = np.log(state.q.pi)
     WW = np.einsum("hkp,hkq->hpq", state.q.mw, state.q.mw)
-    constant = log_pi + 0.5 * state.q.log_det
-    return sum(_draw_block(state, rows, block, WW, constant, rng) for block in rows.blocks)
+    law = SeenLaw.of(state.q, rows.noise)
+    constant = log_pi + 0.5 * state.q.log_det + law.constant
+    return sum(_draw_block(state, rows, block, law, WW, constant, rng) for block in rows.blocks)
 
 
 def _draw_block(
     state: GibbsState,
     rows: KnownRows,
     block: Block,
+    law: SeenLaw,
     WW: Array,
     constant: Array,
     rng: np.random.Generator,
@@ -96,28 +100,26 @@ def _draw_block(
     x = np.tile(block.seen, (q.H, 1, 1))
     log_p = np.repeat(constant[:, None], at.size, axis=1)
     together = rows.n_label == 1 and bool(lab.size)
-    linear = _linear(state, block, WW, with_t=not together)
+    linear = _linear(state, block, law, WW, with_t=not together)
     missing, along = None, np.zeros((q.H, block.labelled.size, P))
     if block.missing.size:
-        missing = Gaps.of(block, q.nB, WW, block.labelled)
+        missing = Gaps.of(block, law.A, WW, block.labelled)
         missing.fill(block, linear, x)
         log_p -= 0.5 * np.repeat(missing.log_det, np.diff(block.start), axis=1)
-    away = np.matmul(x - q.m[:, None, :], q.root)
-    log_p -= 0.5 * (np.einsum("hbp,hbp->hb", away, away) + block.misfit(x))
-    inputs = block.inputs(x)
+    log_p -= 0.5 * (law.squares(x) + block.misfit(x))
     if together:
         along = along if missing is None else missing.along(block, q.mw[:, 0, :P])
-        seen = see_label(rows, block, q, inputs, along)
+        seen = see_label(rows, block, q, x, along)
         log_p[:, lab] += seen.log_z
     elif lab.size:
-        off = state.t[at[lab]] - _scores(q.mw, inputs[:, lab])
+        off = state.t[at[lab]] - _scores(q.mw, x[:, lab])
         log_p[:, lab] -= 0.5 * np.einsum("hbk,hbk->hb", off, off)
     norm = logsumexp(log_p, axis=0)
     share = np.exp(log_p - norm)
     z = (rng.random(at.size) > np.cumsum(share, axis=0)[:-1]).sum(axis=0)
     state.z[at] = z
     if missing is not None:
-        _scatter(state, block, linear, rng)
+        _scatter(state, block, law, linear, rng)
         missing.fill(block, linear, x)
     state.x[at] = x[z, np.arange(at.size)]
     if together:
@@ -125,18 +127,19 @@ def _draw_block(
     elif lab.size and rows.label is not None:
         which = at[lab]
         w = q.mw[state.z[which]]
-        eta = np.einsum("bkp,bp->bk", w[:, :, :P], _inputs(state, rows)[which]) + w[:, :, P]
+        eta = np.einsum("bkp,bp->bk", w[:, :, :P], state.x[which]) + w[:, :, P]
         state.t[which] = rows.label.draw(which, eta, rng)
     return float(norm.sum())
 
 
-def _scatter(state: GibbsState, block: Block, linear: Array, rng: np.random.Generator) -> None:
+def _scatter(
+    state: GibbsState, block: Block, law: SeenLaw, linear: Array, rng: np.random.Generator
+) -> None:
     """Add noise of covariance Q to the right-hand sides (H, b, P)."""
     q, b, lab = state.q, block.rows.size, block.with_label
-    linear += rng.standard_normal((b, q.P)) @ np.swapaxes(q.root, 1, 2)
+    linear += rng.standard_normal((b, q.P)) @ np.swapaxes(law.root, 1, 2)
     if lab.size:
-        rule = rng.standard_normal((lab.size, q.K)) @ q.mw[:, :, : q.P]
-        linear[:, lab] += block.where_rules_act(rule, lab)
+        linear[:, lab] += rng.standard_normal((lab.size, q.K)) @ q.mw[:, :, : q.P]
     if block.noise is not None:
         linear += rng.standard_normal((b, q.P)) * np.sqrt(block.noise)
 
@@ -161,22 +164,19 @@ def _draw_scores(
     state.x[which] += t * along[z, pattern]
 
 
-def _linear(state: GibbsState, block: Block, WW: Array, *, with_t: bool) -> Array:
+def _linear(
+    state: GibbsState, block: Block, law: SeenLaw, WW: Array, *, with_t: bool
+) -> Array:
     """Return the right-hand side (H, b, P) of the system that completes rows; else for t = 0."""
     q, at, lab, P = state.q, block.rows, block.with_label, state.q.P
-    linear = np.einsum("hpq,hq->hp", q.nB, q.m)[:, None, :] - block.exact @ q.nB
+    linear = law.Am[:, None, :] - block.seen @ law.A
     if q.K and lab.size:
         rule = -WW[:, None, :P, P] - block.seen[lab] @ WW[:, :P, :P]
         if with_t:
             rule += state.t[at[lab]] @ q.mw[:, :, :P]
-        linear[:, lab] += block.where_rules_act(rule, lab)
+        linear[:, lab] += rule
     linear += block.pull
     return linear
-
-
-def _inputs(state: GibbsState, rows: KnownRows) -> Array:
-    """Return what rules act on (n, P)."""
-    return np.where(rows.known & (rows.noise > 0.0), rows.x, state.x)
 
 
 def _scores(mw: Array, x: Array) -> Array:
@@ -191,7 +191,8 @@ def draw_experts(
     state: GibbsState, rows: KnownRows, prior: Prior, rng: np.random.Generator
 ) -> None:
     """Draw all that rows share, given the rows; O(n P^2 + H P^3)."""
-    q, x, z = state.q, state.x, state.z
+    q, z = state.q, state.z
+    f = SeenLaw.of(q, rows.noise).draw(z, state.x, rng)
     (H, P), K = q.m.shape, q.K
     n = np.bincount(z, minlength=H).astype(np.float64)
     q.sticks = draw_sticks(n, q.alpha, rng)
@@ -203,7 +204,7 @@ def draw_experts(
     m = np.empty((H, P))
     outer = prior.u0 * np.outer(prior.m0, prior.m0)
     for h in range(H):
-        own = x[z == h]
+        own = f[z == h]
         m[h] = (prior.u0 * prior.m0 + own.sum(axis=0)) / u[h]
         B_inv[h] = q.r[h] * prior.B0_inv + own.T @ own + outer - u[h] * np.outer(m[h], m[h])
     B_inv = 0.5 * (B_inv + np.swapaxes(B_inv, 1, 2))
@@ -222,7 +223,7 @@ def _draw_weights(
     q, z = state.q, state.z
     (H, P), K = q.m.shape, q.K
     full = np.bincount(z[rows.labelled], minlength=H) > 0
-    xb = np.column_stack([_inputs(state, rows), np.ones(z.size)])
+    xb = np.column_stack([state.x, np.ones(z.size)])
     for h in np.flatnonzero(full):
         own = rows.labelled & (z == h)
         precision = np.diag(q.lam) + xb[own].T @ xb[own]

@@ -67,12 +67,8 @@ class Drawn:
         """Return log|Lam| (H,)."""
         return np.asarray(np.linalg.slogdet(self.nB)[1])
 
-    def log_density(
-        self, x: Array, log_det: Array, n_known: Array, misfit: Array | float = 0.0
-    ) -> Array:
+    def log_density(self, square: Array, log_det: Array, n_known: Array) -> Array:
         """Return log densities (H, b) of what is seen; see `Experts.log_density`."""
-        away = np.matmul(x - self.m[:, None, :], self.root)
-        square = np.einsum("hbp,hbp->hb", away, away) + misfit
         return 0.5 * (self.log_det[:, None] - log_det - n_known * LOG_2PI - square)
 
 

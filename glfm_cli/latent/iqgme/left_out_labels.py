@@ -30,6 +30,7 @@ from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gates import GatedRows, gate_rows, log_shares, scores_law
 from glfm_cli.latent.iqgme.local import Local, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
+from glfm_cli.latent.iqgme.seen_law import SeenLaw
 
 MOST = 0.99  # of a leverage
 LEAST = 1e-6  # of what is left of a volume without a row
@@ -81,6 +82,7 @@ def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> flo
     u0 : how many rows the prior centre of an expert is worth
     """
     total, log_pi = 0.0, log_shares(q, None, len(rows.x))
+    law = SeenLaw.of(q, rows.noise)
     assert rows.label is not None
     for block in rows.blocks:
         at = block.with_label
@@ -88,11 +90,11 @@ def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> flo
             continue
         which = block.rows[at]
         rho = np.minimum(local.rho[:, which], q.u[:, None] - u0)  # q may be older than rho
-        placed = gate_rows(block, q, log_pi[:, block.rows])
+        placed = gate_rows(block, q, law, log_pi[:, block.rows])
         mean, var, wide = scores_law(block, q, placed)
         log_gate = placed.log_gate[:, at] + _without_row(q, rows, block, placed, rho)
         log_gate -= logsumexp(log_gate, axis=0)
-        spread = weight_spread(q, block.inputs(placed.x)[:, at])[:, :, None]
+        spread = weight_spread(q, placed.x[:, at])[:, :, None]
         h = np.minimum(spread * rho[:, :, None], MOST)
         location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
         sd = np.sqrt(var[:, at] + spread * h / (1.0 - h))
@@ -110,9 +112,7 @@ def _without_row(
     """Return by how much the log density (H, l) of labelled rows changes without them."""
     at = block.with_label
     p = rows.known[block.rows[at]].sum(axis=1)
-    away = np.matmul(placed.x - q.m[:, None, :], q.root)
-    square = np.einsum("hbp,hbp->hb", away, away) + block.misfit(placed.x)
-    d, u, nu = square[:, at] / q.nu[:, None], q.u[:, None], q.nu[:, None]
+    d, u, nu = placed.square[:, at] / q.nu[:, None], q.u[:, None], q.nu[:, None]
     left = np.maximum(1.0 - rho * u / (u - rho) * d, LEAST)
 
     def log_t(u: Array, nu: Array, d: Array) -> Array:

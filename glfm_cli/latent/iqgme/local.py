@@ -2,10 +2,9 @@
 
 For a row with pattern (known o, gaps m) under expert h:
 
-    Q = E[Lam] + E[w w']_xx (if labelled, at gaps) + 1 / noise,   Cov(x_m | t) = (Q_mm)^-1
+    Q = A + E[w w']_xx (if labelled) + precision of what is told,   Cov(x_m | t) = (Q_mm)^-1
 
-m are the gaps and the features seen with noise, whose experts are of f, while rules act on what is
-seen of them.
+with A the precision of x under the expert, E[Lam] but for what is seen with noise (seen_law.py).
 
 The variable t of a label of two levels is kept together with the gaps: with k = (Q_mm)^-1 w_m and
 v = 1 / (1 - w_m' k)
@@ -38,6 +37,7 @@ from glfm_cli.latent.iqgme.coefficients import Coefficients
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
+from glfm_cli.latent.iqgme.seen_law import SeenLaw
 
 SCRATCH = 16  # times the size of the largest covariance
 SHARE = 1e-6  # of an expert in a row that is none where rows keep to theirs
@@ -94,8 +94,8 @@ class Gaps:
         log_det = np.empty((H, G))
         scratch = np.empty(SCRATCH * max(block.largest**2, 1))
         bad = factor_missing(
-            block.missing_start, block.cov_start, block.missing, second, block.noisy, block.gap,
-            A, B, needed, cov, log_det, scratch,
+            block.missing_start, block.cov_start, block.missing, second, block.noisy, A, B,
+            needed, cov, log_det, scratch,
         )  # fmt: skip
         if bad:
             raise NumericalError("a precision of missing features is not positive definite")
@@ -108,9 +108,9 @@ class Gaps:
         )
 
     def along(self, block: Block, w: Array) -> Array:
-        """Return how f goes with t (H, G, P), by w (H, P) at the gaps of labelled patterns."""
+        """Return how gaps go with t (H, G, P), by w (H, P) at the gaps of labelled patterns."""
         H, G = self.log_det.shape
-        linear = w[:, None, :] * (block.labelled[:, None] * block.gaps)
+        linear = w[:, None, :] * block.labelled[:, None]
         out = np.zeros((H, G, w.shape[1]))
         each = np.arange(G + 1)
         fill_missing(
@@ -118,11 +118,10 @@ class Gaps:
         )
         return out
 
-    def add(self, block: Block, weight: Array, total: Array, *, gaps: bool = False) -> None:
-        """Add covariances, of `gaps` alone or all, weighted (H, G), to total (H, P, P)."""
-        counted = block.gap if gaps else np.ones_like(block.gap)
+    def add(self, block: Block, weight: Array, total: Array) -> None:
+        """Add covariances, weighted (H, G), to total (H, P, P)."""
         add_covariances(
-            block.missing_start, block.cov_start, block.missing, self.cov, weight, counted, total
+            block.missing_start, block.cov_start, block.missing, self.cov, weight, total
         )
 
 
@@ -130,17 +129,18 @@ class Gaps:
 class Completed:
     """Rows of one block under every expert.
 
-    x : (H, b, P) means of f;  inputs : (H, b, P) what rules act on, x itself without noise
+    x : (H, b, P) means
     missing : second moments given t, None where nothing is missing
     log_rho : (H, b) unnormalised
     coupled : how t and the gaps go together, None where they do not
+    law : of f given x, None where they are one
     """
 
     x: Array
-    inputs: Array
     missing: Gaps | None
     log_rho: Array
     coupled: Coupled | None = None
+    law: SeenLaw | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,12 +177,12 @@ class Terms:
     Qm: Array
     constant: Array
     narrow: bool = False
-    _made: list[Any] = field(default_factory=list)
+    _made: list[SeenLaw] = field(default_factory=list)
 
-    def once(self, make: Callable[[], Any]) -> Any:
-        """Return what is made of where the experts lie; for all blocks, whatever the rules."""
+    def seen_law(self, q: Experts, noise: Array) -> SeenLaw:
+        """Return the law of what is seen; made once for all blocks, whatever the rules."""
         if not self._made:
-            self._made.append(make())
+            self._made.append(SeenLaw.of(q, noise))
         return self._made[0]
 
     @classmethod
@@ -197,37 +197,32 @@ def complete_block(
     rows: KnownRows, block: Block, q: Experts, terms: Terms, local: Local
 ) -> Completed:
     """Return q(x, z) of a block's rows and renew their t in place."""
-    log_rho = np.repeat(terms.constant[:, None], block.rows.size, axis=1)
+    law = terms.seen_law(q, rows.noise)
+    log_rho = np.repeat((terms.constant + law.constant)[:, None], block.rows.size, axis=1)
     x = np.broadcast_to(block.seen, (q.H, block.rows.size, q.P))
     missing, sizes, held = None, np.diff(block.start), None
     if block.missing.size:
         x = x.copy()
         held = local.rho[:, block.rows] > SHARE if terms.narrow else None
-        missing = Gaps.of(block, q.nB, terms.WW, block.labelled, held)
-        missing.fill(block, _linear(block, q, terms), x)
+        missing = Gaps.of(block, law.A, terms.WW, block.labelled, held)
+        missing.fill(block, _linear(block, q, terms, law), x)
         spread = np.diff(block.missing_start) * LOG_2PI - missing.log_det
         log_rho += 0.5 * np.repeat(spread, sizes, axis=1)
         if held is not None:
             log_rho[~held] = -np.inf
-    log_rho -= 0.5 * (_squares(np.matmul(x - q.m[:, None, :], q.root)) + block.misfit(x))
+    log_rho -= 0.5 * (law.squares(x) + block.misfit(x))
     if block.noise is not None:
         log_rho += 0.5 * (block.log_noise - LOG_2PI * (block.noise > 0.0).sum(axis=1))
-    inputs = block.inputs(x)
     if missing is not None and block.with_label.size:
         see = _see_label if rows.n_label == 1 else _see_levels
-        coupled, shift = see(rows, block, q, local, inputs, missing, held)
+        coupled, shift = see(rows, block, q, local, x, missing, held)
         log_rho += coupled.gain
         x += shift
-        return Completed(x, block.inputs(x), missing, log_rho, coupled)
+        return Completed(x, missing, log_rho, coupled, law)
     if block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
-        log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, inputs[:, at])
-    return Completed(x, inputs, missing, log_rho)
-
-
-def _squares(away: Array) -> Array:
-    """Return the squared lengths (H, b) of away (H, b, P)."""
-    return np.einsum("hbp,hbp->hb", away, away)
+        log_rho[:, at] += _label_terms(rows, block.rows[at], q, local, x[:, at])
+    return Completed(x, missing, log_rho, None, law)
 
 
 def _positions(at: Array, n: int) -> Array | slice:
@@ -235,15 +230,17 @@ def _positions(at: Array, n: int) -> Array | slice:
     return slice(None) if at.size == n else at
 
 
-def _linear(block: Block, q: Experts, terms: Terms) -> Array:
+def _linear(block: Block, q: Experts, terms: Terms, law: SeenLaw) -> Array:
     """Return c - Q x_known (H, b, P) for t = 0: of it the gaps' part, times Cov(x_m), is E(x_m)."""
-    P = q.P
-    linear = terms.Qm[:, None, :] - block.exact @ q.nB
-    if q.K and block.with_label.size:
-        at = _positions(block.with_label, block.rows.size)
-        rule = -terms.WW[:, None, :P, P] - block.seen[at] @ terms.WW[:, :P, :P]
-        linear[:, at] += block.where_rules_act(rule, at)
-    linear += block.pull
+    P, seen, at = q.P, block.seen, block.with_label
+    if at.size == block.rows.size:
+        linear = seen @ -(law.A + terms.WW[:, :P, :P])
+        linear += (law.Am - terms.WW[:, :P, P])[:, None, :]
+    else:
+        linear = law.Am[:, None, :] - seen @ law.A
+        linear[:, at] -= terms.WW[:, None, :P, P] + seen[at] @ terms.WW[:, :P, :P]
+    if block.noise is not None:
+        linear += block.pull
     return linear
 
 
@@ -271,7 +268,7 @@ def _see_label(
     along = missing.along(block, q.mw[:, 0, :-1])
     gain, t_cov = np.zeros(x.shape[:2]), np.zeros((*x.shape[:2], 1))
     at = _positions(block.with_label, block.rows.size)
-    seen = see_label(rows, block, q, x, along)
+    seen = see_label(rows, block, q, x, along, held)
     local.t[:, block.rows[at]], t_cov[:, at, 0] = seen.mean[:, :, None], seen.var
     gain[:, at] = seen.log_z - 0.5 * weight_spread(q, x[:, at])
     shift = np.repeat(along, np.diff(block.start), axis=1)
@@ -302,7 +299,7 @@ def _see_levels(
     at = _positions(block.with_label, block.rows.size)
     which, W = block.rows[at], q.mw[:, :, :-1]
     A = np.stack([missing.along(block, W[:, k]) for k in range(q.K)], axis=2)
-    M = np.einsum("hgkp,gp,hlp->hgkl", A, block.gaps, W)
+    M = A @ np.swapaxes(W, 1, 2)[:, None]
     every, vectors = np.linalg.eigh(0.5 * (M + np.swapaxes(M, 2, 3)))
     first, a = np.clip(every[..., -1], SMALL, 1.0 - SMALL), vectors[..., -1]
     along = np.einsum("hgkp,hgk->hgp", A, a)
@@ -349,18 +346,30 @@ class ScoreLaw:
 
 
 def see_label(
-    rows: KnownRows, block: Block, q: Experts | Drawn, x: Array, along: Array
+    rows: KnownRows,
+    block: Block,
+    q: Experts | Drawn,
+    x: Array,
+    along: Array,
+    held: Array | None = None,
 ) -> ScoreLaw:
-    """Return that law; x (H, b, P) are inputs, gaps as for t = 0, along (H, G, P) as of `Gaps`."""
+    """Return that law, 0 where not `held` (H, b).
+
+    x : (H, b, P) rows, gaps as for t = 0;  along : (H, G, P) as of `Gaps`
+    """
     assert rows.label is not None
     at = _positions(block.with_label, block.rows.size)
     score = (x[:, at] @ q.mw[:, 0, :-1, None])[:, :, 0] + q.mw[:, :1, -1]
-    explained = np.einsum("hgp,gp,hp->hg", along, block.gaps, q.mw[:, 0, :-1])
+    explained = (along @ q.mw[:, 0, :-1, None])[:, :, 0]
     v = np.repeat(1.0 / (1.0 - explained), np.diff(block.start), axis=1)[:, at]
     location, scale = v * score, np.sqrt(v)
-    mean, var, log_z = (
-        one[:, :, 0]
-        for one in rows.label.moments(block.rows[at], location[:, :, None], scale[:, :, None])
+    which = np.nonzero(np.ones(score.shape, bool) if held is None else held[:, at])
+    mean, var, log_z = np.zeros((3, *score.shape))
+    mean[which], var[which], log_z[which] = (
+        one[0, :, 0]
+        for one in rows.label.moments(
+            block.rows[at][which[1]], location[which][None, :, None], scale[which][None, :, None]
+        )
     )
     log_z += np.log(scale) + 0.5 * (v - 1.0) * score * score
     return ScoreLaw(location, scale, mean, var, log_z)
@@ -387,22 +396,24 @@ def sum_block(s: Statistics, block: Block, done: Completed, rho: Array, t: Array
     weight = np.add.reduceat(rho, block.start[:-1], axis=1)
     if done.missing is not None:
         done.missing.add(block, weight, part.xx)
-    if block.with_label.size == block.rows.size and block.noise is None:
+    if block.with_label.size == block.rows.size:
         part.l_n, part.l_x, part.l_xx = part.n, part.x, part.xx
     elif block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
-        own = rho[:, at, None] * done.inputs[:, at]
+        own = rho[:, at, None] * done.x[:, at]
         part.l_n += rho[:, at].sum(axis=1)
         part.l_x += own.sum(axis=1)
-        part.l_xx += np.swapaxes(own, 1, 2) @ done.inputs[:, at]
+        part.l_xx += np.swapaxes(own, 1, 2) @ done.x[:, at]
         if done.missing is not None:
-            done.missing.add(block, weight * block.labelled, part.l_xx, gaps=True)
+            done.missing.add(block, weight * block.labelled, part.l_xx)
     if block.with_label.size:
         at = _positions(block.with_label, block.rows.size)
         rt = rho[:, at, None] * t[:, at]
-        part.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ done.inputs[:, at]
+        part.tx[:, :, :-1] += np.swapaxes(rt, 1, 2) @ done.x[:, at]
         part.tx[:, :, -1] += rt.sum(axis=1)
     _add_spread_along(part, block, done, rho)
+    if done.law is not None:
+        part.x, part.xx = done.law.of_features(part.n, part.x, part.xx)
     s.add(part)
 
 
@@ -411,13 +422,12 @@ def _add_spread_along(part: Statistics, block: Block, done: Completed, rho: Arra
     if done.coupled is None:
         return
     along = done.coupled.along
-    inside = along if block.noise is None else along * block.gaps
     spread = np.add.reduceat(rho * done.coupled.var, block.start[:-1], axis=1)[:, :, None]
     part.xx += np.swapaxes(spread * along, 1, 2) @ along
     if part.l_xx is not part.xx:
-        part.l_xx += np.swapaxes(spread * inside, 1, 2) @ inside
+        part.l_xx += np.swapaxes(spread * along, 1, 2) @ along
     both = np.add.reduceat(rho[:, :, None] * done.coupled.t_cov, block.start[:-1], axis=1)
-    part.tx[:, :, :-1] += np.swapaxes(both, 1, 2) @ inside
+    part.tx[:, :, :-1] += np.swapaxes(both, 1, 2) @ along
 
 
 def over(pool: ThreadPoolExecutor | None, work: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:

@@ -22,9 +22,8 @@ class Block:
 
     rows : (b,) which
     start, gap_start, cov_start : (G + 1,) where each pattern's rows, gaps and covariances begin
-    missing : (sum of c,) columns whose f is not known: gaps, and those seen with noise
+    missing : (sum of c,) columns that are not known
     noisy : (sum of c,) precision of what is told of them, 0 where nothing is
-    gap : (sum of c,) uint8, 1 at gaps;  is_gap : (G, P) bool, the same of every pattern
     labelled : (G,) uint8, whether a pattern has a label
     with_label : (l,) places in the block of the rows with one
     x, known : (N, P) of all rows, values and whether they are known
@@ -39,8 +38,6 @@ class Block:
     missing: Array
     cov_start: Array
     noisy: Array
-    gap: Array
-    is_gap: Array
     labelled: Array
     with_label: Array
     x: Array
@@ -49,7 +46,7 @@ class Block:
     told: Array | None
     whole: bool
 
-    @property
+    @cached_property
     def seen(self) -> Array:
         """Return what is seen (b, P), 0 at gaps."""
         return np.where(self.known[self.rows], self.x[self.rows], 0.0)
@@ -66,11 +63,6 @@ class Block:
         return np.ascontiguousarray(self.with_one[:, i] * self.with_one[:, j])
 
     @property
-    def gaps(self) -> Array:
-        """Return 1.0 at the gaps of every pattern (G, P), else 0.0."""
-        return self.is_gap.astype(np.float64)
-
-    @property
     def parts(self) -> list[tuple[slice, bool]]:
         """Return the rows without a label, which come first if no row has a gap, and those with."""
         first = self.rows.size - self.with_label.size
@@ -82,47 +74,29 @@ class Block:
         """Return the most gaps that a row has."""
         return int(np.max(np.diff(self.missing_start), initial=0))
 
-    @property
-    def exact(self) -> Array:
-        """Return what is seen without noise (b, P), else 0."""
-        return self.seen if self.noise is None else np.where(self.noise > 0.0, 0.0, self.seen)
-
-    @property
+    @cached_property
     def log_noise(self) -> Array:
         """Return the sum of the log precisions of what each row is told with noise (b,)."""
         if self.noise is None:
             return np.zeros(self.rows.size)
         return np.log(np.where(self.noise > 0.0, self.noise, 1.0)).sum(axis=1)
 
-    @property
+    @cached_property
     def n_told(self) -> Array:
         """Return of how many features each row says something (b,)."""
         known = self.known[self.rows]
         return (known if self.noise is None else known | (self.noise > 0.0)).sum(axis=1)
 
     @property
-    def shown(self) -> Array | None:
-        """Return which cells (b, P) are seen with noise, so that rules act on what is seen."""
-        return None if self.noise is None else self.known[self.rows] & (self.noise > 0.0)
-
-    def inputs(self, f: Array) -> Array:
-        """Return what rules act on (H, b, P): what is seen, and f (H, b, P) at gaps."""
-        return f if self.shown is None else np.where(self.shown, self.seen, f)
-
-    def where_rules_act(self, rule: Array, rows: Array | slice) -> Array:
-        """Return what rules add (H, l, P) for some rows of the block, 0 where f is not theirs."""
-        return rule if self.shown is None else rule * ~self.shown[rows]
-
-    @property
     def pull(self) -> Array | float:
         """Return what is told with noise, over its variance (b, P)."""
         return 0.0 if self.noise is None or self.told is None else self.told * self.noise
 
-    def misfit(self, f: Array) -> Array | float:
-        """Return the squares (H, b) of what is told with noise, less f, over its variance."""
+    def misfit(self, x: Array) -> Array | float:
+        """Return the squares (H, b) of what is told, less x, over its variance."""
         if self.noise is None or self.told is None:
             return 0.0
-        away = f - self.told
+        away = x - self.told
         return np.einsum("hbp,bp->hb", away * away, self.noise)
 
 
@@ -212,7 +186,7 @@ def _blocks(rows: KnownRows) -> tuple[Block, ...]:
     _, first, of_row = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(of_row.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(of_row.ravel(), minlength=first.size))
-    square = (~rows.known[first] | (rows.noise > 0.0)).sum(axis=1) ** 2
+    square = (~rows.known[first]).sum(axis=1) ** 2
     no_gap = np.asarray(rows.known[first].all(axis=1))
     F = rows.x.shape[1] + 1
     keeps = int(rows.known.all(axis=1).sum()) * F * (F + 1) // 2 <= PRODUCTS
@@ -249,24 +223,18 @@ def _run(rows: KnownRows, start: int) -> RowRun:
 def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
     """Return a block of patterns, given the rows of each."""
     every, first = np.concatenate(members), np.array([one[0] for one in members])
-    gaps, blurred = ~rows.known[first], rows.noise > 0.0
-    missing = [np.flatnonzero(gap | blurred) for gap in gaps]
-    noise, told = _noisy(rows, every, blurred)
-
-    def at_missing(of_pattern: Array) -> Array:
-        return np.concatenate([one[at] for one, at in zip(of_pattern, missing, strict=True)])
-
+    pattern, missing = np.nonzero(~rows.known[first])
+    noise = None if rows.precision is None else rows.precision[every]
+    told = None if rows.told is None else rows.told[every]
     start = np.cumsum([0, *(one.size for one in members)])
-    count = np.array([one.size for one in missing])
+    count = np.bincount(pattern, minlength=first.size)
     return Block(
         rows=every,
         start=start,
         missing_start=np.append(0, np.cumsum(count)),
-        missing=np.concatenate(missing),
+        missing=np.ascontiguousarray(missing),
         cov_start=np.append(0, np.cumsum(count**2)),
-        noisy=at_missing(np.zeros(gaps.shape) if noise is None else noise[start[:-1]]),
-        gap=at_missing(gaps).astype(np.uint8),
-        is_gap=gaps,
+        noisy=np.zeros(missing.size) if noise is None else noise[start[pattern], missing],
         labelled=rows.labelled[first].astype(np.uint8),
         with_label=np.flatnonzero(rows.labelled[every]),
         x=rows.x,
@@ -275,14 +243,3 @@ def _block(rows: KnownRows, members: list[Array], whole: bool) -> Block:
         told=told,
         whole=whole,
     )
-
-
-def _noisy(rows: KnownRows, at: Array, blurred: Array) -> tuple[Array | None, Array | None]:
-    """Return precisions of what is told of some rows with noise, and what; None of nothing."""
-    if not blurred.any() and rows.precision is None:
-        return None, None
-    noise = rows.known[at] * np.where(blurred, 1.0 / np.where(blurred, rows.noise, 1.0), 0.0)
-    told = np.where(noise > 0.0, rows.x[at], 0.0)
-    if rows.told is not None and rows.precision is not None:
-        noise, told = noise + rows.precision[at], told + rows.told[at]
-    return noise, told
