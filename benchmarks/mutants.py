@@ -307,6 +307,18 @@ MUTANTS = {
         "part.xx -= np.swapaxes(spread * along, 1, 2) @ along",
         "tests/test_iqgme.py",
     ),
+    "features as sure as what is seen of them": Mutant(
+        "latent/iqgme/seen_law.py",
+        "spread = n[:, None, None] * self.cov",
+        "spread = 0.0 * self.cov",
+        "tests/test_iqgme_levels.py",
+    ),
+    "noise that makes a row more probable": Mutant(
+        "latent/iqgme/seen_law.py",
+        "constant = -0.5 * (",
+        "constant = 0.5 * (",
+        "tests/test_iqgme_levels.py",
+    ),
     "sticks that forget who comes behind": Mutant(
         "latent/iqgme/sticks.py", "self.alpha + rows_behind(n)", "self.alpha + 0.0 * n[:-1]", PRIORS
     ),

@@ -25,7 +25,8 @@ prior.py     configuration and prior
 coefficients.py   sticks and coefficients of labels, which all forms of experts have
 experts.py   q of everything that rows share; its updates and its part of the bound
 local.py     q of the rows given the experts, and the statistics that the updates need;
-whole_rows.py   the same of rows without gaps, in products of two matrices
+seen_law.py  features seen with noise
+whole_rows.py   rows without gaps, in products of two matrices
 factors.py   the same for experts of many features, whose covariances are of low rank;
 factor_rows.py, loadings.py   their rows, and where they start
 forms.py     the two forms of experts, as fits see them

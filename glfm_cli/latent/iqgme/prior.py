@@ -46,7 +46,8 @@ class IqgmeConfig:
     inference : variational, or by Gibbs sampling
     sweeps : of every chain of the sampler, of which the second half is kept from
     draws : kept of every chain
-    tolerance : relative rise of the bound, twice running, at which the fit has converged
+    tolerance : rise of the bound, twice running, at which the fit has converged, relative to it or
+        to the number of cells
     average : whether the better half of the starts predict together, or the best alone
     """
 
