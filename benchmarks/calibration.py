@@ -36,7 +36,7 @@ from glfm_cli.evaluation.scoring import Score, score_all, spans
 from glfm_cli.evaluation.task import AT, Prediction, hide
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.io import read_table
-from glfm_cli.options import CHAINS, Sampling
+from glfm_cli.options import Sampling
 from glfm_cli.schema import read_schema
 
 SHOWN = ("coverage_50", "coverage_80", "coverage_95", "ncrps", "log_score", "calibration")
@@ -161,8 +161,8 @@ def main() -> None:
     parser.add_argument("--tables", default="")
     parser.add_argument("--model", default="glfm")
     parser.add_argument("--rows", type=int, default=5000, help="at most so many rows of a table")
-    parser.add_argument("--chains", type=int, default=CHAINS)
-    parser.add_argument("--warmup", type=int, help="as the command has it if left out")
+    parser.add_argument("--chains", type=int, help="as the command has it if left out")
+    parser.add_argument("--warmup", type=int)
     parser.add_argument("--draws", type=int)
     parser.add_argument("--thin", type=int)
     parser.add_argument("--threads", type=int, default=available_threads())

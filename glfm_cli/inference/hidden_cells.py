@@ -1,9 +1,9 @@
 """How far off are forecasts? Observed cells tell, forecast as if they had been missing.
 
-Some rows are taken once more with an eighth of their observed cells hidden, and again with another
-eighth: more at once would leave rows less complete than they are. Under a few draws of every chain
-their latent variables are drawn anew from the cells that are left (folding.py), so that a forecast
-of a hidden cell owes nothing to the cell but its small part in what all rows share.
+Some rows are taken once more with an eighth of their observed cells hidden, and three times again
+with other eighths: more at once would leave rows less complete than they are. Under a few draws of
+every chain their latent variables are drawn anew from the cells that are left (folding.py), so that
+a forecast of a hidden cell owes nothing to the cell but its small part in what all rows share.
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
@@ -34,11 +34,10 @@ from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates
 
 ROWS = 1000  # taken once more, drawn at random
-TIMES = 2  # each time with other cells hidden, under other draws
+TIMES = 4  # each time with other cells hidden, under other draws
 HIDDEN = 0.125  # of the observed cells, each time
-DRAWS = 32  # of all chains and times together, each time at least one of each chain,
+DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
-FEWEST_CELLS = 30  # of a column, from which anything is learnt
 FEWEST_DRAWS = 20
 EXPONENT_SD = 0.3  # of a normal prior of log a around 0
 EXPONENT_RANGE = 1.0  # of log a
@@ -88,7 +87,7 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     rng = np.random.default_rng(0)
     for d in parts[0][1]:
         forecast = np.concatenate([part[d] for part in found])
-        if len(forecast) < FEWEST_CELLS:
+        if not len(forecast):
             continue
         if problem.links[d].discrete:
             p = forecast / forecast.sum(axis=1, keepdims=True)
@@ -110,10 +109,7 @@ def _stacked(parts: Sequence[tuple[Posterior, Hidden]], n_candidates: int) -> Ar
     """Return the weights (D, M) of candidates, by what each says of the hidden cells."""
     first = parts[0][0]
     there = np.isin(np.arange(n_candidates), first.groups)
-    sizes = {d: _truth(parts, d).size for d in parts[0][1]}
-    scores = {
-        d: np.full((n, n_candidates), -np.inf) for d, n in sizes.items() if n >= FEWEST_CELLS
-    }
+    scores = {d: np.full((_truth(parts, d).size, n_candidates), -np.inf) for d in parts[0][1]}
     for which in np.flatnonzero(there).tolist():
         logs = [
             log_scores(
@@ -161,7 +157,7 @@ def without_cells(
         for d in hidden.keys() & set(columns):  # one alone would follow: it is no missing cell
             at, x = hidden[d]
             hidden[d] = at[gone[at] > 1], x[gone[at] > 1]
-    chains = tuple(chain[time::TIMES] or chain for chain in posterior.chains)
+    chains = tuple(chain[time % 2 :: 2] or chain for chain in posterior.chains)
     least = OF_CANDIDATES if isinstance(posterior.model, Candidates) else 1
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
