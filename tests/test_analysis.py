@@ -125,6 +125,8 @@ def test_the_law_of_the_response_follows_its_column(
         ("city ~ x", "'city' has 3 levels, expected two"),
         ("y * n ~ x", "'y * n' is no column"),
         ("I(y - y) ~ x", "cannot be undone"),
+        ("y ~ log(n)", "'log(n)' has no value in 1 row (the first: row 1), though"),
+        ("log(y - 1) ~ x", "'log(y - 1)' has no value in 2 rows (the first: row 1)"),
     ],
 )
 def test_what_is_no_regression_of_the_table_is_refused(text: str, expected: str) -> None:
@@ -138,7 +140,7 @@ def test_what_is_not_known_together_with_an_analysis_is_refused() -> None:
     with pytest.raises(UsageError, match="--model forest is not"):
         impute(TABLE, TYPES, model="forest", **short).multiple(1, "y ~ x")
     done = impute(TABLE, TYPES, **short)
-    with pytest.raises(UsageError, match=r"'n', row 1: .* the response is not finite, found 0"):
+    with pytest.raises(UsageError, match=r"'log\(n\)' has no value in 1 row \(the first: row 1"):
         done.multiple(1, "log(n) ~ x")
     with pytest.raises(UsageError, match="8 coefficients, and 6 rows"):
         done.multiple(1, "y ~ x * sex * ph.ecog")

@@ -126,3 +126,23 @@ def test_what_cannot_be_seen_is_refused(said: Any, error: str) -> None:
 def test_the_types_file_says_it_again() -> None:
     schema = Schema.from_dict({"columns": TYPES})
     assert Schema.from_yaml(schema.to_yaml()) == schema
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "step"),
+    [
+        (pa.date32(), "%Y-%m-%d", dt.timedelta(days=1)),
+        (pa.timestamp("us"), "%Y-%m-%d %H:%M", dt.timedelta(minutes=7)),
+        (pa.timestamp("s"), "%Y-%m-%d %H:%M:%S", dt.timedelta(seconds=7)),
+    ],
+)
+def test_intervals_of_typed_dates_are_dates(kind: pa.DataType, form: str, step: Any) -> None:
+    days = [dt.datetime(2024, 1, 1) + i * step for i in range(40)]
+    cells = [None if i % 9 == 0 else day for i, day in enumerate(days)]
+    column = pa.array(cells, pa.timestamp("us")).cast(kind)
+    table = pa.table({"x": np.arange(40.0), "d": column})
+    types = {"columns": {"x": "real", "d": "date"}}
+    done = impute(table, types, chains=1, warmup=5, draws=4, threads=1).cells()
+    for name in ("lower", "upper"):
+        for text in done[name].to_pylist():
+            assert abs(dt.datetime.strptime(text, form) - days[20]) < 100 * step

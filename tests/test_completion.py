@@ -250,3 +250,12 @@ def test_wrong_options_of_the_library_are_errors(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         complete(table, **options)
+
+
+def test_a_completion_is_shown_in_a_line() -> None:
+    table = pa.table({"x": [1.0, 2.0, None, 3.0] * 5, "y": ["a", "b", "a", None] * 5})
+    types = {"columns": {"x": "real", "y": "categorical"}}
+    done = impute(table, types, chains=1, warmup=3, draws=2, threads=1)
+    assert repr(done).startswith("<Completion: 10 cells completed in 20 rows")
+    assert len(repr(done)) < 200
+    assert len(repr(done.posterior)) < 200

@@ -189,3 +189,27 @@ def test_levels_of_one_fold_alone_leave_no_score_empty(sample_data) -> None:
     steps = pipeline.make_pipeline(GlfmImputer(**SHORT), linear.LinearRegression())
     scores = sklearn.cross_val_score(steps, frame, target, cv=5, error_score="raise")
     assert np.isfinite(scores).all()
+
+
+def test_categories_lists_and_structures_of_polars_come_back() -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(
+        {
+            "s": ["a", "b", None, "a"] * 10,
+            "e": ["u", None, "v", "u"] * 10,
+            "x": [1.0, 2.0, None, 1.1] * 10,
+            "many": [["q"], None, ["r", "s"], []] * 10,
+            "both": [{"p": "a"}, {"p": None}, None, {"p": "b"}] * 10,
+        }
+    ).with_columns(
+        polars.col("s").cast(polars.Categorical), polars.col("e").cast(polars.Enum(["u", "v"]))
+    )
+    types = {"s": "categorical", "e": "categorical", "x": "real"}
+    types |= {"many": "ignore", "both": "ignore"}
+    done = impute(frame, {"columns": types}, chains=1, warmup=3, draws=2, threads=1).output
+    assert done.schema == frame.schema
+    assert done["s"].null_count() == done["e"].null_count() == done["x"].null_count() == 0
+    assert done["many"].to_list() == frame["many"].to_list()
+    assert done["both"].to_list() == frame["both"].to_list()
+    seen = frame["s"].is_not_null()
+    assert done["s"].filter(seen).to_list() == frame["s"].filter(seen).to_list()

@@ -81,7 +81,7 @@ class Search:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suggestion(AsGiven):
     """The cells to ask for, the most useful first.
 

@@ -73,7 +73,7 @@ class Predictions:
         return pa.table([values for _, values in columns], names=column_names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Classification(AsGiven):
     """A fitted mixture of experts, what it predicts, and how good that was shown to be.
 

@@ -261,6 +261,9 @@ def _seen_in(
         noise = take(part, "noise", np.float64, (codes.shape[1],))
         if len(codes) not in (0, n_levels) or np.any(noise < 0.0):
             raise ValueError("'codes' or 'noise' does not fit")
+        on = codes == codes.max(axis=0, initial=-np.inf)
+        if codes.shape[1] > 1 and (np.any(on.sum(axis=0) != 1) or np.any(on.sum(axis=1) > 1)):
+            raise ValueError("'codes' are not those of indicators of levels")
         if any(np.any(np.abs(value) > FARTHEST) for value in (*params.values(), codes, noise)):
             raise ValueError("a number is too far from 0")
     except ValueError as error:

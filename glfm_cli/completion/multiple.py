@@ -34,7 +34,7 @@ VERSION, ROW = ".imp", ".id"
 LINEAR: dict[str, object] = {"components": 10, "alpha_rate": 10.0, "initial_features": 0}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Multiple:
     """Several completed versions of one table.
 

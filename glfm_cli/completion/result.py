@@ -51,7 +51,7 @@ class ColumnCompletion:
         return p[np.arange(p.shape[0]), self.estimate.astype(int)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CompletionResult:
     """What was completed, and how it came about: of a table, or of pairs of a matrix.
 
@@ -107,7 +107,7 @@ class CompletionResult:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Completion(CompletionResult):
     """A completed table.
 
@@ -124,6 +124,10 @@ class Completion(CompletionResult):
     versions: Multiple | None = None
     given: Any = None
     configs: tuple[Any, LinkConfig] | None = None
+
+    def __repr__(self) -> str:
+        """Return what was done; the fields hold whole tables and all draws."""
+        return f"<{type(self).__name__}: {self.in_words()}>"
 
     @property
     def n_completed(self) -> int:

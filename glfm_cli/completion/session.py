@@ -213,7 +213,9 @@ def plan_session(
     if schema is None:
         name = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
         raise UsageError(
-            "--types FILE is missing", hint=f"`glfm types {name} -o types.yaml` writes a first one."
+            "--types FILE is missing",
+            hint=f"`glfm types {name} -o types.yaml` writes a first one; `auto` in its place takes "
+            "that as it is.",
         )
     problem, data, plan, whole = plan_fit(table, schema, sampling, matrix, scaling, file=file)
     names = table.column_names

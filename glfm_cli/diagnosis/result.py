@@ -32,7 +32,7 @@ class UncertainCell:
         return dict(vars(self))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """How far the draws of a fit can be trusted, and what to do about it.
 

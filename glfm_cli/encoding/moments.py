@@ -14,6 +14,8 @@ from glfm_cli.encoding.source import Source, is_null
 from glfm_cli.encoding.support import Interval
 from glfm_cli.schema.moments import DAY, EXCEL, FIRST, LAST, Moments, MomentStyle
 
+# How steps of a day are written, where a column has a type of its own for them.
+_FORMS = {1: "%Y-%m-%d", 1440: "%Y-%m-%d %H:%M", DAY: "%Y-%m-%d %H:%M:%S"}
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -83,12 +85,12 @@ def style_of_moments(source: Source, observed: Mask, x: Array) -> MomentStyle:
     if source.is_text or not pa.types.is_temporal(source.values.type):
         seen = pc.unique(source.values.filter(pa.array(observed))).cast(pa.string())
         return moments.style(pc.utf8_trim_whitespace(seen).to_pylist())
-    seconds = DAY if moments.kind == "date" else 60
-    for steps in (1, seconds // 60) if moments.kind == "date" else (1,):
+    every = list(_FORMS.items()) if moments.kind == "date" else [(1, "duration"), (60, "duration")]
+    for steps, form in every[:-1]:
         at = x[observed] * steps
         if np.allclose(at, np.rint(at), rtol=0, atol=1e-6):
-            return MomentStyle(moments.kind, steps)
-    return MomentStyle(moments.kind, seconds)
+            return MomentStyle(form, steps)
+    return MomentStyle(every[-1][1], every[-1][0])
 
 
 def moment_steps(encoded: EncodedColumn, fill: Array, allowed: Interval) -> list[int]:

@@ -18,7 +18,7 @@ from glfm_cli.evaluation.summary import Line
 from glfm_cli.io.frames import AsGiven
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation(AsGiven):
     """How far the completed cells of a table can be trusted, by method.
 

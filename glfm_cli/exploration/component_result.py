@@ -13,7 +13,7 @@ from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.lowrank import Amount, Component, CovariateEffect, GoesWith
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComponentExploration(Explored):
     """What structure a matrix has, or a table seen as one, and how sure that is.
 

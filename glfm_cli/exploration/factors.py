@@ -58,7 +58,7 @@ class CorrelatedPair:
     agreement: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FactorExploration(Explored):
     """The components of a matrix of counts, the largest first.
 

@@ -137,7 +137,7 @@ class RowMap:
         return levels[int(x)] if levels else f"{x:.5g}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MapExploration(Explored):
     """A table explored by a map of its rows.
 

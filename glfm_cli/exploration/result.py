@@ -11,7 +11,7 @@ import glfm_cli.exploration.tables as tables
 from glfm_cli.exploration.findings import Findings
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Exploration(Findings):
     """What structure is in a table, and how sure that is; its content is that of `Findings`."""
 

@@ -32,7 +32,7 @@ class Draw:
     trace: dict[str, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Posterior:
     """The kept draws of a run.
 

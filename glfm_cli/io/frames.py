@@ -66,6 +66,10 @@ def table_of(data: Any) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if not is_frame(data) and hasattr(data, "__arrow_c_stream__"):
+        if (level := getattr(sys.modules.get("polars"), "CompatLevel", None)) and _library(
+            data
+        ) == "polars":
+            return data.to_arrow(compat_level=level.oldest())  # Arrow takes little from its views
         return pa.table(data)
     if isinstance(data, np.ndarray | list):
         return _table_of_matrix(np.asarray(data))

@@ -23,7 +23,7 @@ from glfm_cli.store.log import Extent, Layout, read_draws, read_state
 from glfm_cli.store.matrix import StoredMatrix, read_matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fit:
     """A saved fit, loaded: everything that a task needs, with or without the table.
 

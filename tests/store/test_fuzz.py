@@ -307,3 +307,21 @@ def test_two_thousand_damaged_fits_are_errors_or_sound(
     kind: str, tmp_path: Path, seed: int
 ) -> None:
     check([kind], tmp_path, seed, 2000)
+
+
+def test_numbers_that_do_not_go_together_are_errors(tmp_path: Path) -> None:
+    folder = tmp_path / "fit.glfm"
+    use = make("classifier", folder)
+    header, links = (folder / "run.json").read_text(), (folder / "links.arrow").read_bytes()
+    other = json.loads(header)
+    other["model_settings"]["factors"] = 2
+    (folder / "run.json").write_text(json.dumps(other))
+    with pytest.raises(GlfmError, match="another number of factors than the settings say"):
+        use()
+    arrays = {name: value.copy() for name, value in read_one(pa.py_buffer(links)).items()}
+    wide = next(n for n, v in arrays.items() if n.endswith(".codes") and v.shape[1] > 1)
+    arrays[wide][:] = arrays[wide][:1]
+    (folder / "links.arrow").write_bytes(to_stream(arrays))
+    _seal(folder, json.loads(header))
+    with pytest.raises(GlfmError, match="are not those of indicators of levels"):
+        use()

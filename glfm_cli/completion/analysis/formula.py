@@ -21,7 +21,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.families import FAMILIES, Family
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.encoding.levels import level_key
-from glfm_cli.errors import UsageError
+from glfm_cli.errors import UsageError, counted
 from glfm_cli.schema.formula import Formula, parse_formula
 
 _NAME = re.compile(r"`[^`]+`|[^\W\d]\w*")
@@ -69,7 +69,7 @@ class AnalysisFormula:
         """Return X (n, p), a constant first, of values and level codes (n,) by column."""
         found: dict[Factor, Array] = {}
         for one in {one for term in self.terms for one in term}:
-            found[one] = self._values(one, xs)
+            found[one] = self.values(one, xs)
         n = len(next(iter(xs.values())))
         parts = [np.ones((n, 1))]
         for term in self.terms:
@@ -90,7 +90,7 @@ class AnalysisFormula:
         assert x is not None  # as was checked
         return x
 
-    def _values(self, one: Factor, xs: Mapping[str, Array]) -> Array:
+    def values(self, one: Factor, xs: Mapping[str, Array]) -> Array:
         """Return the columns (n, k) of a factor."""
         if one.each:
             name = one.formula.names[0]
@@ -139,7 +139,27 @@ def read_regression(text: str, columns: Sequence[EncodedColumn]) -> AnalysisForm
     found = AnalysisFormula(text, response, tuple(terms), _family(text, response, target), by_name)
     if found.target in found.names:
         raise _wrong(text, f"'{found.target}' is on both sides of ~")
+    _check_defined(found)
     return found
+
+
+def _check_defined(regression: AnalysisFormula) -> None:
+    """Raise UsageError where an expression has no value though its columns do, as log(x) of 0."""
+    xs = {name: encoded.x for name, encoded in regression.columns.items()}
+    with np.errstate(all="ignore"):
+        made = [(regression.response, regression.outcome(xs[regression.target]))]
+    factors = dict.fromkeys(one for term in regression.terms for one in term)
+    made += [(one.formula, regression.values(one, xs).sum(axis=1)) for one in factors]
+    for formula, values in made:
+        known = np.all([regression.columns[name].observed for name in formula.names], axis=0)
+        bad = np.flatnonzero(known & ~np.isfinite(values))
+        if bad.size:
+            raise _wrong(
+                regression.text,
+                f"'{formula.text}' has no value in {counted(bad.size, 'row')} "
+                f"(the first: row {bad[0] + 1}), though nothing is missing there",
+                "an expression that has one in every row, such as log(x + 1)",
+            )
 
 
 def _expanded(

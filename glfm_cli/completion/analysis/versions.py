@@ -70,15 +70,6 @@ class Compatible:
         check_table(data, run.model)
         config, link_config = configs
         target = regression.columns[regression.target]
-        wrong = target.observed & ~np.isfinite(regression.outcome(target.x))
-        if wrong.any():
-            raise UsageError(
-                f"--analysis '{text}': the response is not finite",
-                column=target.column.name,
-                row=int(np.argmax(wrong)) + 1,
-                value=f"{target.x[wrong][0]:g}",
-                hint="Take another response, or leave such cells empty.",
-            )
         n = target.observed.sum()
         n_terms = regression.regressors({c.column.name: c.x for c in data.columns}).shape[1]
         if n <= n_terms + 1:

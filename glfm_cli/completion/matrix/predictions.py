@@ -26,7 +26,7 @@ from glfm_cli.inference.predictive import log_scores
 from glfm_cli.latent.capabilities import has_size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MatrixCompletion(CompletionResult):
     """Predictions of the cells of a matrix.
 

@@ -260,6 +260,8 @@ class ExpertAscent(ExpertsModel):
             raise ValueError("'flags' does not fit")
         form, J = tables.form_of(place)[0], len(tables.rows)
         q = experts_in(under(arrays, "experts."), tables.rows[0].n_features, tables.n_label + 1)
+        if getattr(q, "L", 0) != getattr(form.prior, "L", 0):
+            raise ValueError("experts have another number of factors than the settings say")
         common: dict[str, Any] = {
             "sums": sums_in(under(arrays, "sums."), form.zero(q)),
             "bounds": take(arrays, "bounds", np.float64, (None,)).tolist(),
