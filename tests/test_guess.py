@@ -139,6 +139,8 @@ def test_column_is_guessed(
         ("{} March 2024", "date", "%d %B %Y"),
         ("Mar {}, 2024", "date", "%b %d, %Y"),
         ("202401{:02d}", "date", "%Y%m%d"),
+        ("2024-01-{:02d} 10:30:05+02:00", "date", "%Y-%m-%d %H:%M:%S+02:00"),
+        ("2024-01-{:02d}T10:30:05.000Z", "date", "%Y-%m-%dT%H:%M:%S.000Z"),
         ("41{:03d}", "date", "excel"),
         ("{}:45", "duration", None),
         ("2024-Q1 {}", None, None),

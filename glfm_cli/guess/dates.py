@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,9 @@ _DAY = (
     r"|\d{4}-?[qw]\d{1,2})"
 )
 DATE = rf"(?i)^\s*(?:{_DAY}(?:[t ]+{_TIME})?|{_TIME})\s*$"
+_ZONED = re.compile(
+    r"\d{4}-\d\d-\d\d([ T])\d\d:\d\d:\d\d((?:[.,]\d+)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)?)"
+)
 
 # The first of those that read every cell is taken; day first is read before month first.
 _DAYS = (
@@ -56,13 +60,21 @@ def judge_dates(column: Profile) -> Verdict | None:
     durations = Moments("duration")
     if all(durations.number(text) is not None for text in texts):
         return _duration(column)
-    form = next((one for one in _FORMATS if _reads(one, column)), None)
+    form = next((one for one in (*_FORMATS, *_with_zone(texts)) if _reads(one, column)), None)
     if form is None:
         return ignore(column.name, _several(column))
     other = form.replace("%d", "%x").replace("%m", "%d").replace("%x", "%m")
     swapped = form.startswith("%d") and "%m" in form and _reads(other, column)
     note = "; the day may be the month as well" if swapped else ""
     return _date(column, None if form == ISO else form, f"dates{note}")
+
+
+def _with_zone(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the format of times behind which one text always stands, such as +02:00 or Z."""
+    found = [_ZONED.fullmatch(text.strip()) for text in texts]
+    ends = {(one[1], one[2]) if one else None for one in found}
+    end = ends.pop() if len(ends) == 1 else None
+    return () if end is None else (f"%Y-%m-%d{end[0]}%H:%M:%S{end[1]}",)
 
 
 def _several(column: Profile) -> str:
