@@ -84,7 +84,7 @@ def test_a_move_that_is_not_kept_leaves_everything_as_it_was(many: bool, seed: i
     climbed(start, data, form, config, 6)
     before = arrays(start)
     assert len(before) > 20
-    for trial in (start._with_joined([(0, 1)], form), start._without(1, form)):
+    for trial in (start._with_joined(0, 1, form), start._without(1, form)):
         for _ in range(2):
             trial._renew(data, form, None)
             trial._update(form, trial.sums)

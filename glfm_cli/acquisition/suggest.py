@@ -87,10 +87,12 @@ class Suggestion(AsGiven):
 
     cells : a row for each: `number` from 1, which cell it is, `gain`, `alone`, and `cost` if given
     n_candidates : how many there were to choose from
+    names : of the modelled columns; none of a matrix
     """
 
     cells: pa.Table
     n_candidates: int
+    names: tuple[str, ...]
     rule: Rule
     posterior: Posterior
     diagnostics: Diagnostics
@@ -265,6 +267,7 @@ def finish(run: Run, search: Search) -> Suggestion:
     return Suggestion(
         pa.table(columns),
         cells.size,
+        cells.names if isinstance(cells, TableCells) else (),
         search.choice.rule,
         posterior,
         posterior.diagnose(traces),

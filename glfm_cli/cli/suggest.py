@@ -107,13 +107,13 @@ def _report(
                 file.write(text)
     else:
         write_table(found.to_table(), output or "-")
-    diagnostics = found.diagnostics
+    diagnostics, summary = found.diagnostics, found.diagnostics.summary(found.names)
     return ending(
         console,
         warnings=found.notes,
         stopped=found.stopped,
         draws=found.posterior.n_draws,
         note=f"{counted(found.cells.num_rows, 'cell')} of {found.n_candidates} to choose from, "
-        f"{found.seconds:.1f} s. {diagnostics.summary()}",
-        unconverged=diagnostics.summary() if strict and not diagnostics.converged() else None,
+        f"{found.seconds:.1f} s. {summary}",
+        unconverged=summary if strict and not diagnostics.converged() else None,
     )

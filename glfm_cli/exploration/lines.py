@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from glfm_cli.exploration.result import Exploration
 from glfm_cli.exploration.words import percent
 
@@ -28,11 +26,7 @@ def sample_line(found: Exploration) -> str:
 
 def convergence_line(found: Exploration) -> str:
     """Return whether the chains agree, columns called by their names."""
-    return re.sub(
-        r"'noise_(\d+)'",
-        lambda one: f"the noise of '{found.scales[int(one[1])].name}'",
-        found.diagnostics.summary(),
-    )
+    return found.diagnostics.summary([scale.name for scale in found.scales])
 
 
 def remainder_line(found: Exploration) -> str | None:

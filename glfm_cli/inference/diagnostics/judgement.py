@@ -126,8 +126,11 @@ class Diagnostics:
         """Return the watched quantity furthest from the limits, None when none is watched."""
         return max(self._watched, key=lambda q: q.severity(), default=None)
 
-    def summary(self) -> str:
-        """Return one or two sentences for the user: converged or not, and by what."""
+    def summary(self, columns: Sequence[str] = ()) -> str:
+        """Return one or two sentences for the user: converged or not, and by what.
+
+        columns : names of the modelled columns, by which their noise is called
+        """
         if self.bound_converged is not None:
             return bound_in_words(self.n_chains, self.bound_converged)
         watched, worst = self._watched, self.worst()
@@ -138,7 +141,7 @@ class Diagnostics:
         failed = sum(not q.converged() for q in watched)
         if failed:
             share = f"{failed} of {len(watched)} watched quantities"
-            return f"Not converged ({share}): {self._reason(worst)}"
+            return f"Not converged ({share}): {self._reason(worst, columns)}"
         moving = [q for q in watched if q.flag is None]
         highest = max(1.0, *(q.rhat for q in moving))
         return (
@@ -151,8 +154,10 @@ class Diagnostics:
     def _watched(self) -> list[QuantityDiagnostics]:
         return [q for q in self.quantities if q.gating]
 
-    def _reason(self, quantity: QuantityDiagnostics) -> str:
-        name = f"'{quantity.name}'"
+    def _reason(self, quantity: QuantityDiagnostics, columns: Sequence[str]) -> str:
+        name, (kind, _, d) = f"'{quantity.name}'", quantity.name.partition("_")
+        if columns and kind == "noise" and d.isdigit():
+            name = f"the noise of '{columns[int(d)]}'"
         if quantity.flag is Flag.SHORT:
             return f"each chain kept {self.n_draws} draws, {MIN_DRAWS} are needed to judge it."
         if quantity.flag is Flag.BROKEN:

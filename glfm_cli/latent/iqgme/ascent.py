@@ -123,13 +123,9 @@ class CoordinateAscent(ABC):
             self.quiet, self.moved = 0, False
 
     def _simpler(self, form: Form) -> Iterator[Self]:
-        """Yield copies with pairs of experts made one, many, then one; then with one taken away."""
-        pairs = form.candidates(self.experts, self._judged(), EMPTY)
-        apart = disjoint(pairs)
-        if len(apart) > 1:
-            yield self._with_joined(apart, form)
-        for pair in pairs[:TRIALS]:
-            yield self._with_joined([pair], form)
+        """Yield copies with two experts made one, then with one taken away."""
+        for a, b in form.candidates(self.experts, self._judged(), EMPTY)[:TRIALS]:
+            yield self._with_joined(a, b, form)
         for a in islice(self._spare(), TRIALS):
             yield self._without(a, form)
 
@@ -175,8 +171,8 @@ class CoordinateAscent(ABC):
         """Return the experts' responsibilities (H, n) for all rows."""
 
     @abstractmethod
-    def _with_joined(self, pairs: Sequence[tuple[int, int]], form: Form) -> Self:
-        """Return a copy in which of each pair the second expert's rows are the first's."""
+    def _with_joined(self, a: int, b: int, form: Form) -> Self:
+        """Return a copy in which expert b's rows are a's."""
 
     @abstractmethod
     def _without(self, a: int, form: Form) -> Self:
@@ -191,17 +187,6 @@ def closed(data: KnownRows | Sequence[KnownRows]) -> bool:
     """Return whether q of the rows of all tables is known in closed form."""
     tables = [data] if isinstance(data, KnownRows) else data
     return all(rows.n_label < 2 or bool(rows.known.all()) for rows in tables)
-
-
-def disjoint(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return those pairs of which neither is in an earlier one."""
-    used: set[int] = set()
-    out = []
-    for pair in pairs:
-        if used.isdisjoint(pair):
-            used.update(pair)
-            out.append(pair)
-    return out
 
 
 def size_of(bound: float, data: KnownRows | Sequence[KnownRows]) -> float:

@@ -85,20 +85,17 @@ class Start(CoordinateAscent):
     def _shares(self) -> Array:
         return self.local.rho
 
-    def _with_joined(self, pairs: Sequence[tuple[int, int]], form: Form) -> Start:
-        local, s, rho = self.local, self.sums, self.local.rho.copy()
-        for a, b in pairs:
-            rho[a], rho[b] = rho[a] + rho[b], 0.0
-            local, s = local.joined(a, b, self.sums.n), s.joined(a, b)
-        gone = [b for _, b in pairs]
-        order = np.append(self._others(gone), gone)
-        return self._with(s, replace(local, rho=rho), order, form)
+    def _with_joined(self, a: int, b: int, form: Form) -> Start:
+        rho = self.local.rho.copy()
+        rho[a], rho[b] = rho[a] + rho[b], 0.0
+        local = replace(self.local.joined(a, b, self.sums.n), rho=rho)
+        return self._with(self.sums.joined(a, b), local, np.append(self._others(b), b), form)
 
     def _without(self, a: int, form: Form) -> Start:
-        return self._with(self.sums, self.local, self._others([a]), form)
+        return self._with(self.sums, self.local, self._others(a), form)
 
-    def _others(self, gone: Sequence[int]) -> Array:
-        return np.delete(np.arange(self.sums.n.size), gone)
+    def _others(self, a: int) -> Array:
+        return np.delete(np.arange(self.sums.n.size), a)
 
     def _with(self, s: Any, local: Local, order: Array, form: Form) -> Start:
         """Return a copy with some experts, updated for these sums."""

@@ -120,20 +120,17 @@ class TaskStart(CoordinateAscent):
         every = zip(self.usage.sigma, self.locals, strict=True)
         return np.hstack([sigma.T @ local.rho for sigma, local in every])
 
-    def _with_joined(self, pairs: Sequence[tuple[int, int]], form: Form) -> TaskStart:
-        s, own_sums, sigma = self.sums, self.own_sums, self.usage.sigma.copy()
-        kept = list(self.locals)
-        for a, b in pairs:
-            sigma[:, :, a] += sigma[:, :, b]
-            sigma[:, :, b] = 0.0
-            kept = [local.joined(a, b, self.sums.n) for local in kept]
-            s, own_sums = s.joined(a, b), None if own_sums is None else own_sums.joined(a, b)
-        for j, local in enumerate(kept):
+    def _with_joined(self, a: int, b: int, form: Form) -> TaskStart:
+        n, sigma = self.sums.n, self.usage.sigma.copy()
+        sigma[:, :, a] += sigma[:, :, b]
+        sigma[:, :, b] = 0.0
+        kept = []
+        for j, local in enumerate(self.locals):
             rho, sigma[j] = join_atoms(local.rho, sigma[j])
-            kept[j] = replace(local, rho=rho)
-        gone = [b for _, b in pairs]
-        order = np.append(np.delete(np.arange(s.n.size), gone), gone)
-        return self._with(s, own_sums, kept, sigma, order, form)
+            kept.append(replace(local.joined(a, b, n), rho=rho))
+        order = np.append(np.delete(np.arange(n.size), b), b)
+        own_sums = None if self.own_sums is None else self.own_sums.joined(a, b)
+        return self._with(self.sums.joined(a, b), own_sums, kept, sigma, order, form)
 
     def _without(self, a: int, form: Form) -> TaskStart:
         sigma = self.usage.sigma + TINY  # atoms that were surely this expert may be any
