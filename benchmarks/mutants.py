@@ -40,6 +40,7 @@ TWO_PART, ANALYSIS = "tests/test_two_part.py", "tests/test_analysis.py"
 VERSIONS, FAMILIES = "completion/analysis/versions.py", "completion/analysis/families.py"
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
+MAP = "tests/cli/test_explore_map.py"
 
 MUTANTS = {
     "one stream for all versions": Mutant(
@@ -348,6 +349,12 @@ MUTANTS = {
         '"log_noise": local.cells.log_noise *',
         '"log_noise": -local.cells.log_noise *',
         PRIORS,
+    ),
+    "maps of as many dimensions as columns": Mutant(
+        "latent/clgp/model.py", "ClgpConfig().sizes(n_columns)[0]", "n_columns", MAP
+    ),
+    "maps of as many dimensions as completions": Mutant(
+        "exploration/job.py", "few |= model.map_settings(n_columns)", "pass", MAP
     ),
     "gaps that follow more than the bound is of": Mutant(
         "latent/iqgme/local.py",
