@@ -66,6 +66,11 @@ class Classifier:
         return self.levels_link.n_levels
 
     @property
+    def power(self) -> float:
+        """Return to what power forecasts are raised, by the members' weights; 1 of draws."""
+        return float(np.prod([member.power**member.weight for member in self.members]))
+
+    @property
     def levels_link(self) -> LevelObservation:
         """Return the link of the label."""
         return of_levels(self.seen.label.link)
@@ -165,7 +170,11 @@ class Classifier:
     def label_probabilities(self, law: LabelLaw) -> Array:
         """Return (n, R) the probabilities of the levels under a law of labels."""
         p = self.levels_link.probabilities(law.of_label(), self.seen.label.params)
-        return (1.0 - self.config.slips) * p + self.config.slips / self.n_levels
+        p = (1.0 - self.config.slips) * p + self.config.slips / self.n_levels
+        if self.power == 1.0:
+            return np.asarray(p)
+        p = np.maximum(p, 0.0) ** self.power
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def probabilities(
         self, columns: Sequence[EncodedColumn], pool: ThreadPoolExecutor | None = None

@@ -43,11 +43,13 @@ class Start(CoordinateAscent):
 
     past : by which coefficients go ahead of their updates
     safe : coefficients as updated, where those of the experts are ahead of them
+    power : of its forecasts, by labels left out when it was last compared
     """
 
     local: Local
     past: Acceleration = field(default_factory=Acceleration, kw_only=True)
     safe: Array | None = field(default=None, kw_only=True)
+    power: float = field(default=1.0, kw_only=True)
 
     def _renew(self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None) -> float:
         kept, safe, self.safe = self.local, self.safe, None
@@ -116,12 +118,14 @@ class Member:
     weight : of its predictions; those of all members add up to 1
     shares : (J, H) of the experts in each of J tasks, None for one task
     own : rules of the tasks' own, None where all have those of the experts
+    power : to which forecasts are raised; the inverse of a temperature
     """
 
     experts: Experts | FactorExperts
     weight: float
     shares: Array | None = None
     own: TaskDeviations | None = None
+    power: float = 1.0
 
     def of_task(self, j: int | None) -> tuple[Experts | FactorExperts, Array]:
         """Return the experts as task j, None for an unknown one, has them, and their shares."""

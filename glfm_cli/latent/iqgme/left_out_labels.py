@@ -28,9 +28,11 @@ from glfm_cli.latent.iqgme.deviations import TaskDeviations
 from glfm_cli.latent.iqgme.experts import Experts
 from glfm_cli.latent.iqgme.forms import Form
 from glfm_cli.latent.iqgme.gates import GatedRows, gate_rows, log_shares, scores_law
+from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.local import Local, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.latent.iqgme.seen_law import SeenLaw
+from glfm_cli.links import of_levels
 
 MOST = 0.99  # of a leverage
 LEAST = 1e-6  # of what is left of a volume without a row
@@ -49,41 +51,69 @@ def left_out_score(
 
     shares : (J, H) of the experts in each task
     """
-    terms, total = form.terms(q), 0.0
+    total = 0.0
     for j, (rows, local) in enumerate(zip(tables, kept, strict=True)):
-        if rows.label is None or not rows.labelled.any():
-            continue
-        mine, said = q, terms
-        if own is not None:
-            mine, said = form.with_rules(q, terms, *own.seen(q.rules, j))
-        log_share = np.log(shares[j] + NONE) - q.log_pi
-        bare = replace(rows, labelled=np.zeros(len(rows.x), dtype=bool))
-        scratch = replace(local, t=local.t.copy())
-        for block in form.blocks(bare):
-            placed = form.place(bare, block, mine, said, scratch)
-            at = np.flatnonzero(rows.labelled[block.rows])
-            which, f = block.rows[at], form.inputs(placed)[:, at]
-            log_gate = placed.log_rho[:, at] + log_share[:, None]
-            log_gate -= logsumexp(log_gate, axis=0)
-            rules = mine.rules
-            location = f @ np.swapaxes(rules.mw[:, :, :-1], 1, 2) + rules.mw[:, None, :, -1]
-            spread = weight_spread(rules, f)[:, :, None]
-            h = np.minimum(spread * np.exp(log_gate)[:, :, None], MOST)
-            location = (location - h * local.t[:, which]) / (1.0 - h)
-            location /= np.sqrt(1.0 + spread / (1.0 - h))
-            log_p = rows.label.expect(which, location)[1]
-            total += float(logsumexp(log_gate + log_p, axis=0).sum())
+        rules = None if own is None else own.seen(q.rules, j)
+        total += of_labels(rows, left_out_levels(form, rows, q, rules, shares[j], local))
     return total
 
 
-def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> float:
-    """Return the same sum for one table and experts of full covariances, its rows left out.
+def of_labels(rows: KnownRows, log_p: Array) -> float:
+    """Return the sum over labelled rows of what log_p (n, R) says of the label."""
+    if rows.label is None:
+        return 0.0
+    at = np.flatnonzero(rows.labelled)
+    return float(log_p[at, rows.label.x[at].astype(np.intp)].sum())
+
+
+def left_out_levels(
+    form: Form, rows: KnownRows, q: Any, rules: tuple[Array, Array] | None, shares: Array,
+    local: Local,
+) -> Array:  # fmt: skip
+    """Return the log probability (n, R) of every level of each labelled row, NaN of others.
+
+    rules : mean and covariances of coefficients that are not the experts' own
+    shares : (H,) of the experts
+    """
+    every, terms = _levels(rows), form.terms(q)
+    out = np.full((len(rows.x), len(every)), np.nan)
+    if rules is not None:
+        q, terms = form.with_rules(q, terms, *rules)
+    log_share = np.log(shares + NONE) - q.log_pi
+    bare = replace(rows, labelled=np.zeros(len(rows.x), dtype=bool))
+    scratch = replace(local, t=local.t.copy())
+    for block in form.blocks(bare):
+        placed = form.place(bare, block, q, terms, scratch)
+        at = np.flatnonzero(rows.labelled[block.rows])
+        which, f = block.rows[at], form.inputs(placed)[:, at]
+        log_gate = placed.log_rho[:, at] + log_share[:, None]
+        log_gate -= logsumexp(log_gate, axis=0)
+        location = f @ np.swapaxes(q.rules.mw[:, :, :-1], 1, 2) + q.rules.mw[:, None, :, -1]
+        spread = weight_spread(q.rules, f)[:, :, None]
+        h = np.minimum(spread * np.exp(log_gate)[:, :, None], MOST)
+        location = (location - h * local.t[:, which]) / (1.0 - h)
+        location /= np.sqrt(1.0 + spread / (1.0 - h))
+        for r, level in enumerate(every):
+            out[which, r] = logsumexp(log_gate + level.expect(which, location)[1], axis=0)
+    return out
+
+
+def _levels(rows: KnownRows) -> list[LevelData]:
+    """Return the label as if all rows had each of its levels in turn."""
+    label = rows.label
+    if label is None:
+        return []
+    n_levels = of_levels(label.link).n_levels
+    return [replace(label, x=np.full(label.x.size, float(r))) for r in range(n_levels)]
+
+
+def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> Array:
+    """Return the same (n, R) of experts of full covariances, which are without the row, too.
 
     u0 : how many rows the prior centre of an expert is worth
     """
-    total, log_pi = 0.0, log_shares(q, None, len(rows.x))
-    law = SeenLaw.of(q, rows.noise)
-    assert rows.label is not None
+    every, log_pi = _levels(rows), log_shares(q, None, len(rows.x))
+    out, law = np.full((len(rows.x), len(every)), np.nan), SeenLaw.of(q, rows.noise)
     for block in rows.blocks:
         at = block.with_label
         if not at.size:
@@ -98,12 +128,13 @@ def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> flo
         h = np.minimum(spread * rho[:, :, None], MOST)
         location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
         sd = np.sqrt(var[:, at] + spread * h / (1.0 - h))
-        if wide.any():
-            log_p = rows.label.expect_shifted(which, location / sd, wide[:, at] / sd)[2]
-        else:
-            log_p = rows.label.expect(which, location / sd)[1]
-        total += float(logsumexp(log_gate + log_p, axis=0).sum())
-    return total
+        for r, level in enumerate(every):
+            if wide.any():
+                log_p = level.expect_shifted(which, location / sd, wide[:, at] / sd)[2]
+            else:
+                log_p = level.expect(which, location / sd)[1]
+            out[which, r] = logsumexp(log_gate + log_p, axis=0)
+    return out
 
 
 def _without_row(

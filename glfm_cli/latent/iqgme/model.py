@@ -26,7 +26,12 @@ from glfm_cli.latent.iqgme.fit import ROUGH, Member, Start, begin, weights_of
 from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
-from glfm_cli.latent.iqgme.left_out_labels import left_out_labels, left_out_score
+from glfm_cli.latent.iqgme.left_out_labels import (
+    left_out_labels,
+    left_out_levels,
+    left_out_score,
+    of_labels,
+)
 from glfm_cli.latent.iqgme.local import sound
 from glfm_cli.latent.iqgme.packing import (
     drawn_in,
@@ -44,6 +49,7 @@ from glfm_cli.latent.iqgme.packing import (
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior, forms_for
 from glfm_cli.latent.iqgme.rows import KnownRows
 from glfm_cli.latent.iqgme.tasks import TaskStart, begin_tasks, omega_for, told_by_labels
+from glfm_cli.latent.iqgme.temperature import inverse_temperature
 from glfm_cli.latent.model import Kind, Progress, Sees, Sizes, Values, take
 from glfm_cli.streams import START, Streams
 
@@ -203,8 +209,13 @@ class ExpertAscent(ExpertsModel):
             if not rows.labelled.any():
                 return bound
             if isinstance(q, Experts):
-                return left_out_labels(rows, q, local, state.form.prior.u0)
-            return left_out_score(state.form, [rows], q, None, q.pi[None], [local])
+                log_p = left_out_labels(rows, q, local, state.form.prior.u0)
+            else:
+                log_p = left_out_levels(state.form, rows, q, None, q.pi, local)
+            at = rows.labelled
+            assert rows.label is not None
+            start.power = inverse_temperature(log_p[at], rows.label.x[at])
+            return of_labels(rows, log_p)
         if not (isinstance(start, TaskStart) and told_by_labels(tables.rows)):
             return bound
         q, shares = start.experts, start.usage.weights
@@ -231,7 +242,8 @@ class ExpertAscent(ExpertsModel):
         start = state.start
         if isinstance(start, TaskStart):
             return Member(start.experts, 1.0, start.usage.weights, start.own)
-        return Member(start.experts, 1.0)
+        assert isinstance(start, Start)
+        return Member(start.experts, 1.0, power=start.power)
 
     def save(self, state: State) -> dict[str, Array]:
         """Return the restart as named arrays."""
@@ -242,7 +254,7 @@ class ExpertAscent(ExpertsModel):
         arrays |= {} if start.sums is None else prefixed("sums.", out(start.sums))
         if not isinstance(start, TaskStart):
             assert isinstance(start, Start)
-            arrays |= prefixed("past.", out(start.past))
+            arrays |= prefixed("past.", out(start.past)) | {"power": np.array(start.power)}
             return arrays | prefixed("local.", out(start.local))
         for j, local in enumerate(start.locals):
             arrays |= prefixed(f"local.{j}.", out(local))
@@ -273,7 +285,8 @@ class ExpertAscent(ExpertsModel):
         if not tables.many:
             local = local_in(under(arrays, "local."), tables.rows[0], q, q.H)
             past = past_in(under(arrays, "past."), q.rules)
-            return State(Start(q, local, past=past, **common), form, place)
+            power = float(take(arrays, "power", np.float64, ())) if "power" in arrays else 1.0
+            return State(Start(q, local, past=past, power=power, **common), form, place)
         usage = usage_in(under(arrays, "usage."), J, q.H)
         n_atoms = usage.sigma.shape[1]
         locals_ = [

@@ -119,7 +119,9 @@ def member_in(arrays: Mapping[str, Array], P: int, n_levels: int, n_tasks: int |
         shares = take(arrays, "shares", np.float64, (n_tasks, experts.H))
         deviations = under(arrays, "own.")
         own = own_in(deviations, experts.rules, n_tasks) if deviations else None
-    return Member(experts, float(take(arrays, "weight", np.float64, ())), shares, own)
+    weight = float(take(arrays, "weight", np.float64, ()))
+    power = float(take(arrays, "power", np.float64, ())) if "power" in arrays else 1.0
+    return Member(experts, weight, shares, own, power)
 
 
 def local_in(part: Mapping[str, Array], rows: KnownRows, q: Any, n_atoms: int) -> Local:
