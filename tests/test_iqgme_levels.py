@@ -403,7 +403,12 @@ def test_forecasts_leave_room_for_slips(seed: int) -> None:
     how = Fitting(held, LinkConfig(), chains=1)
     made = fit_classifier(columns, code, 2, how)
     as_fitted = tuple(replace(member, power=1.0) for member in made.members)
-    p = replace(made, members=as_fitted).probabilities(columns)
+    p, power = replace(made, members=as_fitted).probabilities(columns), made.members[0].power
+    raised = p**power
+    assert power > 1.1
+    np.testing.assert_allclose(
+        made.probabilities(columns), raised / raised.sum(axis=1, keepdims=True)
+    )
     assert 0.25 <= p.min() < 0.3
 
 
