@@ -42,7 +42,13 @@ __all__ = sorted([*_EXPORTS, "__version__"])
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
-        return getattr(import_module(_EXPORTS[name], __name__), name)
+        try:
+            return getattr(import_module(_EXPORTS[name], __name__), name)
+        except ImportError as error:
+            errors = import_module(".errors", __name__)
+            if errors.is_uncompiled(error):
+                raise ImportError(errors.UNCOMPILED, name=error.name) from None
+            raise
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
+
+UNCOMPILED = (
+    f"the kernels of glfm are not compiled in {Path(__file__).parent}, the folder that Python took"
+    " it from; install glfm with `pip install`, and start outside its checkout or add -e"
+)
 
 
 class GlfmError(Exception):
@@ -115,3 +121,9 @@ class StoreError(GlfmError):
 def counted(n: int, what: str) -> str:
     """Return a number with its noun, in the plural where there is not one."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def is_uncompiled(error: Exception) -> bool:
+    """Return whether an import failed because the compiled kernels are not there."""
+    name = error.name if isinstance(error, ImportError) else None
+    return (name or "").startswith("glfm_cli._kernels")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import runpy
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -110,6 +113,24 @@ def test_no_source_is_ignored_by_git() -> None:
     )
     assert ignored.returncode in (0, 1), ignored.stderr
     assert ignored.stdout.split() == []
+
+
+def test_a_checkout_without_compiled_kernels_says_so(tmp_path: Path) -> None:
+    source = REPOSITORY / "glfm_cli"
+    compiled = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(source, tmp_path / "glfm_cli", ignore=compiled)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    table = str(REPOSITORY / "sample_data" / "pbc.csv")
+    for arguments in (["-c", "from glfm_cli import impute"], ["-m", "glfm_cli", "impute", table]):
+        run = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 1
+        assert f"not compiled in {tmp_path / 'glfm_cli'}" in run.stderr.splitlines()[-1]
 
 
 def test_every_public_name_loads() -> None:

@@ -22,7 +22,7 @@ from glfm_cli import __version__
 from glfm_cli.cli import classify, diagnose, evaluate, explore, impute, suggest, types
 from glfm_cli.cli.console import Console, ExitStatus
 from glfm_cli.cli.signals import run_until_signalled
-from glfm_cli.errors import GlfmError
+from glfm_cli.errors import UNCOMPILED, GlfmError, is_uncompiled
 
 COMMANDS: dict[str, ModuleType] = {
     "classify": classify,
@@ -109,6 +109,9 @@ def end(action: Callable[[], int], console: Console) -> int:
     except Exception as error:
         if isinstance(error, ImportError) and "map segment" in str(error):
             console.error("there is not enough memory to load glfm", _LESS_MEMORY)
+            return ExitStatus.FAILED
+        if is_uncompiled(error):
+            console.error(UNCOMPILED)
             return ExitStatus.FAILED
         console.error(
             f"this is a bug in glfm {__version__}: {type(error).__name__}: {error}",
