@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import log_softmax
 
+from glfm_cli.latent.iqgme.packing import power_in
 from glfm_cli.latent.iqgme.temperature import SPREAD, inverse_temperature, tempered
 
 
@@ -42,3 +43,11 @@ def test_the_power_of_many_labels_is_that_they_were_drawn_with(seed: int) -> Non
         found = inverse_temperature(*drawn(seed, 4000, power))
         assert found == pytest.approx(power, abs=room)
     assert inverse_temperature(np.empty((0, 2)), np.empty(0)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("power", [0.0, -1.0, 1e300])
+def test_a_power_that_labels_cannot_choose_is_refused(power: float) -> None:
+    with pytest.raises(ValueError, match="'power'"):
+        power_in({"power": np.array(power)})
+    assert power_in({"power": np.array(1.2)}) == 1.2
+    assert power_in({}) == 1.0

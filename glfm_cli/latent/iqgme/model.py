@@ -41,6 +41,7 @@ from glfm_cli.latent.iqgme.packing import (
     out,
     own_in,
     past_in,
+    power_in,
     prefixed,
     sums_in,
     under,
@@ -285,8 +286,8 @@ class ExpertAscent(ExpertsModel):
         if not tables.many:
             local = local_in(under(arrays, "local."), tables.rows[0], q, q.H)
             past = past_in(under(arrays, "past."), q.rules)
-            power = float(take(arrays, "power", np.float64, ())) if "power" in arrays else 1.0
-            return State(Start(q, local, past=past, power=power, **common), form, place)
+            start = Start(q, local, past=past, power=power_in(arrays), **common)
+            return State(start, form, place)
         usage = usage_in(under(arrays, "usage."), J, q.H)
         n_atoms = usage.sigma.shape[1]
         locals_ = [

@@ -18,6 +18,7 @@ from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_prior
 from glfm_cli.latent.iqgme.local import Local
 from glfm_cli.latent.iqgme.prior import FactorPrior, IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import KnownRows
+from glfm_cli.latent.iqgme.temperature import LARGEST_POWER
 from glfm_cli.latent.iqgme.usage import Usage
 from glfm_cli.latent.model import take
 
@@ -120,8 +121,15 @@ def member_in(arrays: Mapping[str, Array], P: int, n_levels: int, n_tasks: int |
         deviations = under(arrays, "own.")
         own = own_in(deviations, experts.rules, n_tasks) if deviations else None
     weight = float(take(arrays, "weight", np.float64, ()))
+    return Member(experts, weight, shares, own, power_in(arrays))
+
+
+def power_in(arrays: Mapping[str, Array]) -> float:
+    """Return the power of forecasts, 1 where none was kept; ValueError where none can be that."""
     power = float(take(arrays, "power", np.float64, ())) if "power" in arrays else 1.0
-    return Member(experts, weight, shares, own, power)
+    if not 1.0 / LARGEST_POWER <= power <= LARGEST_POWER:
+        raise ValueError("'power' is out of the range of powers")
+    return power
 
 
 def local_in(part: Mapping[str, Array], rows: KnownRows, q: Any, n_atoms: int) -> Local:

@@ -19,6 +19,7 @@ from glfm_cli.arrays import Array
 
 SPREAD = 0.25  # of log s
 FARTHEST, NODES = 5.0, 101  # standard deviations, and places, at which log s is looked at
+LARGEST_POWER = float(np.exp(FARTHEST * SPREAD))
 
 
 def tempered(log_p: Array, s: float) -> Array:
