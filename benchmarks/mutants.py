@@ -201,7 +201,7 @@ MUTANTS = {
         TWO_PART,
     ),
     "small values counted twice": Mutant(
-        "links/positive.py", "density + np.log(BETWEEN), density)", "density, density)", LINKS
+        "links/positive.py", "density + np.log1p(-of_zero), density)", "density, density)", LINKS
     ),
     "ranks that end with the sample": Mutant(
         "links/margins.py", "    if counts[-1] == 1:\n", "    if False:\n", MARGINS

@@ -287,6 +287,16 @@ def test_flat_columns_are_seen_by_ranks(seed: int) -> None:
     assert not isinstance(link_of(humped, REAL).margin, Interpolated)
 
 
+@pytest.mark.parametrize("transform", [Transform.NONE, Transform.RANK, Transform.LOG])
+def test_a_zero_that_none_was_seen_of_is_rare_not_impossible(transform: Any, seed: int) -> None:
+    x = np.random.default_rng(seed).gamma(2.0, 3.0, 120)
+    link, law = link_of(x, POSITIVE, transform=transform), normal(np.full(1, -0.2), 0.6)
+    zero, least = np.zeros(1), np.array([link.smallest])
+    below = link.cdf(least, law, {})
+    assert np.exp(link.log_density(zero, law, {})) == pytest.approx(1e-3 * below)
+    assert link.cdf(zero, law, {}) == 0.0
+
+
 def test_a_column_of_zeros_is_completed_by_zeros() -> None:
     link = link_of([0.0, 0.0], POSITIVE)
     assert np.all(link.value(np.linspace(-5, 5, 11)) == 0.0)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 
 SMALLEST_DOUBLE = float(np.finfo(np.float64).smallest_subnormal)
-BETWEEN = 1e-3  # of the probability below the smallest positive value, that is not of 0
+UNSEEN = 1e-3  # of the probability below the smallest positive value: of 0 where none was seen,
+# of values between 0 and it where zeros were
 LARGEST_CONSTANT = 1e308  # over log 2 it is still a double
 
 
@@ -46,7 +47,7 @@ def softplus_scale(x: Array) -> float:
 class PositiveLink(RealLink):
     """A continuous column of positive numbers, and possibly zeros.
 
-    smallest : the smallest positive value; 0 when there are no zeros
+    smallest : the smallest positive value
     cut : g(smallest), below which x is 0; -inf when there are no zeros
     """
 
@@ -75,7 +76,7 @@ class PositiveLink(RealLink):
         )
         require_finite(column, sample, margin.to_latent(sample), rows)
         lower, upper = bounds_of(column, margin, SMALLEST_DOUBLE)
-        smallest = float(sample.min()) if n_zeros else 0.0
+        smallest = float(sample.min()) if sample.size else 0.0
         center, scale = standard_units(every)
         low, high = latent_interval(margin, lower, upper)
         return cls(
@@ -136,22 +137,25 @@ class PositiveLink(RealLink):
 
     def upper_end(self, at: Array) -> Array:
         at = np.asarray(at, dtype=np.float64)
-        is_zero = (at >= 0.0) & (at < self.smallest)
+        is_zero = (at >= 0.0) & (at < self.smallest) & (self.cut > -np.inf)
         y = np.where(is_zero, self.cut, super().upper_end(at))
         return np.where(at < 0.0, -np.inf, y)
 
     def log_density_at(self, x: Array, eta: Array, var: Array, params: Params) -> Array:
         """Return the log density of positive cells, the log probability of zeros.
 
-        Between 0 and the smallest observed value lies a thousandth of the probability of 0, with
-        the density of g continued: a value seen there later must not rule out the model.
+        Of the probability below the smallest value a thousandth is that of what was not seen there,
+        be it 0 or, with the density of g continued, what lies above 0: a value seen there later
+        must not rule out the model.
         """
         sd = self.sd(var, params)
         inside = np.where(x > 0.0, x, self.smallest or self.center)  # any value of the domain
         density = log_normal(self.margin.to_latent(inside), eta, sd) + self.margin.log_slope(inside)
-        density = np.where(x < self.smallest, density + np.log(BETWEEN), density)
-        zero = log_ndtr((self.cut - eta) / sd) + np.log1p(-BETWEEN)
-        return np.where(x > 0.0, density, zero)
+        cut, of_zero = self.cut, 1.0 - UNSEEN
+        if cut == -np.inf:
+            cut, of_zero = float(self.margin.to_latent(np.array(self.smallest))), UNSEEN
+        density = np.where(x < self.smallest, density + np.log1p(-of_zero), density)
+        return np.where(x > 0.0, density, log_ndtr((cut - eta) / sd) + np.log(of_zero))
 
     def _expect(self, eta: Array, sd: Array) -> Array:
         if self.cut == -np.inf:
