@@ -129,6 +129,22 @@ def test_a_skewed_positive_column_gets_a_logarithmic_axis() -> None:
     assert set(labels) <= {"0.01", "0.1", "1", "10", "100", "1000", "10000", "100000", "1e+06"}
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind", "labels"),
+    [
+        (["2020-01-05", "2020-06-30", "2020-12-20", None], "date", {"Apr", "Jul", "Oct"}),
+        (["1:00", "2:30", "5:10", "6:00", None], "duration", {"3:00", "5:00"}),
+        (["0:00:30", "0:01:00", "0:01:45", None], "duration", {"0:00:30", "0:01:30"}),
+    ],
+)
+def test_dates_and_durations_are_labelled_as_such(
+    cells: list[Any], kind: str, labels: set[str]
+) -> None:
+    axes = panels(plot_completion(completed({"x": cells}, {"x": kind})))[0]
+    axes.figure.canvas.draw()
+    assert labels <= {label.get_text() for label in axes.get_xticklabels()}
+
+
 def test_bins_of_counts_are_centred_on_whole_numbers() -> None:
     axes = panels(plot_completion(completed({"n": [0, 1, 1, 2, 5, None]}, {"n": "count"})))[0]
     edges = axes.patches[0].get_data().edges

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from glfm_cli.encoding.data import EncodedColumn
 from glfm_cli.exploration.features import Effect
 from glfm_cli.exploration.scales import ColumnProfile, Scale
 from glfm_cli.schema import Column
-from glfm_cli.schema.moments import EXCEL, Moments
+from glfm_cli.schema.moments import EXCEL, Moments, MomentStyle
 
 LEAST = 0.05  # effects that move a smaller part of a column are not put into words
 MOST = 4
@@ -40,7 +41,7 @@ def in_words(effect: Effect) -> str:
     if effect.direction == "none":
         return f"{column.name} stays as it is"
     if not effect.scale.discrete:
-        ends = (quantity(effect.scale, part.mean) for part in (effect.off, effect.on))
+        ends = (quantity(effect.scale.encoded, part.mean) for part in (effect.off, effect.on))
         span = f"{' → '.join(ends)}{unit(column)}"
         return f"{column.name} {effect.direction} ({span})"
     levels = effect.scale.encoded.levels
@@ -83,7 +84,7 @@ def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) ->
     where even that would say little, the probability goes to a line of its own.
     """
     if not scale.discrete:
-        return quantity(scale, profile.mean)
+        return quantity(scale.encoded, profile.mean)
     top = int(np.argmax(profile.mass))
     level, share = scale.encoded.levels[top], percent(float(profile.mass[top]))
     wide = sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in level)
@@ -92,15 +93,18 @@ def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) ->
     return f"{without_middle(level, 2 * letters - 1)}\n{share}"
 
 
-def quantity(scale: Scale, value: float) -> str:
-    """Return a value of a column of numbers: a date as one, in the column's form where it has one.
+def quantity(encoded: EncodedColumn, value: float) -> str:
+    """Return a value of a column of numbers: a date as one, in the column's form where it has one,
+    a duration to the minute, or to the second where the column has seconds.
     """
-    moments = scale.encoded.column.moments
+    moments = encoded.column.moments
     if moments is None or np.isnan(value):
         return number(value)
     if moments.kind == "date":
         value = float(np.round(value))
         moments = Moments("date") if moments.format == EXCEL else moments
+    elif isinstance(encoded.style, MomentStyle):
+        return encoded.style.write(round(value * encoded.style.steps))
     return moments.text(value)
 
 

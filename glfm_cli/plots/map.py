@@ -23,7 +23,7 @@ from glfm_cli.exploration import MapExploration, RowMap
 from glfm_cli.exploration.map_result import Surface
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.exploration.words import percent
-from glfm_cli.plots.panels import prefers_log
+from glfm_cli.plots.panels import prefers_log, ticks_of
 
 RAMP = "viridis"
 LEVELS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f6000")
@@ -220,8 +220,9 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
     bar.outline.set_visible(False)
     bar.minorlocator = NullLocator()
     ticks = FixedLocator([float(f"{v:.2g}") for v in at[::2]])
-    bar.locator = ticks if log else MaxNLocator(4, integer=ordered)
-    bar.formatter = FuncFormatter(partial(_level_text, levels) if ordered else style.plain)
+    locator, formatter = ticks_of(scale.encoded, 4)
+    bar.locator = ticks if log else MaxNLocator(4, integer=True) if ordered else locator
+    bar.formatter = FuncFormatter(partial(_level_text, levels)) if ordered else formatter
     bar.update_ticks()
     bar.ax.tick_params(length=0, labelsize=7)
     axes.set_aspect("equal", adjustable="box")

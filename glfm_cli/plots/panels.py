@@ -7,11 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.ticker import Formatter, FuncFormatter, Locator, MaxNLocator
 
 import glfm_cli.plots.style as style
 from glfm_cli.arrays import Array
 from glfm_cli.completion import ColumnCompletion
+from glfm_cli.encoding.data import EncodedColumn
+from glfm_cli.exploration.words import quantity
 
 MAX_LEVELS = 8  # bars of one panel
 N_BINS = 24
@@ -37,10 +40,10 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
     edges = edges_of(seen, predicted, put_in, whole=whole, logarithmic=logarithmic)
     if logarithmic:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
+        axes.xaxis.set_major_formatter(ticks_of(part.encoded)[1])
         space_log_ticks(axes, edges)
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole))
+        label_numbers(axes, part.encoded)
     if seen.size:
         axes.stairs(_shares(seen, edges), edges, fill=True, color=style.OBSERVED)
     axes.stairs(
@@ -63,6 +66,26 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
     axes.tick_params(axis="x", pad=8)  # below the ticks of the values put in
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter(FuncFormatter(style.percent))
+
+
+def ticks_of(encoded: EncodedColumn, n: int = 5) -> tuple[Locator, Formatter]:
+    """Return where an axis of a column's numbers is labelled, and how: dates are dates."""
+    moments = encoded.column.moments
+    if moments is None:
+        return MaxNLocator(n, integer=encoded.column.integral), FuncFormatter(style.plain)
+    if moments.kind == "date":
+        days = AutoDateLocator(minticks=3, maxticks=n)
+        return days, ConciseDateFormatter(days)
+    short = np.ptp(encoded.x[encoded.observed]) < 6.0  # minutes: 15 and 30 s, else 15, 30, 60 min
+    minutes = MaxNLocator(n, steps=[1, 2.5, 5, 10] if short else [1, 1.5, 3, 6, 10])
+    return minutes, FuncFormatter(lambda value, _: quantity(encoded, value))
+
+
+def label_numbers(axes: Axes, encoded: EncodedColumn) -> None:
+    """Label the horizontal axis of a column's numbers."""
+    locator, formatter = ticks_of(encoded)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(formatter)
 
 
 def _in_reach(x: Array) -> Array:
@@ -184,7 +207,7 @@ def fewer(
         return style.distinct(levels, WIDTH_LEVEL, style.PLAIN), shares
     if ordered:
         cuts = np.linspace(0, n_levels, most + 1).round().astype(int)
-        labels = [_run(levels[a:b]) for a, b in pairwise(cuts)]
+        labels = [_run(levels[a:b], two_lines=most < MAX_LEVELS) for a, b in pairwise(cuts)]
         return labels, np.add.reduceat(shares, cuts[:-1], axis=1)
     order = np.argsort(-shares[:2].max(axis=0), kind="stable")
     kept, rest = np.sort(order[: most - 1]), order[most - 1 :]
@@ -193,11 +216,15 @@ def fewer(
     return labels, np.column_stack([shares[:, kept], shares[:, rest].sum(axis=1)])
 
 
-def _run(levels: Sequence[str]) -> str:
-    """Return a run of neighbouring levels as one label."""
+def _run(levels: Sequence[str], *, two_lines: bool) -> str:
+    """Return a run of neighbouring levels as one label; wide bars have room for two lines."""
     if len(levels) == 1:
         return style.squeezed(levels[0], WIDTH_LEVEL, style.PLAIN)
-    room = (WIDTH_LEVEL - style.width_of(" to ", style.PLAIN)) / 2
-    return " to ".join(
-        style.squeezed(level, room, style.PLAIN) for level in (levels[0], levels[-1])
+    room = WIDTH_LEVEL - style.width_of(" to ", style.PLAIN)
+    first, last = (
+        style.squeezed(level, room if two_lines else room / 2, style.PLAIN)
+        for level in (levels[0], levels[-1])
     )
+    whole = f"{first} to {last}"
+    fits = style.width_of(whole, style.PLAIN) <= WIDTH_LEVEL
+    return whole if fits or not two_lines else f"{first}\nto {last}"

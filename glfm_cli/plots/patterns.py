@@ -20,7 +20,16 @@ from glfm_cli.arrays import Array
 from glfm_cli.exploration import Exploration, Pattern
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.links.margins import Interpolated
-from glfm_cli.plots.panels import N_BINS, WIDTH_LEVEL, edges_of, fewer, prefers_log, space_log_ticks
+from glfm_cli.plots.panels import (
+    N_BINS,
+    WIDTH_LEVEL,
+    edges_of,
+    fewer,
+    label_numbers,
+    prefers_log,
+    space_log_ticks,
+    ticks_of,
+)
 
 Position = Callable[[Array], Array]  # of a number on an axis
 
@@ -111,11 +120,11 @@ def _masses(found: Exploration, scale: Scale) -> list[Array]:
 def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
     edges, position = _axis(scale)
     if position is None:
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=_whole(scale)))
+        label_numbers(axes, scale.encoded)
     else:
         axes.set_xscale("function", functions=position) if edges[0] < 0 else axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(ticks_of(scale.encoded)[1])
         space_log_ticks(axes, edges, position[0])
-    axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
     seen = scale.encoded.x[scale.encoded.observed]
     axes.stairs(
         np.histogram(seen, edges)[0] / max(seen.size, 1), edges, fill=True, color=style.OBSERVED
