@@ -461,7 +461,7 @@ def test_standard_input_is_told_by_its_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pa.table({"a": ["1"], "b": ["2"]})
-    for name in ("t.parquet", "t.arrow", "t.csv", "t.tsv", "t.csv.gz"):
+    for name in ("t.parquet", "t.arrow", "t.csv", "t.tsv", "t.csv.gz", "t.jsonl"):
         write_table(table, tmp_path / name)
         as_stdin(monkeypatch, (tmp_path / name).read_bytes())
         assert read_table("-").to_pydict() == {"a": ["1"], "b": ["2"]}

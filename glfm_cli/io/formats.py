@@ -53,7 +53,7 @@ FORMATS = {
     "csv": FileFormat((".csv",), ".csv_read", text=True),
     "tsv": FileFormat((".tsv",), ".csv_read", text=True),
     "txt": FileFormat((".txt",), ".csv_read", text=True),
-    "jsonl": FileFormat((".jsonl", ".ndjson"), ".json_lines", text=True),
+    "jsonl": FileFormat((".jsonl", ".ndjson"), ".json_lines", text=True, magic=(b'{"',)),
     "parquet": FileFormat((".parquet", ".pq"), ".arrow_files", magic=(PARQUET,)),
     "arrow": FileFormat(
         (".arrow", ".feather", ".ipc"), ".arrow_files", magic=(ARROW_FILE, ARROW_STREAM)
