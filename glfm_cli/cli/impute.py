@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def run(
     distribution, averaged over the draws of all chains. Observed cells, rows, columns, their
     order and names come out as they went in.
     """
-    console = options.console_of(ctx)
+    console, began = options.console_of(ctx), time.monotonic()
     if output is not None:
         console.wait("reading the table")  # loading what that takes is the longer part
 
@@ -135,4 +136,5 @@ def run(
         )
         if as_json:
             console.result_as_json(completion.to_dict())
-        return report(console, completion, strict=ctx.params["strict"])
+        seconds = time.monotonic() - began
+        return report(console, completion, seconds=seconds, strict=ctx.params["strict"])

@@ -62,6 +62,7 @@ class ProgressLine(Shown):
         return self  # the line is shown from the first sweep on
 
     def __exit__(self, *_: object) -> None:
+        self._console.clear()
         if hasattr(self, "_bar"):
             _stop(self._bar)
         if self._left is None:
@@ -124,12 +125,14 @@ class ProgressLine(Shown):
         _stop(self._bar)
         if run.stopped == "interrupted":
             self._console.note(f"Interrupted; {self._what} the draws so far.")
+        self._console.wait(f"{self._what} the draws")
 
     def completed(self, rows: int, of: int | None) -> None:
         """Show how many rows of a file are completed."""
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
         if not hasattr(self, "_rows"):
+            self._console.clear()
             shown = TextColumn("{task.completed:,.0f} rows completed")
             self._bar = bar_of(self._console, shown, BarColumn(), TimeRemainingColumn())
             self._rows = self._bar.add_task("", total=of)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 MOST_NAMED = 8  # columns with cells that are not completed; --json names all
 
 
-def report(console: Console, completion: Any, *, strict: bool) -> int:
-    """Say how a completion went, and return the exit status."""
+def report(console: Console, completion: Any, *, seconds: float, strict: bool) -> int:
+    """Say how a completion went, which took so many seconds, and return the exit status."""
     stopped = completion.run.stopped is not None
     judged = completion.precision.summary(completion.run.seconds, stopped=stopped)
-    note = f"{completion.in_words()}, {completion.run.seconds:.1f} s. {judged}"
+    note = f"{completion.in_words()}, {seconds:.1f} s. {judged}"
     fitted = completion.posterior.n_draws > 0  # else a warning says why not
     versions = getattr(completion, "versions", None)
     return ending(
