@@ -207,6 +207,18 @@ def test_names_that_differ_at_their_ends_are_told_apart(seed: int) -> None:
     assert all("…" in label for label in labels)
 
 
+def test_columns_with_an_atom_have_no_scale_of_the_model_to_be_drawn_on(seed: int) -> None:
+    rain = np.random.default_rng(seed).gamma(2.0, 3.0, 120) * (np.arange(120) % 3 > 0)
+    plain = alone(seed, "positive", rain=rain, x=rain + 1.0)
+    assert [axes.get_title(loc="left") for axes in plot_fit(plain).axes] == ["x"]
+
+
+@pytest.mark.parametrize("largest", [1e308, 1e-300])
+def test_columns_of_any_size_are_drawn(largest: float, seed: int) -> None:
+    x = np.random.default_rng(seed).choice([-largest, 0.0, largest, 5.0], 40)
+    assert plot_columns(alone(seed, "real", x=x)).axes[0].get_title(loc="left") == "x"
+
+
 def test_a_few_zeros_do_not_keep_a_long_tail_from_a_log_axis(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = np.exp(rng.normal(3, 2, 200))

@@ -21,7 +21,7 @@ from glfm_cli.exploration import ComponentExploration, Exploration, FactorExplor
 from glfm_cli.exploration.scales import Scale
 from glfm_cli.plots.components import plot_components
 from glfm_cli.plots.factors import plot_factors
-from glfm_cli.plots.fit import draw_fit, varies
+from glfm_cli.plots.fit import draw_fit, has_scale
 from glfm_cli.plots.pages import PANEL, draw_size, draw_trace, drawn, legend, percent_axis
 from glfm_cli.plots.panels import WIDTH_LEVEL
 from glfm_cli.plots.patterns import (
@@ -158,9 +158,10 @@ def plot_fit(found: Exploration, path: Path | None = None) -> Figure:
     """Draw the pseudo-observations of numeric columns beside the density fitted to them.
 
     Parameters and errors are those of `plot_exploration`. A curve that misses the histogram tells
-    that a column needs a transform. 12 columns at most; those whose cells are all equal have none.
+    that a column needs a transform. 12 columns at most; trials, columns with
+    an atom and those whose cells are all equal have none.
     """
-    numeric = [scale for scale in found.columns if not scale.encoded.levels and varies(scale)]
+    numeric = [scale for scale in found.columns if not scale.encoded.levels and has_scale(scale)]
     draw = [partial(draw_fit, found=found, scale=scale) for scale in numeric[:MAX_COLUMNS]]
     keys: list[Patch | Line2D] = [
         Patch(facecolor=style.OBSERVED, label="observed cells, on the scale of the model"),

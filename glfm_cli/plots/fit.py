@@ -20,10 +20,10 @@ _MOST_ROWS = 1000  # whose densities are averaged
 _BEYOND = 3.0  # standard deviations of the noise that the axis goes beyond the means
 
 
-def varies(scale: Scale) -> bool:
-    """Return whether observed cells of a column differ; a constant is on no scale."""
+def has_scale(scale: Scale) -> bool:
+    """Return whether a column's cells are numbers that differ, seen with noise of their own."""
     x = scale.encoded.x[scale.encoded.observed]
-    return bool(x.size) and bool(x.min() < x.max())
+    return not scale.link.unit_noise and bool(x.size) and bool(x.min() < x.max())
 
 
 def draw_fit(axes: Axes, found: Exploration, scale: Scale) -> None:

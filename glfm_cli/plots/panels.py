@@ -34,7 +34,7 @@ def draw_numbers(axes: Axes, part: ColumnCompletion, predicted: Array) -> None:
         completed cells
     """
     seen = part.encoded.x[part.encoded.observed]
-    seen, predicted, put_in = (_in_reach(x) for x in (seen, predicted, part.estimate))
+    seen, predicted, put_in = (in_reach(x) for x in (seen, predicted, part.estimate))
     whole = part.encoded.column.integral
     logarithmic = prefers_log(seen, predicted, put_in)
     edges = edges_of(seen, predicted, put_in, whole=whole, logarithmic=logarithmic)
@@ -88,7 +88,7 @@ def label_numbers(axes: Axes, encoded: EncodedColumn) -> None:
     axes.xaxis.set_major_formatter(formatter)
 
 
-def _in_reach(x: Array) -> Array:
+def in_reach(x: Array) -> Array:
     """Return values brought to where the arithmetic of axes neither over- nor underflows."""
     size = np.clip(np.abs(x), 1 / _LARGEST, _LARGEST)
     return np.where(x == 0.0, 0.0, np.copysign(size, x))

@@ -25,6 +25,7 @@ from glfm_cli.plots.panels import (
     WIDTH_LEVEL,
     edges_of,
     fewer,
+    in_reach,
     label_numbers,
     prefers_log,
     space_log_ticks,
@@ -125,7 +126,7 @@ def _draw_numbers(axes: Axes, found: Exploration, scale: Scale) -> None:
         axes.set_xscale("function", functions=position) if edges[0] < 0 else axes.set_xscale("log")
         axes.xaxis.set_major_formatter(ticks_of(scale.encoded)[1])
         space_log_ticks(axes, edges, position[0])
-    seen = scale.encoded.x[scale.encoded.observed]
+    seen = in_reach(scale.encoded.x[scale.encoded.observed])
     axes.stairs(
         np.histogram(seen, edges)[0] / max(seen.size, 1), edges, fill=True, color=style.OBSERVED
     )
@@ -156,7 +157,7 @@ def _axis(scale: Scale) -> tuple[Array, tuple[Position, Position] | None]:
 
     Positive columns get a logarithmic axis, counts one of log(1 + x), which has room for 0.
     """
-    seen = scale.encoded.x[scale.encoded.observed]
+    seen = in_reach(scale.encoded.x[scale.encoded.observed])
     low, high = np.quantile(seen, [0.002, 0.998], method="inverted_cdf")
     seen = seen[(seen >= low) & (seen <= high)]
     n_bins = int(np.clip(2 * np.sqrt(seen.size), 4, N_BINS))
