@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
 
@@ -45,16 +44,17 @@ def best_weights(log_p: Array, prior: Array) -> Array:
 
     By expectation maximisation, which climbs and has one summit.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        usable = np.isfinite(logsumexp(log_p, axis=1))
-        w: Array = prior / prior.sum()
-        for _ in range(STEPS):
-            joint = log_p[usable] + np.log(w)
-            share = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-            new = share.sum(axis=0) + prior
-            new /= new.sum()
-            moved = float(np.abs(new - w).max())
-            w = new
-            if moved < CLOSE:
-                break
+    w: Array = prior / prior.sum()
+    log_p = log_p[:, w > 0.0]
+    log_p = log_p[np.isfinite(log_p.max(axis=1, initial=-np.inf))]
+    p = np.exp(log_p - log_p.max(axis=1, keepdims=True, initial=-np.inf))
+    given, found = prior[w > 0.0], w[w > 0.0]
+    for _ in range(STEPS):
+        new = found * (p.T @ (1.0 / (p @ found))) + given
+        new /= new.sum()
+        moved = float(np.abs(new - found).max())
+        found = new
+        if moved < CLOSE:
+            break
+    w[w > 0.0] = found
     return w
