@@ -210,8 +210,9 @@ class MatrixOptions:
     all_pairs : bool
         Whether these may be more than ten million.
     recommend : int, optional
-        Of counts: in place of `pairs`, so many columns with the largest rates of each row that has
-        none of them yet; with `fit` of each new row.
+        In place of `pairs`, so many columns of each row, of those in which it has no value yet:
+        those with the highest expected values, of counts the likeliest to have one; with `fit` of
+        each new row.
     rows : pyarrow.Table or path, optional
         The rows that `recommend` is about, in a column named as that of the ids.
     row_features, column_features : (table, types), optional

@@ -254,7 +254,8 @@ RECOMMEND = {
     "recommend": optional(
         int,
         "N",
-        "Of counts: the N columns with the largest rates of each row that has none of them.",
+        "Of triplets: the N columns of each row, of those it has no value in, with the highest "
+        "expected values; of counts the likeliest to have one.",
         min=1,
     ),
     "rows": optional(Path, "FILE", "Of --recommend: only the rows of this table."),

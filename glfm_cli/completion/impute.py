@@ -40,9 +40,10 @@ from glfm_cli.encoding import Data, is_triplets
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.chains import n_kept
 from glfm_cli.inference.executors import available_threads
+from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.latent.capabilities import HasFactors
-from glfm_cli.latent.model import LatentModel
+from glfm_cli.latent.model import Problem
 from glfm_cli.options import MatrixOptions, Sampling, Saving, Scaling, gather
 from glfm_cli.schema import Schema
 from glfm_cli.store import Fit, check_folder, load_fit, read_header
@@ -284,7 +285,7 @@ def plan_imputation(
         data, seed = task.whole, task.plan.seed
         sampled, plan = task.problem.model.kind == "gibbs", task.plan
         n_draws = n_kept(task.problem, plan.chains, plan.draws) if sampled else None
-    check_recommend(matrix, (task.problem if isinstance(task, Session) else task.posterior).model)
+    check_recommend(matrix, task.problem if isinstance(task, Session) else task.posterior)
     check_multiple(files.multiple, chosen, n_draws)
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
@@ -297,16 +298,16 @@ def plan_imputation(
     return Imputation(given, source, task, data, pairs, files, how, recommend)
 
 
-def check_recommend(matrix: MatrixOptions, model: LatentModel) -> None:
-    """Raise UsageError when columns are to be recommended, and the model has no rates, or pairs."""
+def check_recommend(matrix: MatrixOptions, run: Problem | Posterior) -> None:
+    """Raise UsageError when columns are to be recommended, and no value is the higher, or pairs."""
     if matrix.recommend is None:
         if matrix.rows is not None:
             raise UsageError("--rows says whose columns --recommend N lists, and needs it")
         return
-    if not isinstance(model, HasFactors):
+    if not (isinstance(run.model, HasFactors) or run.links[0].ordered):
         raise UsageError(
-            f"--recommend is about counts, and the model '{model.name}' has no rates",
-            hint="Of counts with `absent: zero`, take --model cnpf.",
+            "--recommend lists the columns with the highest values, and these have no order",
+            hint="Give them type ordinal, with `levels` from the lowest to the highest.",
         )
     if matrix.pairs is not None:
         raise UsageError("--recommend and --pairs both say which pairs are predicted")

@@ -204,8 +204,8 @@ def test_a_pair_without_a_value_is_missing_and_no_zero(counts: Any) -> None:
         ("u,i,n\na,x,4000000000\n", TYPES, (), "found 4000000000"),
         ("u,i,n\na,x,1\n,y,2\n", TYPES, (), "expected an id"),
         ("u,i,n\na,x,4.5\nb,x,3\n", TYPES.replace("count", "positive"), (), "`absent: zero` goes"),
-        ("u,i,n\na,x,1\n", TYPES.replace(", absent: zero", ""), ("--recommend", "2"),
-         "--recommend is about counts"),
+        ("u,i,n\na,x,p\nb,x,q\nb,y,p\n", TYPES.replace("count", "categorical")
+         .replace(", absent: zero", ""), ("--recommend", "2"), "and these have no order"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(

@@ -76,6 +76,26 @@ def test_listed_pairs_are_predicted_in_their_order_and_summarised(matrix: Any) -
     assert json.loads(said.stdout)["rows"] == 8
 
 
+@pytest.mark.parametrize("kind", ["ordinal", "real"])
+def test_recommended_columns_are_those_with_the_highest_expected_values(
+    matrix: Any, kind: str
+) -> None:
+    matrix.put("types.yaml", TYPES.replace("ordinal", kind))
+    every = rows_of(matrix.complete("--save", "fit.glfm")[1])
+    matrix.put("rows.csv", "user\nu5\nu2\n")
+    best = rows_of(matrix.complete("--recommend", "2")[1])
+    few = matrix.impute("--recommend", "2", "--rows", "rows.csv", "-o", "few.csv")
+    assert few.status == 0, few.stderr
+    for user in {row["user"] for row in every}:
+        own = sorted(
+            (row for row in every if row["user"] == user), key=lambda row: -float(row["mean"])
+        )
+        found = [row for row in best if row["user"] == user]
+        assert [row["mean"] for row in found] == [row["mean"] for row in own[:2]]
+    listed = rows_of((matrix.folder / "few.csv").read_text())
+    assert [row["user"] for row in listed] == ["u2", "u2", "u5", "u5"]
+
+
 def test_features_of_both_sides_are_read(matrix: Any) -> None:
     lines = [f"u{i},{i},{'ab'[i % 2]}" for i in range(9)]
     matrix.put("users.csv", "user,age,kind\n" + "\n".join(lines) + "\n")

@@ -28,7 +28,7 @@ WhichPairs = partial[Iterator[Pairs]]
 
 @dataclass(frozen=True)
 class Likeliest:
-    """So many of the likeliest columns of some rows, ascending numbers of them."""
+    """So many of the best columns of some rows, ascending numbers of them."""
 
     n: int
     rows: Array
@@ -141,28 +141,40 @@ def _unobserved(
 
 
 def recommended(posterior: Posterior, triplets: Triplets, asked: Likeliest) -> Iterator[Pairs]:
-    """Yield the columns of each row that is asked for, the likeliest to have a count first.
+    """Yield the columns of each row that is asked for, the best first.
 
-    Of those alone in which the row has no count yet, nor is missing one. The probability of a count
-    of at least one is averaged over draws: a large rate under a few of them is no reason to list a
-    column. O(rows x columns) time, in blocks of rows.
+    Of those alone in which the row has no value yet, nor is missing a count. Of counts the
+    likeliest to have one, a probability averaged over draws: a large rate under a few of them is no
+    reason to list a column. Of other values the highest expected. O(rows x columns) time, in blocks
+    of rows.
     """
-    model, n_columns = posterior.model, len(triplets.columns)
-    assert isinstance(model, HasFactors)
-    shares = zip(posterior.draws(), posterior.shares(), strict=True)
-    parts = [(share, draw.latent) for draw, share in shares if share > 0.0]
+    n_columns = len(triplets.columns)
     step = max(1, PART // n_columns)
     for start in range(0, asked.rows.size, step):
         rows = asked.rows[start : start + step]
-        likely = sum(share * model.p_any(draw, rows) for share, draw in parts)
+        worth = _worth(posterior, rows, n_columns)
         low, high = np.searchsorted(triplets.row, [rows[0], rows[-1] + 1])
         at = np.searchsorted(rows, triplets.row[low:high])
         here = rows[at] == triplets.row[low:high]
-        likely[at[here], triplets.column[low:high][here]] = -np.inf
-        best = np.argsort(-likely, axis=1, kind="stable")[:, : asked.n]
-        there = np.isfinite(np.take_along_axis(likely, best, axis=1))
+        worth[at[here], triplets.column[low:high][here]] = -np.inf
+        best = np.argsort(-worth, axis=1, kind="stable")[:, : asked.n]
+        there = np.isfinite(np.take_along_axis(worth, best, axis=1))
         row = np.broadcast_to(rows[:, None], best.shape)
         yield Pairs(row[there], best[there].astype(np.int64))
+
+
+def _worth(posterior: Posterior, rows: Array, n_columns: int) -> Array:
+    """Return how likely a count is in every cell of some rows, or what its value is expected to be.
+
+    Of levels their mean place on the scale.
+    """
+    model = posterior.model
+    if isinstance(model, HasFactors):
+        shares = zip(posterior.draws(), posterior.shares(), strict=True)
+        parts = [share * model.p_any(draw.latent, rows) for draw, share in shares if share > 0.0]
+        return np.sum(parts, axis=0)
+    pairs = Pairs(np.repeat(rows, n_columns), np.tile(np.arange(n_columns), rows.size))
+    return predict_pairs(posterior, pairs, ()).mean.reshape(rows.size, n_columns)
 
 
 def in_parts(pairs: Pairs) -> Iterator[Pairs]:
