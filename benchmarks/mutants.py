@@ -41,6 +41,7 @@ VERSIONS, FAMILIES = "completion/analysis/versions.py", "completion/analysis/fam
 MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 MAP = "tests/cli/test_explore_map.py"
+LAWS = "tests/clgp/test_clgp_draws.py"
 
 MUTANTS = {
     "one stream for all versions": Mutant(
@@ -349,6 +350,9 @@ MUTANTS = {
         '"log_noise": local.cells.log_noise *',
         '"log_noise": -local.cells.log_noise *',
         PRIORS,
+    ),
+    "numbers without tails": Mutant(
+        "latent/clgp/laws.py", "scales = noise_scales(mean.shape[1])", "pass", LAWS
     ),
     "maps of as many dimensions as columns": Mutant(
         "latent/clgp/model.py", "ClgpConfig().sizes(n_columns)[0]", "n_columns", MAP

@@ -14,6 +14,8 @@ from clgp_tables import (
     random_places,
     random_shared,
 )
+from scipy.special import ndtr
+from scipy.stats import chi2, t
 
 from glfm_cli.latent.clgp import ClgpConfig, ClgpDraw, ClgpEngine, ColumnKind, ObservedTable
 from glfm_cli.latent.clgp.laws import softmax_mean, spread_normals
@@ -119,7 +121,22 @@ def test_laws_of_numbers_have_the_noise_of_their_column(seed: int) -> None:
         found, noise = law.column(d), np.exp(draw.shared.log_noise[d])
         assert isinstance(found, NormalMixture)
         np.testing.assert_array_equal(found.means, law.mean[:, :, span])
-        np.testing.assert_allclose(found.variances, law.var[:, :, span] + noise)
+        own = (found.variances - law.var[:, :, span]) / noise
+        np.testing.assert_allclose(own, np.broadcast_to(own[:1, :, :1], own.shape))
+        np.testing.assert_allclose(np.median(own), 8.0 / chi2.ppf(0.5, 8), rtol=0.05)
+
+
+def test_numbers_at_one_place_have_students_law(seed: int) -> None:
+    draw, _ = random_draw(seed)
+    numbers = [d for d, kind in enumerate(draw.kinds) if kind.kind == "number"]
+    law = draw.sampled(np.random.default_rng(seed)).joint(slice(0, 2), np.random.default_rng(seed))
+    z = np.linspace(-3.5, 3.5, 15)
+    for d in numbers:
+        found, sd = law.column(d), np.exp(0.5 * draw.shared.log_noise[d])
+        assert isinstance(found, NormalMixture)
+        far = sd * z[:, None] + law.mean[0, 0, draw.slots.spans[d]] - found.means[0, :, 0]
+        p = ndtr(far / np.sqrt(found.variances[0, :, 0])) @ found.weights[0]
+        np.testing.assert_allclose(p, t.cdf(z, 8), atol=0.003)
 
 
 def test_cells_of_a_row_hang_together_by_its_place(seed: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, gammaincinv, ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.clgp.table import Slots
@@ -13,6 +13,8 @@ from glfm_cli.links.law import ALL, CellLaw, NormalMixture, Probabilities
 
 LOGITS = 8  # draws of the logits of a cell at each of its places
 PART = 1 << 20  # doubles of logits at a time
+TAIL = 8.0  # degrees of freedom of numbers' noise in what is told of cells
+SCALES = 16  # of noise, of a row that has one place
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -35,8 +37,19 @@ def spread_normals(n: int, n_dimensions: int) -> Array:
     return points
 
 
+@cache
+def noise_scales(n: int) -> Array:
+    """Return by what n components (n,) multiply a noise variance, so that Student's law results.
+
+    An ascent finds one variance of a column, and too little where rows and weights fit it.
+    """
+    scales: Array = 0.5 * TAIL / gammaincinv(0.5 * TAIL, ndtr(spread_normals(n, 1)[:, 0]))
+    scales.flags.writeable = False
+    return scales
+
+
 class ClgpLaw:
-    """Cells of n rows, each a mixture over C places of its row.
+    """Cells of n rows, each a mixture over C places of its row, and scales of numbers' noise.
 
     slots : columns and where their latent numbers stand;  noise : (D,) variances
     mean, var : (n, C, S) of the latent numbers at these places; var None where they are given
@@ -53,8 +66,14 @@ class ClgpLaw:
         kind = self.slots.kinds[d]
         if kind.kind == "levels":
             return Probabilities(softmax_mean(mean, var)[:, kind.codes])
+        scales = np.ones(1)
+        if kind.kind == "number":
+            if mean.shape[1] == 1:
+                mean = np.repeat(mean, SCALES, axis=1)
+            scales = noise_scales(mean.shape[1])
         C = mean.shape[1]
-        return NormalMixture(np.full((1, C), 1.0 / C), mean, var + self.noise[d])
+        weights = np.full((1, C), 1.0 / C)
+        return NormalMixture(weights, mean, var + self.noise[d] * scales[:, None])
 
 
 def softmax_mean(mean: Array, var: Array) -> Array:
