@@ -35,7 +35,7 @@ cdef inline double fast_ndtr(double x, double* pdf) noexcept nogil:
     if x >= EDGE:
         pdf[0] = 0.0
         return 1.0
-    if x <= -EDGE:
+    if not x > -EDGE:  # or no number
         pdf[0] = INV_SQRT_2PI * exp(-0.5 * x * x)
         return ndtr(x)
     k = <int>((x + EDGE) * PER_UNIT + 0.5)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from glfm_cli._kernels._predictive import interpolate
+from glfm_cli._kernels._predictive import interpolate, sum_steps
 from glfm_cli.arrays import Array
 
 # Nothing of a standard normal lies beyond (1e-17).
@@ -111,33 +111,24 @@ def jump_nodes(at: Array, before: Array, after: Array) -> Nodes:
     return Nodes(at, np.stack([step, step * (after + before)], axis=1))
 
 
-def _in_chunks(kernel: Callable[[Array, Array], Array], eta: Array, sd: Array, m: int) -> Array:
-    """Return kernel(eta, sd) of all rows, a bounded number of rows at a time."""
-    out = np.empty((eta.size, 2))
-    rows = max(1, CHUNK // max(m, 1))
-    for start in range(0, eta.size, rows):
-        part = slice(start, start + rows)
-        out[part] = kernel(eta[part, None], sd[part, None])
-    return out
-
-
 def integrate_density(nodes: Nodes, eta: Array, sd: Array) -> Array:
     """Return (n, 2): sum over nodes of the normal density times the weights."""
-    return _in_chunks(
-        lambda e, s: (_pdf((nodes.at - e) / s) / s) @ nodes.weights, eta, sd, nodes.at.size
-    )
+    out = np.empty((eta.size, 2))
+    rows = max(1, CHUNK // max(nodes.at.size, 1))
+    for start in range(0, eta.size, rows):
+        part = slice(start, start + rows)
+        e, s = eta[part, None], sd[part, None]
+        out[part] = (_pdf((nodes.at - e) / s) / s) @ nodes.weights
+    return out
 
 
 def integrate_steps(nodes: Nodes, eta: Array, sd: Array, b: float = np.inf) -> Array:
     """Return (n, 2): sum over nodes of P(y_m <= y < b) times the weights."""
-
-    def kernel(e: Array, s: Array) -> Array:
-        above = ndtr((e - nodes.at) / s)
-        return (
-            (above - ndtr((e - b) / s)) @ nodes.weights if np.isfinite(b) else above @ nodes.weights
-        )
-
-    return _in_chunks(kernel, eta, sd, nodes.at.size)
+    out = np.empty((eta.size, 2))
+    sum_steps(
+        nodes.at, nodes.weights, np.ascontiguousarray(eta), np.ascontiguousarray(sd), b, out
+    )
+    return out
 
 
 def tabulate(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) -> Array:
