@@ -27,7 +27,7 @@ from glfm_cli.streams import Streams
 
 ENGINE = ClgpEngine()
 MAPPED = 8  # dimensions at most that are laid out on a map
-CLOSE, SHARE = 5.0, 0.002  # nats, and share of the best bound, that fits of one quality differ by
+CLOSE, SHARE = 5.0, 0.05  # nats, or share of the best bound if more, that fits of use differ by
 
 
 @dataclass
@@ -128,12 +128,13 @@ class Clgp:
             return ENGINE.bound(state.ascent, state.table, pool)
 
     def weights(self, problem: Any, scores: Mapping[int, float]) -> list[float]:
-        """Return the softmax of bounds in units of what fits of one quality differ by.
+        """Return the softmax of bounds in units of what fits of use differ by.
 
-        Restarts that are as good as the best predict together; those that found less hardly count.
+        Restarts predict better together than the best alone, even if it is the best by far; those
+        that found next to nothing hardly count.
         """
         bounds = np.array(list(scores.values()))
-        weights: list[float] = softmax(bounds / (CLOSE + SHARE * np.abs(bounds.max()))).tolist()
+        weights: list[float] = softmax(bounds / max(CLOSE, SHARE * abs(bounds.max()))).tolist()
         return weights
 
     # Told and kept -----------------------------------------------------------------------------
