@@ -123,7 +123,7 @@ def test_laws_of_numbers_have_the_noise_of_their_column(seed: int) -> None:
         np.testing.assert_array_equal(found.means, law.mean[:, :, span])
         own = (found.variances - law.var[:, :, span]) / noise
         np.testing.assert_allclose(own, np.broadcast_to(own[:1, :, :1], own.shape))
-        np.testing.assert_allclose(np.median(own), 8.0 / chi2.ppf(0.5, 8), rtol=0.05)
+        np.testing.assert_allclose(np.median(own), 16.0 / chi2.ppf(0.5, 16), rtol=0.05)
 
 
 def test_numbers_at_one_place_have_students_law(seed: int) -> None:
@@ -136,7 +136,7 @@ def test_numbers_at_one_place_have_students_law(seed: int) -> None:
         assert isinstance(found, NormalMixture)
         far = sd * z[:, None] + law.mean[0, 0, draw.slots.spans[d]] - found.means[0, :, 0]
         p = ndtr(far / np.sqrt(found.variances[0, :, 0])) @ found.weights[0]
-        np.testing.assert_allclose(p, t.cdf(z, 8), atol=0.003)
+        np.testing.assert_allclose(p, t.cdf(z, 16), atol=0.003)
 
 
 def test_cells_of_a_row_hang_together_by_its_place(seed: int) -> None:

@@ -13,7 +13,7 @@ from glfm_cli.links.law import ALL, CellLaw, NormalMixture, Probabilities
 
 LOGITS = 8  # draws of the logits of a cell at each of its places
 PART = 1 << 20  # doubles of logits at a time
-TAIL = 8.0  # degrees of freedom of numbers' noise in what is told of cells
+TAIL = 16.0  # degrees of freedom of numbers' noise in what is told of cells
 SCALES = 16  # of noise, of a row that has one place
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
