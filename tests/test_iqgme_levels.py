@@ -21,7 +21,7 @@ from glfm_cli.latent.iqgme.experts import Statistics
 from glfm_cli.latent.iqgme.fit import begin
 from glfm_cli.latent.iqgme.forms import forms_of, local_step
 from glfm_cli.latent.iqgme.gibbs_draw import draw_prior
-from glfm_cli.latent.iqgme.left_out_labels import left_out_labels, of_labels
+from glfm_cli.latent.iqgme.left_out_labels import every_level, left_out_labels
 from glfm_cli.latent.iqgme.local import Local, Terms, complete_block, sum_block
 from glfm_cli.latent.iqgme.prior import Prior
 from glfm_cli.latent.iqgme.seen_law import SeenLaw
@@ -274,7 +274,7 @@ def test_labels_left_out_are_told_by_what_gaps_do_to_all(seed: int) -> None:
     for z, share in zip(node, weight / weight.sum(), strict=True):
         scaled = (law.mean + z * law.wide) / np.sqrt(law.var)
         p += share * (law.gate * np.exp(label.expect(np.arange(4), scaled)[1])).sum(axis=0)
-    found = of_labels(made.rows, left_out_labels(made.rows, q, none, 0.1))
+    found = left_out_labels(made.rows, q, none, 0.1, [label])[made.rows.labelled].sum()
     assert found == pytest.approx(np.log(p).sum(), abs=1e-4)
 
 
@@ -338,8 +338,11 @@ def test_labels_left_out_are_predicted_by_experts_without_the_row(seed: int) -> 
         one = KnownRows(x[[i]], rows.known[[i]])
         p = probabilities(label_law(one, left, pi=q.pi[:, None]))[0]
         expected += np.log(p[int(rows.label.x[i])])
-    log_p = left_out_labels(rows, q, local, form.prior.u0)
-    assert of_labels(rows, log_p) == pytest.approx(expected, rel=1e-6)
+    own = left_out_labels(rows, q, local, form.prior.u0, [rows.label])[rows.labelled]
+    assert own.sum() == pytest.approx(expected, rel=1e-6)
+    log_p = left_out_labels(rows, q, local, form.prior.u0, every_level(rows))
+    code = rows.label.x[rows.labelled].astype(np.intp)
+    np.testing.assert_array_equal(log_p[rows.labelled, code], own[:, 0])
     np.testing.assert_allclose(np.exp(log_p[rows.labelled]).sum(axis=1), 1.0)
 
 

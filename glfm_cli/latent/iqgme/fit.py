@@ -43,13 +43,11 @@ class Start(CoordinateAscent):
 
     past : by which coefficients go ahead of their updates
     safe : coefficients as updated, where those of the experts are ahead of them
-    power : of its forecasts, by labels left out when it was last compared
     """
 
     local: Local
     past: Acceleration = field(default_factory=Acceleration, kw_only=True)
     safe: Array | None = field(default=None, kw_only=True)
-    power: float = field(default=1.0, kw_only=True)
 
     def _renew(self, data: KnownRows, form: Form, pool: ThreadPoolExecutor | None) -> float:
         kept, safe, self.safe = self.local, self.safe, None

@@ -54,29 +54,24 @@ def left_out_score(
     total = 0.0
     for j, (rows, local) in enumerate(zip(tables, kept, strict=True)):
         rules = None if own is None else own.seen(q.rules, j)
-        total += of_labels(rows, left_out_levels(form, rows, q, rules, shares[j], local))
+        if rows.label is not None:
+            own_label = [rows.label]
+            log_p = left_out_levels(form, rows, q, rules, shares[j], local, own_label)
+            total += float(log_p[rows.labelled].sum())
     return total
-
-
-def of_labels(rows: KnownRows, log_p: Array) -> float:
-    """Return the sum over labelled rows of what log_p (n, R) says of the label."""
-    if rows.label is None:
-        return 0.0
-    at = np.flatnonzero(rows.labelled)
-    return float(log_p[at, rows.label.x[at].astype(np.intp)].sum())
 
 
 def left_out_levels(
     form: Form, rows: KnownRows, q: Any, rules: tuple[Array, Array] | None, shares: Array,
-    local: Local,
+    local: Local, levels: Sequence[LevelData],
 ) -> Array:  # fmt: skip
-    """Return the log probability (n, R) of every level of each labelled row, NaN of others.
+    """Return the log probability (n, R) of levels of each labelled row, NaN of others.
 
     rules : mean and covariances of coefficients that are not the experts' own
     shares : (H,) of the experts
+    levels : the rows' own labels, or `every_level`
     """
-    every, terms = _levels(rows), form.terms(q)
-    out = np.full((len(rows.x), len(every)), np.nan)
+    terms, out = form.terms(q), np.full((len(rows.x), len(levels)), np.nan)
     if rules is not None:
         q, terms = form.with_rules(q, terms, *rules)
     log_share = np.log(shares + NONE) - q.log_pi
@@ -93,12 +88,12 @@ def left_out_levels(
         h = np.minimum(spread * np.exp(log_gate)[:, :, None], MOST)
         location = (location - h * local.t[:, which]) / (1.0 - h)
         location /= np.sqrt(1.0 + spread / (1.0 - h))
-        for r, level in enumerate(every):
+        for r, level in enumerate(levels):
             out[which, r] = logsumexp(log_gate + level.expect(which, location)[1], axis=0)
     return out
 
 
-def _levels(rows: KnownRows) -> list[LevelData]:
+def every_level(rows: KnownRows) -> list[LevelData]:
     """Return the label as if all rows had each of its levels in turn."""
     label = rows.label
     if label is None:
@@ -107,13 +102,15 @@ def _levels(rows: KnownRows) -> list[LevelData]:
     return [replace(label, x=np.full(label.x.size, float(r))) for r in range(n_levels)]
 
 
-def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> Array:
+def left_out_labels(
+    rows: KnownRows, q: Experts, local: Local, u0: float, levels: Sequence[LevelData]
+) -> Array:
     """Return the same (n, R) of experts of full covariances, which are without the row, too.
 
     u0 : how many rows the prior centre of an expert is worth
     """
-    every, log_pi = _levels(rows), log_shares(q, None, len(rows.x))
-    out, law = np.full((len(rows.x), len(every)), np.nan), SeenLaw.of(q, rows.noise)
+    log_pi, law = log_shares(q, None, len(rows.x)), SeenLaw.of(q, rows.noise)
+    out = np.full((len(rows.x), len(levels)), np.nan)
     for block in rows.blocks:
         at = block.with_label
         if not at.size:
@@ -128,7 +125,7 @@ def left_out_labels(rows: KnownRows, q: Experts, local: Local, u0: float) -> Arr
         h = np.minimum(spread * rho[:, :, None], MOST)
         location = (mean[:, at] - h * local.t[:, which]) / (1.0 - h)
         sd = np.sqrt(var[:, at] + spread * h / (1.0 - h))
-        for r, level in enumerate(every):
+        for r, level in enumerate(levels):
             if wide.any():
                 log_p = level.expect_shifted(which, location / sd, wide[:, at] / sd)[2]
             else:

@@ -27,11 +27,12 @@ from glfm_cli.latent.iqgme.forms import Form, forms_of
 from glfm_cli.latent.iqgme.gibbs import GibbsState, start_gibbs, sweep
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
 from glfm_cli.latent.iqgme.left_out_labels import (
+    every_level,
     left_out_labels,
     left_out_levels,
     left_out_score,
-    of_labels,
 )
+from glfm_cli.latent.iqgme.level_data import LevelData
 from glfm_cli.latent.iqgme.local import sound
 from glfm_cli.latent.iqgme.packing import (
     drawn_in,
@@ -41,7 +42,6 @@ from glfm_cli.latent.iqgme.packing import (
     out,
     own_in,
     past_in,
-    power_in,
     prefixed,
     sums_in,
     under,
@@ -106,11 +106,21 @@ class TaskTables:
 
 @dataclass(eq=False)
 class State:
-    """A restart: where it stands, and the form of its experts."""
+    """A restart: where it stands, the form of its experts, and what it is fitted to."""
 
     start: CoordinateAscent
     form: Form
     place: int
+    tables: TaskTables
+
+    def left_out(self, levels: Sequence[LevelData]) -> Array:
+        """Return the log probability of levels of each labelled row, were its label not known."""
+        start, rows = self.start, self.tables.rows[0]
+        assert isinstance(start, Start)
+        q, local = start.experts, start.local
+        if isinstance(q, Experts):
+            return left_out_labels(rows, q, local, self.form.prior.u0, levels)
+        return left_out_levels(self.form, rows, q, None, q.pi, local, levels)
 
 
 def tables_of(values: Values) -> TaskTables:
@@ -157,7 +167,7 @@ class ExpertAscent(ExpertsModel):
             start: Any = begin_tasks(tables.rows, form, config, rng, chain, omega)
         else:
             start = begin(tables.rows[0], form, config, rng, chain)
-        return State(start, form, chain)
+        return State(start, form, chain, tables)
 
     def step(self, state: State, values: Values, streams: Streams, adapt: bool) -> Progress:
         """Make one iteration, or one move to fewer experts."""
@@ -206,17 +216,10 @@ class ExpertAscent(ExpertsModel):
         """Return the bound, or where it is about features alone, what it gives to labels."""
         tables, start = tables_of(values), state.start
         if isinstance(start, Start):
-            q, local, rows = start.experts, start.local, tables.rows[0]
-            if not rows.labelled.any():
+            rows = tables.rows[0]
+            if rows.label is None or not rows.labelled.any():
                 return bound
-            if isinstance(q, Experts):
-                log_p = left_out_labels(rows, q, local, state.form.prior.u0)
-            else:
-                log_p = left_out_levels(state.form, rows, q, None, q.pi, local)
-            at = rows.labelled
-            assert rows.label is not None
-            start.power = inverse_temperature(log_p[at], rows.label.x[at])
-            return of_labels(rows, log_p)
+            return float(state.left_out([rows.label])[rows.labelled].sum())
         if not (isinstance(start, TaskStart) and told_by_labels(tables.rows)):
             return bound
         q, shares = start.experts, start.usage.weights
@@ -244,7 +247,11 @@ class ExpertAscent(ExpertsModel):
         if isinstance(start, TaskStart):
             return Member(start.experts, 1.0, start.usage.weights, start.own)
         assert isinstance(start, Start)
-        return Member(start.experts, 1.0, power=start.power)
+        rows, power = state.tables.rows[0], 1.0
+        if rows.label is not None and rows.labelled.any():
+            log_p = state.left_out(every_level(rows))[rows.labelled]
+            power = inverse_temperature(log_p, rows.label.x[rows.labelled])
+        return Member(start.experts, 1.0, power=power)
 
     def save(self, state: State) -> dict[str, Array]:
         """Return the restart as named arrays."""
@@ -255,7 +262,7 @@ class ExpertAscent(ExpertsModel):
         arrays |= {} if start.sums is None else prefixed("sums.", out(start.sums))
         if not isinstance(start, TaskStart):
             assert isinstance(start, Start)
-            arrays |= prefixed("past.", out(start.past)) | {"power": np.array(start.power)}
+            arrays |= prefixed("past.", out(start.past))
             return arrays | prefixed("local.", out(start.local))
         for j, local in enumerate(start.locals):
             arrays |= prefixed(f"local.{j}.", out(local))
@@ -286,8 +293,7 @@ class ExpertAscent(ExpertsModel):
         if not tables.many:
             local = local_in(under(arrays, "local."), tables.rows[0], q, q.H)
             past = past_in(under(arrays, "past."), q.rules)
-            start = Start(q, local, past=past, power=power_in(arrays), **common)
-            return State(start, form, place)
+            return State(Start(q, local, past=past, **common), form, place, tables)
         usage = usage_in(under(arrays, "usage."), J, q.H)
         n_atoms = usage.sigma.shape[1]
         locals_ = [
@@ -298,7 +304,7 @@ class ExpertAscent(ExpertsModel):
         deviations = own_in(own, rules, J) if own else None
         zero = OwnSums.zero(J, q.H, rules.K, rules.F)
         sums = sums_in(under(arrays, "own_sums."), zero)
-        return State(TaskStart(q, usage, locals_, deviations, sums, **common), form, place)
+        return State(TaskStart(q, usage, locals_, deviations, sums, **common), form, place, tables)
 
     def pack(self, draw: Member) -> dict[str, Array]:
         """Return a member as named arrays."""

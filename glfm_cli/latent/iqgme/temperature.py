@@ -25,7 +25,7 @@ LARGEST_POWER = float(np.exp(FARTHEST * SPREAD))
 def tempered(log_p: Array, s: float) -> Array:
     """Return log probabilities (n, R) that are those of p^s."""
     power = s * log_p
-    return np.asarray(power - logsumexp(power, axis=1, keepdims=True))
+    return np.asarray(power - np.logaddexp.reduce(power, axis=1, keepdims=True))
 
 
 def inverse_temperature(log_p: Array, code: Array) -> float:
