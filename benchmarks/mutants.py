@@ -355,10 +355,13 @@ MUTANTS = {
         "latent/clgp/laws.py", "scales = noise_scales(mean.shape[1])", "pass", LAWS
     ),
     "maps of as many dimensions as columns": Mutant(
-        "latent/clgp/model.py", "ClgpConfig().sizes(n_columns)[0]", "n_columns", MAP
+        "latent/clgp/model.py", "usual = ClgpConfig().sizes(n_columns)[0]", "usual = n_columns", MAP
     ),
     "maps of as many dimensions as completions": Mutant(
         "exploration/job.py", "few |= model.map_settings(n_columns)", "pass", MAP
+    ),
+    "maps by places where cells are known": Mutant(
+        "exploration/frame.py", "x * scale if cells is None else cells", "x * scale", MAP
     ),
     "gaps that follow more than the bound is of": Mutant(
         "latent/iqgme/local.py",

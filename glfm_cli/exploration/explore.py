@@ -254,7 +254,8 @@ def describe_map(run: Run, job: ExplorationJob, request: Request) -> MapExplorat
     assert isinstance(data, Data)
     base = job.base or run.posterior
     names = request.requested([encoded.column.name for encoded in data.columns])
-    shown = map_of(RowsOnMap(run.posterior, base), data, request.color, names or None)
+    placed = RowsOnMap(run.posterior, base, data if job.base is None else job.base_data)
+    shown = map_of(placed, data, request.color, names or None)
     found = MapExploration(
         ids=job.ids,
         map=shown,

@@ -1,8 +1,9 @@
 """How places are shown in two dimensions, and how alike two maps of the same rows are.
 
 Places of two dimensions are shown as they are. Those of more are laid out so that near ones stay
-near: t-distributed neighbour embedding [van der Maaten 2008] of rows, each dimension as wide as
-what it does to columns; and a place between rows is shown between them.
+near: t-distributed neighbour embedding [van der Maaten 2008] of rows, by completed cells where
+they are known, or by places, each dimension as wide as what it does to columns; and a place between
+rows is shown between them.
 
 A map means nothing by its axes until they are fixed, since turning and mirroring it changes no
 distance: the first axis is where rows spread most, and each points to where the column that goes
@@ -93,15 +94,18 @@ def weighted(x: Array, cov: Array, relevances: Array) -> Array:
     return np.sqrt(relevances / np.maximum(size, 1e-300))
 
 
-def frame_of(x: Array, scale: Array, scores: Sequence[Array]) -> Frame | Embedding:
+def frame_of(
+    x: Array, scale: Array, scores: Sequence[Array], cells: Array | None = None
+) -> Frame | Embedding:
     """Return how places x (N, Q), Q >= 2, are shown.
 
     scale : (Q,) of the dimensions, where there are more than two
     scores : arrays (N,), one of each column by which axes are pointed; of equals the first decides
+    cells : (N, S) by whose distances rows are laid out, where places are of more dimensions
     """
     rows = np.linspace(0, len(x) - 1, min(LAID_OUT, len(x))).round().astype(np.intp)
     flat = x.shape[1] == 2
-    laid = x if flat else embedded(x[rows] * scale)
+    laid = x if flat else embedded((x * scale if cells is None else cells)[rows])
     middle = laid.mean(axis=0)
     turn = np.linalg.svd(laid - middle, full_matrices=False)[2].T
     u = (laid - middle) @ turn

@@ -48,6 +48,7 @@ class ExplorationJob:
     source : the table's or the saved fit's name
     schema : the types as they were given
     base : of rows that are put on the map of a saved fit, its draws; None otherwise
+    base_data : that fit's table; None where it was left out
     """
 
     session: completion.Session | None
@@ -63,6 +64,7 @@ class ExplorationJob:
     source: str | None
     schema: Schema
     base: Posterior | None = None
+    base_data: Data | None = None
 
     @property
     def bias(self) -> bool:
@@ -249,7 +251,11 @@ def place_rows(
     run = fitted.run(data, seed=kept.seed, threads=threads or available_threads())
     job = _of_fit(kept, run, data)
     return dataclasses.replace(
-        job, ids=table.select(list(data.ids)), source=file, base=kept.posterior
+        job,
+        ids=table.select(list(data.ids)),
+        source=file,
+        base=kept.posterior,
+        base_data=kept.data,
     )
 
 

@@ -11,7 +11,7 @@ another the probabilities of its levels, p. With means over rows, and F (1 - F) 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -39,7 +39,7 @@ from glfm_cli.exploration.map_result import (
 from glfm_cli.exploration.scales import Scale, scale_of
 from glfm_cli.exploration.words import number, percent
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.inference.predictive import Marginal, log_scores, predict
 from glfm_cli.latent.capabilities import Map
 from glfm_cli.links import RowsLaw
 
@@ -60,10 +60,12 @@ class RowsOnMap:
     """Rows that are shown on a map: under draws where they lie, and those that made the map.
 
     rows : the draws under which the rows lie;  base : those of the table that the map was made of
+    data : that table; None where it is not known any more
     """
 
     rows: Posterior
     base: Posterior
+    data: Data | None
 
     @property
     def model(self) -> Map:
@@ -86,7 +88,10 @@ def map_of(
         for d, encoded in enumerate(data.columns)
     )
     (x, cov), relevances = model.places(draw.latent), model.relevances(draw.latent)
-    frame = frame_of(x, weighted(x, cov, relevances), _pointers(placed, x, scales))
+    told = _told(placed.rows, data)
+    base_told = told if placed.rows is base or placed.data is None else _told(base, placed.data)
+    cells = None if placed.data is None else _cells(base, base_told, placed.data)
+    frame = frame_of(x, weighted(x, cov, relevances), _pointers(placed, x, scales), cells)
     base_u = position = frame.shown(x)
     if placed.rows is not base:
         x_rows, cov = model.places(placed.rows.chains[0][-1].latent)
@@ -96,7 +101,7 @@ def map_of(
     of = {scale.name: scale.d for scale in scales}
     shown = [one.d for one in ranked[:SURFACES]] if columns is None else [of[n] for n in columns]
     restarts, stability = _restarts(placed)
-    values, completed = _values(placed.rows, data)
+    values, completed = _values(placed.rows, told, data)
     return RowMap(
         frame=frame,
         relevances=relevances,
@@ -186,12 +191,40 @@ def _restarts(placed: RowsOnMap) -> tuple[tuple[Restart, ...], Array]:
     return tuple(found), stability
 
 
-def _values(posterior: Posterior, data: Data) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Return per column its cells (N,), completed where missing, and which were."""
+def _told(posterior: Posterior, data: Data) -> dict[int, Marginal]:
+    """Return what is forecast of missing cells, by column."""
     missing = {d: np.flatnonzero(~e.observed) for d, e in enumerate(data.columns)}
-    found = predict(posterior, {d: rows for d, rows in missing.items() if rows.size}, QUANTILES)
+    return predict(posterior, {d: rows for d, rows in missing.items() if rows.size}, QUANTILES)
+
+
+def _cells(posterior: Posterior, told: Mapping[int, Marginal], data: Data) -> Array:
+    """Return the completed table as numbers (N, S), the variances of a column's adding up to 1.
+
+    Numbers as they are to the model; of levels without an order, their probabilities.
+    """
+    parts = []
+    for d, encoded in enumerate(data.columns):
+        rows = told[d].rows if d in told else np.zeros(0, dtype=np.intp)
+        if encoded.column.nominal:
+            y = np.equal(encoded.x[:, None], np.arange(len(encoded.levels))).astype(np.float64)
+            y[rows] = told[d].probabilities if rows.size else 0.0
+        else:
+            link, x = posterior.links[d], encoded.x.copy()
+            if rows.size:
+                x[rows] = told[d].mean if link.discrete else told[d].quantiles[:, 1]
+            y = x[:, None] if link.discrete else link.start(x, np.random.default_rng(0))[1]
+        y = y - y.mean(axis=0)
+        size = np.sqrt(np.mean(np.sum(y * y, axis=1)))
+        parts.append(y / size if size > 0.0 else y)
+    return np.hstack(parts)
+
+
+def _values(
+    posterior: Posterior, told: Mapping[int, Marginal], data: Data
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return per column its cells (N,), completed where missing, and which were."""
     values = [encoded.x.copy() for encoded in data.columns]
-    for d, marginal in found.items():
+    for d, marginal in told.items():
         values[d][marginal.rows] = point(posterior.links[d], marginal, "auto")
     return tuple(values), tuple(~encoded.observed for encoded in data.columns)
 

@@ -114,6 +114,14 @@ def test_groups_that_no_plane_parts_are_laid_out_apart(seed: int) -> None:
     assert np.linalg.norm(frame.shown(x + 1e-4) - u, axis=1).max() < 0.2
 
 
+def test_rows_are_laid_out_by_their_completed_cells(seed: int) -> None:
+    cells, group = grouped(seed)
+    x = np.random.default_rng(seed).normal(size=(len(cells), 3))  # say nothing of the groups
+    u = frame_of(x, np.ones(3), [x[:, 0]], cells).shown(x)
+    far = np.linalg.norm(u[:, None] - u, axis=2) + 1e9 * np.eye(len(u))
+    assert np.mean(group[np.argsort(far, axis=1)[:, :5]] == group[:, None]) > 0.95
+
+
 def test_a_laid_out_place_has_the_spread_of_its_draws(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(150, 3))
@@ -205,14 +213,14 @@ def test_a_planted_curve_is_laid_out_in_order_with_what_columns_do(
     assert first.towards[axis] == ("higher" if rises else "lower")
 
 
-def test_a_map_has_half_as_many_dimensions_as_columns_from_two_to_eight() -> None:
+def test_a_map_has_half_as_many_dimensions_as_columns_from_three_to_eight() -> None:
     options: dict[str, Any] = SHORT | {"settings": SETTINGS}
     narrow = planted(3)[0].select(["a", "b"])  # a completion would have one
     types = Schema.from_yaml("columns:\n  a: real\n  b: real\n")
     said: Any = explore(narrow, types, model="clgp", **options)
     assert said.map.relevances.size == 2
-    sizes = [Clgp().map_settings(n)["dimensions"] for n in (1, 7, 13, 40)]
-    assert sizes == [2, 4, 7, 8]
+    sizes = [Clgp().map_settings(n)["dimensions"] for n in (1, 2, 4, 7, 13, 40)]
+    assert sizes == [2, 2, 3, 4, 7, 8]
 
 
 def test_unusual_cells_and_completed_values_are_told(found: tuple[MapExploration, Any]) -> None:

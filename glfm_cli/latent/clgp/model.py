@@ -91,8 +91,9 @@ class Clgp:
     # The map -----------------------------------------------------------------------------------
 
     def map_settings(self, n_columns: int) -> dict[str, object]:
-        """Return the number of dimensions: the usual one, from 2 to 8."""
-        return {"dimensions": max(2, min(MAPPED, ClgpConfig().sizes(n_columns)[0]))}
+        """Return the number of dimensions: the usual one, from 3 to 8; of two columns 2."""
+        usual = ClgpConfig().sizes(n_columns)[0]
+        return {"dimensions": max(2, min(3, n_columns), min(MAPPED, usual))}
 
     def places(self, draw: ClgpDraw) -> tuple[Array, Array]:
         """Return means (N, Q) and covariances (N, Q, Q) of where rows lie."""
