@@ -97,6 +97,7 @@ def test_regressors_are_those_of_the_formula(right: str, expected: list[Array]) 
         ("log(y)", "linear", [0.0, np.log(2.0)]),
         ("n", "poisson", [0.0, 3.0]),
         ("sqrt(n)", "linear", [0.0, np.sqrt(3.0)]),
+        ("log1p(n)", "linear", np.log1p([0.0, 3.0]).tolist()),
         ("sex", "logistic", [0.0, 1.0]),
     ],
 )

@@ -42,13 +42,22 @@ _COMPARED: dict[type, Callable[..., Any]] = {
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log": np.log,
     "log10": np.log10,
+    "log1p": np.log1p,
     "exp": np.exp,
+    "expm1": np.expm1,
     "sqrt": np.sqrt,
     "abs": np.abs,
     "min": lambda *x: np.minimum.reduce(np.broadcast_arrays(*x)),
     "max": lambda *x: np.maximum.reduce(np.broadcast_arrays(*x)),
 }
-_INVERSE = {"log": "exp(y)", "log10": "10.0 ** y", "exp": "log(y)", "sqrt": "y ** 2"}
+_INVERSE = {
+    "log": "exp(y)",
+    "log10": "10.0 ** y",
+    "log1p": "expm1(y)",
+    "exp": "log(y)",
+    "expm1": "log1p(y)",
+    "sqrt": "y ** 2",
+}
 # The one side of l + r = y and its like, by the operator: l, then r.
 _UNDONE = {
     ast.Add: ("y - r", "y - l"),
