@@ -309,6 +309,19 @@ MUTANTS = {
         "part.xx -= np.swapaxes(spread * along, 1, 2) @ along",
         "tests/test_iqgme.py",
     ),
+    "forecasts as sure as labels left out without a lump": Mutant(
+        "latent/iqgme/temperature.py",
+        "moved = expit(log_slab - tempered(log_p, 1.0)[own].sum())",
+        "moved = 1.0",
+        "tests/test_temperature.py",
+    ),
+    "powers without a prior": Mutant(
+        "latent/iqgme/temperature.py", "-0.5 * z**2 - logsumexp", "-0.0 * z**2 - logsumexp",
+        "tests/test_temperature.py",
+    ),
+    "forecasts as sure as the fit": Mutant(
+        "classification/classifier.py", "** self.power", "** 1.0", "tests/test_iqgme_levels.py"
+    ),
     "features as sure as what is seen of them": Mutant(
         "latent/iqgme/seen_law.py",
         "spread = n[:, None, None] * self.cov",

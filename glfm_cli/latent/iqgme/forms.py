@@ -17,10 +17,10 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
 from glfm_cli.latent.iqgme.factor_rows import FactorRows, FactorTerms, place_run, sum_run
 from glfm_cli.latent.iqgme.factors import FactorExperts, FactorSums
+from glfm_cli.latent.iqgme.gaps import Gaps
 from glfm_cli.latent.iqgme.loadings import one_expert, split, used
 from glfm_cli.latent.iqgme.local import (
     Completed,
-    Gaps,
     Local,
     Terms,
     complete_block,

@@ -19,8 +19,9 @@ from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.iqgme.experts import Experts
+from glfm_cli.latent.iqgme.gaps import Gaps
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn
-from glfm_cli.latent.iqgme.local import Gaps, over, weight_spread
+from glfm_cli.latent.iqgme.local import over, weight_spread
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.latent.iqgme.seen_law import SeenLaw
 from glfm_cli.links import NormalMixture
@@ -178,15 +179,16 @@ def scores_law(
     mean = x @ np.swapaxes(q.mw[:, :, :P], 1, 2) + q.mw[:, None, :, P]
     var = np.repeat(1.0 + weight_spread(q, x)[:, :, None], q.K, axis=2)
     wide = np.zeros_like(mean)
-    for places, m, cov in placed.patterns(block):
-        w = q.mw[:, :, m]
-        spread = np.einsum("hkc,hcd,hld->hkl", w, cov, w, optimize=True)
-        own = np.einsum("hkk->hk", spread)
-        if q.K > 1:
-            value, vector = np.linalg.eigh(spread)
-            first = vector[:, :, -1] * np.sqrt(np.maximum(value[:, -1:], 0.0))
-            wide[:, places] = first[:, None]
-            own = own - first * first
-        own = own + np.einsum("hcd,hcd->h", q.Sw[:, m[:, None], m], cov)[:, None]
-        var[:, places] += own[:, None, :]
-    return mean, var, wide
+    if placed.missing is None:
+        return mean, var, wide
+    w, every = q.mw[:, :, :P], np.ones_like(block.labelled)
+    along = [placed.missing.along(block, w[:, k], every) for k in range(q.K)]
+    spread = np.stack(along, axis=2) @ np.swapaxes(w, 1, 2)[:, None]
+    own = np.einsum("hgkk->hgk", spread)
+    sizes = np.diff(block.start)
+    if q.K > 1:
+        value, vector = np.linalg.eigh(0.5 * (spread + np.swapaxes(spread, 2, 3)))
+        first = vector[..., -1] * np.sqrt(np.maximum(value[..., -1:], 0.0))
+        wide, own = np.repeat(first, sizes, axis=1), own - first * first
+    own = own + placed.missing.traces(block, q.Sw[:, :P, :P])[:, :, None]
+    return mean, var + np.repeat(own, sizes, axis=1), wide

@@ -28,8 +28,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from glfm_cli.arrays import Array
+from glfm_cli.latent.iqgme.gaps import Gaps
 from glfm_cli.latent.iqgme.gibbs_draw import Drawn, draw_places, draw_prior, draw_sticks
-from glfm_cli.latent.iqgme.local import Gaps, ScoreLaw, see_label
+from glfm_cli.latent.iqgme.local import ScoreLaw, see_label
 from glfm_cli.latent.iqgme.prior import IqgmeConfig, Prior
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.latent.iqgme.seen_law import SeenLaw
@@ -108,7 +109,7 @@ def _draw_block(
         log_p -= 0.5 * np.repeat(missing.log_det, np.diff(block.start), axis=1)
     log_p -= 0.5 * (law.squares(x) + block.misfit(x))
     if together:
-        along = along if missing is None else missing.along(block, q.mw[:, 0, :P])
+        along = along if missing is None else missing.along(block, q.mw[:, 0, :P], block.labelled)
         seen = see_label(rows, block, q, x, along)
         log_p[:, lab] += seen.log_z
     elif lab.size:

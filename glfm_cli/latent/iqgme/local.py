@@ -30,16 +30,15 @@ from typing import Any
 
 import numpy as np
 
-from glfm_cli._kernels._iqgme_missing import add_covariances, factor_missing, fill_missing
 from glfm_cli.arrays import Array
 from glfm_cli.errors import NumericalError
 from glfm_cli.latent.iqgme.coefficients import Coefficients
 from glfm_cli.latent.iqgme.experts import Experts, Statistics
+from glfm_cli.latent.iqgme.gaps import Gaps
 from glfm_cli.latent.iqgme.gibbs_draw import LOG_2PI, Drawn
 from glfm_cli.latent.iqgme.rows import Block, KnownRows
 from glfm_cli.latent.iqgme.seen_law import SeenLaw
 
-SCRATCH = 16  # times the size of the largest covariance
 SHARE = 1e-6  # of an expert in a row that is none where rows keep to theirs
 SMALL = 1e-10  # share of a utility's variance that gaps have
 
@@ -65,64 +64,6 @@ class Local:
         t = self.t.copy()
         t[a] = share[0] * t[a] + share[1] * t[b]
         return Local(self.rho, t)
-
-
-@dataclass(frozen=True, eq=False)
-class Gaps:
-    """Second moments of the gaps of a block's patterns, under every expert.
-
-    cov : (H, sum of c^2) covariances (Q_mm)^-1, one pattern's after another's
-    log_det : (H, G) log|Q_mm|
-    """
-
-    cov: Array
-    log_det: Array
-
-    @classmethod
-    def of(
-        cls, block: Block, A: Array, B: Array, second: Array, held: Array | None = None
-    ) -> Gaps:
-        """Return those of Q = A (+ B where `second`) + noise; NumericalError when singular.
-
-        held : (H, b) which rows need them under which experts, 0 elsewhere; None for all
-        """
-        H, G = len(A), block.labelled.size
-        needed = np.ones((H, G), dtype=np.uint8)
-        if held is not None:
-            needed = np.logical_or.reduceat(held, block.start[:-1], axis=1).view(np.uint8)
-        cov = np.zeros((H, int(block.cov_start[-1])))
-        log_det = np.empty((H, G))
-        scratch = np.empty(SCRATCH * max(block.largest**2, 1))
-        bad = factor_missing(
-            block.missing_start, block.cov_start, block.missing, second, block.noisy, A, B,
-            needed, cov, log_det, scratch,
-        )  # fmt: skip
-        if bad:
-            raise NumericalError("a precision of missing features is not positive definite")
-        return cls(cov, log_det)
-
-    def fill(self, block: Block, linear: Array, x: Array) -> None:
-        """Put cov linear (H, b, P) into the gaps of x (H, b, P)."""
-        fill_missing(
-            block.start, block.missing_start, block.cov_start, block.missing, self.cov, linear, x
-        )
-
-    def along(self, block: Block, w: Array) -> Array:
-        """Return how gaps go with t (H, G, P), by w (H, P) at the gaps of labelled patterns."""
-        H, G = self.log_det.shape
-        linear = w[:, None, :] * block.labelled[:, None]
-        out = np.zeros((H, G, w.shape[1]))
-        each = np.arange(G + 1)
-        fill_missing(
-            each, block.missing_start, block.cov_start, block.missing, self.cov, linear, out
-        )
-        return out
-
-    def add(self, block: Block, weight: Array, total: Array) -> None:
-        """Add covariances, weighted (H, G), to total (H, P, P)."""
-        add_covariances(
-            block.missing_start, block.cov_start, block.missing, self.cov, weight, total
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +206,7 @@ def _see_label(
     held: Array | None,
 ) -> tuple[Coupled, Array]:
     """Renew the only t; return how gaps go along, and their shift from x (H, b, P), of t = 0."""
-    along = missing.along(block, q.mw[:, 0, :-1])
+    along = missing.along(block, q.mw[:, 0, :-1], block.labelled)
     gain, t_cov = np.zeros(x.shape[:2]), np.zeros((*x.shape[:2], 1))
     at = _positions(block.with_label, block.rows.size)
     seen = see_label(rows, block, q, x, along, held)
@@ -298,7 +239,7 @@ def _see_levels(
     assert rows.label is not None
     at = _positions(block.with_label, block.rows.size)
     which, W = block.rows[at], q.mw[:, :, :-1]
-    A = np.stack([missing.along(block, W[:, k]) for k in range(q.K)], axis=2)
+    A = np.stack([missing.along(block, W[:, k], block.labelled) for k in range(q.K)], axis=2)
     M = A @ np.swapaxes(W, 1, 2)[:, None]
     every, vectors = np.linalg.eigh(0.5 * (M + np.swapaxes(M, 2, 3)))
     first, a = np.clip(every[..., -1], SMALL, 1.0 - SMALL), vectors[..., -1]

@@ -62,6 +62,12 @@ class Block:
         i, j = np.triu_indices(self.with_one.shape[1])
         return np.ascontiguousarray(self.with_one[:, i] * self.with_one[:, j])
 
+    @cached_property
+    def pairs(self) -> Array:
+        """Return which number of a matrix (P, P) each of the patterns' covariances is about."""
+        P, gaps = self.x.shape[1], np.split(self.missing, self.missing_start[1:-1])
+        return np.concatenate([(m[:, None] * P + m).ravel() for m in gaps])
+
     @property
     def parts(self) -> list[tuple[slice, bool]]:
         """Return the rows without a label, which come first if no row has a gap, and those with."""
