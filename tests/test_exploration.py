@@ -29,6 +29,7 @@ from glfm_cli.exploration.words import (
     percent,
     quantity,
     typical,
+    value_text,
     without_middle,
 )
 from glfm_cli.inference.diagnostics import diagnose
@@ -153,6 +154,7 @@ def test_quantities_are_written_as_their_column_is(
     style = column.moments and column.moments.style(cells)
     encoded = dataclasses.replace(scale.encoded, column=column, style=style)
     assert quantity(encoded, value) == text
+    assert (value_text(encoded, value, 10) == text) == (column.moments is not None)
 
 
 def test_a_typical_level_fits_its_column(planted: tuple[Exploration, np.ndarray]) -> None:

@@ -37,7 +37,7 @@ from glfm_cli.exploration.map_result import (
     Surface,
 )
 from glfm_cli.exploration.scales import Scale, scale_of
-from glfm_cli.exploration.words import number, percent
+from glfm_cli.exploration.words import percent, quantity, value_text
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import Marginal, log_scores, predict
 from glfm_cli.latent.capabilities import Map
@@ -242,13 +242,13 @@ def _odd(posterior: Posterior, scales: Sequence[Scale]) -> tuple[tuple[Oddity, .
     for d, marginal in predict(posterior, rows_of, QUANTILES).items():
         encoded = scales[d].encoded
         for i, (row, excess) in enumerate(zip(*far[d], strict=True)):
+            value = value_text(encoded, float(encoded.x[row]), 5)
             if marginal.probabilities is None:
-                value = f"{encoded.x[row]:.5g}"
-                low, high = marginal.quantiles[i, [0, 2]]
-                expected = f"{number(marginal.mean[i])}, {number(low)} to {number(high)}"
+                numbers = (marginal.mean[i], *marginal.quantiles[i, [0, 2]])
+                mean, low, high = (quantity(encoded, float(one)) for one in numbers)
+                expected = f"{mean}, {low} to {high}"
             else:
                 likely = int(np.argmax(marginal.probabilities[i]))
-                value = encoded.levels[int(encoded.x[row])]
                 expected = f"{encoded.levels[likely]}, {percent(marginal.probabilities[i, likely])}"
             found[row].append(Oddity(d, value, expected, float(excess)))
     return tuple(tuple(sorted(row, key=lambda o: o.excess)[:MOST_ODD]) for row in found)

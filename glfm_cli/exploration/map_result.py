@@ -13,7 +13,7 @@ from glfm_cli.encoding import Data
 from glfm_cli.exploration.explored import Explored
 from glfm_cli.exploration.frame import Embedding, Frame
 from glfm_cli.exploration.scales import Scale
-from glfm_cli.exploration.words import percent
+from glfm_cli.exploration.words import percent, value_text
 
 AXES = ("x1", "x2")
 UNSURE = 0.7  # sd of a place by which a row has hardly any; that of the prior is 1
@@ -133,8 +133,7 @@ class RowMap:
 
     def value_text(self, d: int, row: int) -> str:
         """Return a cell's value, observed or completed."""
-        x, levels = float(self.values[d][row]), self.scales[d].encoded.levels
-        return levels[int(x)] if levels else f"{x:.5g}"
+        return value_text(self.scales[d].encoded, float(self.values[d][row]), 5)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,6 +14,7 @@ from glfm_cli.exploration.features import Effect, Feature
 from glfm_cli.exploration.findings import Findings
 from glfm_cli.exploration.patterns import Pattern
 from glfm_cli.exploration.scales import ColumnProfile, Scale
+from glfm_cli.exploration.words import value_text
 
 TEXT, NUMBER, TRUTH = pa.string(), pa.float64(), pa.bool_()
 
@@ -146,11 +147,15 @@ def surprising_cells(found: Findings) -> pa.Table:
     cells = list(zip(one.cell_column, one.cell_row, strict=True))
     columns = {
         "column": pa.array([found.scales[d].name for d, _ in cells], TEXT),
-        "value": pa.array([value_text(found.scales[d], row) for d, row in cells], TEXT),
+        "value": pa.array([_cell(found.scales[d], row) for d, row in cells], TEXT),
         "log_density": pa.array(one.cell_density, NUMBER),
         "excess": pa.array(one.cell_excess, NUMBER),
     }
     return _by_row(found, one.cell_row, columns)
+
+
+def _cell(scale: Scale, row: int) -> str:
+    return value_text(scale.encoded, float(scale.encoded.x[row]), 10)
 
 
 def surprising_rows(found: Findings) -> pa.Table:
@@ -270,14 +275,6 @@ def summary(found: Findings) -> dict[str, Any]:
     if found.dependence is not None:
         content["dependence"] = _records(dependence(found))
     return content
-
-
-def value_text(scale: Scale, row: int) -> str:
-    """Return an observed cell as text."""
-    x = float(scale.encoded.x[row])
-    if scale.discrete:
-        return scale.encoded.levels[int(x)]
-    return f"{x:.10g}"
 
 
 _NUMBERS = ("share", "explained", "stability", "stability_error", "halves", "halves_error")

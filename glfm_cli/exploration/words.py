@@ -108,6 +108,13 @@ def quantity(encoded: EncodedColumn, value: float) -> str:
     return moments.text(value)
 
 
+def value_text(encoded: EncodedColumn, value: float, digits: int) -> str:
+    """Return a cell's value as text: a level, a date or duration, or a number to so many digits."""
+    if encoded.levels:
+        return encoded.levels[int(value)]
+    return f"{value:.{digits}g}" if encoded.column.moments is None else quantity(encoded, value)
+
+
 def number(value: float) -> str:
     """Return a number with three significant digits, whole from a hundred on."""
     if np.isnan(value):
