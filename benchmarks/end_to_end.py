@@ -90,7 +90,8 @@ def complete_file(
             schema = Schema.from_dict({"columns": types})
         session = plan_session(table, schema, Sampling(model="glfm", **plan), Saving())
     with clock.step("sampling"):
-        enough = chain_count(session.plan, session.data)
+        # Of a single model corrections move no estimate by which chains are counted.
+        enough = chain_count(session.plan, session.data, None, lambda posterior: posterior)
         run = sample(session.problem, session.plan, threads=threads, enough=enough)
     with clock.step("correcting"):
         posterior = recalibrate(run.posterior, session.problem, threads=threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,29 +172,32 @@ def test_a_table_grows_until_half_of_its_estimates_move_by_less_than_a_tenth_of_
         return precision(chains=8, typical=typical, goal=args[-1])
 
     monkeypatch.setattr(verdict, "judge", said)
-    count: Any = chain_count(Plan(8, 15, 6, 1, 0, most_chains=16), None)  # type: ignore[arg-type]
+    count: Any = chain_count(Plan(8, 15, 6, 1, 0, most_chains=16), None, None, copy)  # type: ignore[arg-type]
     assert count(None) == chains  # the least C above 8 with C >= 1.1 x 8 (typical / 0.1)^2
 
 
 def test_chains_are_counted_to_the_goal_and_no_further(table: pa.Table) -> None:
     done = impute(table, TYPES, chains=3, **SHORT)
     plan = Plan(3, 15, 6, 1, 0)
-    assert chain_count(plan, done.data) is None
-    grows = chain_count(replace(plan, most_chains=5), done.data)
+    assert chain_count(plan, done.data, None, copy) is None
+    grows = chain_count(replace(plan, most_chains=5), done.data, None, copy)
     assert grows is not None
     assert grows(done.posterior) == 5, "its error asks for more than may be had"
     goal = 1.01 * judge(done.posterior, done.data, 0).typical
-    freely = chain_count(replace(plan, most_chains=5), done.data, goal)
+    freely = chain_count(replace(plan, most_chains=5), done.data, goal, copy)
     assert freely is not None
     assert freely(done.posterior) == 3
 
 
+@pytest.mark.parametrize("model", ["glfm", "auto"])
 def test_a_run_that_may_grow_is_judged_once(
-    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     """The last look at how many chains there should be says how precise the answer is."""
     complete = sys.modules["glfm_cli.completion.complete"]
     monkeypatch.setattr(complete, "judge", None)
-    done = impute(table, TYPES, warmup=3, draws=4, thin=1, threads=1, precision=0.5)
+    short: dict[str, Any] = {"warmup": 3, "draws": 8, "thin": 1, "threads": 1}
+    done = impute(table, TYPES, model=model, precision=0.5, **short)
+    assert done.posterior.stacked == (model == "auto")
     assert len(done.posterior.chains) > 1
     assert done.precision == judge(done.posterior, done.data, done.seed, 0.5)

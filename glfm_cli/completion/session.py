@@ -156,7 +156,13 @@ class Session:
         recalibrated = forecasts or (self.store is not None and not self.partial)
         recalibrated = recalibrated and isinstance(self.data, Data)
         threads = self.sampling.threads or available_threads()
-        count = chain_count(self.plan, self.data, self.sampling.precision)
+
+        def ready(posterior: Posterior) -> Posterior:
+            if not recalibrated:
+                return posterior
+            return recalibrate(posterior, self.problem, threads=threads)
+
+        count = chain_count(self.plan, self.data, self.sampling.precision, ready)
 
         def enough(posterior: Posterior) -> int:
             assert count is not None
@@ -176,11 +182,12 @@ class Session:
                 enough=None if count is None else enough,
                 runner=self.runner,
             )
-            if recalibrated:
-                posterior = recalibrate(run.posterior, self.problem, threads=threads)
-                run = replace(run, posterior=posterior)
-            if count is not None:
-                run = replace(run, precision=count.precision_of(run.posterior))
+            posterior, precision = run.posterior, None
+            if count is None:
+                posterior = ready(posterior)
+            else:
+                posterior, precision = count.ended(posterior)
+            run = replace(run, posterior=posterior, precision=precision)
             if self.store is not None:
                 self.store.finish(run.seconds, run.posterior.recalibration)
         return run

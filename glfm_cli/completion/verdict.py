@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,8 @@ from glfm_cli.inference.precision import GOAL, GROWTH_GOAL, Precision, measure_p
 from glfm_cli.inference.run import Plan
 from glfm_cli.latent.model import Pairs
 from glfm_cli.streams import CELLS, Streams
+
+Recalibrated = Callable[[Posterior], Posterior]
 
 
 def judge(posterior: Posterior, data: Encoded, seed: int, goal: float | None = None) -> Precision:
@@ -30,28 +33,36 @@ class ChainCount:
     """Says how many chains a run takes, given those it has, and keeps how precise these were.
 
     As many as bring the estimates to `goal`, where somebody says; else to `GROWTH_GOAL`, at most as
-    many as the plan allows.
+    many as the plan allows. Estimates are those of `recalibrated` draws, in which candidates have
+    their weights.
     """
 
-    def __init__(self, plan: Plan, data: Encoded, goal: float | None) -> None:
-        self.plan, self.data, self.goal = plan, data, goal
+    def __init__(
+        self, plan: Plan, data: Encoded, goal: float | None, recalibrated: Recalibrated
+    ) -> None:
+        self.plan, self.data, self.goal, self._recalibrated = plan, data, goal, recalibrated
         self.judged: tuple[Posterior, Precision] | None = None
 
     def __call__(self, posterior: Posterior) -> int:
         """Return the number of chains."""
         plan, goal = self.plan, self.goal
+        posterior = self._recalibrated(posterior)
         found = judge(posterior, self.data, plan.seed, goal or GROWTH_GOAL)
         self.judged = posterior, found
         most = plan.most_chains if goal is None else max(8, 4 * found.chains)
         return max(plan.chains, min(found.chains_needed, most or plan.chains))
 
-    def precision_of(self, posterior: Posterior) -> Precision | None:
-        """Return how precise the estimates of these chains are, where they were the last judged."""
+    def ended(self, posterior: Posterior) -> tuple[Posterior, Precision | None]:
+        """Return draws recalibrated, and how precise their estimates are, where they were judged.
+        """
         if self.judged is None or self.judged[0].chains is not posterior.chains:
-            return None
-        return None if posterior.stacked else replace(self.judged[1], goal=self.goal or GOAL)
+            return self._recalibrated(posterior), None
+        return self.judged[0], replace(self.judged[1], goal=self.goal or GOAL)
 
 
-def chain_count(plan: Plan, data: Encoded, goal: float | None = None) -> ChainCount | None:
+def chain_count(
+    plan: Plan, data: Encoded, goal: float | None, recalibrated: Recalibrated
+) -> ChainCount | None:
     """Return what says how many chains a run takes, None where that is fixed."""
-    return None if goal is None and plan.most_chains is None else ChainCount(plan, data, goal)
+    fixed = goal is None and plan.most_chains is None
+    return None if fixed else ChainCount(plan, data, goal, recalibrated)

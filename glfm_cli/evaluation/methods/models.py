@@ -112,18 +112,23 @@ class ModelMethod(TakesAll):
         """Return the draws given the observed cells."""
         data = self.seen(task.data)
         problem, plan = self.prepare(task.table, task.schema, data, seed=task.seed)
+
+        def ready(posterior: Posterior) -> Posterior:
+            if not isinstance(data, Data):
+                return posterior
+            return recalibrate(posterior, problem, threads=task.threads)
+
+        count = chain_count(plan, data, None, ready)
         run = sample(
             problem,
             plan,
             threads=task.threads,
             time_limit=self.sampling.time_limit,
-            enough=chain_count(plan, data),
+            enough=count,
         )
         if run.stopped == "interrupted":
             raise KeyboardInterrupt
-        if not isinstance(data, Data):
-            return run
-        posterior = recalibrate(run.posterior, problem, threads=task.threads)
+        posterior = ready(run.posterior) if count is None else count.ended(run.posterior)[0]
         return dataclasses.replace(run, posterior=posterior)
 
     def fit(self, task: HiddenTask) -> dict[int, Prediction]:
