@@ -6,6 +6,7 @@
 #include "_vector.h"
 
 #define BLOCK 512      /* mantissas below 2 whose product cannot overflow */
+#define LONGEST 64     /* cells of a lane, for the same reason */
 #define FARTHEST 12.0  /* from here on a tail is nothing beside one within GLFM_FAR */
 #define LOG2E 1.4426950408889634
 #define LN2_HIGH 0.693147180369123816490
@@ -141,37 +142,70 @@ static inline double split(double p, int64_t *exponent)
     return bits.d;
 }
 
-GLFM_WIDE double glfm_one_sided(int n, const double *t, const double *slope, const double *reach,
-                                double *g, double *c, int *far)
+/* Of the cells so far, lane by lane: products of the mantissas of p, sums of their exponents, and the
+   lowest ends. Whatever the width of the machine's vectors, all is done in the same order. */
+typedef struct {
+    double product[GLFM_LANES], lowest[GLFM_LANES];
+    int64_t exponents[GLFM_LANES];
+} Lanes;
+
+static inline Lanes no_cells(void)
 {
-    double total = 0.0, lowest = 0.0;
-    n &= -GLFM_LANES;
-    for (int start = 0; start < n; start += BLOCK) {
-        int m = n - start < BLOCK ? n - start : BLOCK;
-        int64_t exponents = -1023 * (int64_t)m;
-        double product = 1.0;
-#pragma omp simd reduction(* : product) reduction(+ : exponents) reduction(min : lowest)
-        for (int j = 0; j < m; j++) {
-            int i = start + j;
-            int64_t e;
-            double x = t[i], s = slope[i], z = distance(x), y = x + reach[i];
-            double ratio = mills(z), phi = density(z), tail = phi * ratio, curvature, flat;
-            double p = x < 0.0 ? tail : 1.0 - tail;
-            lowest = x < lowest ? x : lowest;
-            product *= split(p, &e);
-            exponents += e;
-            g[i] = s * (x < 0.0 ? 1.0 : phi) / (x < 0.0 ? ratio : p);
-            /* The curvature of log Phi falls from 1 to 0 as t grows; these lines lie below it. */
-            curvature = 0.635 - 0.28 * y;
-            flat = 0.635 - 0.09 * y;
-            curvature = curvature < flat ? curvature : flat;
-            curvature = curvature < 0.9 ? curvature : 0.9;
-            c[i] = s * s * (curvature > 0.0 ? curvature : 0.0);
-        }
-        total += log(product) + LN2 * (double)exponents;
+    Lanes lanes;
+    for (int l = 0; l < GLFM_LANES; l++) {
+        lanes.product[l] = 1.0;
+        lanes.lowest[l] = 0.0;
+        lanes.exponents[l] = 0;
     }
+    return lanes;
+}
+
+/* Multiplies them into *product, kept in [1, 2), times 2^*exponent; n is how many cells a lane has. */
+static inline void gather_lanes(const Lanes *lanes, int n, double *product, int64_t *exponent, int *far)
+{
+    double lowest = 0.0, p = *product;
+    int64_t e;
+    for (int l = 0; l < GLFM_LANES; l++) {
+        p *= lanes->product[l];
+        *exponent += lanes->exponents[l] - 1023 * (int64_t)n;
+        lowest = lanes->lowest[l] < lowest ? lanes->lowest[l] : lowest;
+    }
+    *product = split(p, &e);
+    *exponent += e - 1023;
     *far |= lowest < GLFM_FAR;
-    return total;
+}
+
+GLFM_WIDE void glfm_one_sided(int n, const double *restrict t, const double *restrict slope,
+                              const double *restrict reach, double *restrict g, double *restrict c,
+                              double *restrict product, int64_t *restrict exponent, int *restrict far)
+{
+    while (n >= GLFM_LANES) {
+        int m = n / GLFM_LANES < LONGEST ? n / GLFM_LANES : LONGEST;
+        Lanes lanes = no_cells();
+        for (int j = 0; j < m; j++) {
+#pragma omp simd
+            for (int l = 0; l < GLFM_LANES; l++) {
+                int64_t e;
+                double x = t[l], s = slope[l], z = distance(x), y = x + reach[l];
+                double ratio = mills(z), phi = density(z), tail = phi * ratio, curvature, flat;
+                double p = x < 0.0 ? tail : 1.0 - tail;
+                lanes.lowest[l] = x < lanes.lowest[l] ? x : lanes.lowest[l];
+                lanes.product[l] *= split(p, &e);
+                lanes.exponents[l] += e;
+                g[l] = s * (x < 0.0 ? 1.0 : phi) / (x < 0.0 ? ratio : p);
+                /* The curvature of log Phi falls from 1 to 0 as t grows; these lines lie below it. */
+                curvature = 0.635 - 0.28 * y;
+                flat = 0.635 - 0.09 * y;
+                curvature = curvature < flat ? curvature : flat;
+                curvature = curvature < 0.9 ? curvature : 0.9;
+                c[l] = s * s * (curvature > 0.0 ? curvature : 0.0);
+            }
+            t += GLFM_LANES, slope += GLFM_LANES, reach += GLFM_LANES;
+            g += GLFM_LANES, c += GLFM_LANES;
+        }
+        gather_lanes(&lanes, m, product, exponent, far);
+        n -= m * GLFM_LANES;
+    }
 }
 
 GLFM_WIDE double glfm_log_intervals(int n, const double *a, const double *b, int *far)
@@ -201,33 +235,32 @@ GLFM_WIDE double glfm_log_intervals(int n, const double *a, const double *b, int
     return total;
 }
 
-GLFM_WIDE double glfm_two_sided(int n, const double *a, const double *b, const double *inv,
-                                double *g, int *far)
+GLFM_WIDE void glfm_two_sided(int n, const double *restrict a, const double *restrict b,
+                              const double *restrict inv, double *restrict g, double *restrict product,
+                              int64_t *restrict exponent, int *restrict far)
 {
-    double total = 0.0, lowest = 0.0;
-    n &= -GLFM_LANES;
-    for (int start = 0; start < n; start += BLOCK) {
-        int m = n - start < BLOCK ? n - start : BLOCK;
-        int64_t exponents = -1023 * (int64_t)m;
-        double product = 1.0;
-#pragma omp simd reduction(* : product) reduction(+ : exponents) reduction(min : lowest)
+    while (n >= GLFM_LANES) {
+        int m = n / GLFM_LANES < LONGEST ? n / GLFM_LANES : LONGEST;
+        Lanes lanes = no_cells();
         for (int j = 0; j < m; j++) {
-            int i = start + j;
-            int64_t e;
-            int flip = a[i] > 0.0; /* subtract in the lower tail */
-            double x = flip ? -b[i] : a[i], y = flip ? -a[i] : b[i];
-            double zx = distance(x), zy = distance(y), phix = density(zx), phiy = density(zy);
-            double tail = phiy * mills(zy);
-            double p = (y < 0.0 ? tail : 1.0 - tail) - phix * mills(zx);
-            lowest = y < lowest ? y : lowest;
-            product *= split(p, &e);
-            exponents += e;
-            g[i] = (flip ? -inv[i] : inv[i]) * (phix - phiy) / p;
+#pragma omp simd
+            for (int l = 0; l < GLFM_LANES; l++) {
+                int64_t e;
+                int flip = a[l] > 0.0; /* subtract in the lower tail */
+                double x = flip ? -b[l] : a[l], y = flip ? -a[l] : b[l];
+                double zx = distance(x), zy = distance(y), phix = density(zx), phiy = density(zy);
+                double tail = phiy * mills(zy);
+                double p = (y < 0.0 ? tail : 1.0 - tail) - phix * mills(zx);
+                lanes.lowest[l] = y < lanes.lowest[l] ? y : lanes.lowest[l];
+                lanes.product[l] *= split(p, &e);
+                lanes.exponents[l] += e;
+                g[l] = (flip ? -inv[l] : inv[l]) * (phix - phiy) / p;
+            }
+            a += GLFM_LANES, b += GLFM_LANES, inv += GLFM_LANES, g += GLFM_LANES;
         }
-        total += log(product) + LN2 * (double)exponents;
+        gather_lanes(&lanes, m, product, exponent, far);
+        n -= m * GLFM_LANES;
     }
-    *far |= lowest < GLFM_FAR;
-    return total;
 }
 
 GLFM_WIDE void glfm_place_cells(int n, const double *y, const double *lower, const double *upper,

@@ -11,19 +11,19 @@
 #define GLFM_FAR (-8.0)
 #define GLFM_NARROW (1e-5)
 
-/* One-sided cells, p_i = Phi(t_i), slope_i = dt_i / deta. Return the sum of log p_i, with
-   g_i = dlog p_i / deta,  c_i <= -d2log p_i / deta2 as long as t moves by at most reach_i. */
-double glfm_one_sided(int n, const double *t, const double *slope, const double *reach, double *g,
-                      double *c, int *far);
+/* One-sided cells, p_i = Phi(t_i), slope_i = dt_i / deta. Multiplies *product 2^*exponent, *product from 1
+   to 2, by all p_i, with  g_i = dlog p_i / deta,  c_i <= -d2log p_i / deta2 as long as t moves by at most
+   reach_i. */
+void glfm_one_sided(int n, const double *t, const double *slope, const double *reach, double *g, double *c,
+                    double *product, int64_t *exponent, int *far);
 
 /* Return the sum of log(Phi(b_i) - Phi(a_i)); ends may be infinite. *far = 1 also where an interval is
    narrower than GLFM_NARROW. */
 double glfm_log_intervals(int n, const double *a, const double *b, int *far);
 
-/* Two-sided cells, p_i = Phi(b_i) - Phi(a_i), da_i / deta = db_i / deta = -inv_i. Return the sum of
-   log p_i, with g_i = dlog p_i / deta. */
-double glfm_two_sided(int n, const double *a, const double *b, const double *inv, double *g,
-                      int *far);
+/* Two-sided cells, p_i = Phi(b_i) - Phi(a_i), da_i / deta = db_i / deta = -inv_i: the same. */
+void glfm_two_sided(int n, const double *a, const double *b, const double *inv, double *g, double *product,
+                    int64_t *exponent, int *far);
 
 /* What cells are that are neither missing nor points. */
 enum { GLFM_SETTLED, GLFM_BAND, GLFM_SIDE };
