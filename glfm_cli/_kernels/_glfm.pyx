@@ -55,10 +55,12 @@ cdef extern from "_vector.h" nogil:
     void glfm_subtract(int n, const double* x, const double* y, double* out) noexcept
     void glfm_scale(int n, double a, double* x) noexcept
     double glfm_dot(int n, const double* x, const double* y) noexcept
-    void glfm_log_odds_below(int n, const double* u, double* limit) noexcept
     int GLFM_LANES
     void glfm_rank_one(int n_rows, int n, double a, const double* v, const double* x,
                        int ld, double* y) noexcept
+
+cdef extern from "_normal.h" nogil:
+    void glfm_log_odds(int n, double* u) noexcept
 
 cdef enum:
     MAX_NEW = 30  # largest number of new features of one row
@@ -205,9 +207,9 @@ def permutation(int n, rng):
     return order
 
 
-def log_odds_below(const double[::1] u, double[::1] limit):
-    """Fill limit with what log(u / (1 - u)) is not below; of whole vectors. For tests."""
-    glfm_log_odds_below(<int> u.shape[0], &u[0], &limit[0])
+def log_odds(double[::1] u):
+    """Let u become log(u / (1 - u)), of whole vectors. For tests."""
+    glfm_log_odds(<int> u.shape[0], &u[0])
 
 
 def fill_eta(

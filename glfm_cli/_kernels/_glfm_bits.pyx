@@ -49,11 +49,11 @@ cdef extern from "_vector.h" nogil:
                         const double* w, int ld, double* gain) noexcept
     double glfm_masked_parabola(int n, double d, const double* g, const double* c,
                                 const double* w) noexcept
-    double glfm_log2_below(double x) noexcept
     int GLFM_LANES
 
 cdef extern from "_normal.h" nogil:
     double GLFM_FAR
+    void glfm_log_odds(int n, double* u) noexcept
     void glfm_one_sided(int n, const double* t, const double* slope, const double* reach,
                         double* g, double* c, double* product, int64_t* exponent,
                         int* far) noexcept
@@ -285,14 +285,21 @@ cdef void fill_prior(
 
 cdef bint update_row(
     Row* r, int64_t n_rows, int K, int bias, const double* B, int64_t* count, bint shared,
-    const double* odds, double* prior, uint8_t* bits, double* eta, bitgen_t* bitgen,
+    const double* odds, double* prior, double* limit, uint8_t* bits, double* eta,
+    bitgen_t* bitgen,
 ) noexcept nogil:
-    """Draw the bits of a row one after the other; return whether any changed."""
+    """Draw the bits of a row one after the other; return whether any changed.
+
+    A bit flips when its log odds are above log(u / (1 - u)), u uniform.
+    """
     cdef int k, i, first = bias, ahead = bias  # whose bounds are known, from `first` on
     cdef bint changed = False
-    cdef double d, u, slack, bound
+    cdef double d, slack, bound
     cdef double[4] sign, gain
     cdef const double* weights
+    for k in range(bias, K):
+        limit[k] = bitgen.next_double(bitgen.state)
+    glfm_log_odds(padded(K), limit)
     for k in range(bias, K):
         if k == ahead:
             first, ahead = k, min(k + TOGETHER, K)
@@ -303,13 +310,8 @@ cdef bint update_row(
         if slack == -INFINITY:  # no other row has the feature
             continue
         d = sign[k - first]
-        slack *= d
+        slack = slack * d - limit[k]
         bound = gain[k - first] + r.now.allowance
-        # Flip when log odds > log(u / (1 - u)), which is at least log(u) + u.
-        u = bitgen.next_double(bitgen.state)
-        if slack + bound < LOG_2 * glfm_log2_below(u) + u - MARGIN:
-            continue
-        slack -= log(u) - log1p(-u)
         weights = B + <size_t> k * r.width
         if not slack + bound > -MARGIN or not slack + move(r, d, weights) > 0.0:
             continue
@@ -380,6 +382,7 @@ def update_bits(
     cdef Row r
     cdef const double* given = NULL if odds is None else &odds[0]
     cdef double[::1] prior = np.empty(2 * n_columns)
+    cdef double[::1] limit = np.full(padded(n_columns), 0.5)
     cdef double[:, ::1] weights = np.zeros((n_columns, width))
     cdef double* noise_inv_sd = partition(&r, S, &work[0], &iwork[0])
     cdef double* inv = noise_inv_sd + width
@@ -408,7 +411,7 @@ def update_bits(
             look(&r, &r.now)
             settle(&r)
             if not update_row(&r, n_rows, n_columns, bias, &weights[0, 0], &count[0], shared,
-                              given, &prior[0], &Z[n, 0], &eta[n, 0], bitgen):
+                              given, &prior[0], &limit[0], &Z[n, 0], &eta[n, 0], bitgen):
                 continue
             n_changed += 1
             for k in range(r.n_missing):

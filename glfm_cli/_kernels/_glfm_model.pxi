@@ -45,8 +45,7 @@ cdef struct Model:
     double* diagonal  # (G, width_C) of A
     double* odds      # (width_C,) prior log odds of flips
     double* gain      # (width_C,) bounds of their log odds
-    double* uniform   # (width_C,) a bit flips when it is below the probability
-    double* limit     # (width_C,) log odds below which it is not
+    double* limit     # (width_C,) what the log odds of a flip must be above
     double* q
     double* R2
     double* scaled  # R2 / v of the row's current bits
@@ -80,7 +79,7 @@ cdef inline int padded(int n) noexcept nogil:
 def work_sizes(int N, int C, int S, int G):
     """Return the lengths of the float and integer work arrays."""
     cdef int width_C = padded(C), width_S = padded(S)
-    floats = (GLFM_LANES + (G + 1) * C * width_C + 2 * C * width_S + (4 * G + 6) * width_C
+    floats = (GLFM_LANES + (G + 1) * C * width_C + 2 * C * width_S + (4 * G + 5) * width_C
               + 7 * width_S + C * C + 6 * G + 2 * (MAX_NEW + 1) + 1 + N)
     return floats, 6 * C + S
 
@@ -99,7 +98,6 @@ cdef void partition(Model* m, double* work, int* iwork) noexcept nogil:
     m.diagonal = work; work += m.G * m.width_C
     m.odds = work; work += m.width_C
     m.gain = work; work += m.width_C
-    m.uniform = work; work += m.width_C
     m.limit = work; work += m.width_C
     m.z = work; work += m.width_C
     m.z_before = work; work += m.width_C

@@ -61,13 +61,13 @@ cdef void scripted_shuffle(Model* m, int n) noexcept nogil:
         m.order[j] = held
 
 
-cdef bint choose_flip(Model* m, double p, double u) noexcept nogil:
-    """Return true with probability p; u is uniform."""
+cdef bint choose_flip(Model* m, double log_odds, double limit) noexcept nogil:
+    """Return whether an event of these log odds happens: whether they are above a random limit."""
     cdef double[2] both
     if m.script == NULL:
-        return u < p
-    both[0] = 1.0 - p
-    both[1] = p
+        return log_odds > limit
+    both[1] = 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0
+    both[0] = 1.0 - both[1]
     return scripted(m.script, both, 2) == 1
 
 
@@ -224,8 +224,9 @@ cdef void start_evidence(Model* m, int n_single) noexcept nogil:
 
 cdef void bound_flips(Model* m, int n_single) noexcept nogil:
     """Fill `gain`: upper bounds of the log odds of all flips, without a logarithm."""
-    cdef int group
-    memcpy(m.gain, m.odds, m.K * sizeof(double))
+    cdef int group, k
+    for k in range(m.K):
+        m.gain[k] = m.odds[k] + MARGIN
     for group in range(m.G):
         glfm_bound_flips(padded(m.K), m.z, m.v + group * m.width_C, m.diagonal + group * m.width_C,
                          m.dots + group * m.width_C, m.squares + group * m.width_C, m.q[group],
@@ -245,8 +246,7 @@ cdef bint update_bit(Model* m, int k, int n_single) noexcept nogil:
         m.g[group] = max(m.R2[group] + (m.squares[at] - 2.0 * d * m.dots[at]), 0.0)
         after += log_evidence(m, group, m.c[group], m.g[group], n_single)
     log_odds += after - m.evidence[0]
-    if not choose_flip(m, 1.0 / (1.0 + exp(-log_odds)) if log_odds > -700.0 else 0.0,
-                       m.uniform[k]):
+    if not choose_flip(m, log_odds, m.limit[k]):
         return False
     m.z[k] += d
     m.evidence[0] = after
@@ -264,18 +264,11 @@ cdef bint update_bit(Model* m, int k, int n_single) noexcept nogil:
 
 
 cdef void draw_limits(Model* m) noexcept nogil:
-    """Draw the uniforms of all bits, and the log odds that a flip needs at least."""
+    """Draw log(u / (1 - u)), u uniform, which the log odds of a flip must be above."""
     cdef int k
-    for k in range(padded(m.K)):
-        m.uniform[k] = 0.5
-        m.limit[k] = -INFINITY
-    if m.script != NULL:
-        return
     for k in range(m.bias, m.K):
-        m.uniform[k] = m.bitgen.next_double(m.bitgen.state)
-    glfm_log_odds_below(padded(m.K), m.uniform, m.limit)
-    for k in range(m.K):
-        m.limit[k] -= MARGIN
+        m.limit[k] = m.bitgen.next_double(m.bitgen.state) if m.script == NULL else 0.0
+    glfm_log_odds(padded(m.K), m.limit)
 
 
 cdef int list_open(Model* m, int start, int end) noexcept nogil:

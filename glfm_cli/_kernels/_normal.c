@@ -97,6 +97,14 @@ static inline double log_near(double x)
     return (count.d - 4503599627371520.0) * LN2 + 2.0 * z * p;
 }
 
+GLFM_WIDE void glfm_log_odds(int n, double *u)
+{
+    n &= -GLFM_LANES;
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        u[i] = log_near(u[i] / (1.0 - u[i]));
+}
+
 /* The x >= 0 with Phi(-x) = p, 1e-32 < p <= 1/2: absolute error 2e-11. With t = sqrt(-2 log p) a
    Chebyshev interpolant of t - x in 1 / (t + 3). */
 static inline double upper_quantile(double p)

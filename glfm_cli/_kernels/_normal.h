@@ -11,6 +11,10 @@
 #define GLFM_FAR (-8.0)
 #define GLFM_NARROW (1e-5)
 
+/* u becomes log(u / (1 - u)), relative error 1e-12, for 0 < u < 1, and less than -700 for 0; n is a multiple of
+   GLFM_LANES. */
+void glfm_log_odds(int n, double *u);
+
 /* One-sided cells, p_i = Phi(t_i), slope_i = dt_i / deta. Multiplies *product 2^*exponent, *product from 1
    to 2, by all p_i, with  g_i = dlog p_i / deta,  c_i <= -d2log p_i / deta2 as long as t moves by at most
    reach_i. */

@@ -183,25 +183,6 @@ GLFM_WIDE void glfm_bound_flips(int n, const double *z, const double *v, const d
     }
 }
 
-GLFM_WIDE void glfm_log_odds_below(int n, const double *u, double *limit)
-{
-    const uint64_t one = (uint64_t)1023 << 52;
-    n &= -GLFM_LANES;
-#pragma omp simd
-    for (int i = 0; i < n; i++) {
-        union {
-            double d;
-            uint64_t i;
-        } bits, mantissa;
-        int exponent; /* not by adding 2^52: sums are made in any order here */
-        bits.d = u[i];
-        exponent = (int)(bits.i >> 52) - 1024;
-        mantissa.i = (bits.i & 0xfffffffffffffu) | one;
-        /* the chord of the logarithm, and -log(1 - u) >= u */
-        limit[i] = 0.6931471805599453 * (exponent + mantissa.d) + u[i];
-    }
-}
-
 GLFM_WIDE void glfm_multiply(int n, const double *x, const double *y, double *out)
 {
 #pragma omp simd

@@ -2,7 +2,6 @@
 #ifndef GLFM_VECTOR_H
 #define GLFM_VECTOR_H
 
-#include <stdint.h>
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
@@ -21,19 +20,6 @@
 #define GLFM_PREFETCH(p) ((void)(p))
 #endif
 #define GLFM_AHEAD 12 /* rows */
-
-/* e + m - 1 for a normal x = m 2^e, 1 <= m < 2: the chord of the logarithm, which lies below it; less than
-   -1022 for smaller ones. */
-static inline double glfm_log2_below(double x)
-{
-    uint64_t bits;
-    int64_t e;
-    memcpy(&bits, &x, sizeof bits);
-    e = (int64_t)(bits >> 52) - 1023;
-    bits = (bits & 0xfffffffffffffu) | ((uint64_t)1023 << 52);
-    memcpy(&x, &bits, sizeof x);
-    return (double)(e - 1) + x;
-}
 
 /* y += a x */
 void glfm_axpy(int n, double a, const double *x, double *y);
@@ -73,9 +59,6 @@ void glfm_rank_one_dots(int n_rows, int n, double a, const double *v, const doub
 void glfm_bound_flips(int n, const double *z, const double *v, const double *diagonal,
                       const double *dots, const double *squares, double q, double R2,
                       double n_seen, double scaled, double variance, double *gain);
-
-/* limit = what log(u / (1 - u)) is not below, for 0 <= u < 1; n is a multiple of GLFM_LANES */
-void glfm_log_odds_below(int n, const double *u, double *limit);
 
 /* out = x y,  out = x - y,  x *= a,  elementwise */
 void glfm_multiply(int n, const double *x, const double *y, double *out);

@@ -44,10 +44,10 @@ BITS_MUTANTS = {
 # The same law without what saves time, and with more than it may save.
 EVERY_BIT, FEWER_BITS = "every bit evaluated", "bits passed over that flip"
 BOUNDS = {
-    EVERY_BIT: ("m.limit[k] -= MARGIN", "m.limit[k] = -INFINITY"),
-    FEWER_BITS: ("m.limit[k] -= MARGIN", "m.limit[k] += 0.5"),
+    EVERY_BIT: ("m.gain[k] = m.odds[k] + MARGIN", "m.gain[k] = INFINITY"),
+    FEWER_BITS: ("m.gain[k] = m.odds[k] + MARGIN", "m.gain[k] = m.odds[k] - 0.5"),
 }
-_SOURCES = {"_glfm": ("_vector",), "_glfm_bits": ("_vector", "_normal")}
+_SOURCES = {"_glfm": ("_vector", "_normal"), "_glfm_bits": ("_vector", "_normal")}
 
 _SETUP = """
 import sys
