@@ -54,11 +54,9 @@ cdef extern from "_vector.h" nogil:
 cdef extern from "_normal.h" nogil:
     double GLFM_FAR
     void glfm_log_odds(int n, double* u) noexcept
-    void glfm_one_sided(int n, const double* t, const double* slope, const double* reach,
-                        double* g, double* c, double* product, int64_t* exponent,
-                        int* far) noexcept
-    void glfm_two_sided(int n, const double* a, const double* b, const double* inv, double* g,
-                        double* product, int64_t* exponent, int* far) noexcept
+    double glfm_look(int n_sides, const double* t, const double* slope, const double* reach,
+                     double* g, double* c, int n_bands, const double* a, const double* b,
+                     const double* inv, double* band_g, int* far) noexcept
     void glfm_place_cells(int n, const double* y, const double* lower, const double* upper,
                           const double* eta, const double* known, const double* seen,
                           const double* inv_sd, const double* inv, double* g, double* c,
@@ -161,25 +159,18 @@ cdef void look_far(const Row* r, Look* at) noexcept nogil:
 
 cdef void look(const Row* r, Look* at) noexcept nogil:
     """Compute log probabilities, slopes and bends of intervals from t, a and b."""
-    cdef int i, far = 0
-    cdef double product = 1.0
-    cdef int64_t exponent = 0
+    cdef int i, far
     at.allowance = 0.0
-    if r.n_sides > 0:
-        # Padding: cells that are as good as certain.
-        for i in range(r.n_sides, padded(r.n_sides)):
-            at.t[i] = CERTAIN
-            r.slope[i] = r.side_reach[i] = 0.0
-        glfm_one_sided(padded(r.n_sides), at.t, r.slope, r.side_reach, at.g, at.c, &product,
-                       &exponent, &far)
-    if r.n_bands > 0:
-        for i in range(r.n_bands, padded(r.n_bands)):
-            at.a[i] = -CERTAIN
-            at.b[i] = CERTAIN
-            r.inv_sd[i] = 0.0
-        glfm_two_sided(padded(r.n_bands), at.a, at.b, r.inv_sd, at.band_g, &product, &exponent,
-                       &far)
-    at.log_p = log(product) + LOG_2 * exponent
+    # Padding: cells that are as good as certain.
+    for i in range(r.n_sides, padded(r.n_sides)):
+        at.t[i] = CERTAIN
+        r.slope[i] = r.side_reach[i] = 0.0
+    for i in range(r.n_bands, padded(r.n_bands)):
+        at.a[i] = -CERTAIN
+        at.b[i] = CERTAIN
+        r.inv_sd[i] = 0.0
+    at.log_p = glfm_look(padded(r.n_sides), at.t, r.slope, r.side_reach, at.g, at.c,
+                         padded(r.n_bands), at.a, at.b, r.inv_sd, at.band_g, &far)
     if far:
         look_far(r, at)
 

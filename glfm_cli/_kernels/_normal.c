@@ -6,7 +6,6 @@
 #include "_vector.h"
 
 #define BLOCK 512      /* mantissas below 2 whose product cannot overflow */
-#define LONGEST 64     /* cells of a lane, for the same reason */
 #define FARTHEST 12.0  /* from here on a tail is nothing beside one within GLFM_FAR */
 #define LOG2E 1.4426950408889634
 #define LN2_HIGH 0.693147180369123816490
@@ -150,70 +149,64 @@ static inline double split(double p, int64_t *exponent)
     return bits.d;
 }
 
-/* Of the cells so far, lane by lane: products of the mantissas of p, sums of their exponents, and the
-   lowest ends. Whatever the width of the machine's vectors, all is done in the same order. */
-typedef struct {
+GLFM_WIDE double glfm_look(int n_sides, const double *restrict t, const double *restrict slope,
+                           const double *restrict reach, double *restrict g, double *restrict c,
+                           int n_bands, const double *restrict a, const double *restrict b,
+                           const double *restrict inv, double *restrict band_g, int *restrict far)
+{
+    /* The product of p in each lane, in [1, 2) times a power of 2: whatever the width of the machine's
+       vectors, all is done in the same order. */
     double product[GLFM_LANES], lowest[GLFM_LANES];
-    int64_t exponents[GLFM_LANES];
-} Lanes;
-
-static inline Lanes no_cells(void)
-{
-    Lanes lanes;
+    int64_t exponent[GLFM_LANES];
     for (int l = 0; l < GLFM_LANES; l++) {
-        lanes.product[l] = 1.0;
-        lanes.lowest[l] = 0.0;
-        lanes.exponents[l] = 0;
+        product[l] = 1.0;
+        lowest[l] = 0.0;
+        exponent[l] = 0;
     }
-    return lanes;
-}
-
-/* Multiplies them into *product, kept in [1, 2), times 2^*exponent; n is how many cells a lane has. */
-static inline void gather_lanes(const Lanes *lanes, int n, double *product, int64_t *exponent, int *far)
-{
-    double lowest = 0.0, p = *product;
-    int64_t e;
-    for (int l = 0; l < GLFM_LANES; l++) {
-        p *= lanes->product[l];
-        *exponent += lanes->exponents[l] - 1023 * (int64_t)n;
-        lowest = lanes->lowest[l] < lowest ? lanes->lowest[l] : lowest;
-    }
-    *product = split(p, &e);
-    *exponent += e - 1023;
-    *far |= lowest < GLFM_FAR;
-}
-
-GLFM_WIDE void glfm_one_sided(int n, const double *restrict t, const double *restrict slope,
-                              const double *restrict reach, double *restrict g, double *restrict c,
-                              double *restrict product, int64_t *restrict exponent, int *restrict far)
-{
-    while (n >= GLFM_LANES) {
-        int m = n / GLFM_LANES < LONGEST ? n / GLFM_LANES : LONGEST;
-        Lanes lanes = no_cells();
-        for (int j = 0; j < m; j++) {
+    for (; n_sides >= GLFM_LANES; n_sides -= GLFM_LANES) {
 #pragma omp simd
-            for (int l = 0; l < GLFM_LANES; l++) {
-                int64_t e;
-                double x = t[l], s = slope[l], z = distance(x), y = x + reach[l];
-                double ratio = mills(z), phi = density(z), tail = phi * ratio, curvature, flat;
-                double p = x < 0.0 ? tail : 1.0 - tail;
-                lanes.lowest[l] = x < lanes.lowest[l] ? x : lanes.lowest[l];
-                lanes.product[l] *= split(p, &e);
-                lanes.exponents[l] += e;
-                g[l] = s * (x < 0.0 ? 1.0 : phi) / (x < 0.0 ? ratio : p);
-                /* The curvature of log Phi falls from 1 to 0 as t grows; these lines lie below it. */
-                curvature = 0.635 - 0.28 * y;
-                flat = 0.635 - 0.09 * y;
-                curvature = curvature < flat ? curvature : flat;
-                curvature = curvature < 0.9 ? curvature : 0.9;
-                c[l] = s * s * (curvature > 0.0 ? curvature : 0.0);
-            }
-            t += GLFM_LANES, slope += GLFM_LANES, reach += GLFM_LANES;
-            g += GLFM_LANES, c += GLFM_LANES;
+        for (int l = 0; l < GLFM_LANES; l++) {
+            int64_t e;
+            double x = t[l], s = slope[l], z = distance(x), y = x + reach[l];
+            double ratio = mills(z), phi = density(z), tail = phi * ratio, curvature, flat;
+            double p = x < 0.0 ? tail : 1.0 - tail;
+            lowest[l] = x < lowest[l] ? x : lowest[l];
+            product[l] = split(product[l] * p, &e);
+            exponent[l] += e - 1023;
+            g[l] = s * (x < 0.0 ? 1.0 : phi) / (x < 0.0 ? ratio : p);
+            /* The curvature of log Phi falls from 1 to 0 as t grows; these lines lie below it. */
+            curvature = 0.635 - 0.28 * y;
+            flat = 0.635 - 0.09 * y;
+            curvature = curvature < flat ? curvature : flat;
+            curvature = curvature < 0.9 ? curvature : 0.9;
+            c[l] = s * s * (curvature > 0.0 ? curvature : 0.0);
         }
-        gather_lanes(&lanes, m, product, exponent, far);
-        n -= m * GLFM_LANES;
+        t += GLFM_LANES, slope += GLFM_LANES, reach += GLFM_LANES, g += GLFM_LANES, c += GLFM_LANES;
     }
+    for (; n_bands >= GLFM_LANES; n_bands -= GLFM_LANES) {
+#pragma omp simd
+        for (int l = 0; l < GLFM_LANES; l++) {
+            int64_t e;
+            int flip = a[l] > 0.0; /* subtract in the lower tail */
+            double x = flip ? -b[l] : a[l], y = flip ? -a[l] : b[l];
+            double zx = distance(x), zy = distance(y), phix = density(zx), phiy = density(zy);
+            double tail = phiy * mills(zy);
+            double p = (y < 0.0 ? tail : 1.0 - tail) - phix * mills(zx);
+            lowest[l] = y < lowest[l] ? y : lowest[l];
+            product[l] = split(product[l] * p, &e);
+            exponent[l] += e - 1023;
+            band_g[l] = (flip ? -inv[l] : inv[l]) * (phix - phiy) / p;
+        }
+        a += GLFM_LANES, b += GLFM_LANES, inv += GLFM_LANES, band_g += GLFM_LANES;
+    }
+    for (int half = GLFM_LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) {
+            product[l] *= product[l + half];
+            exponent[l] += exponent[l + half];
+            lowest[l] = lowest[l + half] < lowest[l] ? lowest[l + half] : lowest[l];
+        }
+    *far = lowest[0] < GLFM_FAR;
+    return log(product[0]) + LN2 * (double)exponent[0];
 }
 
 GLFM_WIDE double glfm_log_intervals(int n, const double *a, const double *b, int *far)
@@ -241,34 +234,6 @@ GLFM_WIDE double glfm_log_intervals(int n, const double *a, const double *b, int
     }
     *far |= bad;
     return total;
-}
-
-GLFM_WIDE void glfm_two_sided(int n, const double *restrict a, const double *restrict b,
-                              const double *restrict inv, double *restrict g, double *restrict product,
-                              int64_t *restrict exponent, int *restrict far)
-{
-    while (n >= GLFM_LANES) {
-        int m = n / GLFM_LANES < LONGEST ? n / GLFM_LANES : LONGEST;
-        Lanes lanes = no_cells();
-        for (int j = 0; j < m; j++) {
-#pragma omp simd
-            for (int l = 0; l < GLFM_LANES; l++) {
-                int64_t e;
-                int flip = a[l] > 0.0; /* subtract in the lower tail */
-                double x = flip ? -b[l] : a[l], y = flip ? -a[l] : b[l];
-                double zx = distance(x), zy = distance(y), phix = density(zx), phiy = density(zy);
-                double tail = phiy * mills(zy);
-                double p = (y < 0.0 ? tail : 1.0 - tail) - phix * mills(zx);
-                lanes.lowest[l] = y < lanes.lowest[l] ? y : lanes.lowest[l];
-                lanes.product[l] *= split(p, &e);
-                lanes.exponents[l] += e;
-                g[l] = (flip ? -inv[l] : inv[l]) * (phix - phiy) / p;
-            }
-            a += GLFM_LANES, b += GLFM_LANES, inv += GLFM_LANES, g += GLFM_LANES;
-        }
-        gather_lanes(&lanes, m, product, exponent, far);
-        n -= m * GLFM_LANES;
-    }
 }
 
 GLFM_WIDE void glfm_place_cells(int n, const double *y, const double *lower, const double *upper,

@@ -15,19 +15,17 @@
    GLFM_LANES. */
 void glfm_log_odds(int n, double *u);
 
-/* One-sided cells, p_i = Phi(t_i), slope_i = dt_i / deta. Multiplies *product 2^*exponent, *product from 1
-   to 2, by all p_i, with  g_i = dlog p_i / deta,  c_i <= -d2log p_i / deta2 as long as t moves by at most
-   reach_i. */
-void glfm_one_sided(int n, const double *t, const double *slope, const double *reach, double *g, double *c,
-                    double *product, int64_t *exponent, int *far);
+/* Return the sum of log p over cells, as many one-sided and two-sided ones as a multiple of GLFM_LANES:
+
+       sides   p = Phi(t),  slope = dt / deta            g = dlog p / deta, and  c <= -d2log p / deta2
+                                                         as long as t moves by at most reach
+       bands   p = Phi(b) - Phi(a),  da / deta = db / deta = -inv              band_g = dlog p / deta  */
+double glfm_look(int n_sides, const double *t, const double *slope, const double *reach, double *g, double *c,
+                 int n_bands, const double *a, const double *b, const double *inv, double *band_g, int *far);
 
 /* Return the sum of log(Phi(b_i) - Phi(a_i)); ends may be infinite. *far = 1 also where an interval is
    narrower than GLFM_NARROW. */
 double glfm_log_intervals(int n, const double *a, const double *b, int *far);
-
-/* Two-sided cells, p_i = Phi(b_i) - Phi(a_i), da_i / deta = db_i / deta = -inv_i: the same. */
-void glfm_two_sided(int n, const double *a, const double *b, const double *inv, double *g, double *product,
-                    int64_t *exponent, int *far);
 
 /* What cells are that are neither missing nor points. */
 enum { GLFM_SETTLED, GLFM_BAND, GLFM_SIDE };
