@@ -122,6 +122,29 @@ def test_rows_are_laid_out_by_their_completed_cells(seed: int) -> None:
     assert np.mean(group[np.argsort(far, axis=1)[:, :5]] == group[:, None]) > 0.95
 
 
+def test_completed_cells_have_one_scale_and_keep_what_is_observed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Any] = []
+
+    def kept(*args: Any) -> Any:
+        given.append(args[3])
+        return frame_of(*args)
+
+    monkeypatch.setattr("glfm_cli.exploration.map.frame_of", kept)
+    table, _ = planted(3)
+    explore(table, Schema.from_yaml(TYPES), model="clgp", seed=1, **SHORT)
+    (cells,) = given
+    assert cells.shape == (80, 5)  # a, b, c and the levels of d
+    assert np.allclose(cells.mean(axis=0), 0.0)
+    assert np.allclose(np.add.reduceat(cells.var(axis=0), [0, 1, 2, 3]), 1.0)
+    a = table["a"].to_numpy()
+    seen = ~np.isnan(a)
+    assert np.array_equal(np.argsort(cells[seen, 0]), np.argsort(a[seen]))
+    near = np.interp(np.flatnonzero(~seen), np.flatnonzero(seen), cells[seen, 0])
+    assert np.abs(cells[~seen, 0] - near).mean() < 0.5  # rows are in the order of their places
+
+
 def test_a_laid_out_place_has_the_spread_of_its_draws(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(150, 3))
