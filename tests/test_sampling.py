@@ -132,7 +132,7 @@ def test_odds_that_blocks_of_rows_share_are_those_of_beta_shares(
     monkeypatch.setattr("glfm_cli.inference.chain.BLOCK", 6)
     chain, beyond = start_chain(problem, Streams(0, 0)), []
     state = chain.state
-    for _ in range(150):
+    for _ in range(240):
         chain.model.update(state, chain.cells, chain.streams)
         used = slice(0, state.n_columns)
         m, share = state.counts[used], expit(state.odds[used])
