@@ -1,8 +1,8 @@
 """How places are shown in two dimensions, and how alike two maps of the same rows are.
 
 Places of two dimensions are shown as they are. Those of more are laid out so that near ones stay
-near: t-distributed neighbour embedding [van der Maaten 2008] of rows, by completed cells where
-they are known, or by places, each dimension as wide as what it does to columns; and a place between
+near: t-distributed neighbour embedding [van der Maaten 2008] of rows, by completed cells of
+narrow tables, or by places, each dimension as wide as what it does to columns; and a place between
 rows is shown between them.
 
 A map means nothing by its axes until they are fixed, since turning and mirroring it changes no

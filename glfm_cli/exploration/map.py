@@ -50,6 +50,7 @@ LOOKED_AT = 2000  # rows by which columns are described
 SIDE = 48  # places along a side of a surface
 MARGIN = 0.09  # of the map's side, around the rows
 NEAR = 0.09  # of the map's side, from a row: how far a surface is known
+NARROW = 16  # columns of a table at most whose rows are laid out by cells; others by places
 ODD = 3.0  # nats below the column's mean, of a cell that is unusual
 MOST_ODD = 3  # cells of a row
 QUANTILES = (0.025, 0.5, 0.975)
@@ -89,8 +90,10 @@ def map_of(
     )
     (x, cov), relevances = model.places(draw.latent), model.relevances(draw.latent)
     told = _told(placed.rows, data)
-    base_told = told if placed.rows is base or placed.data is None else _told(base, placed.data)
-    cells = None if placed.data is None else _cells(base, base_told, placed.data)
+    cells = None
+    if placed.data is not None and len(scales) <= NARROW:
+        base_told = told if placed.rows is base else _told(base, placed.data)
+        cells = _cells(base, base_told, placed.data)
     frame = frame_of(x, weighted(x, cov, relevances), _pointers(placed, x, scales), cells)
     base_u = position = frame.shown(x)
     if placed.rows is not base:
