@@ -75,12 +75,6 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     weights = None
     if isinstance(posterior.model, Candidates):
         weights = _stacked(parts, len(posterior.model.candidates))
-        first = np.eye(weights.shape[1])[min(posterior.groups)]
-        for d, (link, x) in enumerate(zip(problem.links, problem.xs, strict=True)):
-            # What nothing corrects is the first one's: of a few values beside an atom trees say
-            # too surely where they lie.
-            if x.ndim == 1 and not link.correctable(x[~np.isnan(x)]):
-                weights[d] = first
     exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
     by, places = Recalibration(exponents, tilts, weights), {}
     found = [forecasts(replace(folded, recalibration=by), hidden) for folded, hidden in parts]
