@@ -81,8 +81,7 @@ def measure(
     data = encode(table, schema, file=name)
     x = np.column_stack([column.x for column in data.columns])
     mask = gaps_by_whole_columns((x - x.mean(axis=0)) / x.std(axis=0), 0.3, rng)
-    sd = np.where(mask, np.nan, x)
-    sd = np.nanstd(sd, axis=0)
+    sd = np.nanstd(np.where(mask, np.nan, x), axis=0)
     for label, method in methods.items():
         if (name, repeat, label) in fits:
             continue
