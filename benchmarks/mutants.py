@@ -42,6 +42,7 @@ MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 MAP = "tests/cli/test_explore_map.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
+LEAVES = "tests/test_forest_leaves.py"
 
 MUTANTS = {
     "one stream for all versions": Mutant(
@@ -396,6 +397,39 @@ MUTANTS = {
     ),
     "steps of thresholds down the slope": Mutant(
         "latent/clgp/likelihoods.py", "*= np.exp(shared.steps", "*= -np.exp(shared.steps", PRIORS
+    ),
+    "leaves chosen by errors of few trees": Mutant(
+        "latent/forest/leaves.py", "(total**2 - squares) / pairs", "squares / FORESTS", LEAVES
+    ),
+    "leaves that forecast worst": Mutant(
+        "latent/forest/leaves.py", "np.argmin(errors)", "np.argmax(errors)", LEAVES
+    ),
+    "leaves chosen by cells that trees have seen": Mutant(
+        "latent/forest/leaves.py",
+        "own = np.where(seen[d] != 0, z[d], np.nan), rows.astype(np.int32)",
+        "own = np.where(seen[d] != 0, z[d], np.nan), np.full(rows.size, -1, dtype=np.int32)",
+        LEAVES,
+    ),
+    "ordered levels scored without their order": Mutant(
+        "latent/forest/leaves.py", "else error.cumsum(axis=1)", "else error", LEAVES
+    ),
+    "leaves chosen while cells are those of the start": Mutant(
+        "latent/forest/model.py", "if state.turn == SETTLED and", "if state.turn == 0 and", LEAVES
+    ),
+    "cells of the start drawn from single donors": Mutant(
+        "latent/forest/model.py", "else np.maximum(least, USUAL)", "else least", LEAVES
+    ),
+    "single members as wide as the column": Mutant(
+        "latent/forest/trees.py", "x.size < FEWEST else 0.0", "x.size < FEWEST else 1.0", LEAVES
+    ),
+    "sizes of another column": Mutant(
+        "latent/forest/trees.py", "fewest = int(least[d])", "fewest = int(least[-1 - d])", LEAVES
+    ),
+    "cells rounded onto the atom": Mutant(
+        "latent/forest/columns.py",
+        "np.nextafter(y[y == kinds.atom[d]], np.float32(np.inf))",
+        "kinds.atom[d]",
+        LEAVES,
     ),
 }
 

@@ -115,6 +115,10 @@ def test_tabulated_moments_agree_with_direct_ones(seed: int) -> None:
         few = np.stack(link.standard_moments(eta[:50], var[:50], {}))
         many = np.stack(link.standard_moments(eta, var, {}))[:, :50]
         np.testing.assert_allclose(many, few, atol=5e-6)
+        near = np.where(np.arange(5000) % 2 == 0, 0.3, np.nextafter(0.3, 1.0))  # all but equal
+        few = np.stack(link.standard_moments(eta[:50], near[:50], {}))
+        many = np.stack(link.standard_moments(eta, near, {}))[:, :50]
+        np.testing.assert_allclose(many, few, atol=5e-7)
         var = np.exp(np.random.default_rng(seed + 2).uniform(np.log(0.05), np.log(2.0), 5000))
         few = [link.standard_moments(eta[i : i + 1], var[i], {}) for i in range(20)]
         many = np.stack(link.standard_moments(eta, var, {}))[:, :20]

@@ -2,6 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
+_Singles = NDArray[np.float32]
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int32]
 _Places = NDArray[np.intp]
@@ -19,9 +20,8 @@ def grow(
     rng: np.random.Generator,
     root: _Ints,
     feature: _Ints,
-    threshold: _Floats,
+    threshold: _Singles,
     child: _Ints,
-    size: _Ints,
     members: _Ints,
     pool: _Ints,
     away: _Floats,
@@ -39,10 +39,9 @@ class ColumnTrees:
         seed: int,
         left_out: int,
         feature: _Ints,
-        threshold: _Floats,
+        threshold: _Singles,
         child: _Ints,
-        size: _Ints,
-        members: _Ints,
+            members: _Ints,
     ) -> None: ...
 
 def fill_moments(

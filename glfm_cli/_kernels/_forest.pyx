@@ -6,9 +6,8 @@ best of a few such questions [Geurts and others 2006]. Trees stand one behind th
 over nodes:
 
     feature    f, or -1 in a leaf
-    threshold  t
+    threshold  t in single precision, as cells are; of a leaf, how many members it has
     child      the left child, whose neighbour is the right one; of a leaf, its first member
-    size       0, or how many members a leaf has
 
 and `members` are rows. Each row is left out of as many of the T trees of a column as any other: a
 hash of a seed and the row says of which, so that it needs no memory.
@@ -90,25 +89,27 @@ cdef double gain_of_levels(
 
 
 cdef bint ask(
-    const double* x, const int* members, Py_ssize_t n, bint nominal, bitgen_t* bitgen, double* t,
+    const double* x, const int* members, Py_ssize_t n, bint nominal, bitgen_t* bitgen, float* t,
 ) noexcept nogil:
     """Set t between two members at random, or to the level of one; return False if all are alike.
 
     O(1), and O(n) where the two are alike.
     """
     cdef Py_ssize_t i, j = <Py_ssize_t> random_interval(bitgen, n - 1)
-    cdef double first = x[members[j]], other
+    cdef double first = x[members[j]], other, low, high
     cdef Py_ssize_t start = <Py_ssize_t> random_interval(bitgen, n - 1)
     for i in range(start, start + n):
         other = x[members[i if i < n else i - n]]
         if other != first:
             if nominal:
-                t[0] = first
-            else:
-                t[0] = 0.5 * (first + other)
-                if t[0] >= (first if first > other else other):
-                    t[0] = first if first < other else other
-            return True
+                t[0] = <float> first
+                return True
+            low, high = (first, other) if first < other else (other, first)
+            t[0] = <float> (0.5 * (low + high))
+            if t[0] >= high:
+                t[0] = <float> low
+            if low <= t[0] < high:
+                return True
     return False
 
 
@@ -169,9 +170,8 @@ def grow(
     object rng,
     int[::1] root,                     # out (T,)
     int[::1] feature,                  # out, T (2 n / least + 3) nodes at most
-    double[::1] threshold,             # out
+    float[::1] threshold,              # out
     int[::1] child,                    # out
-    int[::1] size,                     # out
     int[::1] members,                  # out, T n at most
     int[::1] pool,                     # scratch (D - 1,)
     double[::1] away,                  # scratch (n,)
@@ -184,7 +184,8 @@ def grow(
     cdef Py_ssize_t T = root.shape[0], D = z.shape[0], t, i, j, node, start, n, f, asked, left
     cdef Py_ssize_t n_nodes = 0, n_members = 0
     cdef int best, held
-    cdef double at = 0.0, best_at = 0.0, gain, best_gain
+    cdef float at = 0.0, best_at = 0.0
+    cdef double gain, best_gain
     cdef const double* x
     cdef const int* here
     cdef double* counts = &count[0]
@@ -208,10 +209,11 @@ def grow(
                     n_members += 1
             node = n_nodes
             n_nodes += 1
-            feature[node], threshold[node] = -1, 0.0
-            child[node], size[node] = <int> start, <int> (n_members - start)
+            feature[node], child[node] = -1, <int> start
+            threshold[node] = <float> (n_members - start)
             while node < n_nodes:
-                start, n, best, best_gain, asked = child[node], size[node], -1, -1.0, 0
+                start, n = child[node], <Py_ssize_t> threshold[node]
+                best, best_gain, asked = -1, -1.0, 0
                 here = &members[start]
                 if n >= 2 * least and spread(&z[d, 0], here, n, n_levels, &away[0], counts):
                     for i in range(D - 1):
@@ -240,12 +242,10 @@ def grow(
                             best, best_gain, best_at = held, gain, at
                 if best >= 0:
                     left = part(z, best, best_at, nominal[best], members, start, n)
-                    feature[node], threshold[node] = best, best_at
-                    child[node], size[node] = <int> n_nodes, 0
+                    feature[node], threshold[node], child[node] = best, best_at, <int> n_nodes
                     for i in range(2):
-                        feature[n_nodes], threshold[n_nodes] = -1, 0.0
-                        child[n_nodes] = <int> (start + i * left)
-                        size[n_nodes] = <int> (n - left if i else left)
+                        feature[n_nodes], child[n_nodes] = -1, <int> (start + i * left)
+                        threshold[n_nodes] = <float> (n - left if i else left)
                         n_nodes += 1
                 node += 1
     return n_nodes, n_members
@@ -257,8 +257,9 @@ cdef class ColumnTrees:
     cdef const double[:, ::1] z
     cdef const unsigned char[::1] nominal
     cdef const Py_ssize_t[::1] rows
-    cdef const int[::1] own, root, feature, child, size, members
-    cdef const double[::1] y, threshold
+    cdef const int[::1] own, root, feature, child, members
+    cdef const double[::1] y
+    cdef const float[::1] threshold
     cdef uint64_t seed
     cdef Py_ssize_t left_out
 
@@ -273,21 +274,23 @@ cdef class ColumnTrees:
         uint64_t seed,
         Py_ssize_t left_out,
         const int[::1] feature,
-        const double[::1] threshold,
+        const float[::1] threshold,
         const int[::1] child,
-        const int[::1] size,
         const int[::1] members,
     ):
         self.z, self.nominal, self.rows, self.own, self.y = z, nominal, rows, own, y
         self.root, self.seed, self.left_out = root, seed, left_out
-        self.feature, self.threshold, self.child = feature, threshold, child
-        self.size, self.members = size, members
+        self.feature, self.threshold, self.child, self.members = feature, threshold, child, members
 
     cdef inline bint hears(self, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
         """Return whether row i hears tree t: all, but a donor those that have not seen it. O(1)."""
         return self.own[i] < 0 or self.left_out == 0 or not sees(
             self.seed, self.own[i], t, self.root.shape[0], self.left_out
         )
+
+    cdef inline Py_ssize_t size(self, Py_ssize_t leaf) noexcept nogil:
+        """Return how many members a leaf has. O(1)."""
+        return <Py_ssize_t> self.threshold[leaf]
 
     cdef inline Py_ssize_t leaf(self, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
         """Return the leaf of row i in tree t. O(depth)."""
@@ -327,7 +330,7 @@ def fill_moments(
                     continue
                 leaf = of.leaf(i, t)
                 number = beside = mean = square = 0.0
-                for j in range(of.child[leaf], of.child[leaf] + of.size[leaf]):
+                for j in range(of.child[leaf], of.child[leaf] + of.size(leaf)):
                     if of.members[j] == of.own[i]:
                         continue
                     x = of.y[of.members[j]]
@@ -372,10 +375,10 @@ def fill_levels(
                     continue
                 leaf = of.leaf(i, t)
                 n = 0
-                for j in range(of.child[leaf], of.child[leaf] + of.size[leaf]):
+                for j in range(of.child[leaf], of.child[leaf] + of.size(leaf)):
                     n += of.members[j] != of.own[i]
                 each = 1.0 / (n + weight)
-                for j in range(of.child[leaf], of.child[leaf] + of.size[leaf]):
+                for j in range(of.child[leaf], of.child[leaf] + of.size(leaf)):
                     if of.members[j] != of.own[i]:
                         p[i, <Py_ssize_t> of.y[of.members[j]]] += each
                 for r in range(R):
@@ -403,5 +406,5 @@ def draw_cells(
             while not of.hears(i, t):
                 t = (t + 1) % T
             leaf = of.leaf(i, t)
-            j = <Py_ssize_t> random_interval(bitgen, of.size[leaf] - 1)
+            j = <Py_ssize_t> random_interval(bitgen, of.size(leaf) - 1)
             z[d, of.rows[i]] = of.y[of.members[of.child[leaf] + j]]

@@ -33,6 +33,7 @@ MOST_PANELS = 400
 TABLE_STEPS = 8
 # Its steps in log sd, which the moments follow smoothly.
 TABLE_LOG_STEP = 0.08
+ALIKE = 1e-12  # spread of log sd, below which a table has one
 BAND = 2.0  # largest sd over the smallest of rows that share nodes and a table
 CHUNK = 1 << 20  # doubles of scratch at a time
 
@@ -151,7 +152,8 @@ def _of_band(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) ->
     low, high = float(eta.min()), float(eta.max())
     step = least / TABLE_STEPS
     n_eta = (high - low) / step + 8.0
-    n_sd = 1.0 if least == most else max(np.ceil(np.log(most / least) / TABLE_LOG_STEP) + 1.0, 4.0)
+    spread = float(np.log(most / least))
+    n_sd = 1.0 if spread < ALIKE else max(np.ceil(spread / TABLE_LOG_STEP) + 1.0, 4.0)
     if not eta.size > 2.0 * n_eta * n_sd:
         return compute(eta, sd)
     shape = int(n_eta), int(n_sd)
@@ -161,7 +163,7 @@ def _of_band(compute: Callable[[Array, Array], Array], eta: Array, sd: Array) ->
     table = compute(points[0].ravel(), points[1].ravel()).reshape(*shape, 2)
     at = (eta - grid[0]) / (grid[1] - grid[0])
     along = np.zeros(eta.size)
-    if least < most:
+    if n_sd > 1.0:
         along = (np.log(sd) - log_sd[0]) / (log_sd[1] - log_sd[0])
     out = np.empty((eta.size, 2))
     interpolate(np.ascontiguousarray(table), at, along, out)

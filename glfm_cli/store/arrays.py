@@ -28,6 +28,7 @@ _KINDS = {
     pa.uint64(): np.dtype(np.uint64),
     pa.int32(): np.dtype(np.int32),
     pa.int64(): np.dtype(np.int64),
+    pa.float32(): np.dtype(np.float32),
     pa.float64(): np.dtype(np.float64),
 }
 _ARROW = {kind: arrow for arrow, kind in _KINDS.items()}

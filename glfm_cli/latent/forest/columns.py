@@ -1,7 +1,8 @@
 """From a table's columns to the cells that trees see, one number each.
 
 A number is y of its link, of which trees see the order alone; a level is its code. A value with a
-probability of its own, of a column in two parts, is the number `atom`.
+probability of its own, of a column in two parts, is the number `atom`. All are rounded to single
+precision, so that a threshold of four bytes lies between any two that differ.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def _atom(link: TwoPartLink) -> float:
     """Return a number by y of the atom that no other value has."""
     with np.errstate(divide="ignore", invalid="ignore"):
         y = float(link.margin.to_latent(np.array([link.at]))[0])
-    return float(np.nextafter(np.clip(np.nan_to_num(y, nan=-FAR), -FAR, FAR), np.inf))
+    near = np.float32(np.clip(np.nan_to_num(y, nan=-FAR), -FAR, FAR))
+    return float(np.nextafter(near, np.float32(np.inf)))
 
 
 def cells_of(links: Sequence[Link], xs: Sequence[Array], kinds: Kinds) -> Array:
@@ -72,8 +74,10 @@ def cells_of(links: Sequence[Link], xs: Sequence[Array], kinds: Kinds) -> Array:
             z[d] = x
             continue
         y = link.start(x, rng)[1]
-        z[d] = np.where(np.isnan(x if x.ndim == 1 else x[:, 0]), np.nan, y[:, -1])
+        y = y[:, -1].astype(np.float32)
+        z[d] = np.where(np.isnan(x if x.ndim == 1 else x[:, 0]), np.nan, y)
         if not np.isnan(kinds.atom[d]):
+            z[d, y == kinds.atom[d]] = np.nextafter(y[y == kinds.atom[d]], np.float32(np.inf))
             assert isinstance(link, TwoPartLink)
             z[d, x == link.at] = kinds.atom[d]
     return z

@@ -14,7 +14,7 @@ class ForestConfig:
     trees : of each column, grown for every kept draw
     moving : of each column, grown anew in every step, by which missing cells are drawn
     questions : at random, each of another column, of which a node asks the best
-    least : members of a leaf, at least
+    least : members of a leaf, at least; 0: of each column what forecasts it best (see `leaves`)
     left_out : trees of a kept draw that do not see a row, by which its observed cells are forecast
     prior : members of a leaf that the column as a whole is worth
     rows : observed cells of a column, drawn at random, on which its trees are grown at most
@@ -24,7 +24,7 @@ class ForestConfig:
     trees: int = 8
     moving: int = 1
     questions: int = 30
-    least: int = 3
+    least: int = 0
     left_out: int = 2
     prior: float = 1.0
     rows: int = 10_000
@@ -35,8 +35,8 @@ class ForestConfig:
             ("trees", 2, 1000),
             ("moving", 1, 1000),
             ("questions", 1, 1_000_000),
-            ("least", 1, 1_000_000),
-            ("rows", 1, 1_000_000_000),
+            ("least", 0, 1_000_000),
+            ("rows", 1, 1 << 24),
         ):
             value = getattr(self, name)
             expected = f"a whole number from {low} to {high}"

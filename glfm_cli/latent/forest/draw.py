@@ -153,7 +153,7 @@ class ForestLaw:
         draw, rows = self.draw, np.ascontiguousarray(self.rows[at], dtype=np.intp)
         own = draw.own_donor(d, rows)
         donors = draw.donors_of(d)
-        found = law(draw.z, rows, own, donors, draw.kinds, d, draw.trees, draw.prior)
+        found = law(draw.z, rows, own, donors, draw.kinds, d, draw.trees, d, draw.prior)
         if not self.drawn:
             return found
         given = draw.known[d][rows] == 0

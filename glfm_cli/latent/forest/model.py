@@ -11,6 +11,7 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells
+from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_least
 from glfm_cli.latent.forest.trees import draw_cells, grow, scaled
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
@@ -23,7 +24,9 @@ class ForestState:
     """Where a chain stands.
 
     z, seen : (D, N) every cell, and uint8 which of them are observed
-    at : which of the columns with missing cells is the next
+    turn, at : how often all columns with missing cells were visited, up to a limit; the next one
+    least : (D,) int64, members of a leaf at least; what the settings leave open is found once the
+        cells are no more those of the start
     key : of the trees of a draw that is kept now
     kept : that draw, once it was asked for
     """
@@ -32,7 +35,9 @@ class ForestState:
     config: ForestConfig
     z: Array
     seen: Array
+    turn: int
     at: int
+    least: Array
     key: int
     kept: ForestDraw | None = None
 
@@ -76,16 +81,22 @@ class Forest:
         self, state: ForestState, values: Values, streams: Streams, adapt: bool
     ) -> Progress:
         """Draw the missing cells of some columns, in turn, each by trees grown for it alone."""
-        columns, config, kinds = state.missing, state.config, state.kinds
+        columns, config, kinds, least = state.missing, state.config, state.kinds, state.least
         for _ in range(int(np.ceil(config.visited * len(columns)))):
             d = columns[state.at]
-            state.at = (state.at + 1) % len(columns)
             rng = streams.get(column_step(d))
-            trees = grow(state.z, state.seen, kinds, [d], config.moving, 0, config, rng)
+            if state.turn == SETTLED and not config.least:
+                least[d] = best_least(state.z, state.seen, kinds, d, config, rng)
+            # Each the only donor of the other, two rows would hold each other at the start.
+            moving = least if state.turn >= SETTLED else np.maximum(least, USUAL)
+            trees = grow(state.z, state.seen, kinds, [d], config.moving, 0, moving, config, rng)
             rows = np.flatnonzero(state.seen[d] == 0)
             nobody, donors = np.full(rows.size, -1, dtype=np.int32), state.z[d].copy()
             cells = rows, nobody, donors, trees, 0
             draw_cells(state.z, kinds, d, *cells, rng)
+            state.at += 1
+            if state.at == len(columns):
+                state.turn, state.at = min(state.turn + 1, SETTLED + 1), 0
         state.key, state.kept = int(streams.get(ROWS).integers(2**62)), None
         return Progress()
 
@@ -98,7 +109,7 @@ class Forest:
         if state.kept is None:
             (D, N), seen, config = state.z.shape, state.seen, state.config
             z, rng = state.z.copy(), np.random.Generator(np.random.SFC64(state.key))
-            grown = config.trees, config.left_out, config
+            grown = config.trees, config.left_out, state.least, config
             trees = grow(z, seen, state.kinds, range(D), *grown, rng)
             trees = scaled(trees, z, seen, state.kinds, config.prior)
             rows = np.arange(N, dtype=np.int32)
@@ -142,7 +153,9 @@ class Forest:
         """Return everything that the next step depends on, besides observed cells and streams."""
         return {
             "drawn": state.z[state.seen == 0],
+            "turn": np.array(state.turn, dtype=np.int64),
             "at": np.array(state.at, dtype=np.int64),
+            "least": state.least.copy(),
             "key": np.array(state.key, dtype=np.uint64),
         }
 
@@ -154,10 +167,17 @@ class Forest:
         gone = state.seen == 0
         state.z[gone] = take(arrays, "drawn", np.float64, (int(gone.sum()),))
         check_cells(state.z, state.kinds)
-        state.at = int(take(arrays, "at", np.int64, ()))
         state.key = int(take(arrays, "key", np.uint64, ()))
+        state.at, state.turn = int(take(arrays, "at", np.int64, ())), SETTLED + 1
+        if "turn" in arrays or "least" in arrays:  # else of before leaves had sizes of their own
+            state.turn = int(take(arrays, "turn", np.int64, ()))
+            state.least[:] = take(arrays, "least", np.int64, state.least.shape)
         if not 0 <= state.at < max(len(state.missing), 1):
             raise ValueError("'at' is no column with missing cells")
+        if not 0 <= state.turn <= SETTLED + 1:
+            raise ValueError("'turn' is out of range")
+        if not np.isin(state.least, config.least or SIZES).all():
+            raise ValueError("'least' is out of range")
         return state
 
     def pack(self, draw: ForestDraw) -> dict[str, Array]:
@@ -172,4 +192,5 @@ class Forest:
         problem = values.problem
         kinds = Kinds.of(problem.links)
         z = cells_of(problem.links, problem.xs, kinds)
-        return ForestState(kinds, config, z, (~np.isnan(z)).astype(np.uint8), 0, 0)
+        least = np.full(len(z), config.least or USUAL, dtype=np.int64)
+        return ForestState(kinds, config, z, (~np.isnan(z)).astype(np.uint8), 0, 0, least, 0)

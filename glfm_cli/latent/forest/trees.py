@@ -16,7 +16,7 @@ from glfm_cli.latent.model import take
 from glfm_cli.links.law import CellLaw, NormalMixture, Probabilities
 
 COLUMNS = ("root", "seed", "within", "scale")
-NODES = ("feature", "threshold", "child", "size")
+NODES = ("feature", "threshold", "child")
 LEAST_SHARE = 1e-3  # of a leaf's members at an atom, or beside it
 LEAST_VARIANCE = 1e-3  # of y, whose variance in the column is about 1
 FEWEST = 20  # observed cells of a column, from which its scale is found
@@ -42,8 +42,12 @@ class Trees:
     feature: Array
     threshold: Array
     child: Array
-    size: Array
     members: Array
+
+    @property
+    def size(self) -> Array:
+        """Return how many members each node has, (n,) int64; 0 unless it is a leaf."""
+        return np.where(self.feature < 0, self.threshold, 0.0).astype(np.int64)
 
     def of_column(
         self, k: int, z: Array, nominal: Array, rows: Array, own: Array, donors: Array
@@ -51,7 +55,7 @@ class Trees:
         """Return the trees number k, told whose cells they are to forecast, as of `law`."""
         return _forest.ColumnTrees(
             *(z, nominal, rows, own, donors, self.root[k], int(self.seed[k]), self.left_out),
-            *(self.feature, self.threshold, self.child, self.size, self.members),
+            *(self.feature, self.threshold, self.child, self.members),
         )
 
     def pack(self) -> dict[str, Array]:
@@ -67,15 +71,19 @@ class Trees:
         within, scale = (take(arrays, n, np.float64, (columns,)) for n in ("within", "scale"))
         left_out = int(take(arrays, "left_out", np.int64, ()))
         feature = take(arrays, "feature", np.int32, (None,))
-        threshold = take(arrays, "threshold", np.float64, feature.shape)
-        child, size = (take(arrays, name, np.int32, feature.shape) for name in ("child", "size"))
+        if "size" in arrays:  # of before leaves told their size by the threshold
+            wide = take(arrays, "threshold", np.float64, feature.shape)
+            size = take(arrays, "size", np.int32, feature.shape)
+            arrays = {**arrays, "threshold": np.where(feature < 0, size, wide).astype(np.float32)}
+        threshold = take(arrays, "threshold", np.float32, feature.shape)
+        child = take(arrays, "child", np.int32, feature.shape)
         members = take(arrays, "members", np.int32, (None,))
-        node, leaf = np.arange(feature.size), feature < 0
-        first, n = child.astype(np.int64), size.astype(np.int64)
-        inner = (first > node) & (first < feature.size - 1) & (n == 0)
-        outer = (first >= 0) & (n > 0) & (first + n <= members.size)
-        if not np.all(np.where(leaf, outer & (feature == -1), inner & (feature < columns))):
-            raise ValueError("'feature', 'child' or 'size' does not make trees")
+        node, leaf, first = np.arange(feature.size), feature < 0, child.astype(np.int64)
+        inner = (first > node) & (first < feature.size - 1) & (feature < columns)
+        whole = (threshold >= 1.0) & (threshold == np.floor(threshold))
+        outer = (first >= 0) & whole & (first + threshold <= members.size) & (feature == -1)
+        if not np.all(np.where(leaf, outer, inner)):
+            raise ValueError("'feature', 'threshold' or 'child' does not make trees")
         if not root.shape[1] or np.any(root < -1) or np.any(root >= feature.size):
             raise ValueError("'root' is out of range")
         if np.any(members < 0) or np.any(members >= rows):
@@ -84,7 +92,7 @@ class Trees:
             raise ValueError("'within' is below 0, or 'scale' not above")
         if not 0 < left_out < root.shape[1]:
             raise ValueError("'left_out' is out of range")
-        return cls(left_out, root, seed, within, scale, feature, threshold, child, size, members)
+        return cls(left_out, root, seed, within, scale, feature, threshold, child, members)
 
 
 def grow(
@@ -94,6 +102,7 @@ def grow(
     columns: Sequence[int],
     n_trees: int,
     left_out: int,
+    least: Array,
     config: ForestConfig,
     rng: np.random.Generator,
 ) -> Trees:
@@ -102,6 +111,7 @@ def grow(
     z : (D, N) float64; every cell, missing ones as they were drawn
     seen : (D, N) uint8; which are observed: of others no tree is grown
     left_out : trees of a column that do not see a row; by these `scale` is found
+    least : (D,) int64; members of a leaf, at least
     """
     D, grown = z.shape[0], []
     root = np.full((len(columns), n_trees), -1, dtype=np.int32)
@@ -114,16 +124,17 @@ def grow(
         if donors.size > config.rows:
             donors = np.sort(rng.choice(donors, config.rows, replace=False))
         n_levels = int(kinds.levels[d]) if kinds.nominal[d] else 0
-        most = n_trees * (2 * (donors.size // config.least) + 3)
-        feature, child, size = (np.empty(most, dtype=np.int32) for _ in range(3))
-        threshold, members = np.empty(most), np.empty(n_trees * donors.size, dtype=np.int32)
+        fewest = int(least[d])
+        most = n_trees * (2 * (donors.size // fewest) + 3)
+        feature, child = (np.empty(most, dtype=np.int32) for _ in range(2))
+        threshold = np.empty(most, dtype=np.float32)
+        members = np.empty(n_trees * donors.size, dtype=np.int32)
         n, m = _forest.grow(
             *(z, kinds.nominal, d, n_levels, donors, int(seed[k]), left_out),
-            *(config.questions, config.least, rng, root[k]),
+            *(config.questions, fewest, rng, root[k]),
             feature,
             threshold,
             child,
-            size,
             members,
             np.empty(max(D - 1, 1), dtype=np.int32),
             np.empty(donors.size),
@@ -134,12 +145,12 @@ def grow(
             within[k] = _within(z[d], starts, members[:m], float(kinds.atom[d]))
         root[k] += n_nodes
         child[:n] += np.where(feature[:n] < 0, n_members, n_nodes).astype(np.int32)
-        parts = feature[:n], threshold[:n], child[:n], size[:n], members[:m]
+        parts = feature[:n], threshold[:n], child[:n], members[:m]
         grown.append(tuple(part.copy() for part in parts))
         n_nodes, n_members = n_nodes + n, n_members + m
     if not grown:
         none = np.empty(0, dtype=np.int32)
-        grown = [(none, np.empty(0), none, none, none)]
+        grown = [(none, np.empty(0, dtype=np.float32), none, none)]
     arrays = (np.concatenate(part) for part in zip(*grown, strict=True))
     return Trees(left_out, root, seed, within, np.ones(len(columns)), *arrays)
 
@@ -162,10 +173,10 @@ def draw_cells(
 
 
 def law(
-    z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees,
+    z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees, k: int,
     prior: float,
 ) -> CellLaw:  # fmt: skip
-    """Return the law of cells of column d, by trees of every column.
+    """Return the law of cells of column d, by the trees number k.
 
     z : (D, n_rows) float64; the rows, all of whose cells are filled
     rows : (n,) int; which of them are meant
@@ -181,16 +192,16 @@ def law(
         if not seen.size:
             return Probabilities(np.tile(whole, (n, 1)))
         p = np.empty((n, R))
-        of = trees.of_column(d, z, kinds.nominal, rows, own, donors)
+        of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
         _forest.fill_levels(of, prior, whole, p)
         return Probabilities(p)
     atom = float(kinds.atom[d])
     if not seen.size:
         found = np.tile([0.0, 1.0, 0.0, 0.5, 1.0], (n, 1))
     else:
-        found = moments(z, rows, own, donors, kinds, d, trees, prior)
+        found = moments(z, rows, own, donors, kinds, d, trees, k, prior)
     mean, within, between, share, _ = found.T
-    var = trees.scale[d] * (within + between) - kinds.noise[d]
+    var = trees.scale[k] * (within + between) - kinds.noise[d]
     mean, var = mean[:, None, None], np.maximum(var, LEAST_VARIANCE)[:, None, None]
     if not np.isnan(atom):
         probit = ndtri(np.clip(share, LEAST_SHARE, 1.0 - LEAST_SHARE))[:, None, None]
@@ -200,7 +211,7 @@ def law(
 
 
 def moments(
-    z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees,
+    z: Array, rows: Array, own: Array, donors: Array, kinds: Kinds, d: int, trees: Trees, k: int,
     prior: float,
 ) -> Array:  # fmt: skip
     """Return what trees say of numbers (n, 5), as the kernel has it, arguments those of `law`."""
@@ -208,8 +219,8 @@ def moments(
     beside = seen[seen != atom]
     middle = float(beside.mean()) if beside.size else 0.0
     out = np.empty((rows.size, 5))
-    of = trees.of_column(d, z, kinds.nominal, rows, own, donors)
-    whole = prior, middle, float(trees.within[d]), atom, float(np.mean(seen == atom))
+    of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
+    whole = prior, middle, float(trees.within[k]), atom, float(np.mean(seen == atom))
     _forest.fill_moments(of, *whole, out)
     return out
 
@@ -227,7 +238,7 @@ def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> T
         donors = np.where(seen[d], z[d], np.nan)
         if not rows.size:
             continue
-        found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, prior)
+        found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, d, prior)
         mean, within, between, _, heard = found.T
         spare = between * heard / np.maximum(heard - 1.0, 1.0)  # variance of one tree's mean
         off = (z[d][rows] - mean) ** 2 - spare * (1.0 / heard - 1.0 / T)
@@ -238,7 +249,10 @@ def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> T
 
 
 def _within(y: Array, starts: Array, members: Array, atom: float) -> float:
-    """Return the variance of y that the leaves of some trees leave over, atoms aside."""
+    """Return the variance of y that the leaves of some trees leave over, atoms aside.
+
+    It is 0 of leaves of one member each, whose noise is between trees.
+    """
     start = np.sort(starts)
     x = y[members]
     beside = x != atom
@@ -247,4 +261,5 @@ def _within(y: Array, starts: Array, members: Array, atom: float) -> float:
     mean /= np.maximum(number, 1.0)
     away = np.where(beside, x - np.repeat(mean, np.diff(np.append(start, x.size))), 0.0)
     freedom = float(np.maximum(number - 1.0, 0.0).sum())
-    return float(away @ away) / freedom if freedom > 0.0 else 1.0
+    unknown = 1.0 if x.size < FEWEST else 0.0
+    return float(away @ away) / freedom if freedom > 0.0 else unknown

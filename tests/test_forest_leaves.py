@@ -1,0 +1,234 @@
+"""Sizes of leaves: by what and when they are chosen; thresholds between cells that differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli import impute
+from glfm_cli.arrays import Array
+from glfm_cli.completion import prepare
+from glfm_cli.inference import chains
+from glfm_cli.latent.forest import ForestConfig, ForestDraw
+from glfm_cli.latent.forest.columns import Kinds, cells_of
+from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_least, error_of_many
+from glfm_cli.latent.forest.trees import grow, law, scaled
+from glfm_cli.latent.model import Sizes
+from glfm_cli.links.law import NormalMixture, Probabilities
+
+pytestmark = pytest.mark.kernels
+N = 400
+
+
+def kinds_of(levels: int, *, nominal: bool) -> Kinds:
+    """Return column 0 of levels, or of numbers, and three of numbers."""
+    others = np.zeros(3)
+    return Kinds(
+        np.array([levels, 0, 0, 0], dtype=np.int32),
+        np.array([nominal, 0, 0, 0], dtype=np.uint8),
+        np.full(4, np.nan),
+        np.append(0.0, others),
+    )
+
+
+def columns(how: str, noise: float, seed: int = 0, n: int = N) -> tuple[Array, Array, Kinds]:
+    """Return cells of a column that is a smooth function of two others, and noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2.0, 2.0, (3, n))
+    y = np.sin(x[0]) + 0.5 * x[1] + noise * rng.standard_normal(n)
+    levels = 0 if how == "numbers" else 4
+    y = y if not levels else np.digitize(y, [-1.0, 0.0, 1.0]).astype(np.float64)
+    z = np.vstack([y, x]).astype(np.float32).astype(np.float64)
+    return z, np.ones((4, n), dtype=np.uint8), kinds_of(levels, nominal=how == "categories")
+
+
+HOW = ("numbers", "levels", "categories")
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("least", [1, 10])
+def test_the_mean_product_of_two_forests_errors_is_the_error_of_many(how: str, least: int) -> None:
+    """That of one of them is a fifth and more above it."""
+    z, seen, kinds = columns(how, 0.3)
+    rows, rng, config = np.arange(N), np.random.default_rng(1), ForestConfig()
+    once = (z, seen, kinds, 0, rows, least, config, rng)
+    found = [error_of_many(*once) for _ in range(20)]
+    errors, K = [], 200
+    for _ in range(K):
+        trees = grow(z, seen, kinds, [0], 4, 1, np.full(4, least), config, rng)
+        one = law(z, rows, rows.astype(np.int32), z[0], kinds, 0, trees, 0, config.prior)
+        if isinstance(one, Probabilities):
+            p = one.p - (z[0][:, None] == np.arange(4))
+            errors.append(p if how == "categories" else p.cumsum(axis=1))
+        else:
+            assert isinstance(one, NormalMixture)
+            errors.append(one.means[:, 0] - z[0][:, None])
+    e = np.array(errors)
+    of_all = np.mean(np.sum(e.mean(axis=0) ** 2 - e.var(axis=0, ddof=1) / K, axis=1))
+    of_one = np.mean(np.sum(e**2, axis=2))
+    deviation = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - of_all) < 4.0 * deviation
+    assert deviation < 0.02 * of_all
+    assert of_one > 1.2 * of_all
+
+
+def test_smooth_columns_get_small_leaves_and_noise_large_ones() -> None:
+    for how in HOW:
+        for noise, best, other in ((0.0, 1, 10), (0.3, 10, 1)):
+            chosen = []
+            for seed in range(4):
+                once = columns(how, noise, seed, n=1500)
+                rng = np.random.default_rng(seed)
+                chosen.append(best_least(*once, 0, ForestConfig(), rng))
+            assert best in chosen, (how, chosen)
+            assert other not in chosen, (how, chosen)
+
+
+def test_of_few_cells_leaves_have_the_usual_size() -> None:
+    z, seen, kinds = columns("numbers", 0.0)
+    seen[0, 19:] = 0
+    assert best_least(z, seen, kinds, 0, ForestConfig(), np.random.default_rng(0)) == USUAL
+
+
+TYPES = {"columns": {"y": "real", "x": "real", "e": "real"}}
+
+
+def table_of(n: int = 300) -> pa.Table:
+    """Return a column that is another's square, and noise, a fifth of all missing."""
+    rng = np.random.default_rng(0)
+    x, e = rng.uniform(0.0, 2.0, n), rng.standard_normal(n)
+    cells = {"y": x**2, "x": x, "e": e}
+    return pa.table({k: pa.array(v, mask=rng.random(n) < 0.2) for k, v in cells.items()})
+
+
+@pytest.mark.parametrize(("visited", "sweeps"), [(1.0, 1), (0.3, 2)])
+def test_sizes_are_found_after_some_turns_and_kept_from_then_on(
+    visited: float, sweeps: int
+) -> None:
+    """Of a smooth function of columns without a gap, and of noise."""
+    z, rng = columns("numbers", 0.0, n=2000)[0], np.random.default_rng(0)
+    cells = {"y": z[0], "e": rng.standard_normal(2000), "x": z[1], "u": z[2]}
+    gone = {name: rng.random(2000) < (0.2 if name in "ye" else 0.0) for name in cells}
+    table = pa.table({name: pa.array(x, mask=gone[name]) for name, x in cells.items()})
+    types = {"columns": {name: {"type": "real", "transform": "none"} for name in cells}}
+    problem = prepare(table, types, model="forest", settings={"visited": visited})[0]
+    chain = chains.start(problem, 1, 0)
+    for _ in range(SETTLED * sweeps):
+        assert chain.state.least.tolist() == [USUAL] * 4
+        chain.sweep(adapt=True)
+    for _ in range(sweeps):
+        chain.sweep(adapt=True)
+    found = chain.state.least.tolist()
+    assert found == [1, 10, USUAL, USUAL]
+    for _ in range(2 * sweeps):
+        chain.sweep(adapt=True)
+    assert chain.state.least.tolist() == found
+    trees = chain.keep().latent.trees
+    ends = np.append(trees.root[:, 0], trees.feature.size)
+    for d, least in enumerate(found):
+        nodes = slice(ends[d], ends[d + 1])
+        assert trees.size[nodes][trees.feature[nodes] < 0].min() == least
+
+
+def test_a_size_that_is_set_holds_in_every_column() -> None:
+    chain = chains.start(prepare(table_of(), TYPES, model="forest", settings={"least": 5})[0], 1, 0)
+    for _ in range(3):
+        chain.sweep(adapt=True)
+    assert chain.state.least.tolist() == [5, 5, 5]
+
+
+def test_rows_do_not_hold_each_other_to_wrong_cells() -> None:
+    """Drawn by leaves of one member, y of a row and x of another stay what the start made them:
+    each is the other's only donor. Then the error is 0.4."""
+    table = table_of()
+    gone = np.asarray(table["y"].is_null()) & ~np.asarray(table["x"].is_null())
+    truth = np.asarray(table["x"].to_numpy(zero_copy_only=False))[gone] ** 2
+    done = impute(table, TYPES, model="forest", chains=2, settings={"least": 1})
+    off = np.asarray(done.to_table()["y"])[gone] - truth
+    assert np.sqrt(np.mean(off**2)) < 0.1
+
+
+def test_laws_of_leaves_of_one_member_are_as_wide_as_their_forecasts_are_off() -> None:
+    """Of a smooth column; that leaves have no variance within must not make laws wide."""
+    z, seen, kinds = columns("numbers", 0.05, n=1000)
+    trees = grow(
+        *(z, seen, kinds, range(4), 8, 2, np.ones(4, dtype=np.int64), ForestConfig()),
+        np.random.default_rng(0),
+    )
+    trees = scaled(trees, z, seen, kinds, 1.0)
+    new = columns("numbers", 0.05, seed=1, n=1000)[0]
+    rows, nobody = np.arange(1000), np.full(1000, -1, dtype=np.int32)
+    found = law(new, rows, nobody, z[0], kinds, 0, trees, 0, 1.0)
+    assert isinstance(found, NormalMixture)
+    off = (found.means[:, 0, 0] - new[0]) ** 2
+    assert off.mean() / found.variances[:, 0, 0].mean() == pytest.approx(1.0, abs=0.2)
+
+
+def test_two_cells_that_differ_have_a_threshold_between_them() -> None:
+    """However near they are: cells are of single precision, as thresholds are."""
+    x = np.float32(1.0)
+    near = np.array([x, np.nextafter(x, np.float32(2.0))], dtype=np.float64)
+    z = np.vstack([np.tile([0.0, 1.0], 20), np.tile(near, 20)])
+    z = np.vstack([z, np.zeros((2, 40))])
+    seen, kinds = np.ones((4, 40), dtype=np.uint8), kinds_of(0, nominal=False)
+    trees = grow(
+        *(z, seen, kinds, [0], 4, 1, np.ones(4, dtype=np.int64), ForestConfig()),
+        np.random.default_rng(0),
+    )
+    assert (trees.feature[trees.root[0]] == 1).all()
+    assert near[0] <= trees.threshold[trees.root[0]].max() < near[1]
+
+
+def test_numbers_are_rounded_and_none_is_taken_for_an_atom() -> None:
+    problem = prepare(
+        pa.table({"r": [0.0] * 60 + [0.1 + 0.01 * i for i in range(40)], "x": list(range(100))}),
+        {"columns": {"r": "real", "x": "real"}},
+        model="forest",
+    )[0]
+    kinds = Kinds.of(problem.links)
+    assert not np.isnan(kinds.atom[0])
+    z = cells_of(problem.links, problem.xs, kinds)
+    np.testing.assert_array_equal(z, z.astype(np.float32))
+    assert np.sum(z[0] == kinds.atom[0]) == 60
+    beside = replace(kinds, atom=np.array([z[0, 70], np.nan]))
+    again = cells_of(problem.links, problem.xs, beside)
+    assert np.sum(again[0] == beside.atom[0]) == 60
+
+
+def test_draws_and_states_of_before_leaves_had_sizes_of_their_own_are_read() -> None:
+    problem = prepare(table_of(), TYPES, model="forest", settings={"least": 3})[0]
+    chain = chains.start(problem, 1, 0)
+    for _ in range(2):
+        chain.sweep(adapt=True)
+    draw = chain.keep().latent
+    packed = dict(draw.pack())
+    leaf = packed["feature"] < 0
+    packed["size"] = np.where(leaf, packed["threshold"], 0.0).astype(np.int32)
+    packed["threshold"] = np.where(leaf, 0.0, packed["threshold"]).astype(np.float64)
+    sizes = Sizes(rows=300, latent=3, spans=((0, 1), (1, 2), (2, 3)))
+    again = ForestDraw.unpack(packed, sizes)
+    for d in range(3):
+        one, two = (
+            problem.model.cells_law(each, slice(None)).column(d) for each in (draw, again)
+        )
+        np.testing.assert_array_equal(one.means, two.means)
+
+    model, values = chain.model, chain.values
+    state = dict(model.save(chain.state))
+    del state["turn"], state["least"]
+    loaded = model.load(state, values, problem.config)
+    assert loaded.least.tolist() == [3, 3, 3]
+    assert loaded.turn > SETTLED
+
+
+@pytest.mark.parametrize("least", [[USUAL, 2, 1], [0, *SIZES[1:]]])
+def test_a_state_with_other_sizes_is_refused(least: list[int]) -> None:
+    problem = prepare(table_of(), TYPES, model="forest")[0]
+    chain = chains.start(problem, 1, 0)
+    state = dict(chain.model.save(chain.state))
+    state["least"] = np.array(least, dtype=np.int64)
+    with pytest.raises(ValueError, match="'least' is out of range"):
+        chain.model.load(state, chain.values, problem.config)
