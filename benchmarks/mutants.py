@@ -42,7 +42,7 @@ MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 MAP = "tests/cli/test_explore_map.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
-LEAVES = "tests/test_forest_leaves.py"
+LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
     "one stream for all versions": Mutant(
@@ -397,6 +397,12 @@ MUTANTS = {
     ),
     "steps of thresholds down the slope": Mutant(
         "latent/clgp/likelihoods.py", "*= np.exp(shared.steps", "*= -np.exp(shared.steps", PRIORS
+    ),
+    "bits drawn in the order in which features came": Mutant(
+        "latent/glfm/sampler.py", "        self._shuffle(state, streams.get(WEIGHTS))\n", "", SCAN
+    ),
+    "weights that stay where features were": Mutant(
+        "latent/glfm/sampler.py", "state.B[named] = state.B[order]", "pass", SCAN
     ),
     "leaves chosen by errors of few trees": Mutant(
         "latent/forest/leaves.py", "(total**2 - squares) / pairs", "squares / FORESTS", LEAVES

@@ -126,6 +126,7 @@ class Glfm(PlainModel):
                 config.noise_rate, int(config.prior_scale == "noise"), state.noise, state.B,
                 streams.get(WEIGHTS),
             )  # fmt: skip
+        self._shuffle(state, streams.get(WEIGHTS))
         state.counts = state.Z.sum(axis=0, dtype=np.int64)
         state.odds = None
         if len(cells.lower) < len(y):  # what blocks of rows share, so that none waits for another
@@ -139,6 +140,17 @@ class Glfm(PlainModel):
             )
         if linear.size:
             self._draw_linear(state, cells, streams.get(WEIGHTS))
+
+    def _shuffle(self, state: GlfmState, rng: np.random.Generator) -> None:
+        """Put the features in an order at random, which in the model has no meaning.
+
+        `refine` draws bits in this order. Rows leave features behind and add new ones at the end,
+        so that the order tells of the past, and a scan by it would not be exact.
+        """
+        named = slice(int(state.config.bias), state.n_columns)
+        order = named.start + rng.permutation(state.n_columns - named.start)
+        state.Z[:, named] = state.Z.take(order, axis=1)
+        state.B[named] = state.B[order]
 
     def _draw_linear(self, state: GlfmState, cells: Cells, rng: np.random.Generator) -> None:
         """Draw U and V given the rest, then the missing pseudo-observations given all."""
