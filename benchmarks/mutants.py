@@ -42,6 +42,7 @@ MARGINS, ORDINAL = "tests/test_links.py", "tests/test_links_levels.py"
 PRIORS = "tests/contract/test_priors.py::test_a_model_predicts_cells_that_it_has_not_seen"
 MAP = "tests/cli/test_explore_map.py"
 LAWS = "tests/clgp/test_clgp_draws.py"
+FOREST, INTERVALS = "tests/test_forest.py", "tests/test_forest_intervals.py"
 LEAVES, SCAN = "tests/test_forest_leaves.py", "tests/statistical/test_scan.py"
 
 MUTANTS = {
@@ -317,7 +318,9 @@ MUTANTS = {
         "tests/test_temperature.py",
     ),
     "powers without a prior": Mutant(
-        "latent/iqgme/temperature.py", "-0.5 * z**2 - logsumexp", "-0.0 * z**2 - logsumexp",
+        "latent/iqgme/temperature.py",
+        "-0.5 * z**2 - logsumexp",
+        "-0.0 * z**2 - logsumexp",
         "tests/test_temperature.py",
     ),
     "forecasts as sure as the fit": Mutant(
@@ -403,6 +406,36 @@ MUTANTS = {
     ),
     "weights that stay where features were": Mutant(
         "latent/glfm/sampler.py", "state.B[named] = state.B[order]", "pass", SCAN
+    ),
+    "forecasts of trees not drawn to the mean": Mutant(
+        "latent/forest/trees.py", "trees.slope[k] * (mean - middle)", "(mean - middle)", LEAVES
+    ),
+    "a slope by the noise of few trees": Mutant(
+        "latent/forest/trees.py", "forecast**2 - spare / heard", "forecast**2", FOREST
+    ),
+    "variance between draws counted twice": Mutant(
+        "latent/forest/trees.py",
+        "spare * (1.0 / heard + 1.0 / T)",
+        "spare * (1.0 / heard - 1.0 / T)",
+        FOREST,
+    ),
+    "intervals held where they began": Mutant(
+        "latent/forest/model.py",
+        "state.z[d, at] = draw_inside(found, low, high, rng)",
+        "pass",
+        INTERVALS,
+    ),
+    "intervals forecast by their own cells": Mutant(
+        "latent/forest/model.py",
+        "own = at.astype(np.int32)",
+        "own = 0 * at.astype(np.int32) - 1",
+        INTERVALS,
+    ),
+    "intervals of new rows held where they began": Mutant(
+        "latent/forest/draw.py", "if d in ends:", "if False:", INTERVALS
+    ),
+    "intervals drawn between other ends": Mutant(
+        "latent/forest/intervals.py", "(high - mean) / sd", "(high + mean) / sd", INTERVALS
     ),
     "leaves chosen by errors of few trees": Mutant(
         "latent/forest/leaves.py", "(total**2 - squares) / pairs", "squares / FORESTS", LEAVES

@@ -126,6 +126,8 @@ def test_laws_are_those_of_the_members_of_leaves_that_have_not_seen_the_cell(
                 continue
             assert isinstance(found, NormalMixture)
             mean, within, between, share = numbers(draw, d, n)
+            middle = y[known & (y != draw.kinds.atom[d])].mean()
+            mean = middle + draw.trees.slope[d] * (mean - middle)
             assert found.means[n, 0, -1] == pytest.approx(mean)
             var = draw.trees.scale[d] * (within + between)
             assert found.variances[n, 0, -1] == pytest.approx(max(var, 1e-3))
@@ -134,16 +136,22 @@ def test_laws_are_those_of_the_members_of_leaves_that_have_not_seen_the_cell(
                 assert found.variances[n, 0, 0] == 1.0
 
 
-def test_laws_are_as_wide_as_forecasts_of_observed_cells_are_off(draw: ForestDraw) -> None:
-    """By each cell's trees that have not seen it, whose mean varies more than that of all."""
-    d, off, total = 0, 0.0, 0.0
-    for n in np.flatnonzero(draw.seen[d]):
-        mean, within, between, _ = numbers(draw, d, n)
-        k = len(heard(draw, d, n))
-        one = between * k / (k - 1)
-        off += (draw.z[d, n] - mean) ** 2 - one * (1 / k - 1 / T)
+def test_slope_and_width_are_those_of_forecasts_of_observed_cells(draw: ForestDraw) -> None:
+    """By each cell's trees that have not seen it; of the pool of many draws, cell by cell."""
+    y, known = draw.donors[0], np.flatnonzero(draw.seen[0])
+    middle = y[known].mean()
+    cells = [(y[n] - middle, len(heard(draw, 0, n)), *numbers(draw, 0, n)[:3]) for n in known]
+    cells = [(v, k, m - middle, w, b * k / (k - 1)) for v, k, m, w, b in cells]
+    prior = np.mean([(v - m) ** 2 for v, _, m, _, _ in cells]) / 0.5**2
+    signal = sum(m**2 - one / k for _, k, m, _, one in cells)
+    slope = (sum(v * m for v, _, m, _, _ in cells) + prior) / (signal + prior)
+    assert 0.0 < slope < 1.25
+    assert draw.trees.slope[0] == pytest.approx(slope)
+    off, total = 0.0, 0.0
+    for v, k, m, within, one in cells:
+        off += (v - slope * m) ** 2 - slope**2 * one * (1 / k + 1 / T)
         total += within + one * (1 - 1 / T)
-    assert draw.trees.scale[d] == pytest.approx(off / total)
+    assert draw.trees.scale[0] == pytest.approx(off / total)
 
 
 def test_what_a_link_adds_to_a_law_is_taken_off_it(problem: Problem, draw: ForestDraw) -> None:
@@ -292,7 +300,7 @@ def test_new_rows_are_drawn_until_their_cells_fit_each_other() -> None:
     new = np.full((3, 60), np.nan)
     new[0] = t[:60]
     rng, nobody = np.random.default_rng(1), np.full(60, -1, dtype=np.int32)
-    folded = draw.folded(new, nobody, 5, rng).z
+    folded = draw.folded(new, nobody, {}, 5, rng).z
     assert np.corrcoef(folded)[np.triu_indices(3, 1)].min() > 0.8
 
 

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds
+from glfm_cli.latent.forest.intervals import Ends, draw_inside
 from glfm_cli.latent.forest.trees import Trees, draw_cells, law
 from glfm_cli.latent.model import Sizes, take
 from glfm_cli.links.law import ALL, CellLaw, Normal, NormalMixture, Probabilities
@@ -49,7 +50,7 @@ class ForestDraw:
         return np.where((own >= 0) & (self.seen[d][own] != 0), own, -1).astype(np.int32)
 
     def folded(
-        self, z: Array, own: Array, sweeps: int, rng: np.random.Generator
+        self, z: Array, own: Array, ends: Ends, sweeps: int, rng: np.random.Generator
     ) -> ForestDraw:
         """Return that of other rows (D, n), NaN where missing: drawn in so many inner sweeps."""
         missing, z = np.isnan(z), z.copy()
@@ -58,17 +59,20 @@ class ForestDraw:
             seen = np.flatnonzero(self.seen[d])
             of = self.donors[d][seen] if seen.size else np.zeros(1)
             z[d][missing[d]] = rng.choice(of, int(missing[d].sum()))
-        new.sweep(sweeps, rng)
+        new.sweep(ends, sweeps, rng)
         return new
 
-    def sweep(self, times: int, rng: np.random.Generator) -> None:
-        """Draw missing cells in place, one column after the other, so many times."""
+    def sweep(self, ends: Ends, times: int, rng: np.random.Generator) -> None:
+        """Draw missing cells and intervals in place, by columns, so many times."""
         places = {d: np.flatnonzero(known == 0) for d, known in enumerate(self.known)}
-        owners = {d: self.own_donor(d, at) for d, at in places.items() if at.size}
+        owners = {d: self.own_donor(d, at) for d, at in places.items() if at.size or d in ends}
         for _ in range(times):
             for d, own in owners.items():
                 cells = places[d], own, self.donors[d], self.trees, d
                 draw_cells(self.z, self.kinds, d, *cells, rng)
+                if d in ends:
+                    at, low, high = ends[d]
+                    self.z[d, at] = draw_inside(ForestLaw(self, at).column(d), low, high, rng)
 
     def again(self, rows: Array, rng: np.random.Generator) -> ForestDraw:
         """Return that of some rows, each missing cell drawn once more from its law, in turn."""

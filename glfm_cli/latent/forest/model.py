@@ -11,8 +11,9 @@ from glfm_cli.arrays import Array
 from glfm_cli.latent.forest.columns import Kinds, cells_of
 from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.forest.draw import ForestDraw, ForestLaw, check_cells
+from glfm_cli.latent.forest.intervals import LEFT_OUT, TREES, Ends, draw_inside, ends_of
 from glfm_cli.latent.forest.leaves import SETTLED, SIZES, USUAL, best_least
-from glfm_cli.latent.forest.trees import draw_cells, grow, scaled
+from glfm_cli.latent.forest.trees import draw_cells, grow, law, scaled
 from glfm_cli.latent.model import Kind, Pairs, Progress, Rows, Sees, Sizes, Values, take
 from glfm_cli.streams import ROWS, START, Streams, column_step
 
@@ -24,7 +25,8 @@ class ForestState:
     """Where a chain stands.
 
     z, seen : (D, N) every cell, and uint8 which of them are observed
-    turn, at : how often all columns with missing cells were visited, up to a limit; the next one
+    ends : of the observed cells of which an interval is known; z is drawn in it
+    turn, at : how often all columns to be drawn were visited, up to a limit; the next of them
     least : (D,) int64, members of a leaf at least; what the settings leave open is found once the
         cells are no more those of the start
     key : of the trees of a draw that is kept now
@@ -35,6 +37,7 @@ class ForestState:
     config: ForestConfig
     z: Array
     seen: Array
+    ends: Ends
     turn: int
     at: int
     least: Array
@@ -42,9 +45,17 @@ class ForestState:
     kept: ForestDraw | None = None
 
     @property
-    def missing(self) -> list[int]:
-        """Return the columns with missing cells."""
-        return [int(d) for d in np.flatnonzero((self.seen == 0).any(axis=1))]
+    def drawn(self) -> Array:
+        """Return which cells (D, N) are drawn: missing ones, and intervals."""
+        drawn: Array = self.seen == 0
+        for d, (rows, _, _) in self.ends.items():
+            drawn[d, rows] = True
+        return drawn
+
+    @property
+    def columns(self) -> list[int]:
+        """Return the columns with cells that are drawn."""
+        return [int(d) for d in np.flatnonzero(self.drawn.any(axis=1))]
 
 
 class Forest:
@@ -70,7 +81,7 @@ class Forest:
         """Return the table with each missing cell a donor's at random."""
         state = self._empty(values, config)
         rng = streams.get(START)
-        for d in state.missing:
+        for d in np.flatnonzero((state.seen == 0).any(axis=1)).tolist():
             gone = state.seen[d] == 0
             donors = state.z[d][~gone]
             state.z[d][gone] = rng.choice(donors if donors.size else np.zeros(1), int(gone.sum()))
@@ -80,8 +91,8 @@ class Forest:
     def step(
         self, state: ForestState, values: Values, streams: Streams, adapt: bool
     ) -> Progress:
-        """Draw the missing cells of some columns, in turn, each by trees grown for it alone."""
-        columns, config, kinds, least = state.missing, state.config, state.kinds, state.least
+        """Draw the cells of some columns, in turn, each column's by trees grown for it alone."""
+        columns, config, kinds, least = state.columns, state.config, state.kinds, state.least
         for _ in range(int(np.ceil(config.visited * len(columns)))):
             d = columns[state.at]
             rng = streams.get(column_step(d))
@@ -89,11 +100,17 @@ class Forest:
                 least[d] = best_least(state.z, state.seen, kinds, d, config, rng)
             # Each the only donor of the other, two rows would hold each other at the start.
             moving = least if state.turn >= SETTLED else np.maximum(least, USUAL)
-            trees = grow(state.z, state.seen, kinds, [d], config.moving, 0, moving, config, rng)
-            rows = np.flatnonzero(state.seen[d] == 0)
-            nobody, donors = np.full(rows.size, -1, dtype=np.int32), state.z[d].copy()
-            cells = rows, nobody, donors, trees, 0
-            draw_cells(state.z, kinds, d, *cells, rng)
+            n_trees = (TREES, LEFT_OUT) if d in state.ends else (config.moving, 0)
+            trees = grow(state.z, state.seen, kinds, [d], *n_trees, moving, config, rng)
+            rows, donors = np.flatnonzero(state.seen[d] == 0), state.z[d].copy()
+            nobody = np.full(rows.size, -1, dtype=np.int32)
+            draw_cells(state.z, kinds, d, rows, nobody, donors, trees, 0, rng)
+            if d in state.ends:
+                at, low, high = state.ends[d]
+                donors[rows] = np.nan
+                own = at.astype(np.int32)
+                found = law(state.z, at, own, donors, kinds, d, trees, 0, config.prior)
+                state.z[d, at] = draw_inside(found, low, high, rng)
             state.at += 1
             if state.at == len(columns):
                 state.turn, state.at = min(state.turn + 1, SETTLED + 1), 0
@@ -130,12 +147,13 @@ class Forest:
     def fold_in(
         self, draw: ForestDraw, values: Values, sweeps: int, rng: np.random.Generator
     ) -> ForestDraw:
-        """Return the draw of new rows, their missing cells drawn by the trees as they are."""
+        """Return the draw of new rows, their cells drawn by the trees as they are."""
         problem = values.problem
         z = cells_of(problem.links, problem.xs, draw.kinds)
         own = problem.of_fit
         own = np.full(z.shape[1], -1) if own is None else own
-        return draw.folded(z, own.astype(np.int32), sweeps, rng)
+        ends = ends_of(problem.links, problem.xs)
+        return draw.folded(z, own.astype(np.int32), ends, sweeps, rng)
 
     def join_rows(self, draws: Sequence[ForestDraw]) -> ForestDraw:
         """Return the draw of all rows, below each other."""
@@ -152,7 +170,7 @@ class Forest:
     def save(self, state: ForestState) -> dict[str, Array]:
         """Return everything that the next step depends on, besides observed cells and streams."""
         return {
-            "drawn": state.z[state.seen == 0],
+            "drawn": state.z[state.drawn],
             "turn": np.array(state.turn, dtype=np.int64),
             "at": np.array(state.at, dtype=np.int64),
             "least": state.least.copy(),
@@ -164,16 +182,16 @@ class Forest:
     ) -> ForestState:
         """Return the state that `save` was given; ValueError when it is none of this table."""
         state = self._empty(values, config)
-        gone = state.seen == 0
-        state.z[gone] = take(arrays, "drawn", np.float64, (int(gone.sum()),))
+        drawn = state.drawn
+        state.z[drawn] = take(arrays, "drawn", np.float64, (int(drawn.sum()),))
         check_cells(state.z, state.kinds)
         state.key = int(take(arrays, "key", np.uint64, ()))
         state.at, state.turn = int(take(arrays, "at", np.int64, ())), SETTLED + 1
         if "turn" in arrays or "least" in arrays:  # else of before leaves had sizes of their own
             state.turn = int(take(arrays, "turn", np.int64, ()))
             state.least[:] = take(arrays, "least", np.int64, state.least.shape)
-        if not 0 <= state.at < max(len(state.missing), 1):
-            raise ValueError("'at' is no column with missing cells")
+        if not 0 <= state.at < max(len(state.columns), 1):
+            raise ValueError("'at' is no column with cells to draw")
         if not 0 <= state.turn <= SETTLED + 1:
             raise ValueError("'turn' is out of range")
         if not np.isin(state.least, config.least or SIZES).all():
@@ -192,5 +210,6 @@ class Forest:
         problem = values.problem
         kinds = Kinds.of(problem.links)
         z = cells_of(problem.links, problem.xs, kinds)
+        seen, ends = (~np.isnan(z)).astype(np.uint8), ends_of(problem.links, problem.xs)
         least = np.full(len(z), config.least or USUAL, dtype=np.int64)
-        return ForestState(kinds, config, z, (~np.isnan(z)).astype(np.uint8), 0, 0, least, 0)
+        return ForestState(kinds, config, z, seen, ends, 0, 0, least, 0)

@@ -15,12 +15,14 @@ from glfm_cli.latent.forest.config import ForestConfig
 from glfm_cli.latent.model import take
 from glfm_cli.links.law import CellLaw, NormalMixture, Probabilities
 
-COLUMNS = ("root", "seed", "within", "scale")
+COLUMNS = ("root", "seed", "within", "slope", "scale")
 NODES = ("feature", "threshold", "child")
 LEAST_SHARE = 1e-3  # of a leaf's members at an atom, or beside it
 LEAST_VARIANCE = 1e-3  # of y, whose variance in the column is about 1
 FEWEST = 20  # observed cells of a column, from which its scale is found
 SCALES = (0.2, 5.0)
+SLOPE_SD = 0.5  # of a normal prior around 1
+STEEPEST = 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,7 @@ class Trees:
     root : (k, T) int32 first nodes, -1 of a column without an observed cell
     seed : (k,) uint64, of which trees do not see which rows
     within : (k,) variance of numbers within leaves, all of a column's together
+    slope : (k,) of values on what trees forecast, both as distances from the column's mean
     scale : (k,) by which the variances of laws are multiplied
     """
 
@@ -38,6 +41,7 @@ class Trees:
     root: Array
     seed: Array
     within: Array
+    slope: Array
     scale: Array
     feature: Array
     threshold: Array
@@ -68,7 +72,9 @@ class Trees:
         """Return what `pack` gave; ValueError, with a phrase, when it is no such thing."""
         root = take(arrays, "root", np.int32, (columns, None))
         seed = take(arrays, "seed", np.uint64, (columns,))
-        within, scale = (take(arrays, n, np.float64, (columns,)) for n in ("within", "scale"))
+        if "size" in arrays:  # of before forecasts had slopes
+            arrays = {"slope": np.ones(columns), **arrays}
+        within, slope, scale = (take(arrays, n, np.float64, (columns,)) for n in COLUMNS[2:])
         left_out = int(take(arrays, "left_out", np.int64, ()))
         feature = take(arrays, "feature", np.int32, (None,))
         if "size" in arrays:  # of before leaves told their size by the threshold
@@ -90,9 +96,11 @@ class Trees:
             raise ValueError("'members' is out of range")
         if np.any(within < 0.0) or np.any(scale <= 0.0):
             raise ValueError("'within' is below 0, or 'scale' not above")
+        if np.any(slope < 0.0) or np.any(slope > STEEPEST):
+            raise ValueError("'slope' is out of range")
         if not 0 < left_out < root.shape[1]:
             raise ValueError("'left_out' is out of range")
-        return cls(left_out, root, seed, within, scale, feature, threshold, child, members)
+        return cls(left_out, root, seed, within, slope, scale, feature, threshold, child, members)
 
 
 def grow(
@@ -152,7 +160,8 @@ def grow(
         none = np.empty(0, dtype=np.int32)
         grown = [(none, np.empty(0, dtype=np.float32), none, none)]
     arrays = (np.concatenate(part) for part in zip(*grown, strict=True))
-    return Trees(left_out, root, seed, within, np.ones(len(columns)), *arrays)
+    ones = np.ones(len(columns))
+    return Trees(left_out, root, seed, within, ones, ones, *arrays)
 
 
 def draw_cells(
@@ -201,6 +210,8 @@ def law(
     else:
         found = moments(z, rows, own, donors, kinds, d, trees, k, prior)
     mean, within, between, share, _ = found.T
+    middle = _middle(seen, atom)
+    mean = middle + trees.slope[k] * (mean - middle)
     var = trees.scale[k] * (within + between) - kinds.noise[d]
     mean, var = mean[:, None, None], np.maximum(var, LEAST_VARIANCE)[:, None, None]
     if not np.isnan(atom):
@@ -216,22 +227,28 @@ def moments(
 ) -> Array:  # fmt: skip
     """Return what trees say of numbers (n, 5), as the kernel has it, arguments those of `law`."""
     atom, seen = float(kinds.atom[d]), donors[~np.isnan(donors)]
-    beside = seen[seen != atom]
-    middle = float(beside.mean()) if beside.size else 0.0
     out = np.empty((rows.size, 5))
     of = trees.of_column(k, z, kinds.nominal, rows, own, donors)
-    whole = prior, middle, float(trees.within[k]), atom, float(np.mean(seen == atom))
+    whole = prior, _middle(seen, atom), float(trees.within[k]), atom, float(np.mean(seen == atom))
     _forest.fill_moments(of, *whole, out)
     return out
 
 
-def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> Trees:
-    """Return trees of every column whose laws are as wide as forecasts of observed cells are off.
+def _middle(seen: Array, atom: float) -> float:
+    """Return the mean of observed numbers, atoms aside; 0 where there are none."""
+    beside = seen[seen != atom]
+    return float(beside.mean()) if beside.size else 0.0
 
-    The mean over trees that have not seen a cell is farther off than that over all of them, by what
-    fewer trees leave of their variance.
+
+def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> Trees:
+    """Return trees of every column whose laws are right for observed cells they have not seen.
+
+    What a forecast is of is the mean over trees of many draws, of which the mean of few trees that
+    have not seen a cell tells with an error: `spare` is the variance of one tree's mean. By that
+    mean, y - its mean = slope (forecast - its mean) + error, least squares with a normal prior;
+    and the variance of a law is what the error's is, less that between the means of draws.
     """
-    scale = np.ones(len(z))
+    slope, scale = np.ones(len(z)), np.ones(len(z))
     T = trees.root.shape[1]
     for d in np.flatnonzero((kinds.levels == 0) & (seen.sum(axis=1) >= FEWEST)).tolist():
         rows = np.flatnonzero(seen[d] & (z[d] != kinds.atom[d]))
@@ -240,12 +257,18 @@ def scaled(trees: Trees, z: Array, seen: Array, kinds: Kinds, prior: float) -> T
             continue
         found = moments(z, rows, rows.astype(np.int32), donors, kinds, d, trees, d, prior)
         mean, within, between, _, heard = found.T
-        spare = between * heard / np.maximum(heard - 1.0, 1.0)  # variance of one tree's mean
-        off = (z[d][rows] - mean) ** 2 - spare * (1.0 / heard - 1.0 / T)
+        spare = between * heard / np.maximum(heard - 1.0, 1.0)
+        y = z[d][rows] - z[d][rows].mean()
+        forecast = mean - z[d][rows].mean()
+        weight = float(np.mean((y - forecast) ** 2)) / SLOPE_SD**2  # of the prior
+        signal = float(np.sum(forecast**2 - spare / heard))
+        if signal + weight > 0.0:
+            slope[d] = np.clip((y @ forecast + weight) / (signal + weight), 0.0, STEEPEST)
+        error = (y - slope[d] * forecast) ** 2 - slope[d] ** 2 * spare * (1.0 / heard + 1.0 / T)
         total = float(np.sum(within + spare * (1.0 - 1.0 / T)))
         if total > 0.0:
-            scale[d] = np.clip(float(np.sum(off)) / total, *SCALES)
-    return replace(trees, scale=scale)
+            scale[d] = np.clip(float(np.sum(error)) / total, *SCALES)
+    return replace(trees, slope=slope, scale=scale)
 
 
 def _within(y: Array, starts: Array, members: Array, atom: float) -> float:
