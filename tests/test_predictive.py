@@ -17,7 +17,8 @@ from glfm_cli.inference import predictive
 from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
+from glfm_cli.inference.predictive import draw_jointly, predict
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.links import LinkConfig, make_link
 from glfm_cli.links.law import GivenLatent, NormalMixture, normal
 from glfm_cli.schema import COLUMN_TYPES, Column

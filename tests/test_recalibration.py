@@ -23,13 +23,12 @@ from glfm_cli.inference.hidden_cells import (
     fit_exponent,
     fit_tilt,
     fit_tilts,
-    forecasts,
     recalibrate,
     without_cells,
 )
 from glfm_cli.inference.joint_draws import JointDraws, Z, _spread
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.inference.predictive import predict
 from glfm_cli.inference.recalibration import (
     GRID,
     Recalibration,
@@ -39,6 +38,7 @@ from glfm_cli.inference.recalibration import (
     tilt_moments,
 )
 from glfm_cli.inference.sampling import Plan, sample
+from glfm_cli.inference.scoring import forecasts, log_scores
 from glfm_cli.latent.model import Problem
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import Schema

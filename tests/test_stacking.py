@@ -17,7 +17,7 @@ from glfm_cli.completion import Files, prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
-from glfm_cli.inference.hidden_cells import forecasts, recalibrate, without_cells
+from glfm_cli.inference.hidden_cells import recalibrate, without_cells
 from glfm_cli.inference.joint_draws import FINE, JointDraws, _move_numbers
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import _contrasts, measure_precision
@@ -25,11 +25,11 @@ from glfm_cli.inference.predictive import (
     ChainMeans,
     _within_candidates,
     chain_means,
-    log_scores,
     predict,
 )
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import sample
+from glfm_cli.inference.scoring import forecasts, log_scores
 from glfm_cli.inference.stacking import SHRINK, best_weights, stacked
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import Problem

@@ -11,7 +11,7 @@ determine its row's features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,6 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.recalibration import (
     LEAST,
     Recalibration,
@@ -30,6 +29,7 @@ from glfm_cli.inference.recalibration import (
     tilt_covariance,
     tilt_moments,
 )
+from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates
 
@@ -72,22 +72,21 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     if few or not problem.link_config.recalibrate:
         return posterior
     parts = [without_cells(posterior, problem, time, threads=threads) for time in range(TIMES)]
+    truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
+    truth = {d: x for d, x in truth.items() if x.size}
     weights = None
     if isinstance(posterior.model, Candidates):
-        weights = _stacked(parts, len(posterior.model.candidates))
+        forecast, weights = _stacked(parts, truth, len(posterior.model.candidates))
+    else:
+        forecast = _below([forecasts(*part) for part in parts], truth)
     exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
-    by, places = Recalibration(exponents, tilts, weights), {}
-    found = [forecasts(replace(folded, recalibration=by), hidden) for folded, hidden in parts]
-    rng = np.random.default_rng(0)
-    for d in parts[0][1]:
-        forecast = np.concatenate([part[d] for part in found])
-        if not len(forecast):
-            continue
+    places, rng = {}, np.random.default_rng(0)
+    for d, x in truth.items():
         if problem.links[d].discrete:
-            p = forecast / forecast.sum(axis=1, keepdims=True)
-            exponents[d] = fit_exponent(p, _truth(parts, d).astype(np.intp))
+            p = forecast[d] / forecast[d].sum(axis=1, keepdims=True)
+            exponents[d] = fit_exponent(p, x.astype(np.intp))
         else:
-            below, within, under = forecast.T
+            below, within, under = forecast[d].T
             u, v = below / np.maximum(within, LEAST), under / np.maximum(within, LEAST)
             places[d] = v + rng.random(u.size) * (u - v)
     for d, tilt in fit_tilts(places).items():
@@ -95,27 +94,37 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     return replace(posterior, recalibration=Recalibration(exponents, tilts, weights))
 
 
-def _truth(parts: Sequence[tuple[Posterior, Hidden]], d: int) -> Array:
-    return np.concatenate([hidden[d][1] for _, hidden in parts])
+def _below(parts: Sequence[Mapping[int, Array]], columns: Collection[int]) -> dict[int, Array]:
+    """Return what each part says of the hidden cells of columns, below each other."""
+    return {d: np.concatenate([part[d] for part in parts if d in part]) for d in columns}
 
 
-def _stacked(parts: Sequence[tuple[Posterior, Hidden]], n_candidates: int) -> Array:
-    """Return the weights (D, M) of candidates, by what each says of the hidden cells."""
+def _stacked(
+    parts: Sequence[tuple[Posterior, Hidden]], truth: Mapping[int, Array], n_candidates: int
+) -> tuple[dict[int, Array], Array]:
+    """Return stacked forecasts of the hidden cells, and the weights (D, M) of the candidates.
+
+    truth : the true values, by column
+    """
     first = parts[0][0]
     there = np.isin(np.arange(n_candidates), first.groups)
-    scores = {d: np.full((_truth(parts, d).size, n_candidates), -np.inf) for d in parts[0][1]}
+    scores = {d: np.full((x.size, n_candidates), -np.inf) for d, x in truth.items()}
+    own = {}
     for which in np.flatnonzero(there).tolist():
-        logs = [
-            log_scores(
-                folded.of_candidate(which),
-                {d: hidden[d][0] for d in scores},
-                {d: hidden[d][1] for d in scores},
-            )
+        found = [
+            scores_and_forecasts(folded.of_candidate(which), hidden, truth)
             for folded, hidden in parts
         ]
-        for d in scores:
-            scores[d][:, which] = np.concatenate([part[d] for part in logs])
-    return stacked(scores, len(first.links), there)
+        own[which] = _below([sums for _, sums in found], truth)
+        for d, log_p in _below([logs for logs, _ in found], truth).items():
+            scores[d][:, which] = log_p
+    weights = stacked(scores, len(first.links), there)
+    n_draws = {which: first.of_candidate(which).n_draws for which in own}
+    pooled = {
+        d: sum(weights[d, which] / n_draws[which] * sums[d] for which, sums in own.items())
+        for d in truth
+    }
+    return pooled, weights
 
 
 def without_cells(
@@ -156,18 +165,6 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     return fold_in(thinned, again, seed=time, threads=threads), hidden
-
-
-def forecasts(folded: Posterior, hidden: Hidden) -> dict[int, Array]:
-    """Return the weighted sums over draws of `forecast` (n, P) of the hidden cells, by column."""
-    sums: dict[int, Array] = {}
-    shares = {d: folded.shares(d) for d in hidden}
-    for t, draw in enumerate(folded.draws()):
-        for d, (at, x) in hidden.items():
-            law = folded.cells_law(draw, at).column(d)
-            part = folded.links[d].forecast(x, law, draw.params[d])
-            sums[d] = shares[d][t] * part + sums.get(d, 0.0)
-    return sums
 
 
 def fit_exponent(p: Array, codes: Array) -> float:

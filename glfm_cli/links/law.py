@@ -10,7 +10,7 @@ components are the draws, each with the noise alone as its variance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -191,6 +191,31 @@ class GammaPoisson(NamedTuple):
 
 
 CellLaw = NormalMixture | Probabilities | GammaPoisson
+
+
+def kind_of(law: CellLaw) -> tuple[object, ...]:
+    """Return what laws have in common that `joined` takes."""
+    if isinstance(law, NormalMixture):
+        return NormalMixture, law.n_components, law.covariance is None
+    return (type(law),)
+
+
+def joined(laws: Sequence[CellLaw]) -> CellLaw:
+    """Return the law of the cells of several laws of one kind, below each other."""
+    if len(laws) == 1:
+        return laws[0]
+    if not isinstance(laws[0], NormalMixture):
+        return type(laws[0])(*(np.concatenate(part) for part in zip(*laws, strict=True)))
+    parts = [of_latent(law) for law in laws]
+    covariance = None
+    if laws[0].covariance is not None:
+        covariance = np.concatenate([part.covariance for part in parts])
+    return NormalMixture(
+        np.concatenate([np.broadcast_to(one.weights, one.means.shape[:2]) for one in parts]),
+        np.concatenate([one.means for one in parts]),
+        np.concatenate([np.broadcast_to(one.variances, one.means.shape) for one in parts]),
+        covariance,
+    )
 
 
 def of_latent(law: CellLaw, s: int | None = None) -> NormalMixture:
