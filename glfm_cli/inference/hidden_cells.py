@@ -26,7 +26,6 @@ from glfm_cli.inference.recalibration import (
     Recalibration,
     log_mass,
     polynomials,
-    tilt_covariance,
     tilt_moments,
 )
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
@@ -225,19 +224,20 @@ def fit_tilt(total: Array, n: int, prior: Prior, shared: Array) -> Array:
 def _mode(total: Array, n: int, mean: Array, precision: Array) -> tuple[Array, float]:
     """Return the likeliest b under a normal prior, and the log of that prior's evidence."""
 
-    def loss(b: Array) -> float:
-        return n * log_mass(b) - float(b @ total) + 0.5 * float(precision @ (b - mean) ** 2)
+    def loss(b: Array, total_mass: float) -> float:
+        return n * total_mass - float(b @ total) + 0.5 * float(precision @ (b - mean) ** 2)
 
     mode, step = mean, np.ones(total.size)
     while np.abs(step).max() > TOLERANCE:  # the loss is convex: Newton's method finds its place
-        curvature = n * tilt_covariance(mode) + np.diag(precision)
-        slope = total - n * tilt_moments(mode) - precision * (mode - mean)
-        step = np.linalg.solve(curvature, slope)
-        while loss(mode + step) > loss(mode) and np.abs(step).max() > TOLERANCE:
+        mass, moments, covariance = tilt_moments(mode)
+        curvature = n * covariance + np.diag(precision)
+        step = np.linalg.solve(curvature, total - n * moments - precision * (mode - mean))
+        here = loss(mode, mass)
+        while loss(mode + step, log_mass(mode + step)) > here and np.abs(step).max() > TOLERANCE:
             step = step / 2.0
         mode = mode + step
     log_det = np.linalg.slogdet(curvature)[1] - np.log(precision).sum()
-    return mode, -loss(mode) - 0.5 * float(log_det)
+    return mode, -loss(mode, log_mass(mode)) - 0.5 * float(log_det)
 
 
 def _lowest(loss: Callable[[float], float], low: float, high: float) -> float:

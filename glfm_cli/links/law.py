@@ -207,15 +207,22 @@ def joined(laws: Sequence[CellLaw]) -> CellLaw:
     if not isinstance(laws[0], NormalMixture):
         return type(laws[0])(*(np.concatenate(part) for part in zip(*laws, strict=True)))
     parts = [of_latent(law) for law in laws]
-    covariance = None
-    if laws[0].covariance is not None:
-        covariance = np.concatenate([part.covariance for part in parts])
+    covariances = [part.covariance for part in parts if part.covariance is not None]
     return NormalMixture(
-        np.concatenate([np.broadcast_to(one.weights, one.means.shape[:2]) for one in parts]),
+        _ONE if parts[0].n_components == 1 else _below(parts, [one.weights for one in parts]),
         np.concatenate([one.means for one in parts]),
-        np.concatenate([np.broadcast_to(one.variances, one.means.shape) for one in parts]),
-        covariance,
+        _below(parts, [one.variances for one in parts]),
+        np.concatenate(covariances) if covariances else None,
     )
+
+
+def _below(laws: Sequence[NormalMixture], parts: Sequence[Array]) -> Array:
+    """Return what laws say of all their cells, or of each, below each other for each."""
+    if len({part.shape for part in parts}) == 1 and len(parts[0]) == 1:
+        return np.repeat(np.concatenate(parts), [law.size for law in laws], axis=0)
+    widest = np.broadcast_shapes(*(part.shape[1:] for part in parts))
+    pairs = zip(laws, parts, strict=True)
+    return np.concatenate([np.broadcast_to(part, (law.size, *widest)) for law, part in pairs])
 
 
 def of_latent(law: CellLaw, s: int | None = None) -> NormalMixture:
