@@ -75,7 +75,7 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     truth = {d: x for d, x in truth.items() if x.size}
     weights = None
     if isinstance(posterior.model, Candidates):
-        forecast, weights = _stacked(parts, truth, len(posterior.model.candidates))
+        forecast, weights = stacked_forecasts(parts, truth, len(posterior.model.candidates))
     else:
         forecast = _below([forecasts(*part) for part in parts], truth)
     exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
@@ -98,7 +98,7 @@ def _below(parts: Sequence[Mapping[int, Array]], columns: Collection[int]) -> di
     return {d: np.concatenate([part[d] for part in parts if d in part]) for d in columns}
 
 
-def _stacked(
+def stacked_forecasts(
     parts: Sequence[tuple[Posterior, Hidden]], truth: Mapping[int, Array], n_candidates: int
 ) -> tuple[dict[int, Array], Array]:
     """Return stacked forecasts of the hidden cells, and the weights (D, M) of the candidates.
@@ -108,20 +108,20 @@ def _stacked(
     first = parts[0][0]
     there = np.isin(np.arange(n_candidates), first.groups)
     scores = {d: np.full((x.size, n_candidates), -np.inf) for d, x in truth.items()}
-    own = {}
+    averages = {}
     for which in np.flatnonzero(there).tolist():
-        found = [
-            scores_and_forecasts(folded.of_candidate(which), hidden, truth)
-            for folded, hidden in parts
-        ]
-        own[which] = _below([sums for _, sums in found], truth)
-        for d, log_p in _below([logs for logs, _ in found], truth).items():
-            scores[d][:, which] = log_p
+        logs, means = [], []
+        for folded, hidden in parts:
+            own = folded.of_candidate(which)
+            log_p, sums = scores_and_forecasts(own, hidden, truth)
+            logs.append(log_p)
+            means.append({d: total / own.n_draws for d, total in sums.items()})
+        averages[which] = _below(means, truth)
+        for d, column in _below(logs, truth).items():
+            scores[d][:, which] = column
     weights = stacked(scores, len(first.links), there)
-    n_draws = {which: first.of_candidate(which).n_draws for which in own}
     pooled = {
-        d: sum(weights[d, which] / n_draws[which] * sums[d] for which, sums in own.items())
-        for d in truth
+        d: sum(weights[d, which] * mean[d] for which, mean in averages.items()) for d in truth
     }
     return pooled, weights
 
