@@ -138,10 +138,10 @@ MUTANTS = {
         "inference/precision.py", "if np.mean(sizes >= sizes[0]) > CHANCE:", "if False:", PRECISION
     ),
     "pooled scores not averaged": Mutant(
-        "inference/predictive.py", "score - np.log(posterior.n_draws)", "score", PREDICTIVE
+        "inference/scoring.py", "log_p - n, sums[d]", "log_p, sums[d]", PREDICTIVE
     ),
     "restarts without weights in scores": Mutant(
-        "inference/predictive.py", " + np.log(share)", "", SLIPS
+        "inference/scoring.py", " + np.log(weight)", "", SLIPS
     ),
     "restarts without weights in probabilities": Mutant(
         "links/averages.py", "self.total += share * ", "self.total += ", SLIPS
@@ -210,7 +210,7 @@ MUTANTS = {
         "links/margins.py", "    if counts[-1] == 1:\n", "    if False:\n", MARGINS
     ),
     "thresholds without a Jacobian": Mutant(
-        "links/ordinal.py", " + float(np.sum(np.log(gaps)))", "", ORDINAL
+        "links/ordinal.py", " + float(np.log(gaps).sum())", "", ORDINAL
     ),
     "thresholds without a prior": Mutant(
         "links/ordinal.py",

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from glfm_cli.completion.matrix import Pairs, prepare_matrix
 from glfm_cli.encoding import encode_triplets
-from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.sampling import sample
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.schema import Schema
 
 Array = np.ndarray

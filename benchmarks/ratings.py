@@ -38,8 +38,8 @@ from scipy import sparse
 
 from glfm_cli.completion.matrix import Pairs, predict_pairs, prepare_matrix
 from glfm_cli.encoding import encode_triplets
-from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.sampling import sample
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.schema import Schema
 from glfm_cli.settings import parse_assignments
 

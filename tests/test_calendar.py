@@ -18,8 +18,9 @@ from glfm_cli.arrays import Array
 from glfm_cli.completion import prepare
 from glfm_cli.encoding import encode, with_known
 from glfm_cli.errors import GlfmError
-from glfm_cli.inference.hidden_cells import forecasts, without_cells
+from glfm_cli.inference.hidden_cells import without_cells
 from glfm_cli.inference.sampling import sample
+from glfm_cli.inference.scoring import forecasts
 from glfm_cli.schema import Schema
 from glfm_cli.schema.calendar import WEEKDAYS, CalendarPart
 

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import GlfmError, SchemaError, TableError
 from glfm_cli.links import LinkConfig, make_link
+from glfm_cli.links.expectation import Nodes, integrate_steps
 from glfm_cli.links.law import normal
 from glfm_cli.links.margins import Interpolated
 from glfm_cli.schema import Column, ColumnType, Transform
@@ -333,3 +334,14 @@ def test_impossible_requests_are_refused() -> None:
             attempt()
     with pytest.raises(GlfmError):
         link_of([np.nan], CATEGORICAL, n_levels=0)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 511, 1030])
+@pytest.mark.parametrize("end", [np.inf, 0.7])
+def test_steps_are_weighed_by_the_probabilities_beyond_them(n: int, end: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    at, weights = np.sort(rng.uniform(-20.0, min(end, 20.0), n)), rng.random((n, 2))
+    eta, sd = 3.0 * rng.standard_normal(9), rng.gamma(4.0, 0.3, 9)
+    p = ndtr((eta[:, None] - at) / sd[:, None]) - ndtr((eta - end) / sd)[:, None]
+    found = integrate_steps(Nodes(at, weights), eta, sd, end)
+    np.testing.assert_allclose(found, p @ weights, rtol=1e-10, atol=1e-15)

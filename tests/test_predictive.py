@@ -13,13 +13,14 @@ from scipy.stats import norm
 
 from glfm_cli._kernels._predictive import pick_columns
 from glfm_cli.encoding import EncodedColumn
-from glfm_cli.inference import predictive
+from glfm_cli.inference import predictive, scoring
 from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import draw_jointly, log_scores, predict
+from glfm_cli.inference.predictive import draw_jointly, predict
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.links import LinkConfig, make_link
-from glfm_cli.links.law import GivenLatent, NormalMixture, normal
+from glfm_cli.links.law import GivenLatent, NormalMixture, joined, normal
 from glfm_cli.schema import COLUMN_TYPES, Column
 
 pytestmark = pytest.mark.kernels
@@ -276,6 +277,37 @@ def test_log_scores_of_a_real_column_integrate_to_one(seed: int) -> None:
 
     middle, wide = SAMPLE.mean(), 12 * SAMPLE.std()
     assert quad(density, middle - wide, middle + wide, limit=200)[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_log_scores_take_every_draw_and_row_once(seed: int) -> None:
+    links = [link_of("positive", SAMPLE) for _ in range(50)]
+    n_rows, n_draws = scoring.BLOCK_ROWS + 50, 60
+    assert scoring.BLOCK_ROWS * len(links) * n_draws > scoring.MOST
+    draws = random_draws(links, n_rows, n_draws, seed)
+    rows = np.array([3, scoring.BLOCK_ROWS - 1, scoring.BLOCK_ROWS, n_rows - 1, 3])
+    cells, truth = {0: np.arange(n_rows), 7: rows}, {0: np.full(n_rows, 4.0), 7: np.arange(5.0)}
+    found = log_scores(posterior_of(links, draws), cells, truth)
+    each = [log_scores(posterior_of(links, [draw]), cells, truth) for draw in draws]
+    for d in cells:
+        expected = np.logaddexp.reduce([one[d] for one in each]) - np.log(n_draws)
+        np.testing.assert_allclose(found[d], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 1), (5, 1, 3), (5, 2, 3)])
+def test_laws_below_each_other_are_those_of_each(shape: tuple[int, ...], seed: int) -> None:
+    rng, (_, parts, wide) = np.random.default_rng(seed), shape
+    laws = [
+        NormalMixture(
+            rng.dirichlet(np.ones(parts), shape[0]), rng.normal(size=(5, parts, wide)), variances
+        )
+        for variances in (rng.gamma(2.0, size=shape), rng.gamma(2.0, size=(5, parts, wide)))
+    ]
+    whole = joined(laws)
+    assert isinstance(whole, NormalMixture)
+    for k, law in enumerate(laws):
+        part = whole.take(np.arange(5 * k, 5 * k + 5))
+        for found, expected in zip(part.moments(), law.moments(), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 # Joint draws ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from glfm_cli.completion import Files, prepare
 from glfm_cli.completion.multiple import spread
 from glfm_cli.errors import GlfmError, StoreError, UsageError
 from glfm_cli.inference import chains
-from glfm_cli.inference.hidden_cells import forecasts, recalibrate, without_cells
+from glfm_cli.inference.hidden_cells import recalibrate, stacked_forecasts, without_cells
 from glfm_cli.inference.joint_draws import FINE, JointDraws, _move_numbers
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import _contrasts, measure_precision
@@ -25,11 +25,11 @@ from glfm_cli.inference.predictive import (
     ChainMeans,
     _within_candidates,
     chain_means,
-    log_scores,
     predict,
 )
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import sample
+from glfm_cli.inference.scoring import forecasts, log_scores
 from glfm_cli.inference.stacking import SHRINK, best_weights, stacked
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import Problem
@@ -366,6 +366,24 @@ def test_hidden_cells_are_forecast_by_three_draws_of_every_chain(
 ) -> None:
     many = replace(posterior, chains=posterior.chains * 3)
     assert {len(chain) for chain in without_cells(many, problem)[0].chains} == {3}
+
+
+def test_forecasts_of_parts_with_unlike_numbers_of_draws_count_by_their_cells(
+    problem: Problem, posterior: Posterior
+) -> None:
+    """The candidates' chains keep an odd number of draws, of which parts have every second one."""
+    odd = replace(posterior, chains=tuple(chain[:3] for chain in posterior.chains))
+    odd = replace(odd, chains=(odd.chains[0], posterior.chains[1], *odd.chains[2:]))
+    parts = [without_cells(odd, problem, time) for time in (0, 1)]
+    assert len({len(chain) for folded, _ in parts for chain in folded.chains}) > 1
+    truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in range(4)}
+    found, weights = stacked_forecasts(parts, truth, 5)
+    for d in truth:
+        each = [
+            forecasts(weighted(folded, weights), hidden)[d] / folded.n_draws
+            for folded, hidden in parts
+        ]
+        np.testing.assert_allclose(found[d], np.concatenate(each), rtol=1e-9)
 
 
 def test_weights_are_told_and_kept(tmp_path: Path) -> None:

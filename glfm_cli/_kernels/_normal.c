@@ -136,6 +136,41 @@ static inline double distance(double x)
     return x < FARTHEST ? x : FARTHEST;
 }
 
+/* Phi(-x); of x > FARTHEST that of FARTHEST */
+static inline double upper_tail(double x)
+{
+    double z = distance(x), tail = density(z) * mills(z);
+    return x > 0.0 ? tail : 1.0 - tail;
+}
+
+GLFM_WIDE void glfm_sum_steps(int n, const double *at, const double *first, const double *second,
+                              double eta, double inv, double end, double *out)
+{
+    /* Partial sums in as many lanes whatever the width of the machine's vectors. */
+    double one[GLFM_LANES] = {0.0}, two[GLFM_LANES] = {0.0}, p[BLOCK];
+    double beyond = upper_tail((end - eta) * inv);
+    for (int start = 0; start < n; start += BLOCK) {
+        int size = n - start < BLOCK ? n - start : BLOCK;
+#pragma omp simd
+        for (int i = 0; i < size; i++)
+            p[i] = upper_tail((at[start + i] - eta) * inv) - beyond;
+        const double *v = first + start, *w = second + start;
+        for (int i = 0; i < size; i += GLFM_LANES) {
+            int lanes = size - i < GLFM_LANES ? size - i : GLFM_LANES;
+#pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+                one[l] += v[i + l] * p[i + l];
+                two[l] += w[i + l] * p[i + l];
+            }
+        }
+    }
+    out[0] = out[1] = 0.0;
+    for (int l = 0; l < GLFM_LANES; l++) {
+        out[0] += one[l];
+        out[1] += two[l];
+    }
+}
+
 /* Splits a positive p into mantissa, in [1, 2), and exponent + 1023. */
 static inline double split(double p, int64_t *exponent)
 {

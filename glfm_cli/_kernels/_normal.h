@@ -43,6 +43,11 @@ void glfm_place_cells(int n, const double *y, const double *lower, const double 
                       const double *inv_sd, const double *inv, double *g, double *c, double *low,
                       double *high, double *t, double *dt, double *curve, double *kind);
 
+/* out = the sums of first_m p_m and second_m p_m, p_m = P(at_m <= y < end) of a normal with mean eta and
+   standard deviation 1 / inv; end may be infinite. */
+void glfm_sum_steps(int n, const double *at, const double *first, const double *second, double eta, double inv,
+                    double end, double *out);
+
 #define GLFM_OUTER (-6.0)
 #define GLFM_SLIM (1e-4)
 

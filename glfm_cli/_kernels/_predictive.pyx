@@ -8,6 +8,10 @@ cdef extern from "_vector.h" nogil:
     void glfm_add_rows(int n_rows, const int* rows, int n, const float* x, float* out) noexcept
     int glfm_pick(int n, double u, const float* w) noexcept
 
+cdef extern from "_normal.h" nogil:
+    void glfm_sum_steps(int n, const double* at, const double* first, const double* second,
+                        double eta, double inv, double end, double* out) noexcept
+
 include "_ndtr.pxi"
 
 
@@ -107,25 +111,19 @@ cdef inline int weigh(double at, int order, int n, double* w) noexcept nogil:
 
 def sum_steps(
     const double[::1] at,          # in (M,)
-    const double[:, ::1] weights,  # in (M, 2)
+    const double[:, ::1] weights,  # in (2, M)
     const double[::1] eta,         # in (n,)
     const double[::1] sd,          # in (n,) > 0
     double end,                    # inf for none
     double[:, ::1] out,            # out (n, 2)
 ):
     """Sum the weights times P(at_m <= y < end) over m, y ~ N(eta_n, sd_n^2). O(n M)."""
-    cdef Py_ssize_t n, m
-    cdef double p, inverse, beyond, first, second, unused
+    cdef Py_ssize_t n
+    cdef int M = <int> at.shape[0]
     with nogil:
         for n in range(eta.shape[0]):
-            inverse = 1.0 / sd[n]
-            beyond = fast_ndtr((eta[n] - end) * inverse, &unused)
-            first = second = 0.0
-            for m in range(at.shape[0]):
-                p = fast_ndtr((eta[n] - at[m]) * inverse, &unused) - beyond
-                first += p * weights[m, 0]
-                second += p * weights[m, 1]
-            out[n, 0], out[n, 1] = first, second
+            glfm_sum_steps(M, &at[0], &weights[0, 0], &weights[1, 0], eta[n], 1.0 / sd[n], end,
+                           &out[n, 0])
 
 
 def interpolate(

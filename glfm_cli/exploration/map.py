@@ -39,7 +39,8 @@ from glfm_cli.exploration.map_result import (
 from glfm_cli.exploration.scales import Scale, scale_of
 from glfm_cli.exploration.words import percent, quantity, value_text
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.predictive import Marginal, log_scores, predict
+from glfm_cli.inference.predictive import Marginal, predict
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.latent.capabilities import Map
 from glfm_cli.links import RowsLaw
 

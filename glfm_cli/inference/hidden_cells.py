@@ -11,7 +11,7 @@ determine its row's features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,15 +21,14 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.chain import Problem
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import log_scores
 from glfm_cli.inference.recalibration import (
     LEAST,
     Recalibration,
     log_mass,
     polynomials,
-    tilt_covariance,
     tilt_moments,
 )
+from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates
 
@@ -72,22 +71,21 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     if few or not problem.link_config.recalibrate:
         return posterior
     parts = [without_cells(posterior, problem, time, threads=threads) for time in range(TIMES)]
+    truth = {d: np.concatenate([hidden[d][1] for _, hidden in parts]) for d in parts[0][1]}
+    truth = {d: x for d, x in truth.items() if x.size}
     weights = None
     if isinstance(posterior.model, Candidates):
-        weights = _stacked(parts, len(posterior.model.candidates))
+        forecast, weights = stacked_forecasts(parts, truth, len(posterior.model.candidates))
+    else:
+        forecast = _below([forecasts(*part) for part in parts], truth)
     exponents, tilts = np.ones(len(problem.links)), np.zeros((len(problem.links), DECAY.size))
-    by, places = Recalibration(exponents, tilts, weights), {}
-    found = [forecasts(replace(folded, recalibration=by), hidden) for folded, hidden in parts]
-    rng = np.random.default_rng(0)
-    for d in parts[0][1]:
-        forecast = np.concatenate([part[d] for part in found])
-        if not len(forecast):
-            continue
+    places, rng = {}, np.random.default_rng(0)
+    for d, x in truth.items():
         if problem.links[d].discrete:
-            p = forecast / forecast.sum(axis=1, keepdims=True)
-            exponents[d] = fit_exponent(p, _truth(parts, d).astype(np.intp))
+            p = forecast[d] / forecast[d].sum(axis=1, keepdims=True)
+            exponents[d] = fit_exponent(p, x.astype(np.intp))
         else:
-            below, within, under = forecast.T
+            below, within, under = forecast[d].T
             u, v = below / np.maximum(within, LEAST), under / np.maximum(within, LEAST)
             places[d] = v + rng.random(u.size) * (u - v)
     for d, tilt in fit_tilts(places).items():
@@ -95,27 +93,37 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
     return replace(posterior, recalibration=Recalibration(exponents, tilts, weights))
 
 
-def _truth(parts: Sequence[tuple[Posterior, Hidden]], d: int) -> Array:
-    return np.concatenate([hidden[d][1] for _, hidden in parts])
+def _below(parts: Sequence[Mapping[int, Array]], columns: Collection[int]) -> dict[int, Array]:
+    """Return what each part says of the hidden cells of columns, below each other."""
+    return {d: np.concatenate([part[d] for part in parts if d in part]) for d in columns}
 
 
-def _stacked(parts: Sequence[tuple[Posterior, Hidden]], n_candidates: int) -> Array:
-    """Return the weights (D, M) of candidates, by what each says of the hidden cells."""
+def stacked_forecasts(
+    parts: Sequence[tuple[Posterior, Hidden]], truth: Mapping[int, Array], n_candidates: int
+) -> tuple[dict[int, Array], Array]:
+    """Return stacked forecasts of the hidden cells, and the weights (D, M) of the candidates.
+
+    truth : the true values, by column
+    """
     first = parts[0][0]
     there = np.isin(np.arange(n_candidates), first.groups)
-    scores = {d: np.full((_truth(parts, d).size, n_candidates), -np.inf) for d in parts[0][1]}
+    scores = {d: np.full((x.size, n_candidates), -np.inf) for d, x in truth.items()}
+    averages = {}
     for which in np.flatnonzero(there).tolist():
-        logs = [
-            log_scores(
-                folded.of_candidate(which),
-                {d: hidden[d][0] for d in scores},
-                {d: hidden[d][1] for d in scores},
-            )
-            for folded, hidden in parts
-        ]
-        for d in scores:
-            scores[d][:, which] = np.concatenate([part[d] for part in logs])
-    return stacked(scores, len(first.links), there)
+        logs, means = [], []
+        for folded, hidden in parts:
+            own = folded.of_candidate(which)
+            log_p, sums = scores_and_forecasts(own, hidden, truth)
+            logs.append(log_p)
+            means.append({d: total / own.n_draws for d, total in sums.items()})
+        averages[which] = _below(means, truth)
+        for d, column in _below(logs, truth).items():
+            scores[d][:, which] = column
+    weights = stacked(scores, len(first.links), there)
+    pooled = {
+        d: sum(weights[d, which] * mean[d] for which, mean in averages.items()) for d in truth
+    }
+    return pooled, weights
 
 
 def without_cells(
@@ -156,18 +164,6 @@ def without_cells(
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
     return fold_in(thinned, again, seed=time, threads=threads), hidden
-
-
-def forecasts(folded: Posterior, hidden: Hidden) -> dict[int, Array]:
-    """Return the weighted sums over draws of `forecast` (n, P) of the hidden cells, by column."""
-    sums: dict[int, Array] = {}
-    shares = {d: folded.shares(d) for d in hidden}
-    for t, draw in enumerate(folded.draws()):
-        for d, (at, x) in hidden.items():
-            law = folded.cells_law(draw, at).column(d)
-            part = folded.links[d].forecast(x, law, draw.params[d])
-            sums[d] = shares[d][t] * part + sums.get(d, 0.0)
-    return sums
 
 
 def fit_exponent(p: Array, codes: Array) -> float:
@@ -228,19 +224,20 @@ def fit_tilt(total: Array, n: int, prior: Prior, shared: Array) -> Array:
 def _mode(total: Array, n: int, mean: Array, precision: Array) -> tuple[Array, float]:
     """Return the likeliest b under a normal prior, and the log of that prior's evidence."""
 
-    def loss(b: Array) -> float:
-        return n * log_mass(b) - float(b @ total) + 0.5 * float(precision @ (b - mean) ** 2)
+    def loss(b: Array, total_mass: float) -> float:
+        return n * total_mass - float(b @ total) + 0.5 * float(precision @ (b - mean) ** 2)
 
     mode, step = mean, np.ones(total.size)
     while np.abs(step).max() > TOLERANCE:  # the loss is convex: Newton's method finds its place
-        curvature = n * tilt_covariance(mode) + np.diag(precision)
-        slope = total - n * tilt_moments(mode) - precision * (mode - mean)
-        step = np.linalg.solve(curvature, slope)
-        while loss(mode + step) > loss(mode) and np.abs(step).max() > TOLERANCE:
+        mass, moments, covariance = tilt_moments(mode)
+        curvature = n * covariance + np.diag(precision)
+        step = np.linalg.solve(curvature, total - n * moments - precision * (mode - mean))
+        here = loss(mode, mass)
+        while loss(mode + step, log_mass(mode + step)) > here and np.abs(step).max() > TOLERANCE:
             step = step / 2.0
         mode = mode + step
     log_det = np.linalg.slogdet(curvature)[1] - np.log(precision).sum()
-    return mode, -loss(mode) - 0.5 * float(log_det)
+    return mode, -loss(mode, log_mass(mode)) - 0.5 * float(log_det)
 
 
 def _lowest(loss: Callable[[float], float], low: float, high: float) -> float:

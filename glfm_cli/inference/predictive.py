@@ -23,7 +23,6 @@ from glfm_cli.arrays import Array
 from glfm_cli.inference.equations import Equations, RowsOfDraw
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
-from glfm_cli.inference.recalibration import LEAST
 from glfm_cli.links import Link, RowsLaw, of_levels, of_numbers
 from glfm_cli.links.observation import Average, Counting
 
@@ -164,43 +163,6 @@ def chain_means(posterior: Posterior, cells: Mapping[int, Array]) -> dict[int, C
     return {d: _chain_means(posterior, d, *one) for d, one in found.items()}
 
 
-def log_scores(
-    posterior: Posterior, cells: Mapping[int, Array], truth: Mapping[int, Array]
-) -> dict[int, Array]:
-    """Return the log predictive density (or mass) of the true value of each cell.
-
-    log( average over draws of p(x | draw) ), by log-sum-exp; not the average of logs. Given that
-    the bounds allow the value, and recalibrated like `predict`.
-
-    cells : mapping of int to (n,) int; column number to the ascending row indices
-    truth : mapping of int to (n,) float64; the values, or level codes, at those cells
-    """
-    scores = {d: np.full(rows.size, -np.inf) for d, rows in cells.items()}
-    forecasts: dict[int, Array] = {}  # of columns whose scores are corrected
-    shares = {d: posterior.shares(d) for d in cells}
-    n_rows = max((int(rows[-1]) + 1 for rows in cells.values() if rows.size), default=0)
-    for start in range(0, n_rows, BLOCK_ROWS):
-        block = slice(start, min(start + BLOCK_ROWS, n_rows))
-        here = {d: (rows >= block.start) & (rows < block.stop) for d, rows in cells.items()}
-        for t, draw in enumerate(posterior.draws()):
-            of_rows = posterior.cells_law(draw, block)
-            for d, inside in here.items():
-                index, share = cells[d][inside] - start, shares[d][t]
-                if not index.size or not share:
-                    continue
-                link, params, x = posterior.links[d], draw.params[d], truth[d][inside]
-                law = of_rows.column(d, index)
-                log_p = link.log_density(x, law, params) + np.log(share)
-                scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
-                bounds = getattr(link, "latent_bounds", np.inf)
-                if _is_corrected(posterior, d) or np.isfinite(bounds).any():
-                    parts = link.forecast(x, law, params)
-                    total = forecasts.setdefault(d, np.zeros((inside.size, parts.shape[1])))
-                    total[inside] += share * parts
-    logs = {d: score - np.log(posterior.n_draws) for d, score in scores.items()}
-    return {d: _corrected(posterior, d, log_p, forecasts.get(d)) for d, log_p in logs.items()}
-
-
 def draw_jointly(
     posterior: Posterior,
     cells: Mapping[int, Array],
@@ -320,30 +282,6 @@ def _with_ends(
         found = np.quantile(x, np.array(at), axis=0).T
         quantiles[cells] = np.rint(found) if link.integral else found
     return Marginal(whole.rows, mean, sd, quantiles, None, error)
-
-
-def _is_corrected(posterior: Posterior, d: int) -> bool:
-    by = posterior.recalibration
-    return by is not None and bool(by.exponents[d] != 1.0 or by.tilts[d].any())
-
-
-def _corrected(posterior: Posterior, d: int, log_p: Array, forecast: Array | None) -> Array:
-    """Return log scores inside bounds and recalibrated, given the sums of the forecasts' parts."""
-    by = posterior.recalibration
-    if forecast is None:
-        return log_p
-    if not posterior.links[d].discrete:
-        within = np.clip(forecast[:, 1] / posterior.n_draws, LEAST, 1.0)
-        log_p = log_p - np.log(within)
-        if not _is_corrected(posterior, d):
-            return log_p
-        assert by is not None
-        u, v = forecast[:, [0, 2]].T / posterior.n_draws / within
-        return log_p + by.log_factor(d, u, v)
-    assert by is not None
-    a = by.exponents[d]
-    p = forecast / forecast.sum(axis=1, keepdims=True)
-    return a * log_p - np.log(np.sum(p**a, axis=1))
 
 
 Sums = dict[int, Array]  # by the number of draws that were added

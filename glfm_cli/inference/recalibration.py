@@ -94,18 +94,24 @@ def log_tilt(b: Array, f: Array) -> Array:
 
 def log_mass(b: Array) -> float:
     """Return the logarithm of the integral of exp(b_1 f_1 + ... + b_4 f_4) over [0, 1]."""
+    return _integrand(b)[0]
+
+
+def tilt_moments(b: Array) -> tuple[float, Array, Array]:
+    """Return `log_mass`, and the means (4,) and covariance (4, 4) of the polynomials under g.
+
+    These are its slope and its curvature.
+    """
+    total, g = _integrand(b)
+    mean = np.mean(_ON_GRID * g, axis=1)
+    off = _ON_GRID - mean[:, None]
+    return total, mean, (g / GRID.size * off) @ off.T
+
+
+def _integrand(b: Array) -> tuple[float, Array]:
+    """Return the logarithm of the integral, and g on the grid."""
     exponent = b @ _ON_GRID
     largest = float(exponent.max())
-    return largest + float(np.log(np.mean(np.exp(exponent - largest))))
-
-
-def tilt_moments(b: Array) -> Array:
-    """Return the means (4,) of the polynomials under g."""
-    return np.mean(_ON_GRID * np.exp(log_tilt(b, _ON_GRID)), axis=1)
-
-
-def tilt_covariance(b: Array) -> Array:
-    """Return the covariance (4, 4) of the polynomials under g: the curvature of `log_mass`."""
-    g = np.exp(log_tilt(b, _ON_GRID)) / GRID.size
-    off = _ON_GRID - tilt_moments(b)[:, None]
-    return (g * off) @ off.T
+    g = np.exp(exponent - largest)
+    mean = float(np.mean(g))
+    return largest + float(np.log(mean)), g / mean

@@ -133,7 +133,8 @@ class NumberAverage:
         """Return numbers of pending laws below each other, each one for all cells or one a cell."""
         if self.n > 1 and all(part.size == 1 for part in parts):
             return np.repeat(np.concatenate(parts), self.n)
-        return np.concatenate([np.broadcast_to(part, self.n) for part in parts])
+        wide = [part if part.size == self.n else np.repeat(part, self.n) for part in parts]
+        return np.concatenate(wide)
 
     def mark(self) -> None:
         """Note the sums of the mass between the bounds, and of the first moment."""

@@ -126,9 +126,8 @@ def integrate_density(nodes: Nodes, eta: Array, sd: Array) -> Array:
 def integrate_steps(nodes: Nodes, eta: Array, sd: Array, b: float = np.inf) -> Array:
     """Return (n, 2): sum over nodes of P(y_m <= y < b) times the weights."""
     out = np.empty((eta.size, 2))
-    sum_steps(
-        nodes.at, nodes.weights, np.ascontiguousarray(eta), np.ascontiguousarray(sd), b, out
-    )
+    weights, eta, sd = (np.ascontiguousarray(one) for one in (nodes.weights.T, eta, sd))
+    sum_steps(nodes.at, weights, eta, sd, b, out)
     return out
 
 

@@ -10,7 +10,7 @@ components are the draws, each with the noise alone as its variance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -191,6 +191,38 @@ class GammaPoisson(NamedTuple):
 
 
 CellLaw = NormalMixture | Probabilities | GammaPoisson
+
+
+def kind_of(law: CellLaw) -> tuple[object, ...]:
+    """Return what laws have in common that `joined` takes."""
+    if isinstance(law, NormalMixture):
+        return NormalMixture, law.n_components, law.covariance is None
+    return (type(law),)
+
+
+def joined(laws: Sequence[CellLaw]) -> CellLaw:
+    """Return the law of the cells of several laws of one kind, below each other."""
+    if len(laws) == 1:
+        return laws[0]
+    if not isinstance(laws[0], NormalMixture):
+        return type(laws[0])(*(np.concatenate(part) for part in zip(*laws, strict=True)))
+    parts = [of_latent(law) for law in laws]
+    covariances = [part.covariance for part in parts if part.covariance is not None]
+    return NormalMixture(
+        _ONE if parts[0].n_components == 1 else _below(parts, [one.weights for one in parts]),
+        np.concatenate([one.means for one in parts]),
+        _below(parts, [one.variances for one in parts]),
+        np.concatenate(covariances) if covariances else None,
+    )
+
+
+def _below(laws: Sequence[NormalMixture], parts: Sequence[Array]) -> Array:
+    """Return what laws say of all their cells, or of each, below each other for each."""
+    if len({part.shape for part in parts}) == 1 and len(parts[0]) == 1:
+        return np.repeat(np.concatenate(parts), [law.size for law in laws], axis=0)
+    widest = np.broadcast_shapes(*(part.shape[1:] for part in parts))
+    pairs = zip(laws, parts, strict=True)
+    return np.concatenate([np.broadcast_to(part, (law.size, *widest)) for law, part in pairs])
 
 
 def of_latent(law: CellLaw, s: int | None = None) -> NormalMixture:

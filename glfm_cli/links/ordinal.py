@@ -120,13 +120,15 @@ class OrdinalLink(LevelLink):
             return
         column, eta = eta, np.empty(eta.size)  # it is gone through several times
         gather(column, eta)
-        current = self._log_target(x, eta, theta)
+        current = self._log_target(x, eta, theta, theta[1:] - theta[:-1])
         for _ in range(TRIES):
             step = np.exp(params["log_step"][0]) * rng.standard_normal(n_moving)
-            first = theta[0] + step[0] if free else theta[0]
-            gaps = np.diff(theta) * np.exp(np.clip(step[free:], -300.0, 300.0))
-            proposal = np.concatenate([[first], first + np.cumsum(gaps)])
-            target = self._log_target(x, eta, proposal)
+            proposal = theta.copy()
+            if free:
+                proposal[0] += step[0]
+            limited = np.maximum(np.minimum(step[free:], 300.0), -300.0)
+            proposal[1:] = proposal[0] + ((theta[1:] - theta[:-1]) * np.exp(limited)).cumsum()
+            target = self._log_target(x, eta, proposal, proposal[1:] - proposal[:-1])
             log_ratio = min(target - current, 0.0)
             if -rng.standard_exponential() < log_ratio:
                 theta[:] = proposal
@@ -185,14 +187,15 @@ class OrdinalLink(LevelLink):
         y = eta + np.sqrt(var) * rng.standard_normal(np.shape(eta))
         return np.searchsorted(params["thresholds"], y, side="left").astype(np.float64)
 
-    def _log_target(self, x: Array, eta: Array, theta: Array) -> float:
-        gaps = np.diff(theta)
+    def _log_target(self, x: Array, eta: Array, theta: Array, gaps: Array) -> float:
         # Thresholds closer than a rounding error have no gap to walk on.
-        if np.any(gaps <= 0.0):
+        if gaps.min(initial=np.inf) <= 0.0:
             return -np.inf
         prior = -0.5 * float(theta @ theta) / self.config.threshold_variance
-        return sum_log_interval(x, eta, _cuts(theta)) + prior + float(np.sum(np.log(gaps)))
+        return sum_log_interval(x, eta, _cuts(theta)) + prior + float(np.log(gaps).sum())
 
 
 def _cuts(theta: Array) -> Array:
-    return np.concatenate([[-np.inf], theta, [np.inf]])
+    cuts = np.empty(theta.size + 2)
+    cuts[0], cuts[1:-1], cuts[-1] = -np.inf, theta, np.inf
+    return cuts

@@ -22,7 +22,7 @@ from glfm_cli.completion.matrix.pairs import (
 )
 from glfm_cli.completion.result import CompletionResult
 from glfm_cli.errors import counted
-from glfm_cli.inference.predictive import log_scores
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.latent.capabilities import has_size
 
 

@@ -20,8 +20,9 @@ from glfm_cli.evaluation.scoring import level_numbers
 from glfm_cli.evaluation.task import AT, HiddenTask, Prediction, TakesAll
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import Marginal, log_scores, predict
+from glfm_cli.inference.predictive import Marginal, predict
 from glfm_cli.inference.sampling import Plan, Run, sample
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.latent import MODELS
 from glfm_cli.latent.model import Pairs, Problem
 from glfm_cli.links import LinkConfig

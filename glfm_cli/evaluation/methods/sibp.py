@@ -21,7 +21,8 @@ from glfm_cli.encoding import Data, EncodedColumn
 from glfm_cli.evaluation.methods.models import ModelMethod
 from glfm_cli.evaluation.task import AT, HiddenTask, Prediction
 from glfm_cli.inference.posterior import Posterior
-from glfm_cli.inference.predictive import log_scores, predict
+from glfm_cli.inference.predictive import predict
+from glfm_cli.inference.scoring import log_scores
 from glfm_cli.links import Params
 from glfm_cli.links.intervals import log_interval
 from glfm_cli.links.law import Normal, one_number

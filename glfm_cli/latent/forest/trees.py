@@ -118,7 +118,8 @@ def grow(
 
     z : (D, N) float64; every cell, missing ones as they were drawn
     seen : (D, N) uint8; which are observed: of others no tree is grown
-    left_out : trees of a column that do not see a row; by these `scale` is found
+    left_out : trees of a column that do not see a row; by these `scale` is found. Without any they
+        are trees to draw cells by, of which no law is asked for and `within` stays 1
     least : (D,) int64; members of a leaf, at least
     """
     D, grown = z.shape[0], []
@@ -148,7 +149,7 @@ def grow(
             np.empty(donors.size),
             np.empty(2 * n_levels + 1),
         )
-        if not kinds.levels[d]:
+        if left_out and not kinds.levels[d]:
             starts = child[:n][feature[:n] < 0]
             within[k] = _within(z[d], starts, members[:m], float(kinds.atom[d]))
         root[k] += n_nodes
