@@ -1,4 +1,4 @@
-"""Are analyses of several completed tables right, and as sharp as those of other imputers?
+"""Are analyses of several completed tables right, and as narrow as those of other imputers?
 
     python benchmarks/multiple.py [--designs linear,poisson] [--rows 300] [--sets 40] [--first 0]
         [--methods glfm,bayes_ridge,mice] [--analysis] [--set NAME=VALUE ...] [--label NAME]
@@ -6,43 +6,57 @@
 
 Six regressions whose covariates lack 40 % of their cells at random, the more likely the larger the
 response. Each data set is completed --tables times by every method, analysed, and pooled by
-Rubin's rules; printed are, for each coefficient,
+Rubin's rules; printed are, for each coefficient, with standard errors
 
     bias      mean difference from the estimate of all cells, in standard errors (pooled)
-    covers    share of 95 % intervals that cover the truth
+    covers    share of 95 % intervals that cover the truth, %
+    expected  the same, with what chance did to the estimates of all cells taken off
+    spread    how far estimates lie from those of all cells (sd), beside what intervals allow for
+              it: above 1 they are too narrow
     width     mean width of the intervals, beside that of all cells
+    beside    the same, beside the narrower of mice and bayes_ridge among those that cover 92 %
 
-Methods: a latent model of glfm by its name (`--set` is for all of these, `--analysis` tells them
-the regression, `--label` names the outcome), `bayes_ridge` (scikit-learn's
-IterativeImputer(sample_posterior=True)), `mice` (R's, defaults), `complete_rows`, and of the linear
-regressions with a binary covariate `true_law`: draws under the law that their covariates were
-simulated from. `--beside true_law` takes the bias from there, free of what chance did to the data
-sets. Outcomes are kept in --out, a JSON object a line, and not made again.
+Methods: a latent model of glfm by its name (`--set` is for all of these, `glfm` has the settings of
+`glfm impute --multiple`; `--analysis` tells them the regression, `--label` names the outcome),
+`bayes_ridge` (scikit-learn's IterativeImputer(sample_posterior=True)), `mice` (R's, defaults),
+`complete_rows`, and `true_law`: draws under the law that the covariates were simulated from, which
+no imputer knows. `--beside true_law` takes the bias from there, free of what chance did to the data
+sets.
+
+Data sets are made --block at a time of every design, each by all methods. Outcomes are kept in
+--out, a JSON object a line, and not made again: a run that is stopped (Ctrl-C) prints what all
+methods of a design have, and goes on where it was when it is started again.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 from glfm_cli import impute
+from glfm_cli.completion.analysis.families import FAMILIES, RegressionDraw, Seen
+from glfm_cli.completion.multiple import LINEAR
 from glfm_cli.latent import MODELS
 
 RATE, SLOPE = 0.4, 0.5
+PEERS, ENOUGH = ("mice", "bayes_ridge"), 92.0
+WARMUP, APART = 80, 10  # sweeps of the true law
 MICE = """
 suppressMessages(library(mice))
 given <- commandArgs(TRUE)
@@ -52,55 +66,76 @@ for (path in list.files(given[1], pattern = "^set", full.names = TRUE)) {
         if (startsWith(name, "g")) d[[name]] <- factor(d[[name]])
         if (startsWith(name, "o")) d[[name]] <- factor(d[[name]], ordered = TRUE)
     }
-    done <- mice(d, m = as.integer(given[2]), printFlag = FALSE, seed = as.integer(given[3]))
+    seed <- as.integer(gsub("[^0-9]", "", basename(path))) + 1
+    done <- mice(d, m = as.integer(given[2]), printFlag = FALSE, seed = seed)
     write.csv(complete(done, "long"), sub("set", "done", path), row.names = FALSE)
 }
 """
 
 
+class Second(NamedTuple):
+    """A covariate that depends on the first, z: drawn given it, and the log of p(values | z)."""
+
+    name: str
+    draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
+    log_p: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
 class Design(NamedTuple):
     """A regression: how its table is simulated, and which terms it has.
 
-    simulate : of a random generator and n rows, the table without the response
+    second : the covariate beside x
     terms : of a table, its regressors but the constant
     truth : coefficients, the constant's first
     family : of the response
     kinds : column types of the table
     formula : the regression as `--analysis` takes it
+    power : x is exp(power z), z itself for 0;  z ~ N(0, 1)
     """
 
-    simulate: Callable[[np.random.Generator, int], dict[str, np.ndarray]]
+    second: Second
     terms: Callable[[pd.DataFrame], dict[str, np.ndarray]]
     truth: tuple[float, ...]
     family: str
     kinds: dict[str, str]
     formula: str = "y ~ x + g"
+    power: float = 0.0
+
+    def covariates(self, z: np.ndarray, second: np.ndarray) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"x": np.exp(self.power * z) if self.power else z, self.second.name: second}
+        )
 
 
-def group(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Return a binary covariate that depends on another."""
-    return (rng.random(x.size) < expit(0.8 * x)).astype(float)
+def draw_group(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
+    return (rng.random(z.size) < expit(0.8 * z)).astype(float)
 
 
-def pair(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    x = rng.standard_normal(n)
-    return {"x": x, "g": group(rng, x)}
+def log_group(z: np.ndarray, g: np.ndarray) -> np.ndarray:
+    return 0.8 * g * z - np.logaddexp(0.0, 0.8 * z)
 
 
-def two_real(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    x = rng.standard_normal(n)
-    return {"x": x, "v": 0.5 * x + np.sqrt(0.75) * rng.standard_normal(n)}
+def draw_real(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
+    return 0.5 * z + np.sqrt(0.75) * rng.standard_normal(z.size)
 
 
-def lognormal(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    z = rng.standard_normal(n)
-    return {"x": np.exp(0.7 * z), "g": group(rng, z)}
+def log_real(z: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return -0.5 * (v - 0.5 * z) ** 2 / 0.75
 
 
-def with_ordinal(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    x = rng.standard_normal(n)
-    latent = 0.5 * x + rng.standard_normal(n)
-    return {"x": x, "o": 1.0 + np.searchsorted([-1.0, 0.0, 1.0], latent)}
+def draw_ordinal(rng: np.random.Generator, z: np.ndarray) -> np.ndarray:
+    return 1.0 + np.searchsorted(CUTS[1:-1], 0.5 * z + rng.standard_normal(z.size))
+
+
+def log_ordinal(z: np.ndarray, o: np.ndarray) -> np.ndarray:
+    level = o.astype(int)
+    return np.log(ndtr(CUTS[level] - 0.5 * z) - ndtr(CUTS[level - 1] - 0.5 * z))
+
+
+CUTS = np.array([-np.inf, -1.0, 0.0, 1.0, np.inf])
+GROUP = Second("g", draw_group, log_group)
+REAL_V = Second("v", draw_real, log_real)
+ORDINAL = Second("o", draw_ordinal, log_ordinal)
 
 
 def as_they_are(table: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -111,42 +146,29 @@ def with_product(table: pd.DataFrame) -> dict[str, np.ndarray]:
     return as_they_are(table) | {"x g": (table["x"] * table["g"]).to_numpy()}
 
 
-REAL = {"x": "real", "g": "categorical", "y": "real"}
+KINDS = {"x": "real", "g": "categorical", "y": "real"}
+TWO_REAL = {"x": "real", "v": "real", "y": "real"}
+LEVELS = {"x": "real", "o": "ordinal", "y": "categorical"}
 DESIGNS = {
-    "linear": Design(pair, as_they_are, (1.0, 0.8, 0.7), "normal", REAL),
-    "two real": Design(
-        two_real,
-        as_they_are,
-        (1.0, 0.7, -0.5),
-        "normal",
-        {"x": "real", "v": "real", "y": "real"},
-        "y ~ x + v",
-    ),
+    "linear": Design(GROUP, as_they_are, (1.0, 0.8, 0.7), "linear", KINDS),
+    "two real": Design(REAL_V, as_they_are, (1.0, 0.7, -0.5), "linear", TWO_REAL, "y ~ x + v"),
     "lognormal": Design(
-        lognormal, as_they_are, (1.0, 0.6, 0.7), "normal", REAL | {"x": "positive"}
+        GROUP, as_they_are, (1.0, 0.6, 0.7), "linear", KINDS | {"x": "positive"}, power=0.7
     ),
-    "interaction": Design(
-        pair, with_product, (1.0, 0.6, 0.5, 0.5), "normal", REAL, "y ~ x * g"
-    ),
-    "logistic": Design(
-        with_ordinal,
-        as_they_are,
-        (-1.5, 0.7, 0.5),
-        "binomial",
-        {"x": "real", "o": "ordinal", "y": "categorical"},
-        "y ~ x + o",
-    ),
-    "poisson": Design(pair, as_they_are, (0.5, 0.4, 0.5), "poisson", REAL | {"y": "count"}),
+    "interaction": Design(GROUP, with_product, (1.0, 0.6, 0.5, 0.5), "linear", KINDS, "y ~ x * g"),
+    "logistic": Design(ORDINAL, as_they_are, (-1.5, 0.7, 0.5), "logistic", LEVELS, "y ~ x + o"),
+    "poisson": Design(GROUP, as_they_are, (0.5, 0.4, 0.5), "poisson", KINDS | {"y": "count"}),
 }
 
 
 def simulate(design: Design, n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a table, and the same with 40 % of each covariate missing at random."""
-    table = pd.DataFrame(design.simulate(rng, n))
+    z = rng.standard_normal(n)
+    table = design.covariates(z, design.second.draw(rng, z))
     eta = regressors(design, table) @ np.array(design.truth)
-    if design.family == "normal":
+    if design.family == "linear":
         y = eta + rng.standard_normal(n)
-    elif design.family == "binomial":
+    elif design.family == "logistic":
         y = (rng.random(n) < expit(eta)).astype(float)
     else:
         y = rng.poisson(np.exp(eta)).astype(float)
@@ -166,15 +188,15 @@ def regressors(design: Design, table: pd.DataFrame) -> np.ndarray:
 def regress(design: Design, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return maximum likelihood coefficients and their variances."""
     X, y = regressors(design, table), table["y"].to_numpy()
-    if design.family == "normal":
+    if design.family == "linear":
         inverse = np.linalg.inv(X.T @ X)
         b = inverse @ X.T @ y
         return b, np.diag(inverse) * np.sum((y - X @ b) ** 2) / (len(y) - b.size)
     b = np.zeros(X.shape[1])
-    b[0] = 0.0 if design.family == "binomial" else np.log(y.mean())
+    b[0] = 0.0 if design.family == "logistic" else np.log(y.mean())
     for _ in range(50):  # Newton's steps
-        mean = expit(X @ b) if design.family == "binomial" else np.exp(np.minimum(X @ b, 30.0))
-        weight = mean * (1 - mean) if design.family == "binomial" else mean
+        mean = expit(X @ b) if design.family == "logistic" else np.exp(np.minimum(X @ b, 30.0))
+        weight = mean * (1 - mean) if design.family == "logistic" else mean
         inverse = np.linalg.inv(X.T @ (weight[:, None] * X))
         step = inverse @ X.T @ (y - mean)
         b += step
@@ -207,7 +229,8 @@ def by_glfm(
     for name, kind in design.kinds.items():
         if kind != "real" and kind != "positive":
             text[name] = [None if v is None else int(v) for v in text[name]]
-    settings = dict(pair.split("=", 1) for pair in options.set)
+    settings = LINEAR if model == "glfm" else {}
+    settings = settings | dict(pair.split("=", 1) for pair in options.set)
     done = impute(
         text,
         {"columns": {name: design.kinds[name] for name in text.columns}},
@@ -238,99 +261,193 @@ def by_bayes_ridge(table: pd.DataFrame, seed: int, n_tables: int) -> list[pd.Dat
 
 
 def by_true_law(
-    name: str, table: pd.DataFrame, rng: np.random.Generator, n_tables: int
+    design: Design, table: pd.DataFrame, rng: np.random.Generator, n_tables: int
 ) -> list[pd.DataFrame]:
-    """Return versions drawn under the law of (x, g) itself, from one long chain.
+    """Return versions drawn under the law of the covariates itself, from one long chain.
 
-    Proposals (x, g) come from it, but for the law of an observed g given x, and b is drawn exactly.
+    Proposals of both come from it, but for the law of an observed second given the first.
     """
-    design, y, n = DESIGNS[name], table["y"].to_numpy(), len(table)
-    power = 0.7 if name == "lognormal" else None
-    no_x, no_g = table["x"].isna().to_numpy(), table["g"].isna().to_numpy()
+    name, draw_second, log_second = design.second
+    family, y, n = FAMILIES[design.family], table["y"].to_numpy(), len(table)
+    no_x, no_second = table["x"].isna().to_numpy(), table[name].isna().to_numpy()
     x = table["x"].fillna(1.0).to_numpy()
-    z = np.where(no_x, rng.standard_normal(n), x if power is None else np.log(x) / power)
-    g = np.where(no_g, rng.random(n) < 0.5, table["g"].fillna(0.0))
+    z = np.where(no_x, rng.standard_normal(n), np.log(x) / design.power if design.power else x)
+    second = np.where(no_second, draw_second(rng, z), table[name].to_numpy())
 
-    def at(z: np.ndarray, g: np.ndarray) -> pd.DataFrame:
-        return pd.DataFrame({"x": z if power is None else np.exp(power * z), "g": g, "y": y})
+    def log_p(z: np.ndarray, second: np.ndarray, at: RegressionDraw) -> np.ndarray:
+        X = regressors(design, design.covariates(z, second))
+        seen = np.where(no_second, 0.0, log_second(z, second))
+        return seen + family.log_density(y, X, at)
 
-    def log_p(z: np.ndarray, g: np.ndarray, b: np.ndarray, s2: float) -> np.ndarray:
-        seen = np.where(no_g, 0.0, 0.8 * g * z - np.logaddexp(0.0, 0.8 * z))
-        return seen - 0.5 * (y - regressors(design, at(z, g)) @ b) ** 2 / s2
-
-    versions = []
-    for sweep in range(80 + 4 * n_tables):
-        X = regressors(design, at(z, g))
-        Q = X.T @ X
-        mode = np.linalg.solve(Q, X.T @ y)
-        s2 = np.sum((y - X @ mode) ** 2) / rng.chisquare(n - mode.size)
-        root = np.linalg.cholesky(Q).T
-        b = mode + np.sqrt(s2) * np.linalg.solve(root, rng.standard_normal(mode.size))
+    versions, at = [], None
+    for sweep in range(WARMUP + APART * n_tables):
+        X = regressors(design, design.covariates(z, second))
+        at = family.draw(Seen(y, X, np.ones(X.shape[1])), at, rng)
         for _ in range(3):
             new_z = np.where(no_x, rng.standard_normal(n), z)
-            new_g = np.where(no_g, group(rng, new_z), g)
-            taken = np.log(rng.random(n)) < log_p(new_z, new_g, b, s2) - log_p(z, g, b, s2)
-            z, g = np.where(taken, new_z, z), np.where(taken, new_g, g)
-        if sweep >= 80 and sweep % 4 == 3:
-            versions.append(at(z, g))
+            new = np.where(no_second, draw_second(rng, new_z), second)
+            taken = np.log(rng.random(n)) < log_p(new_z, new, at) - log_p(z, second, at)
+            z, second = np.where(taken, new_z, z), np.where(taken, new, second)
+        if sweep >= WARMUP and (sweep - WARMUP) % APART == APART - 1:
+            versions.append(design.covariates(z, second).assign(y=y))
     return versions
 
 
-def by_mice(table: pd.DataFrame, seed: int, n_tables: int) -> list[pd.DataFrame]:
-    """Return the versions of R's mice."""
+def by_mice(
+    tables: dict[int, pd.DataFrame], n_tables: int
+) -> Iterator[tuple[int, list[pd.DataFrame]]]:
+    """Yield the versions of R's mice of each table, by seed."""
     with tempfile.TemporaryDirectory() as folder:
-        binary = set(table["y"].unique()) <= {0.0, 1.0}
-        named = table.rename(columns={"y": "g_y"} if binary else {})
-        named.to_csv(Path(folder) / "set.csv", index=False)
+        for seed, table in tables.items():
+            # Responses 0 and 1 are a factor.
+            named = table.rename(columns={"y": "g_y"} if set(table["y"]) <= {0.0, 1.0} else {})
+            named.to_csv(Path(folder) / f"set{seed}.csv", index=False)
         script = Path(folder) / "mice.R"
         script.write_text(MICE, encoding="utf-8")
-        subprocess.run(
-            ["Rscript", str(script), folder, str(n_tables), str(seed + 1)],
-            check=True,
-            capture_output=True,
+        command = ["Rscript", str(script), folder, str(n_tables)]
+        subprocess.run(command, check=True, capture_output=True)
+        for seed, table in tables.items():
+            long = pd.read_csv(Path(folder) / f"done{seed}.csv").rename(columns={"g_y": "y"})
+            parts = long.groupby(".imp")
+            yield seed, [part[list(table.columns)].astype(float) for _, part in parts]
+
+
+def outcomes(
+    name: str, method: str, seeds: list[int], options: argparse.Namespace
+) -> Iterator[tuple[int, dict]]:
+    """Yield the pooled answer of one method on each data set."""
+    if not seeds:
+        return
+    design = DESIGNS[name]
+
+    def versions(seed: int) -> list[pd.DataFrame]:
+        rng = np.random.default_rng([zlib.crc32(name.encode()), options.rows, seed])
+        whole, incomplete = simulate(design, options.rows, rng)
+        if method == "all_cells":
+            return [whole]
+        if method == "complete_rows":
+            return [incomplete.dropna()]
+        if method == "bayes_ridge":
+            return by_bayes_ridge(incomplete, seed, options.tables)
+        if method == "true_law":
+            return by_true_law(design, incomplete, rng, options.tables)
+        if method == "mice":  # R starts once for all
+            return [incomplete]
+        return by_glfm(method, design, incomplete, seed, options)
+
+    each: Iterator[tuple[int, list[pd.DataFrame]]] = ((seed, versions(seed)) for seed in seeds)
+    if method == "mice":
+        each = by_mice({seed: tables[0] for seed, tables in each}, options.tables)
+    for seed, tables in each:
+        b, se, half = pool(design, tables)
+        yield seed, {"b": b.tolist(), "se": se.tolist(), "half": half.tolist()}
+
+
+class Figures(NamedTuple):
+    """What the pooled answers of a method are worth, each (2, p): values, standard errors."""
+
+    bias: np.ndarray
+    covers: np.ndarray
+    expected: np.ndarray
+    spread: np.ndarray
+    width: np.ndarray
+    beside: np.ndarray
+
+
+def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the ratio of the means of (n, p) pairs, and its standard error by linearisation."""
+    value = a.mean(axis=0) / b.mean(axis=0)
+    error = (a - value * b).std(axis=0, ddof=1) / np.sqrt(len(a)) / b.mean(axis=0)
+    return np.array([value, error])
+
+
+def share(hits: np.ndarray) -> np.ndarray:
+    """Return the percentage of (n, p) hits, and its standard error."""
+    p = hits.mean(axis=0)
+    return 100.0 * np.array([p, np.sqrt(p * (1 - p) / len(hits))])
+
+
+def without_chance(z: np.ndarray, known: np.ndarray, df: int) -> np.ndarray:
+    """Return the percentage of intervals that cover, more precisely than by counting.
+
+    Distances z (n, p) from the truth, in half widths, are taken as normal. Those of all cells have
+    a known law, of t; by how much it was missed in these data sets is taken off by regression
+    (control variates). The standard error is the jackknife's.
+    """
+
+    def estimate(z: np.ndarray, known: np.ndarray) -> np.ndarray:
+        excess = known.var(axis=0, ddof=1) - df / (df - 2) / stats.t.ppf(0.975, df) ** 2
+        off = known - known.mean(axis=0)
+        slope = np.mean((z - z.mean(axis=0)) * off, axis=0) / known.var(axis=0)
+        mean = z.mean(axis=0) - slope * known.mean(axis=0)
+        sd = np.sqrt(np.maximum(z.var(axis=0, ddof=1) - slope**2 * excess, 0.0))
+        return 100.0 * (ndtr((1 - mean) / sd) - ndtr((-1 - mean) / sd))
+
+    n = len(z)
+    if n < 3:
+        return np.full((2, z.shape[1]), np.nan)
+    each = [estimate(np.delete(z, i, axis=0), np.delete(known, i, axis=0)) for i in range(n)]
+    return np.array([estimate(z, known), np.sqrt((n - 1.0) * np.var(each, axis=0))])
+
+
+def spread(apart: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Return the sd of (n, p) differences beside the one allowed for, and its standard error."""
+    with np.errstate(invalid="ignore"):  # 0 / 0 of all cells
+        value = apart.std(axis=0, ddof=1) / np.sqrt(np.maximum(variance.mean(axis=0), 0.0))
+    return np.array([value, value / np.sqrt(2.0 * len(apart))])
+
+
+def figures(
+    name: str, found: dict[str, dict[str, np.ndarray]], beside: str, n_rows: int
+) -> dict[str, Figures]:
+    """Return those of every method of a design, of its answers b, se and half (n, p)."""
+    truth = np.array(DESIGNS[name].truth)
+    covers = {m: share(np.abs(one["b"] - truth) <= one["half"]) for m, one in found.items()}
+    cells, df = found["all_cells"], n_rows - truth.size
+    best = narrowest([(found[m]["half"], covers[m][0]) for m in PEERS if m in found])
+    return {
+        method: Figures(
+            ratio(one["b"] - found[beside]["b"], one["se"]),
+            covers[method],
+            without_chance(
+                (one["b"] - truth) / one["half"], (cells["b"] - truth) / cells["half"], df
+            ),
+            spread(one["b"] - cells["b"], one["se"] ** 2 - cells["se"] ** 2),
+            ratio(one["half"], cells["half"]),
+            ratio(one["half"], np.full_like(one["half"], np.nan) if best is None else best),
         )
-        long = pd.read_csv(Path(folder) / "done.csv").rename(columns={"g_y": "y"})
-    return [part[list(table.columns)].astype(float) for _, part in long.groupby(".imp")]
+        for method, one in found.items()
+    }
 
 
-def outcome(name: str, method: str, seed: int, options: argparse.Namespace) -> dict:
-    """Return the pooled answer of one method on one data set."""
-    design = DESIGNS[name]
-    rng = np.random.default_rng([zlib.crc32(name.encode()), options.rows, seed])
-    whole, incomplete = simulate(design, options.rows, rng)
-    if method == "all_cells":
-        versions = [whole]
-    elif method == "complete_rows":
-        versions = [incomplete.dropna()]
-    elif method == "bayes_ridge":
-        versions = by_bayes_ridge(incomplete, seed, options.tables)
-    elif method == "true_law":
-        versions = by_true_law(name, incomplete, rng, 5 * options.tables)
-    elif method == "mice":
-        versions = by_mice(incomplete, seed, options.tables)
-    else:
-        versions = by_glfm(method, design, incomplete, seed, options)
-    b, se, half = pool(design, versions)
-    return {"b": b.tolist(), "se": se.tolist(), "half": half.tolist()}
+def narrowest(peers: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray | None:
+    """Return, of half widths (n, p) and covers (p,), the narrower that cover; NaN where none do."""
+    if not peers:
+        return None
+    halves = np.array([half for half, _ in peers])
+    mean = np.where([covers >= ENOUGH for _, covers in peers], halves.mean(axis=1), np.inf)
+    best = np.take_along_axis(halves, mean.argmin(axis=0)[None, None, :], axis=0)[0]
+    return np.where(np.isfinite(mean.min(axis=0)), best, np.nan)
 
 
-def summarise(name: str, methods: list[str], found: dict[str, list[dict]], beside: str) -> None:
+def summarise(name: str, found: dict[str, dict[str, np.ndarray]], beside: str, n_rows: int) -> None:
     """Print the table of one design."""
-    design = DESIGNS[name]
-    rng = np.random.default_rng(0)
-    terms = ["constant", *design.terms(simulate(design, 50, rng)[0])]
-    control = {k: np.array([one[k] for one in found["all_cells"]]) for k in ("b", "half")}
-    n_sets = len(control["b"])
+    n_sets = len(found["all_cells"]["b"])
     print(f"\n{name}: {n_sets} data sets")
-    print(f"{'':24}" + "".join(f"{term:>25}" for term in terms))
-    print(f"{'':24}" + f"{'bias':>9}{'covers':>8}{'width':>8}" * len(terms))
-    for method in methods:
-        b, se, half = (np.array([one[k] for one in found[method]]) for k in ("b", "se", "half"))
-        bias = (b - [one["b"] for one in found[beside]]).mean(axis=0) / se.mean(axis=0)
-        covers = np.mean(np.abs(b - np.array(design.truth)) <= half, axis=0)
-        width = half.mean(axis=0) / control["half"].mean(axis=0)
-        cells = [f"{x:9.2f}{c:8.3f}{w:8.2f}" for x, c, w in zip(bias, covers, width, strict=True)]
-        print(f"{method:24}" + "".join(cells), flush=True)
+    if n_sets < 2:
+        return
+    table = simulate(DESIGNS[name], 50, np.random.default_rng(0))[0]
+    terms = ["constant", *DESIGNS[name].terms(table)]
+    heads = [f"{head:>15}" for head in Figures._fields]
+    print(f"{'':20}{'':10}" + "".join(heads))
+    for method, shown in figures(name, found, beside, n_rows).items():
+        for j, term in enumerate(terms):
+            cells = [
+                f"{value[j]:.{digits}f} ({error[j]:.{digits}f})"
+                for (value, error), digits in zip(shown, (2, 1, 1, 2, 3, 3), strict=True)
+            ]
+            known = [cell if "nan" not in cell else "" for cell in cells]
+            print(f"{method if j == 0 else '':20}{term:10}" + "".join(f"{k:>15}" for k in known))
 
 
 def main() -> None:
@@ -349,6 +466,7 @@ def main() -> None:
     parser.add_argument("--label", default="", help="what outcomes of these settings are called")
     parser.add_argument("--show", default="", help="labels of kept outcomes that are shown, too")
     parser.add_argument("--beside", default="all_cells", help="what the bias is taken from")
+    parser.add_argument("--block", type=int, default=10, help="data sets of a design in turn")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     kept = {}
@@ -358,22 +476,33 @@ def main() -> None:
             kept[one["design"], one["rows"], one["seed"], one["method"]] = one
     methods = ["all_cells", *filter(None, options.methods.split(","))]
     labels = {m: m + options.label if m in MODELS else m for m in methods}
-    shown = [*labels.values(), *filter(None, options.show.split(","))]
-    for name in options.designs.split(","):
-        found: dict[str, list[dict]] = {label: [] for label in shown}
-        for seed in range(options.first, options.first + options.sets):
-            for method, label in labels.items():
-                key = name, options.rows, seed, label
-                if key not in kept:
-                    names = dict(zip(("design", "rows", "seed", "method"), key, strict=True))
-                    kept[key] = names | outcome(name, method, seed, options)
+    designs, end = options.designs.split(","), options.first + options.sets
+    with contextlib.suppress(KeyboardInterrupt):  # what there is by then is shown
+        for first in range(options.first, end, options.block):
+            seeds = list(range(first, min(first + options.block, end)))
+            for name, (method, label) in product(designs, labels.items()):
+                keys = {seed: (name, options.rows, seed, label) for seed in seeds}
+                wanted = [seed for seed in seeds if keys[seed] not in kept]
+                for seed, answer in outcomes(name, method, wanted, options):
+                    names = zip(("design", "rows", "seed", "method"), keys[seed], strict=True)
+                    kept[keys[seed]] = dict(names) | answer
                     if options.out:
                         with options.out.open("a", encoding="utf-8") as out:
-                            out.write(json.dumps(kept[key]) + "\n")
-            for label in shown:
-                if (name, options.rows, seed, label) in kept:
-                    found[label].append(kept[name, options.rows, seed, label])
-        summarise(name, shown, found, options.beside)
+                            out.write(json.dumps(kept[keys[seed]]) + "\n")
+    shown = [*labels.values(), *filter(None, options.show.split(","))]
+    for name in designs:
+        of_all = [
+            [kept[name, options.rows, seed, label] for label in shown]
+            for seed in range(options.first, end)
+            if all((name, options.rows, seed, label) in kept for label in shown)
+        ]
+        if not of_all:
+            continue
+        found = {
+            label: {k: np.array([one[k] for one in answers]) for k in ("b", "se", "half")}
+            for label, answers in zip(shown, zip(*of_all, strict=True), strict=True)
+        }
+        summarise(name, found, options.beside, options.rows)
 
 
 if __name__ == "__main__":

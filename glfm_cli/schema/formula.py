@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class Formula:
         found = (n.value for n in ast.walk(self._tree) if isinstance(n, ast.Constant))
         return tuple(value for value in found if isinstance(value, str))
 
-    @property
+    @cached_property
     def counted(self) -> frozenset[str]:
         """The columns that it takes for numbers: not compared with texts alone, by ==, != or in."""
         compared = [sides for sides in _equal_sides(self._tree) if not any(map(_is_number, sides))]
