@@ -12,6 +12,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.draws import draw_parts
+from glfm_cli.completion.extremes import extreme_estimates
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts, numerals_of
 from glfm_cli.errors import UsageError, counted
@@ -124,6 +125,11 @@ class Completion(CompletionResult):
     versions: Multiple | None = None
     given: Any = None
     configs: tuple[Any, LinkConfig] | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know, one line each."""
+        return (*super().warnings, *extreme_estimates(self.columns))
 
     def __repr__(self) -> str:
         """Return what was done; the fields hold whole tables and all draws."""
