@@ -429,6 +429,63 @@ def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
     assert "left as it is" in reason
 
 
+@pytest.mark.parametrize("n_between", [0, 10])
+@pytest.mark.parametrize(
+    ("word", "times", "imputed"),
+    [
+        ("not done", 6, True),
+        ("not done", 30, True),
+        ("not done", 80, True),
+        ("nicht gemessen", 80, True),
+        ("hemolysed", 6, False),
+        ("hemolysed", 30, False),
+        ("hemolysed", 60, False),
+    ],
+)
+def test_a_text_that_recurs_among_numbers_is_a_code(
+    word: str, times: int, imputed: bool, n_between: int
+) -> None:
+    between = repeat("<4.0", ">12", rows=n_between)
+    numbers = repeat(*texts(np.linspace(4, 9, 31)), rows=ROWS - times - n_between)
+    column, reason = guessed("x", [*numbers, *between, *[word] * times])
+    assert column.type == ColumnType.POSITIVE, reason
+    assert column.missing == (MissingCode(word, imputed),)
+    assert f"{word} {'taken for missing' if imputed else 'among numbers, left as it is'}" in reason
+    assert ("lie in an interval: <4.0, >12" in reason) == (n_between > 0)
+
+
+def test_decimal_commas_are_read_beside_a_text_that_recurs() -> None:
+    column, _ = guessed("x", [*(f"{i},5" for i in range(60)), *["verloren"] * 20])
+    assert (column.decimal, codes(column)) == (",", {"verloren"})
+
+
+@pytest.mark.parametrize("others", [("1", "2", "3"), ("5.5", "7.5", "9.5", "10.5")])
+def test_a_text_that_recurs_beside_few_numbers_is_a_level(others: tuple[str, ...]) -> None:
+    column, _ = guessed("x", repeat(*others, "other"))
+    assert column.levels == (*others, "other")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "interval", "kind"),
+    [
+        (texts(range(30)), "<5", "count"),
+        (texts(range(30)), "<0", "real"),
+        (texts(range(30)), "<=0", "count"),
+        (texts(range(30)), "<0.5", "positive"),
+        (["-2", "-1", "0", "1", "2"], ">2", "real"),
+        (texts(np.linspace(0.5, 9, 30)), "<0.5", "positive"),
+        (texts(np.linspace(0.5, 9, 30)), "<-1.5", "real"),
+        ([f"202401{d:02d}" for d in range(1, 29)], ">20240128", "count"),
+    ],
+)
+def test_numbers_beside_an_interval_have_a_type_that_it_can_be_of(
+    numbers: list[str], interval: str, kind: str
+) -> None:
+    column, reason = guessed("x", [*repeat(*numbers), interval])
+    assert str(column.type) == kind, reason
+    assert f"known only to lie in an interval: {interval}" in reason
+
+
 def test_blank_cells_are_missing_without_a_code() -> None:
     column, reason = guessed("x", ["  ", *texts(range(0, 90, 3)), "", " "])
     assert (column.type, column.missing) == (ColumnType.COUNT, ())
@@ -588,6 +645,49 @@ def test_whatever_is_guessed_loads_and_runs_unchanged(
     guess = guess_schema(table)
     schema = Schema.from_yaml(guess.to_yaml())
     assert schema == guess.schema
+    assert len(encode(table, schema).columns) == sum(column.modelled for column in schema.columns)
+
+
+NUMBERS = (
+    st.integers(0, 12).map(str),
+    st.integers(-3, 40).map(str),
+    st.decimals(-9, 99, places=1).map(str),
+    st.decimals(0, 99, places=2).map(lambda x: str(x).replace(".", ",")),
+    st.integers(1000, 99_999).map(lambda x: f"{x:,}"),
+    st.integers(1, 99).map(lambda x: f"{x}%"),
+    st.integers(1, 99).map(lambda x: f"{x} kg"),
+    st.integers(1, 31).map(lambda x: f"202401{x:02d}"),
+    st.integers(0, 5).map(str) | st.sampled_from(["-9", "99", "999", "-99", "1e5", "007"]),
+)
+INTERVALS = st.builds(
+    str.format,
+    st.sampled_from(["<{}", ">{}", "<={}", "\u2265 {}", "{}+", "{} or more", "{0}-{0}9", "<{},5"]),
+    st.integers(-3, 40),
+)
+TEXTS = st.sampled_from(
+    """not done;NA;?;unknown;not applicable;n.a.;don't know;refused;hemolysed;lost;see note; ;<LOD
+    1 - low;5 - high;2024-01-31;12:30;yes;no answer;low;high;Low;-;none""".replace("\n", ";").split(
+        ";"
+    )
+)
+
+
+@st.composite
+def messy(draw: st.DrawFn) -> list[str]:
+    """Draw a column of numbers, each in some rows, among intervals and texts."""
+    numbers = draw(st.lists(draw(st.sampled_from(NUMBERS)), max_size=25))
+    others = draw(st.lists(INTERVALS | TEXTS, max_size=4))
+    return draw(st.integers(1, 8)) * numbers + draw(st.integers(1, 12)) * others + ["1", "4"]
+
+
+@given(st.dictionaries(NAMES, messy(), min_size=1, max_size=2))
+def test_the_types_file_of_messy_columns_is_accepted_by_their_table(
+    columns: dict[str, list[str]],
+) -> None:
+    n = max(map(len, columns.values()))
+    table = pa.table({name: repeat(*cells, rows=n) for name, cells in columns.items()})
+    table = table.append_column("an anchor", pa.array(repeat("1.5", "2.5", "4", rows=n)))
+    schema = Schema.from_yaml(guess_schema(table).to_yaml())
     assert len(encode(table, schema).columns) == sum(column.modelled for column in schema.columns)
 
 

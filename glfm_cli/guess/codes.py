@@ -27,8 +27,13 @@ GAP_WORDS = words(
 # A gap among numbers; among words they may well be a level.
 DOUBTFUL_WORDS = words("none nil unknown unk nk nd dk refused x xx * **") | {
     *("not known", "not recorded", "not stated", "not measured", "don't know", "dont know"),
+    *("not done", "not tested", "not performed", "not assessed", "not determined", "not obtained"),
+    *("not examined", "not evaluated", "no sample", "no result", "pending"),
     *("no answer", "no response", "prefer not to say", "n.b.", "weiß nicht", "weiss nicht"),
     *("keine antwort", "nicht bestimmt", "nicht erhoben", "nicht gemessen", "unbekannt", "inconnu"),
+    *("nicht durchgeführt", "nicht untersucht", "nicht erfasst", "nicht getestet", "nicht gemacht"),
+    *("non fait", "non mesuré", "non réalisé", "no realizado", "no medido", "não realizado"),
+    *("non eseguito", "non misurato", "niet gemeten", "niet gedaan"),
     *("ne sait pas", "no sabe", "no contesta", "ns/nc", "desconocido", "sconosciuto", "onbekend"),
 }
 

@@ -6,22 +6,21 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 import glfm_cli.guess.codes as codes
 from glfm_cli.guess.dates import DATE, judge_dates
+from glfm_cli.guess.intervals import part_intervals, with_intervals
 from glfm_cli.guess.numbers import judge_numbers
-from glfm_cli.guess.numerals import MAX_STRAY, NUMBER_SHARE, in_words
+from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.guess.words import judge_words
-from glfm_cli.io.numerals import PLAIN, parse_interval
+from glfm_cli.io.numerals import PLAIN
 from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
-LEAST_BESIDE = 5  # different numbers beside cells that are intervals
 LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -64,11 +63,15 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:
         return ignore(name, f"{rest.mixture}; write them alike to model them")
-    rest, intervals = _part_intervals(rest)
-    rest, gaps, is_numeric = _part_numbers(rest, gaps)
+    exact, intervals = part_intervals(rest)
+    numbers, found, is_numeric = _part_numbers(exact, gaps)
+    if intervals and not is_numeric:  # among levels, such as 18-24 and "none", they are words
+        intervals = []
+        numbers, found, is_numeric = _part_numbers(rest, gaps)
+    rest, gaps = numbers, found
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
-    if rest.order is None and (dates := judge_dates(rest)) is not None:
+    if rest.order is None and not intervals and (dates := judge_dates(rest)) is not None:
         verdict = dates
     elif rest.order is not None:
         verdict = _declared(rest)
@@ -83,11 +86,9 @@ def judge(column: Profile) -> Verdict:
         return verdict
     reason, written = verdict.reason, rest.written
     if intervals:
-        if not guessed.numeric:
-            whole = ColumnType.COUNT if rest.all_whole else ColumnType.REAL
-            guessed, reason = Column(name, type=whole, label=guessed.label), "numbers"
-        guessed = replace(guessed, atom=None)
-        shown = ", ".join(intervals[:3]) + (", ..." if len(intervals) > 3 else "")
+        reason = verdict.reason if guessed.numeric else "numbers"
+        guessed = with_intervals(guessed, rest, intervals)
+        shown = ", ".join(one.text for one in intervals[:3]) + ", ..." * (len(intervals) > 3)
         reason += f"; known only to lie in an interval: {shown}"
         gaps = gaps._replace(notes=(*gaps.notes, "`impute: censored` fills such cells in"))
     if guessed.numeric and written != PLAIN:
@@ -103,29 +104,6 @@ def judge(column: Profile) -> Verdict:
         reason += f"; in {rest.unit}, as the row below the header says"
         guessed = replace(guessed, unit=rest.unit)
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
-
-
-def _part_intervals(column: Profile) -> tuple[Profile, list[str]]:
-    """Take cells such as `<0.5`, `30-39` and `5+` out of a column of numbers, and return them."""
-    if column.kind is not Kind.TEXT or column.order is not None:
-        return column, []
-    numbers, texts = column.is_number, column.words()
-    known = column.numbers[numbers]
-    # Few counts that go on, such as 0, 1, 2, 3+, are numbers, too.
-    goes_on = numbers.sum() > 1 and np.array_equal(np.sort(known), np.arange(known.size))
-    goes_on = goes_on and f"{known.size}+" in texts
-    if numbers.sum() < LEAST_BESIDE and not goes_on:
-        return column, []
-    are = np.array([not n and _is_interval(t, column) for n, t in zip(numbers, texts, strict=True)])
-    return column.keep(~are), [text for text, is_one in zip(texts, are, strict=True) if is_one]
-
-
-def _is_interval(text: str, column: Profile) -> bool:
-    found = parse_interval(text)
-    ends = [end for end in (found.low, found.high) if end] if found else []
-    plain = column.written.read(pa.array(ends, pa.string())).plain.to_pylist()
-    numbers = [float(end) for end in plain if end is not None]
-    return bool(ends) and len(numbers) == len(ends) and numbers == sorted(numbers)
 
 
 def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
@@ -152,9 +130,8 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS)
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
     others = ~(numbers | doubtful | unasked)
-    share = column.counts[others].sum() / column.n_observed
-    numeric = numbers.sum() >= 3 or not others.any()
-    if numeric and others.sum() <= MAX_STRAY and share <= 1 - NUMBER_SHARE:
+    few = are_strays(column.counts[others].tolist(), column.n_observed, int(numbers.sum()))
+    if few and (numbers.sum() >= 3 or not others.any()):
         gaps = gaps.add(column, doubtful, "taken for missing")
         gaps = gaps.add(column, unasked, "left as it is", impute=False)
         gaps = gaps.add(column, others, "among numbers, left as it is", impute=False)
