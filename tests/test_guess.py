@@ -356,6 +356,58 @@ def test_an_ordered_dictionary_keeps_its_order() -> None:
     assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a"))
 
 
+def of_labels(folder: Path, labels: dict[int, str], suffix: str = "sav") -> tuple[Column, str]:
+    """Return the guess for codes whose labels a file holds, without a level of measurement."""
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    path = folder / f"t.{suffix}"
+    frame = pandas.DataFrame({"q": repeat(*map(float, labels)), "x": np.linspace(0, 9.5, ROWS)})
+    getattr(pyreadstat, f"write_{suffix}")(frame, str(path), variable_value_labels={"q": labels})
+    table = read_table(path)
+    guess = guess_schema(table)
+    assert Schema.from_yaml(guess.to_yaml()) == guess.schema
+    assert len(encode(table, guess.schema).columns) == 2
+    return guess.schema.columns[0], guess.to_yaml()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("suffix", ["sav", "dta"])
+@pytest.mark.parametrize(
+    ("labels", "kind", "missing"),
+    [
+        ({1: "stimme gar nicht zu", 2: "eher nicht", 3: "teils", 4: "eher", 5: "voll"}, "o", {}),
+        ({1: "not at all", 2: "rather not", 3: "rather", 4: "fully"}, "o", {99: "don't know"}),
+        ({1: "poor", 2: "fair", 3: "good"}, "o", {8: "Don\u2019t know", 9: "Refused"}),
+        ({1: "sehr gut", 2: "gut", 3: "schlecht"}, "o", {-9: "verweigert"}),
+        ({1: "zu klein", 2: "gerade recht", 3: "zu gro\u00df"}, "c", {98: "Wei\u00df nicht"}),
+        (
+            {1: "pas du tout", 2: "plut\u00f4t pas", 3: "tout \u00e0 fait"},
+            "o",
+            {0: "sans r\u00e9ponse"},
+        ),
+        ({1: "yes", 2: "no"}, "c", {9: "no answer"}),
+        ({1: "yes", 2: "no", 3: "don't know"}, "c", {}),
+        ({3: "west", 5: "north", 9: "east"}, "c", {}),
+    ],
+    ids=range(9),
+)
+def test_levels_of_labels_stand_in_the_order_of_their_codes(
+    tmp_path: Path, suffix: str, labels: dict[int, str], kind: str, missing: dict[int, str]
+) -> None:
+    column, text = of_labels(tmp_path, labels | missing, suffix)
+    assert column.levels == tuple(labels[code] for code in sorted(labels)), text
+    assert column.ordinal == (kind == "o"), text
+    assert codes(column) == set(missing.values())
+    assert "may be one level" not in text
+
+
+@pytest.mark.parametrize(
+    "pair", [("rather", "rather not"), ("einverstanden", "einverstanden, aber nicht ganz")]
+)
+def test_levels_that_differ_by_a_negation_are_not_proposed_as_one(pair: tuple[str, str]) -> None:
+    table = pa.table({"q": repeat(*pair, "so so"), "x": texts(np.linspace(0, 9.5, ROWS))})
+    assert "may be one level" not in guess_schema(table).to_yaml()
+
+
 # Gaps ----------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
 from glfm_cli.schema.phrases import is_number
@@ -24,6 +25,7 @@ LEAST_ROWS = 20  # of a level, in all of which a number is the same
 MOST_ELSEWHERE = 0.1  # share of that number in the rows of other levels
 LONG_WORD = 4  # letters from which a word may be what a shorter one stands for
 MOST_SHOWN = 3
+_NEGATIONS = words("not no never nicht kein keine nie ne pas non jamais nunca niet geen não mai")
 
 
 def hints_of(
@@ -126,6 +128,7 @@ def _same_levels(verdict: Verdict, columns: Sequence[Profile]) -> list[str]:
     key = {level: " ".join(level.casefold().split()) for level in levels}
     for word in list(key.values()):
         longer = {w for w in key.values() if w != word and w.startswith(word)}
+        longer = {w for w in longer if _NEGATIONS.isdisjoint(w.split())}
         # I, II and III, or A and AB, are no short forms.
         if len(longer) == 1 and word.isalpha() and min(map(len, longer)) >= LONG_WORD:
             (whole,) = longer

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import glfm_cli.guess.codes as codes
 from glfm_cli.guess.dates import DATE, judge_dates
 from glfm_cli.guess.intervals import part_intervals, with_intervals
+from glfm_cli.guess.labelled import is_labelled, judge_labelled, unanswered
 from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
@@ -63,6 +64,11 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:
         return ignore(name, f"{rest.mixture}; write them alike to model them")
+    labelled = is_labelled(rest)
+    if labelled:
+        gone = unanswered(rest)
+        gaps = gaps.add(rest, gone, "taken for missing, by its code beyond the others")
+        rest = rest.keep(~gone)
     exact, intervals = part_intervals(rest)
     numbers, found, is_numeric = _part_numbers(exact, gaps)
     if intervals and not is_numeric:  # among levels, such as 18-24 and "none", they are words
@@ -71,8 +77,10 @@ def judge(column: Profile) -> Verdict:
     rest, gaps = numbers, found
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
-    if rest.order is None and not intervals and (dates := judge_dates(rest)) is not None:
+    if not (labelled or rest.order or intervals) and (dates := judge_dates(rest)) is not None:
         verdict = dates
+    elif labelled:
+        verdict = judge_labelled(rest)
     elif rest.order is not None:
         verdict = _declared(rest)
     elif rest.kind is Kind.BOOLEAN:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
+
+from glfm_cli.guess.names import words as words_of
 
 _AMOUNT = r"[$€£]?\s*(\d+(?:[,.]\d+)*)\s*(?:k|%)?"
 _UNIT = r"(?:\s*[a-z]+(?:/[a-z]+)?)?"
@@ -31,12 +33,26 @@ _RANKS = [
     if not scale.startswith("#")
 ]
 _YES_NO = _RANKS[-1]
+_STEPS = {word for ranks in _RANKS[:-1] for word in ranks}
+# Of words that grade others, in English, German, French, Spanish.
+_DEGREES = words_of(
+    """very rather somewhat slightly strongly fully completely totally extremely quite moderately
+    sehr eher voll vollig ziemlich etwas teils weniger uberhaupt gar tres plutot tout assez peu
+    muy poco bastante totalmente algo nada"""
+)
 
 
 def is_yes_no(words: Iterable[str]) -> bool:
     """Return whether two words are a yes and a no."""
     ranks = sorted(_YES_NO.get(plain(word), -1) for word in words)
     return ranks == [0, 1]
+
+
+def are_graded(words: Sequence[str]) -> bool:
+    """Return whether half of three words or more are steps of a scale, or such as `rather not`."""
+    bare = [plain(word) for word in words]
+    graded = sum(word in _STEPS or not _DEGREES.isdisjoint(word.split()) for word in bare)
+    return len(bare) > 2 and 2 * graded >= len(bare)
 
 
 def yes_no(word: str) -> int | None:
