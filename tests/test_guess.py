@@ -96,6 +96,35 @@ def codes(column: Column) -> set[str]:
             ("never", "sometimes", "often", "always"),
         ),
         ("x", repeat("65+", "18-24", "25-64", "<18"), "ordinal", ("<18", "18-24", "25-64", "65+")),
+        (
+            "x",
+            repeat("1 - never", "2", "3", "4 - always"),
+            "ordinal",
+            ("1 - never", "2", "3", "4 - always"),
+        ),
+        (
+            "x",
+            [
+                *texts(repeat(*range(1, 10), rows=190)),
+                *repeat("0 - no pain", "10 - worst", rows=10),
+            ],
+            "ordinal",
+            ("0 - no pain", *texts(range(1, 10)), "10 - worst"),
+        ),
+        ("x", repeat("1", "2", "3", "4 or more"), "ordinal", ("1", "2", "3", "4 or more")),
+        (
+            "x",
+            repeat("primary", "tertiary", "secondary", "Prefer not to say"),
+            "ordinal",
+            ("primary", "secondary", "tertiary"),
+        ),
+        ("x", repeat("none", "mild", "severe", "refused"), "ordinal", ("none", "mild", "severe")),
+        (
+            "x",
+            repeat("agree", "disagree", "Agree", "neutral", "don\u2019t know"),
+            "ordinal",
+            ("disagree", "neutral", "Agree"),
+        ),
         ("x", repeat("10 - b", "2 - a", "1 - c"), "ordinal", ("1 - c", "2 - a", "10 - b")),
         ("stage", repeat("IV", "II", "I", "III"), "ordinal", ("I", "II", "III", "IV")),
         ("x", repeat("very_low", "low", "high"), "ordinal", ("very_low", "low", "high")),
@@ -294,6 +323,8 @@ def test_several_columns_of_the_same_numbers_are_answers() -> None:
         ("niedrig", "mittel", "hoch"),
         ("L", "M", "H"),
         ("0-39g/day", "40-79", "80-119", "120+"),
+        ("stimme gar nicht zu", "stimme eher nicht zu", "teils/teils", "stimme voll zu"),
+        ("trifft nicht zu", "trifft eher nicht zu", "trifft eher zu", "trifft zu"),
         ("stimme nicht zu", "Teils-teils", "stimme zu", "stimme voll und ganz zu"),
         ("Jamais", "Rarement", "Parfois", "Souvent", "Toujours"),
         ("très mauvais", "mauvais", "moyen", "bon", "très bon"),
@@ -465,6 +496,25 @@ def test_none_is_the_lowest_step_of_a_scale() -> None:
 def test_a_word_outside_a_scale_is_a_code() -> None:
     column, _ = guessed("x", repeat("agree", "neutral", "disagree", "don't know"))
     assert (column.type, codes(column)) == (ColumnType.ORDINAL, {"don't know"})
+
+
+def test_a_refusal_is_no_level_and_an_unknown_may_be_none() -> None:
+    column, reason = guessed("vote", repeat("A", "B", "C", "no answer", "refused"))
+    assert (column.levels, codes(column)) == (("A", "B", "C"), {"no answer", "refused"})
+    assert "no answer, refused taken for missing" in reason
+    assert guessed("vaccine", repeat("accepted", "delayed", "refused"))[0].missing == ()
+    table = pa.table({"x": repeat("red", "green", "unknown"), "y": texts(range(0, 600, 3))})
+    assert (
+        'unknown may stand for a missing cell; if so: levels: ["green", "red"], '
+        'missing: ["unknown"]'
+    ) in guess_schema(table).to_yaml()
+
+
+def test_a_last_number_or_more_is_an_interval() -> None:
+    for last in ("6 or more", "6+", "6 oder mehr", "6 ou plus", "6 o m\u00e1s"):
+        column, reason = guessed("siblings", repeat("0", "1", "2", "3", "4", "5", last))
+        assert (str(column.type), column.missing) == ("count", ())
+        assert f"known only to lie in an interval: {last}" in reason
 
 
 def test_what_was_not_asked_is_left_as_it_is() -> None:

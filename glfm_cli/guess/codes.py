@@ -26,8 +26,18 @@ GAP_WORDS = words(
     *("non disponibile", "geen gegevens", "sem dados"),
 }
 
+# Questions without an answer: among levels, too, these words are none.
+REFUSALS = words("refusal verweigert") | {
+    *("no answer", "no response", "prefer not to say", "prefer not to answer", "rather not say"),
+    *("declined to answer", "refused to answer", "not answered", "not stated", "not ascertained"),
+    *("keine antwort", "antwort verweigert", "möchte ich nicht sagen", "nicht beantwortet"),
+    *("sans réponse", "pas de réponse", "refus de répondre", "ne souhaite pas répondre"),
+    *("préfère ne pas répondre", "no contesta", "no responde", "sin respuesta"),
+    *("prefiere no contestar", "prefiere no responder"),
+}
 # A gap among numbers; among words they may well be a level.
-DOUBTFUL_WORDS = words("none nil unknown unk nk nd dk refused x xx * **") | {
+DOUBTFUL_WORDS = REFUSALS | {
+    *words("none nil unknown unk nk nd dk refused x xx * **"),
     *("not known", "not recorded", "not stated", "not measured", "don't know", "dont know"),
     *("not done", "not tested", "not performed", "not assessed", "not determined", "not obtained"),
     *("not examined", "not evaluated", "no sample", "no result", "pending"),
@@ -39,15 +49,6 @@ DOUBTFUL_WORDS = words("none nil unknown unk nk nd dk refused x xx * **") | {
     *("ne sait pas", "no sabe", "no contesta", "ns/nc", "desconocido", "sconosciuto", "onbekend"),
 }
 
-# Questions without an answer: among levels, too, these words are none.
-REFUSALS = words("refusal verweigert") | {
-    *("no answer", "no response", "prefer not to say", "prefer not to answer", "rather not say"),
-    *("declined to answer", "refused to answer", "not answered", "not stated", "not ascertained"),
-    *("keine antwort", "antwort verweigert", "möchte ich nicht sagen", "nicht beantwortet"),
-    *("sans réponse", "pas de réponse", "refus de répondre", "ne souhaite pas répondre"),
-    *("préfère ne pas répondre", "no contesta", "no responde", "sin respuesta"),
-    *("prefiere no contestar", "prefiere no responder"),
-}
 # Where a word beside them tells that they are no levels: a scale, a code beyond it, a refusal.
 UNANSWERED = REFUSALS | {
     *words("unknown unk dk refused refus nsp ns/nc unbekannt inconnu desconocido n/a na"),
@@ -74,7 +75,8 @@ LOW_CODES = -np.concatenate([np.arange(1.0, 10.0), HIGH_CODES])
 
 def word_codes(column: Profile, among: frozenset[str]) -> NDArray[np.bool_]:
     """Return which distinct texts of a column are `among` some words, in any case."""
-    found = pc.is_in(pc.utf8_lower(column.texts), value_set=pa.array(sorted(among)))
+    plain = pc.replace_substring(pc.utf8_lower(column.texts), "\u2019", "'")
+    found = pc.is_in(plain, value_set=pa.array(sorted(among)))
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
@@ -36,6 +37,7 @@ def hints_of(
     for verdict in verdicts:
         if verdict.column.nominal and verdict.column.modelled:
             found[verdict.column.name] += _same_levels(verdict, columns)
+            found[verdict.column.name] += _no_answers(verdict)
     numbers = [i for i, v in enumerate(verdicts) if v.column.numeric and not v.column.moment]
     levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
     by_level = {i: _codes(table.column(i), verdicts[i]) for i in levelled[:MOST_COLUMNS]}
@@ -113,6 +115,20 @@ def _only_if(
     return [
         f"{texts[common]} in all {n} rows where {name} is {scalar(level)} and hardly elsewhere; "
         f"if that must be so: {entry}"
+    ]
+
+
+def _no_answers(verdict: Verdict) -> list[str]:
+    """Return the `missing` of levels that may stand for a missing cell: unknown, don't know."""
+    levels = verdict.column.levels or ()
+    gone = [level for level in levels if is_unanswered(level)]
+    kept = [level for level in levels if level not in gone]
+    if not gone or len(kept) < 2:
+        return []
+    texts = [*(code.text for code in verdict.column.missing), *gone]
+    shown = ", ".join(map(scalar, gone))
+    return [
+        f"{shown} may stand for a missing cell; if so: levels: {flow(kept)}, missing: {flow(texts)}"
     ]
 
 

@@ -35,13 +35,13 @@ def part_intervals(column: Profile) -> tuple[Profile, list[Censored]]:
     if column.kind is not Kind.TEXT or column.order is not None:
         return column, []
     numbers, texts = column.is_number, column.words()
+    found = [None if n else _ends(t, column) for n, t in zip(numbers, texts, strict=True)]
     known = column.numbers[numbers]
     # Few counts that go on, such as 0, 1, 2, 3+, are numbers, too.
     goes_on = numbers.sum() > 1 and np.array_equal(np.sort(known), np.arange(known.size))
-    goes_on = goes_on and f"{known.size}+" in texts
+    goes_on = goes_on and any(one and (one.low, one.high) == (known.size, np.inf) for one in found)
     if numbers.sum() < LEAST_BESIDE and not goes_on:
         return column, []
-    found = [None if n else _ends(t, column) for n, t in zip(numbers, texts, strict=True)]
     are = np.array([one is not None for one in found])
     return column.keep(~are), [one for one in found if one is not None]
 

@@ -138,6 +138,8 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS)
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
     others = ~(numbers | doubtful | unasked)
+    if others.any() and order(column.keep(numbers | others).words()) is not None:
+        return *_part_doubtful(column, gaps), False  # 1 - never, 2, 3 - always
     few = are_strays(column.counts[others].tolist(), column.n_observed, int(numbers.sum()))
     if few and (numbers.sum() >= 3 or not others.any()):
         gaps = gaps.add(column, doubtful, "taken for missing")
@@ -157,16 +159,30 @@ def _part_codes(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
 
 
 def _part_doubtful(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
-    """Take words such as "unknown" out of a column where the rest is a scale or dates."""
-    doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS | codes.NO_QUESTION_WORDS)
-    rest = column.keep(~doubtful)
-    if not doubtful.any() or rest.n_distinct < 3 or column.n_distinct > 2 * MAX_STRAY + 10:
-        return column, gaps
-    if order(column.words()) is not None or order(rest.words()) is None:
-        return column, gaps
+    """Take words such as "unknown" out of a column where the rest is a scale.
+
+    Of other words a refusal alone is no level: "no answer", and "refused" beside it.
+    """
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
-    gaps = gaps.add(column, doubtful & ~unasked, "outside the scale, taken for missing")
-    return rest, gaps.add(column, unasked, "outside the scale, left as it is", impute=False)
+    few = column.n_distinct <= 2 * MAX_STRAY + 10 and order(_writings(column)) is None
+    for words in (codes.UNANSWERED, codes.DOUBTFUL_WORDS):  # "none" may be a step of the scale
+        doubtful = codes.word_codes(column, words) & ~unasked
+        rest = column.keep(~(doubtful | unasked))
+        if few and rest.n_distinct > 2 and order(_writings(rest)) is not None:
+            gaps = gaps.add(column, doubtful, "outside the scale, taken for missing")
+            gaps = gaps.add(column, unasked, "outside the scale, left as it is", impute=False)
+            return rest, gaps
+    refusals = codes.word_codes(column, codes.REFUSALS)
+    if refusals.any():
+        refusals |= codes.word_codes(column, frozenset({"refused"}))
+    if column.n_distinct - refusals.sum() < 2:
+        return column, gaps
+    return column.keep(~refusals), gaps.add(column, refusals, "taken for missing")
+
+
+def _writings(column: Profile) -> list[str]:
+    """Return the texts of a column, one of those that differ in capitals and spaces alone."""
+    return list({" ".join(word.casefold().split()): word for word in column.words()}.values())
 
 
 def _declared(column: Profile) -> Verdict:
