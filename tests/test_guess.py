@@ -663,6 +663,41 @@ def test_every_column_stands_in_the_file_with_its_reason() -> None:
     assert "Guessed from table.csv: 200 rows, 2 columns" in text
 
 
+@pytest.mark.parametrize(
+    ("rows", "note"),
+    [
+        ([41], "# Empty row 41: delete it.\n"),
+        ([7, 41], "# Empty rows 7, 41: delete them.\n"),
+        ([1, 20, 40, 41, 42], "# Empty rows 1, 20, 40 and 2 more: delete them.\n"),
+    ],
+)
+def test_empty_rows_are_named_and_make_no_id_repeat(rows: list[int], note: str) -> None:
+    ids, numbers = [f"P{i}" for i in range(40)], texts(np.linspace(0.5, 9, 40))
+    blank: list[str | None] = [None, "", "  "]
+    for k, row in enumerate(rows):
+        ids.insert(row - 1, blank[k % 3])  # type: ignore[arg-type]
+        numbers.insert(row - 1, blank[(k + 1) % 3])  # type: ignore[arg-type]
+    table = pa.table({"id": ids, "x": numbers})
+    guess = guess_schema(table)
+    assert note in guess.to_yaml()
+    assert guess.notes == (note[2:-1],)
+    assert guess.reasons["id"] == "every value is different, and the name is an id's"
+    assert encode(table, guess.schema).n_rows == 40 + len(rows)
+
+
+def test_columns_of_nearly_one_name_are_named() -> None:
+    table = pa.table({"age": texts(range(0, 600, 3)), "Age ": texts(range(0, 600, 3))})
+    note = 'Columns "age" and "Age " have nearly the same name: is one meant?'
+    assert guess_schema(table).notes == (note,)
+
+
+def test_a_column_that_is_nearly_empty_is_called_so() -> None:
+    few = [*texts(np.linspace(3, 6.5, 8)), *[""] * (ROWS - 8)]
+    assert "only 8 of 200 cells hold a value" in guessed("rare", few)[1]
+    assert "only 9 of 200 cells hold a value" in guessed("rare", [*few[:-2], "not done", "2.5"])[1]
+    assert "cells hold a value" not in guessed("x", [*texts(range(50)), *[""] * 150])[1]
+
+
 def test_line_breaks_in_cells_and_names_stay_out_of_the_comments() -> None:
     table = pa.table({"a\nb": repeat("x\ny: 1", "z", "w"), "c\u2028": repeat("only\nthis")})
     guess = guess_schema(table)

@@ -18,6 +18,7 @@ from glfm_cli.guess.codes import is_unanswered
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
+from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import flow, quoted, scalar
 
@@ -46,12 +47,50 @@ def hints_of(
     return found
 
 
-def repeated_rows(table: pa.Table, key: int) -> str | None:
+def notes_of(
+    table: pa.Table, verdicts: Sequence[Verdict], empty: NDArray[np.intp]
+) -> tuple[str, ...]:
+    """Return what is to be seen to in the table itself.
+
+    empty : places of rows without a value
+    """
+    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
+    same = _repeated_rows(table, ids[0], empty) if ids else None
+    notes = (_empty_rows(empty), same, *_alike_names(table.column_names))
+    return tuple(note for note in notes if note is not None)
+
+
+def _empty_rows(empty: NDArray[np.intp]) -> str | None:
+    if not empty.size:
+        return None
+    shown = ", ".join(str(row + 1) for row in empty[:MOST_SHOWN])
+    more = f" and {empty.size - MOST_SHOWN} more" if empty.size > MOST_SHOWN else ""
+    return (
+        f"Empty row {shown}: delete it."
+        if empty.size == 1
+        else (f"Empty rows {shown}{more}: delete them.")
+    )
+
+
+def _alike_names(names: Sequence[str]) -> list[str]:
+    """Return which columns have names that differ in spaces and capitals alone."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        alike[" ".join(name.casefold().split())].append(name)
+    return [
+        f"Columns {' and '.join(map(quoted, group))} have nearly the same name: is one meant?"
+        for group in alike.values()
+        if len(group) > 1
+    ]
+
+
+def _repeated_rows(table: pa.Table, key: int, empty: NDArray[np.intp]) -> str | None:
     """Return which rows are the same in all columns, None where none are.
 
     key : place of the column whose values name the rows
     """
-    rows, group = np.arange(table.num_rows), np.zeros(table.num_rows, dtype=np.int64)
+    rows = np.setdiff1d(np.arange(table.num_rows), empty)
+    group = np.zeros(rows.size, dtype=np.int64)
     for i in (key, *range(table.num_columns)):
         column = table.column(i).combine_chunks().take(pa.array(rows))
         if pa.types.is_nested(column.type):

@@ -22,6 +22,7 @@ from glfm_cli.io.numerals import PLAIN
 from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
+RARE = 0.1  # share of cells with a value below which the reason says so
 LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -69,49 +70,64 @@ def judge(column: Profile) -> Verdict:
         gone = unanswered(rest)
         gaps = gaps.add(rest, gone, "taken for missing, by its code beyond the others")
         rest = rest.keep(~gone)
-    exact, intervals = part_intervals(rest)
-    numbers, found, is_numeric = _part_numbers(exact, gaps)
+    parted, intervals = part_intervals(rest)
+    numbers, further, is_numeric = _part_numbers(parted, gaps)
     if intervals and not is_numeric:  # among levels, such as 18-24 and "none", they are words
-        intervals = []
-        numbers, found, is_numeric = _part_numbers(rest, gaps)
-    rest, gaps = numbers, found
+        parted, intervals = rest, []
+        numbers, further, is_numeric = _part_numbers(rest, gaps)
+    n_observed = numbers.n_observed + rest.n_observed - parted.n_observed
+    rest, gaps = numbers, further
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
-    if not (labelled or rest.order or intervals) and (dates := judge_dates(rest)) is not None:
-        verdict = dates
-    elif labelled:
-        verdict = judge_labelled(rest)
-    elif rest.order is not None:
-        verdict = _declared(rest)
-    elif rest.kind is Kind.BOOLEAN:
-        verdict = Verdict(
-            Column(name, type=ColumnType.CATEGORICAL, levels=("false", "true")), "true or false"
-        )
-    else:
-        verdict = judge_numbers(rest) if is_numeric else judge_words(rest)
+    verdict = None if intervals or labelled or rest.order is not None else judge_dates(rest)
+    if verdict is None:
+        verdict = judge_numbers(rest) if is_numeric else _judge_levels(rest)
     guessed = replace(verdict.column, label=column.declared.label)
     if not guessed.modelled:
         return verdict
-    reason, written = verdict.reason, rest.written
+    reason = verdict.reason
     if intervals:
         reason = verdict.reason if guessed.numeric else "numbers"
         guessed = with_intervals(guessed, rest, intervals)
         shown = ", ".join(one.text for one in intervals[:3]) + ", ..." * (len(intervals) > 3)
         reason += f"; known only to lie in an interval: {shown}"
         gaps = gaps._replace(notes=(*gaps.notes, "`impute: censored` fills such cells in"))
-    if guessed.numeric and written != PLAIN:
-        reason += f"; {in_words(written)}"
-        guessed = replace(
-            guessed,
-            decimal=None if written.decimal == "." else written.decimal,
-            thousands=written.thousands or None,
-            percent=written.percent,
-            unit=written.unit or None,
-        )
-    if guessed.numeric and rest.unit is not None and not written.mark:
-        reason += f"; in {rest.unit}, as the row below the header says"
-        guessed = replace(guessed, unit=rest.unit)
+    if guessed.numeric:
+        guessed, how = _as_written(guessed, rest)
+        reason += how
+    if n_observed < RARE * column.n_rows:
+        reason += f"; only {n_observed} of {column.n_rows} cells hold a value"
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
+
+
+def _judge_levels(column: Profile) -> Verdict:
+    """Return the guess for at least two distinct values that are no numbers."""
+    if is_labelled(column):
+        return judge_labelled(column)
+    if column.order is not None:
+        return _declared(column)
+    if column.kind is Kind.BOOLEAN:
+        levels = ("false", "true")
+        made = Column(column.name, type=ColumnType.CATEGORICAL, levels=levels)
+        return Verdict(made, "true or false")
+    return judge_words(column)
+
+
+def _as_written(guessed: Column, column: Profile) -> tuple[Column, str]:
+    """Return the guess for numbers with how they are written, and what the reason says of it."""
+    written = column.written
+    how = "" if written == PLAIN else f"; {in_words(written)}"
+    guessed = replace(
+        guessed,
+        decimal=None if written.decimal == "." else written.decimal,
+        thousands=written.thousands or None,
+        percent=written.percent,
+        unit=written.unit or None,
+    )
+    if column.unit is not None and not written.mark:
+        how += f"; in {column.unit}, as the row below the header says"
+        guessed = replace(guessed, unit=column.unit)
+    return guessed, how
 
 
 def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
