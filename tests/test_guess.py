@@ -96,6 +96,35 @@ def codes(column: Column) -> set[str]:
             ("never", "sometimes", "often", "always"),
         ),
         ("x", repeat("65+", "18-24", "25-64", "<18"), "ordinal", ("<18", "18-24", "25-64", "65+")),
+        (
+            "x",
+            repeat("1 - never", "2", "3", "4 - always"),
+            "ordinal",
+            ("1 - never", "2", "3", "4 - always"),
+        ),
+        (
+            "x",
+            [
+                *texts(repeat(*range(1, 10), rows=190)),
+                *repeat("0 - no pain", "10 - worst", rows=10),
+            ],
+            "ordinal",
+            ("0 - no pain", *texts(range(1, 10)), "10 - worst"),
+        ),
+        ("x", repeat("1", "2", "3", "4 or more"), "ordinal", ("1", "2", "3", "4 or more")),
+        (
+            "x",
+            repeat("primary", "tertiary", "secondary", "Prefer not to say"),
+            "ordinal",
+            ("primary", "secondary", "tertiary"),
+        ),
+        ("x", repeat("none", "mild", "severe", "refused"), "ordinal", ("none", "mild", "severe")),
+        (
+            "x",
+            repeat("agree", "disagree", "Agree", "neutral", "don\u2019t know"),
+            "ordinal",
+            ("disagree", "neutral", "Agree"),
+        ),
         ("x", repeat("10 - b", "2 - a", "1 - c"), "ordinal", ("1 - c", "2 - a", "10 - b")),
         ("stage", repeat("IV", "II", "I", "III"), "ordinal", ("I", "II", "III", "IV")),
         ("x", repeat("very_low", "low", "high"), "ordinal", ("very_low", "low", "high")),
@@ -294,6 +323,8 @@ def test_several_columns_of_the_same_numbers_are_answers() -> None:
         ("niedrig", "mittel", "hoch"),
         ("L", "M", "H"),
         ("0-39g/day", "40-79", "80-119", "120+"),
+        ("stimme gar nicht zu", "stimme eher nicht zu", "teils/teils", "stimme voll zu"),
+        ("trifft nicht zu", "trifft eher nicht zu", "trifft eher zu", "trifft zu"),
         ("stimme nicht zu", "Teils-teils", "stimme zu", "stimme voll und ganz zu"),
         ("Jamais", "Rarement", "Parfois", "Souvent", "Toujours"),
         ("très mauvais", "mauvais", "moyen", "bon", "très bon"),
@@ -356,6 +387,58 @@ def test_an_ordered_dictionary_keeps_its_order() -> None:
     assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a"))
 
 
+def of_labels(folder: Path, labels: dict[int, str], suffix: str = "sav") -> tuple[Column, str]:
+    """Return the guess for codes whose labels a file holds, without a level of measurement."""
+    pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+    path = folder / f"t.{suffix}"
+    frame = pandas.DataFrame({"q": repeat(*map(float, labels)), "x": np.linspace(0, 9.5, ROWS)})
+    getattr(pyreadstat, f"write_{suffix}")(frame, str(path), variable_value_labels={"q": labels})
+    table = read_table(path)
+    guess = guess_schema(table)
+    assert Schema.from_yaml(guess.to_yaml()) == guess.schema
+    assert len(encode(table, guess.schema).columns) == 2
+    return guess.schema.columns[0], guess.to_yaml()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("suffix", ["sav", "dta"])
+@pytest.mark.parametrize(
+    ("labels", "kind", "missing"),
+    [
+        ({1: "stimme gar nicht zu", 2: "eher nicht", 3: "teils", 4: "eher", 5: "voll"}, "o", {}),
+        ({1: "not at all", 2: "rather not", 3: "rather", 4: "fully"}, "o", {99: "don't know"}),
+        ({1: "poor", 2: "fair", 3: "good"}, "o", {8: "Don\u2019t know", 9: "Refused"}),
+        ({1: "sehr gut", 2: "gut", 3: "schlecht"}, "o", {-9: "verweigert"}),
+        ({1: "zu klein", 2: "gerade recht", 3: "zu gro\u00df"}, "c", {98: "Wei\u00df nicht"}),
+        (
+            {1: "pas du tout", 2: "plut\u00f4t pas", 3: "tout \u00e0 fait"},
+            "o",
+            {0: "sans r\u00e9ponse"},
+        ),
+        ({1: "yes", 2: "no"}, "c", {9: "no answer"}),
+        ({1: "yes", 2: "no", 3: "don't know"}, "c", {}),
+        ({3: "west", 5: "north", 9: "east"}, "c", {}),
+    ],
+    ids=range(9),
+)
+def test_levels_of_labels_stand_in_the_order_of_their_codes(
+    tmp_path: Path, suffix: str, labels: dict[int, str], kind: str, missing: dict[int, str]
+) -> None:
+    column, text = of_labels(tmp_path, labels | missing, suffix)
+    assert column.levels == tuple(labels[code] for code in sorted(labels)), text
+    assert column.ordinal == (kind == "o"), text
+    assert codes(column) == set(missing.values())
+    assert "may be one level" not in text
+
+
+@pytest.mark.parametrize(
+    "pair", [("rather", "rather not"), ("einverstanden", "einverstanden, aber nicht ganz")]
+)
+def test_levels_that_differ_by_a_negation_are_not_proposed_as_one(pair: tuple[str, str]) -> None:
+    table = pa.table({"q": repeat(*pair, "so so"), "x": texts(np.linspace(0, 9.5, ROWS))})
+    assert "may be one level" not in guess_schema(table).to_yaml()
+
+
 # Gaps ----------------------------------------------------------------------------------------
 
 
@@ -415,6 +498,25 @@ def test_a_word_outside_a_scale_is_a_code() -> None:
     assert (column.type, codes(column)) == (ColumnType.ORDINAL, {"don't know"})
 
 
+def test_a_refusal_is_no_level_and_an_unknown_may_be_none() -> None:
+    column, reason = guessed("vote", repeat("A", "B", "C", "no answer", "refused"))
+    assert (column.levels, codes(column)) == (("A", "B", "C"), {"no answer", "refused"})
+    assert "no answer, refused taken for missing" in reason
+    assert guessed("vaccine", repeat("accepted", "delayed", "refused"))[0].missing == ()
+    table = pa.table({"x": repeat("red", "green", "unknown"), "y": texts(range(0, 600, 3))})
+    assert (
+        'unknown may stand for a missing cell; if so: levels: ["green", "red"], '
+        'missing: ["unknown"]'
+    ) in guess_schema(table).to_yaml()
+
+
+def test_a_last_number_or_more_is_an_interval() -> None:
+    for last in ("6 or more", "6+", "6 oder mehr", "6 ou plus", "6 o m\u00e1s"):
+        column, reason = guessed("siblings", repeat("0", "1", "2", "3", "4", "5", last))
+        assert (str(column.type), column.missing) == ("count", ())
+        assert f"known only to lie in an interval: {last}" in reason
+
+
 def test_what_was_not_asked_is_left_as_it_is() -> None:
     column, _ = guessed("x", repeat(*texts(range(0, 90, 3)), "not applicable"))
     assert column.missing == (MissingCode("not applicable", impute=False),)
@@ -427,6 +529,63 @@ def test_a_few_texts_among_numbers_are_left_as_they_are() -> None:
     assert column.missing == (MissingCode("see notes", False),)
     assert "known only to lie in an interval: <5" in reason
     assert "left as it is" in reason
+
+
+@pytest.mark.parametrize("n_between", [0, 10])
+@pytest.mark.parametrize(
+    ("word", "times", "imputed"),
+    [
+        ("not done", 6, True),
+        ("not done", 30, True),
+        ("not done", 80, True),
+        ("nicht gemessen", 80, True),
+        ("hemolysed", 6, False),
+        ("hemolysed", 30, False),
+        ("hemolysed", 60, False),
+    ],
+)
+def test_a_text_that_recurs_among_numbers_is_a_code(
+    word: str, times: int, imputed: bool, n_between: int
+) -> None:
+    between = repeat("<4.0", ">12", rows=n_between)
+    numbers = repeat(*texts(np.linspace(4, 9, 31)), rows=ROWS - times - n_between)
+    column, reason = guessed("x", [*numbers, *between, *[word] * times])
+    assert column.type == ColumnType.POSITIVE, reason
+    assert column.missing == (MissingCode(word, imputed),)
+    assert f"{word} {'taken for missing' if imputed else 'among numbers, left as it is'}" in reason
+    assert ("lie in an interval: <4.0, >12" in reason) == (n_between > 0)
+
+
+def test_decimal_commas_are_read_beside_a_text_that_recurs() -> None:
+    column, _ = guessed("x", [*(f"{i},5" for i in range(60)), *["verloren"] * 20])
+    assert (column.decimal, codes(column)) == (",", {"verloren"})
+
+
+@pytest.mark.parametrize("others", [("1", "2", "3"), ("5.5", "7.5", "9.5", "10.5")])
+def test_a_text_that_recurs_beside_few_numbers_is_a_level(others: tuple[str, ...]) -> None:
+    column, _ = guessed("x", repeat(*others, "other"))
+    assert column.levels == (*others, "other")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "interval", "kind"),
+    [
+        (texts(range(30)), "<5", "count"),
+        (texts(range(30)), "<0", "real"),
+        (texts(range(30)), "<=0", "count"),
+        (texts(range(30)), "<0.5", "positive"),
+        (["-2", "-1", "0", "1", "2"], ">2", "real"),
+        (texts(np.linspace(0.5, 9, 30)), "<0.5", "positive"),
+        (texts(np.linspace(0.5, 9, 30)), "<-1.5", "real"),
+        ([f"202401{d:02d}" for d in range(1, 29)], ">20240128", "count"),
+    ],
+)
+def test_numbers_beside_an_interval_have_a_type_that_it_can_be_of(
+    numbers: list[str], interval: str, kind: str
+) -> None:
+    column, reason = guessed("x", [*repeat(*numbers), interval])
+    assert str(column.type) == kind, reason
+    assert f"known only to lie in an interval: {interval}" in reason
 
 
 def test_blank_cells_are_missing_without_a_code() -> None:
@@ -502,6 +661,41 @@ def test_every_column_stands_in_the_file_with_its_reason() -> None:
     assert list(guess.reasons) == ["b", 'a: "#x"']
     assert all(reason in text for reason in guess.reasons.values())
     assert "Guessed from table.csv: 200 rows, 2 columns" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "note"),
+    [
+        ([41], "# Empty row 41: delete it.\n"),
+        ([7, 41], "# Empty rows 7, 41: delete them.\n"),
+        ([1, 20, 40, 41, 42], "# Empty rows 1, 20, 40 and 2 more: delete them.\n"),
+    ],
+)
+def test_empty_rows_are_named_and_make_no_id_repeat(rows: list[int], note: str) -> None:
+    ids, numbers = [f"P{i}" for i in range(40)], texts(np.linspace(0.5, 9, 40))
+    blank: list[str | None] = [None, "", "  "]
+    for k, row in enumerate(rows):
+        ids.insert(row - 1, blank[k % 3])  # type: ignore[arg-type]
+        numbers.insert(row - 1, blank[(k + 1) % 3])  # type: ignore[arg-type]
+    table = pa.table({"id": ids, "x": numbers})
+    guess = guess_schema(table)
+    assert note in guess.to_yaml()
+    assert guess.notes == (note[2:-1],)
+    assert guess.reasons["id"] == "every value is different, and the name is an id's"
+    assert encode(table, guess.schema).n_rows == 40 + len(rows)
+
+
+def test_columns_of_nearly_one_name_are_named() -> None:
+    table = pa.table({"age": texts(range(0, 600, 3)), "Age ": texts(range(0, 600, 3))})
+    note = 'Columns "age" and "Age " have nearly the same name: is one meant?'
+    assert guess_schema(table).notes == (note,)
+
+
+def test_a_column_that_is_nearly_empty_is_called_so() -> None:
+    few = [*texts(np.linspace(3, 6.5, 8)), *[""] * (ROWS - 8)]
+    assert "only 8 of 200 cells hold a value" in guessed("rare", few)[1]
+    assert "only 9 of 200 cells hold a value" in guessed("rare", [*few[:-2], "not done", "2.5"])[1]
+    assert "cells hold a value" not in guessed("x", [*texts(range(50)), *[""] * 150])[1]
 
 
 def test_line_breaks_in_cells_and_names_stay_out_of_the_comments() -> None:
@@ -588,6 +782,49 @@ def test_whatever_is_guessed_loads_and_runs_unchanged(
     guess = guess_schema(table)
     schema = Schema.from_yaml(guess.to_yaml())
     assert schema == guess.schema
+    assert len(encode(table, schema).columns) == sum(column.modelled for column in schema.columns)
+
+
+NUMBERS = (
+    st.integers(0, 12).map(str),
+    st.integers(-3, 40).map(str),
+    st.decimals(-9, 99, places=1).map(str),
+    st.decimals(0, 99, places=2).map(lambda x: str(x).replace(".", ",")),
+    st.integers(1000, 99_999).map(lambda x: f"{x:,}"),
+    st.integers(1, 99).map(lambda x: f"{x}%"),
+    st.integers(1, 99).map(lambda x: f"{x} kg"),
+    st.integers(1, 31).map(lambda x: f"202401{x:02d}"),
+    st.integers(0, 5).map(str) | st.sampled_from(["-9", "99", "999", "-99", "1e5", "007"]),
+)
+INTERVALS = st.builds(
+    str.format,
+    st.sampled_from(["<{}", ">{}", "<={}", "\u2265 {}", "{}+", "{} or more", "{0}-{0}9", "<{},5"]),
+    st.integers(-3, 40),
+)
+TEXTS = st.sampled_from(
+    """not done;NA;?;unknown;not applicable;n.a.;don't know;refused;hemolysed;lost;see note; ;<LOD
+    1 - low;5 - high;2024-01-31;12:30;yes;no answer;low;high;Low;-;none""".replace("\n", ";").split(
+        ";"
+    )
+)
+
+
+@st.composite
+def messy(draw: st.DrawFn) -> list[str]:
+    """Draw a column of numbers, each in some rows, among intervals and texts."""
+    numbers = draw(st.lists(draw(st.sampled_from(NUMBERS)), max_size=25))
+    others = draw(st.lists(INTERVALS | TEXTS, max_size=4))
+    return draw(st.integers(1, 8)) * numbers + draw(st.integers(1, 12)) * others + ["1", "4"]
+
+
+@given(st.dictionaries(NAMES, messy(), min_size=1, max_size=2))
+def test_the_types_file_of_messy_columns_is_accepted_by_their_table(
+    columns: dict[str, list[str]],
+) -> None:
+    n = max(map(len, columns.values()))
+    table = pa.table({name: repeat(*cells, rows=n) for name, cells in columns.items()})
+    table = table.append_column("an anchor", pa.array(repeat("1.5", "2.5", "4", rows=n)))
+    schema = Schema.from_yaml(guess_schema(table).to_yaml())
     assert len(encode(table, schema).columns) == sum(column.modelled for column in schema.columns)
 
 

@@ -6,6 +6,8 @@ above everything else, 9 above the answers 1 to 5.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,12 +26,35 @@ GAP_WORDS = words(
     *("non disponibile", "geen gegevens", "sem dados"),
 }
 
+# Questions without an answer: among levels, too, these words are none.
+REFUSALS = words("refusal verweigert") | {
+    *("no answer", "no response", "prefer not to say", "prefer not to answer", "rather not say"),
+    *("declined to answer", "refused to answer", "not answered", "not stated", "not ascertained"),
+    *("keine antwort", "antwort verweigert", "möchte ich nicht sagen", "nicht beantwortet"),
+    *("sans réponse", "pas de réponse", "refus de répondre", "ne souhaite pas répondre"),
+    *("préfère ne pas répondre", "no contesta", "no responde", "sin respuesta"),
+    *("prefiere no contestar", "prefiere no responder"),
+}
 # A gap among numbers; among words they may well be a level.
-DOUBTFUL_WORDS = words("none nil unknown unk nk nd dk refused x xx * **") | {
+DOUBTFUL_WORDS = REFUSALS | {
+    *words("none nil unknown unk nk nd dk refused x xx * **"),
     *("not known", "not recorded", "not stated", "not measured", "don't know", "dont know"),
+    *("not done", "not tested", "not performed", "not assessed", "not determined", "not obtained"),
+    *("not examined", "not evaluated", "no sample", "no result", "pending"),
     *("no answer", "no response", "prefer not to say", "n.b.", "weiß nicht", "weiss nicht"),
     *("keine antwort", "nicht bestimmt", "nicht erhoben", "nicht gemessen", "unbekannt", "inconnu"),
+    *("nicht durchgeführt", "nicht untersucht", "nicht erfasst", "nicht getestet", "nicht gemacht"),
+    *("non fait", "non mesuré", "non réalisé", "no realizado", "no medido", "não realizado"),
+    *("non eseguito", "non misurato", "niet gemeten", "niet gedaan"),
     *("ne sait pas", "no sabe", "no contesta", "ns/nc", "desconocido", "sconosciuto", "onbekend"),
+}
+
+# Where a word beside them tells that they are no levels: a scale, a code beyond it, a refusal.
+UNANSWERED = REFUSALS | {
+    *words("unknown unk dk refused refus nsp ns/nc unbekannt inconnu desconocido n/a na"),
+    *("don't know", "dont know", "do not know", "not known", "can't say", "can't choose"),
+    *("weiß nicht", "weiss nicht", "weiß ich nicht", "kann ich nicht sagen", "keine angabe"),
+    *("ne sait pas", "je ne sais pas", "no sabe", "no sé"),
 }
 
 # The question was not asked: nothing is there to be completed.
@@ -50,8 +75,17 @@ LOW_CODES = -np.concatenate([np.arange(1.0, 10.0), HIGH_CODES])
 
 def word_codes(column: Profile, among: frozenset[str]) -> NDArray[np.bool_]:
     """Return which distinct texts of a column are `among` some words, in any case."""
-    found = pc.is_in(pc.utf8_lower(column.texts), value_set=pa.array(sorted(among)))
+    plain = pc.replace_substring(pc.utf8_lower(column.texts), "\u2019", "'")
+    found = pc.is_in(plain, value_set=pa.array(sorted(among)))
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def is_unanswered(label: str) -> bool:
+    """Return whether a label, or each of several that it names, says that there is no answer."""
+    bare = label.casefold().replace("\u2019", "'")
+    parts = re.split(r"[/,;]|\bor\b|\boder\b|\bou\b", bare)
+    known = {word.casefold() for word in UNANSWERED}
+    return bare.strip() in known or all(part.strip() in known for part in parts)
 
 
 def declared(column: Profile) -> NDArray[np.bool_]:

@@ -11,10 +11,10 @@ import pyarrow as pa
 from glfm_cli.errors import TableError
 from glfm_cli.guess.codes import GAP_WORDS
 from glfm_cli.guess.dependence import evidence_of
-from glfm_cli.guess.hints import hints_of, repeated_rows
+from glfm_cli.guess.hints import hints_of, notes_of
 from glfm_cli.guess.judge import judge
 from glfm_cli.guess.numerals import recognise
-from glfm_cli.guess.profile import Profile, profile, runs_of
+from glfm_cli.guess.profile import Profile, empty_rows, profile, runs_of
 from glfm_cli.guess.triplets import as_triplets
 from glfm_cli.guess.verdict import Verdict
 from glfm_cli.io.declared import declared
@@ -98,12 +98,14 @@ def guess_schema(table: pa.Table) -> Guess:
         raise TableError("the table has no rows", expected="at least one row of data")
     dialect = dialect_of(table)
     units = units_of(table)
+    empty = empty_rows(table)
     columns = [
         replace(
             profile(field.name, table.column(i)),
             declared=declared(field),
             unit=unit_in(units.get(field.name, "")),
             runs=runs_of(table.column(i)),
+            n_empty=empty.size,
         )
         for i, field in enumerate(table.schema)
     ]
@@ -118,14 +120,12 @@ def guess_schema(table: pa.Table) -> Guess:
             + (first.reason if first.column.role is Role.IGNORE else f"an id ({first.reason})"),
             expected="at least one column of numbers or categories that vary",
         )
-    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
-    same = repeated_rows(table, ids[0]) if ids else None
     return Guess(
         _schema(verdicts, columns),
         {verdict.column.name: verdict.reason for verdict in verdicts},
         table.num_rows,
         hints_of(table, columns, verdicts),
-        () if same is None else (same,),
+        notes_of(table, verdicts, empty),
     )
 
 

@@ -14,8 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from glfm_cli.guess.codes import is_unanswered
+from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile, tidy
 from glfm_cli.guess.verdict import FEW_LEVELS, Verdict
+from glfm_cli.schema import Role
 from glfm_cli.schema.phrases import is_number
 from glfm_cli.schema.text import flow, quoted, scalar
 
@@ -24,6 +27,7 @@ LEAST_ROWS = 20  # of a level, in all of which a number is the same
 MOST_ELSEWHERE = 0.1  # share of that number in the rows of other levels
 LONG_WORD = 4  # letters from which a word may be what a shorter one stands for
 MOST_SHOWN = 3
+_NEGATIONS = words("not no never nicht kein keine nie ne pas non jamais nunca niet geen não mai")
 
 
 def hints_of(
@@ -34,6 +38,7 @@ def hints_of(
     for verdict in verdicts:
         if verdict.column.nominal and verdict.column.modelled:
             found[verdict.column.name] += _same_levels(verdict, columns)
+            found[verdict.column.name] += _no_answers(verdict)
     numbers = [i for i, v in enumerate(verdicts) if v.column.numeric and not v.column.moment]
     levelled = [i for i, v in enumerate(verdicts) if v.column.nominal and v.column.modelled]
     by_level = {i: _codes(table.column(i), verdicts[i]) for i in levelled[:MOST_COLUMNS]}
@@ -42,12 +47,50 @@ def hints_of(
     return found
 
 
-def repeated_rows(table: pa.Table, key: int) -> str | None:
+def notes_of(
+    table: pa.Table, verdicts: Sequence[Verdict], empty: NDArray[np.intp]
+) -> tuple[str, ...]:
+    """Return what is to be seen to in the table itself.
+
+    empty : places of rows without a value
+    """
+    ids = [i for i, verdict in enumerate(verdicts) if verdict.column.role is Role.ID]
+    same = _repeated_rows(table, ids[0], empty) if ids else None
+    notes = (_empty_rows(empty), same, *_alike_names(table.column_names))
+    return tuple(note for note in notes if note is not None)
+
+
+def _empty_rows(empty: NDArray[np.intp]) -> str | None:
+    if not empty.size:
+        return None
+    shown = ", ".join(str(row + 1) for row in empty[:MOST_SHOWN])
+    more = f" and {empty.size - MOST_SHOWN} more" if empty.size > MOST_SHOWN else ""
+    return (
+        f"Empty row {shown}: delete it."
+        if empty.size == 1
+        else (f"Empty rows {shown}{more}: delete them.")
+    )
+
+
+def _alike_names(names: Sequence[str]) -> list[str]:
+    """Return which columns have names that differ in spaces and capitals alone."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        alike[" ".join(name.casefold().split())].append(name)
+    return [
+        f"Columns {' and '.join(map(quoted, group))} have nearly the same name: is one meant?"
+        for group in alike.values()
+        if len(group) > 1
+    ]
+
+
+def _repeated_rows(table: pa.Table, key: int, empty: NDArray[np.intp]) -> str | None:
     """Return which rows are the same in all columns, None where none are.
 
     key : place of the column whose values name the rows
     """
-    rows, group = np.arange(table.num_rows), np.zeros(table.num_rows, dtype=np.int64)
+    rows = np.setdiff1d(np.arange(table.num_rows), empty)
+    group = np.zeros(rows.size, dtype=np.int64)
     for i in (key, *range(table.num_columns)):
         column = table.column(i).combine_chunks().take(pa.array(rows))
         if pa.types.is_nested(column.type):
@@ -114,6 +157,20 @@ def _only_if(
     ]
 
 
+def _no_answers(verdict: Verdict) -> list[str]:
+    """Return the `missing` of levels that may stand for a missing cell: unknown, don't know."""
+    levels = verdict.column.levels or ()
+    gone = [level for level in levels if is_unanswered(level)]
+    kept = [level for level in levels if level not in gone]
+    if not gone or len(kept) < 2:
+        return []
+    texts = [*(code.text for code in verdict.column.missing), *gone]
+    shown = ", ".join(map(scalar, gone))
+    return [
+        f"{shown} may stand for a missing cell; if so: levels: {flow(kept)}, missing: {flow(texts)}"
+    ]
+
+
 def _same_levels(verdict: Verdict, columns: Sequence[Profile]) -> list[str]:
     """Return the `aliases` of levels that may be one: f and F, male and M."""
     levels = verdict.column.levels or ()
@@ -126,6 +183,7 @@ def _same_levels(verdict: Verdict, columns: Sequence[Profile]) -> list[str]:
     key = {level: " ".join(level.casefold().split()) for level in levels}
     for word in list(key.values()):
         longer = {w for w in key.values() if w != word and w.startswith(word)}
+        longer = {w for w in longer if _NEGATIONS.isdisjoint(w.split())}
         # I, II and III, or A and AB, are no short forms.
         if len(longer) == 1 and word.isalpha() and min(map(len, longer)) >= LONG_WORD:
             (whole,) = longer

@@ -6,22 +6,23 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 import glfm_cli.guess.codes as codes
 from glfm_cli.guess.dates import DATE, judge_dates
+from glfm_cli.guess.intervals import part_intervals, with_intervals
+from glfm_cli.guess.labelled import is_labelled, judge_labelled, unanswered
 from glfm_cli.guess.numbers import judge_numbers
-from glfm_cli.guess.numerals import MAX_STRAY, NUMBER_SHARE, in_words
+from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
 from glfm_cli.guess.verdict import Verdict, ignore
 from glfm_cli.guess.words import judge_words
-from glfm_cli.io.numerals import PLAIN, parse_interval
+from glfm_cli.io.numerals import PLAIN
 from glfm_cli.schema import Column, ColumnType, MissingCode
 from glfm_cli.schema.text import scalar
 
-LEAST_BESIDE = 5  # different numbers beside cells that are intervals
+RARE = 0.1  # share of cells with a value below which the reason says so
 LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -64,68 +65,69 @@ def judge(column: Profile) -> Verdict:
         return ignore(name, "holds no value, only codes for missing ones")
     if rest.mixture is not None:
         return ignore(name, f"{rest.mixture}; write them alike to model them")
-    rest, intervals = _part_intervals(rest)
-    rest, gaps, is_numeric = _part_numbers(rest, gaps)
+    labelled = is_labelled(rest)
+    if labelled:
+        gone = unanswered(rest)
+        gaps = gaps.add(rest, gone, "taken for missing, by its code beyond the others")
+        rest = rest.keep(~gone)
+    parted, intervals = part_intervals(rest)
+    numbers, further, is_numeric = _part_numbers(parted, gaps)
+    if intervals and not is_numeric:  # among levels, such as 18-24 and "none", they are words
+        parted, intervals = rest, []
+        numbers, further, is_numeric = _part_numbers(rest, gaps)
+    n_observed = numbers.n_observed + rest.n_observed - parted.n_observed
+    rest, gaps = numbers, further
     if rest.n_distinct == 1:
         return ignore(name, f"always {scalar(rest.words()[0])}")
-    if rest.order is None and (dates := judge_dates(rest)) is not None:
-        verdict = dates
-    elif rest.order is not None:
-        verdict = _declared(rest)
-    elif rest.kind is Kind.BOOLEAN:
-        verdict = Verdict(
-            Column(name, type=ColumnType.CATEGORICAL, levels=("false", "true")), "true or false"
-        )
-    else:
-        verdict = judge_numbers(rest) if is_numeric else judge_words(rest)
+    verdict = None if intervals or labelled or rest.order is not None else judge_dates(rest)
+    if verdict is None:
+        verdict = judge_numbers(rest) if is_numeric else _judge_levels(rest)
     guessed = replace(verdict.column, label=column.declared.label)
     if not guessed.modelled:
         return verdict
-    reason, written = verdict.reason, rest.written
+    reason = verdict.reason
     if intervals:
-        if not guessed.numeric:
-            whole = ColumnType.COUNT if rest.all_whole else ColumnType.REAL
-            guessed, reason = Column(name, type=whole, label=guessed.label), "numbers"
-        guessed = replace(guessed, atom=None)
-        shown = ", ".join(intervals[:3]) + (", ..." if len(intervals) > 3 else "")
+        reason = verdict.reason if guessed.numeric else "numbers"
+        guessed = with_intervals(guessed, rest, intervals)
+        shown = ", ".join(one.text for one in intervals[:3]) + ", ..." * (len(intervals) > 3)
         reason += f"; known only to lie in an interval: {shown}"
         gaps = gaps._replace(notes=(*gaps.notes, "`impute: censored` fills such cells in"))
-    if guessed.numeric and written != PLAIN:
-        reason += f"; {in_words(written)}"
-        guessed = replace(
-            guessed,
-            decimal=None if written.decimal == "." else written.decimal,
-            thousands=written.thousands or None,
-            percent=written.percent,
-            unit=written.unit or None,
-        )
-    if guessed.numeric and rest.unit is not None and not written.mark:
-        reason += f"; in {rest.unit}, as the row below the header says"
-        guessed = replace(guessed, unit=rest.unit)
+    if guessed.numeric:
+        guessed, how = _as_written(guessed, rest)
+        reason += how
+    if n_observed < RARE * column.n_rows:
+        reason += f"; only {n_observed} of {column.n_rows} cells hold a value"
     return Verdict(replace(guessed, missing=gaps.codes), "; ".join((reason, *gaps.notes)))
 
 
-def _part_intervals(column: Profile) -> tuple[Profile, list[str]]:
-    """Take cells such as `<0.5`, `30-39` and `5+` out of a column of numbers, and return them."""
-    if column.kind is not Kind.TEXT or column.order is not None:
-        return column, []
-    numbers, texts = column.is_number, column.words()
-    known = column.numbers[numbers]
-    # Few counts that go on, such as 0, 1, 2, 3+, are numbers, too.
-    goes_on = numbers.sum() > 1 and np.array_equal(np.sort(known), np.arange(known.size))
-    goes_on = goes_on and f"{known.size}+" in texts
-    if numbers.sum() < LEAST_BESIDE and not goes_on:
-        return column, []
-    are = np.array([not n and _is_interval(t, column) for n, t in zip(numbers, texts, strict=True)])
-    return column.keep(~are), [text for text, is_one in zip(texts, are, strict=True) if is_one]
+def _judge_levels(column: Profile) -> Verdict:
+    """Return the guess for at least two distinct values that are no numbers."""
+    if is_labelled(column):
+        return judge_labelled(column)
+    if column.order is not None:
+        return _declared(column)
+    if column.kind is Kind.BOOLEAN:
+        levels = ("false", "true")
+        made = Column(column.name, type=ColumnType.CATEGORICAL, levels=levels)
+        return Verdict(made, "true or false")
+    return judge_words(column)
 
 
-def _is_interval(text: str, column: Profile) -> bool:
-    found = parse_interval(text)
-    ends = [end for end in (found.low, found.high) if end] if found else []
-    plain = column.written.read(pa.array(ends, pa.string())).plain.to_pylist()
-    numbers = [float(end) for end in plain if end is not None]
-    return bool(ends) and len(numbers) == len(ends) and numbers == sorted(numbers)
+def _as_written(guessed: Column, column: Profile) -> tuple[Column, str]:
+    """Return the guess for numbers with how they are written, and what the reason says of it."""
+    written = column.written
+    how = "" if written == PLAIN else f"; {in_words(written)}"
+    guessed = replace(
+        guessed,
+        decimal=None if written.decimal == "." else written.decimal,
+        thousands=written.thousands or None,
+        percent=written.percent,
+        unit=written.unit or None,
+    )
+    if column.unit is not None and not written.mark:
+        how += f"; in {column.unit}, as the row below the header says"
+        guessed = replace(guessed, unit=column.unit)
+    return guessed, how
 
 
 def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
@@ -152,9 +154,10 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS)
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
     others = ~(numbers | doubtful | unasked)
-    share = column.counts[others].sum() / column.n_observed
-    numeric = numbers.sum() >= 3 or not others.any()
-    if numeric and others.sum() <= MAX_STRAY and share <= 1 - NUMBER_SHARE:
+    if others.any() and order(column.keep(numbers | others).words()) is not None:
+        return *_part_doubtful(column, gaps), False  # 1 - never, 2, 3 - always
+    few = are_strays(column.counts[others].tolist(), column.n_observed, int(numbers.sum()))
+    if few and (numbers.sum() >= 3 or not others.any()):
         gaps = gaps.add(column, doubtful, "taken for missing")
         gaps = gaps.add(column, unasked, "left as it is", impute=False)
         gaps = gaps.add(column, others, "among numbers, left as it is", impute=False)
@@ -172,16 +175,30 @@ def _part_codes(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
 
 
 def _part_doubtful(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps]:
-    """Take words such as "unknown" out of a column where the rest is a scale or dates."""
-    doubtful = codes.word_codes(column, codes.DOUBTFUL_WORDS | codes.NO_QUESTION_WORDS)
-    rest = column.keep(~doubtful)
-    if not doubtful.any() or rest.n_distinct < 3 or column.n_distinct > 2 * MAX_STRAY + 10:
-        return column, gaps
-    if order(column.words()) is not None or order(rest.words()) is None:
-        return column, gaps
+    """Take words such as "unknown" out of a column where the rest is a scale.
+
+    Of other words a refusal alone is no level: "no answer", and "refused" beside it.
+    """
     unasked = codes.word_codes(column, codes.NO_QUESTION_WORDS)
-    gaps = gaps.add(column, doubtful & ~unasked, "outside the scale, taken for missing")
-    return rest, gaps.add(column, unasked, "outside the scale, left as it is", impute=False)
+    few = column.n_distinct <= 2 * MAX_STRAY + 10 and order(_writings(column)) is None
+    for words in (codes.UNANSWERED, codes.DOUBTFUL_WORDS):  # "none" may be a step of the scale
+        doubtful = codes.word_codes(column, words) & ~unasked
+        rest = column.keep(~(doubtful | unasked))
+        if few and rest.n_distinct > 2 and order(_writings(rest)) is not None:
+            gaps = gaps.add(column, doubtful, "outside the scale, taken for missing")
+            gaps = gaps.add(column, unasked, "outside the scale, left as it is", impute=False)
+            return rest, gaps
+    refusals = codes.word_codes(column, codes.REFUSALS)
+    if refusals.any():
+        refusals |= codes.word_codes(column, frozenset({"refused"}))
+    if column.n_distinct - refusals.sum() < 2:
+        return column, gaps
+    return column.keep(~refusals), gaps.add(column, refusals, "taken for missing")
+
+
+def _writings(column: Profile) -> list[str]:
+    """Return the texts of a column, one of those that differ in capitals and spaces alone."""
+    return list({" ".join(word.casefold().split()): word for word in column.words()}.values())
 
 
 def _declared(column: Profile) -> Verdict:

@@ -25,6 +25,9 @@ from glfm_cli.io.units import CURRENCIES, UNITS
 SAMPLE = 5000  # distinct texts that are looked at one by one
 NUMBER_SHARE = 0.9  # of the cells, where a few texts stand among the numbers
 MAX_STRAY = 5  # such texts
+RECURRING_SHARE = 1 / 3  # of the cells, at most, that hold one or two texts, each in several rows
+MAX_RECURRING = 2  # such texts
+LEAST_NUMBERS = 10  # different ones beside which a text that recurs is no level
 
 _NO_UNITS = words("am pm a.m. p.m. uhr st nd rd th o'clock bc ad") | {"a", "b"}
 _AROUND = "|".join(sorted(map(re.escape, CURRENCIES), key=len, reverse=True))
@@ -62,6 +65,19 @@ def recognise(columns: Sequence[Profile], delimiter: str | None) -> list[Profile
     ]
 
 
+def are_strays(texts: Sequence[int], cells: int, n_numbers: int) -> bool:
+    """Return whether texts stand among numbers: a few in few cells, or one or two that recur.
+
+    texts : how many cells hold each
+    cells : of numbers and such texts
+    n_numbers : different ones
+    """
+    if len(texts) <= MAX_STRAY and sum(texts) <= (1 - NUMBER_SHARE) * cells:
+        return True
+    recur = len(texts) <= MAX_RECURRING and min(texts) >= 2
+    return recur and sum(texts) <= RECURRING_SHARE * cells and n_numbers >= LEAST_NUMBERS
+
+
 def in_words(numerals: Numerals) -> str:
     """Return how numbers are written, for the reason of a guess."""
     phrases = ["decimal commas"] if numerals.decimal == "," else []
@@ -78,17 +94,18 @@ def _parted(column: Profile) -> list[_Parts]:
         return []
     gaps = codes.GAP_WORDS | codes.DOUBTFUL_WORDS | codes.NO_QUESTION_WORDS
     found: list[_Parts] = []
-    others = other_cells = cells = 0
+    others: list[int] = []
+    cells = 0
     for text, count in zip(column.raw[:SAMPLE].to_pylist(), column.raw_counts, strict=False):
         if text.lower() in gaps:
             continue
         cells += int(count)
         part = _part(text, int(count)) or _interval_part(text, int(count))
         if part is None:
-            others, other_cells = others + 1, other_cells + int(count)
+            others.append(int(count))
         else:
             found.append(part)
-    few = others <= MAX_STRAY and other_cells <= (1 - NUMBER_SHARE) * cells
+    few = are_strays(others, cells, len(found))
     return found if few and (len(found) >= 3 or not others) else []
 
 

@@ -55,6 +55,7 @@ class Profile:
     runs : how often the value changes from one row to the next, and one
     evidence : {"items", "order", "codes"}; what the other columns tell of few whole numbers
     unit : the unit that stands below its name
+    n_empty : rows of the table in which no column has a value
     """
 
     name: str
@@ -73,6 +74,7 @@ class Profile:
     unit: str | None = None
     evidence: str | None = None
     runs: int = 0
+    n_empty: int = 0
 
     @property
     def n_distinct(self) -> int:
@@ -93,8 +95,8 @@ class Profile:
 
     @property
     def all_different(self) -> bool:
-        """True when no row is without a value and no two share one."""
-        return self.n_distinct == self.n_rows
+        """True when no row is without a value, but for empty ones, and no two share one."""
+        return self.n_distinct == self.n_rows - self.n_empty
 
     def keep(self, mask: NDArray[np.bool_]) -> Profile:
         """Return the profile of the cells whose value is marked."""
@@ -129,6 +131,21 @@ def runs_of(column: pa.ChunkedArray) -> int:
         return 0
     of_row = column.combine_chunks().dictionary_encode().indices.fill_null(-1)
     return 1 + int(np.count_nonzero(np.diff(of_row.to_numpy(zero_copy_only=False))))
+
+
+def empty_rows(table: pa.Table) -> NDArray[np.intp]:
+    """Return the places of the rows in which no column has a value: null, NaN or spaces alone."""
+    rows = np.arange(table.num_rows)
+    for column in table.columns:
+        cells = column.combine_chunks().take(pa.array(rows))
+        empty = pc.is_null(cells, nan_is_null=pa.types.is_floating(cells.type))
+        if _kind(cells.type) is Kind.TEXT and not pa.types.is_null(cells.type):
+            blank = pc.equal(pc.utf8_trim(cells.cast(pa.string()), characters=_SPACES), "")
+            empty = pc.or_(empty, pc.fill_null(blank, True))
+        rows = rows[_to_numpy(empty)]
+        if not rows.size:
+            break
+    return rows
 
 
 def profile(name: str, column: pa.ChunkedArray) -> Profile:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
+
+from glfm_cli.guess.names import words as words_of
 
 _AMOUNT = r"[$€£]?\s*(\d+(?:[,.]\d+)*)\s*(?:k|%)?"
 _UNIT = r"(?:\s*[a-z]+(?:/[a-z]+)?)?"
@@ -15,14 +17,15 @@ _ABOVE = re.compile(
     rf"(?:(?:>|>=|≥|over|above|more than)\s*{_AMOUNT}{_UNIT}"
     rf"|{_AMOUNT}\s*(?:\+|and over|and above|or more|and more|plus){_UNIT})"
 )
+_MOST_BARE = 12  # words of which some are numbers alone
 _NUMBERED = re.compile(r"(\d{1,2})\s*(?:[.):=-]|st\b|nd\b|rd\b|th\b)\s*(?:[^\d\s].*)?")
 
 
 def plain(word: str) -> str:
-    """Return a word in lower case, without accents, with underscores and hyphens as spaces."""
+    """Return a word in lower case, without accents; underscores, hyphens, slashes are spaces."""
     letters = unicodedata.normalize("NFKD", word.casefold().replace("\u2019", "'"))
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    return " ".join(re.sub(r"[_-]+", " ", bare).split())
+    return " ".join(re.sub(r"[_/-]+", " ", bare).split())
 
 
 _RANKS = [
@@ -31,12 +34,26 @@ _RANKS = [
     if not scale.startswith("#")
 ]
 _YES_NO = _RANKS[-1]
+_STEPS = {word for ranks in _RANKS[:-1] for word in ranks}
+# Of words that grade others, in English, German, French, Spanish.
+_DEGREES = words_of(
+    """very rather somewhat slightly strongly fully completely totally extremely quite moderately
+    sehr eher voll vollig ziemlich etwas teils weniger uberhaupt gar tres plutot tout assez peu
+    muy poco bastante totalmente algo nada"""
+)
 
 
 def is_yes_no(words: Iterable[str]) -> bool:
     """Return whether two words are a yes and a no."""
     ranks = sorted(_YES_NO.get(plain(word), -1) for word in words)
     return ranks == [0, 1]
+
+
+def are_graded(words: Sequence[str]) -> bool:
+    """Return whether half of three words or more are steps of a scale, or such as `rather not`."""
+    bare = [plain(word) for word in words]
+    graded = sum(word in _STEPS or not _DEGREES.isdisjoint(word.split()) for word in bare)
+    return len(bare) > 2 and 2 * graded >= len(bare)
 
 
 def yes_no(word: str) -> int | None:
@@ -63,7 +80,7 @@ def _scale_keys(words: list[str]) -> list[tuple[float, float]] | None:
 
 
 def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:
-    """Return the limits of ranges such as `under 18`, `18-24`, `65+`."""
+    """Return the limits of ranges: `under 18`, `18-24`, `65+`; or `1`, `2`, `3 or more`."""
     keys = []
     for word in (item.casefold().strip() for item in words):
         if found := _RANGE.fullmatch(word):
@@ -72,11 +89,14 @@ def _range_keys(words: list[str]) -> list[tuple[float, float]] | None:
             keys.append((float("-inf"), _amount(found[1])))
         elif found := _ABOVE.fullmatch(word):
             keys.append((_amount(found[1] or found[2]), float("inf")))
+        elif word.isdecimal() and len(words) <= _MOST_BARE:
+            keys.append((float(word), float(word)))
         else:
             return None
         if keys[-1][0] > keys[-1][1]:
             return None
-    return keys
+    bare = sum(low == high for low, high in keys)
+    return keys if bare < len(keys) else None
 
 
 def _amount(text: str) -> float:
@@ -88,6 +108,21 @@ def _amount(text: str) -> float:
 
 
 def _numbered_keys(words: list[str]) -> list[tuple[float, float]] | None:
-    """Return the numbers that words carry: `1 - poor`, `2 - fair`, or `1st`, `2nd`."""
-    found = [_NUMBERED.fullmatch(word.casefold().strip()) for word in words]
-    return [(float(match[1]), 0.0) for match in found if match] if all(found) else None
+    """Return the numbers that words carry: `1 - poor`, `2 - fair`; `1st`, `2nd`; `1 - poor`, `2`.
+
+    Some are without a word where they are in a row, and its first or last has one.
+    """
+    keys, numbered = [], []
+    for word in (item.casefold().strip() for item in words):
+        if match := _NUMBERED.fullmatch(word):
+            keys.append(int(match[1]))
+            numbered.append(keys[-1])
+        elif word.isdecimal() and len(words) <= _MOST_BARE:
+            keys.append(int(word))
+        else:
+            return None
+    if len(numbered) < len(keys):
+        in_a_row = sorted(keys) == list(range(min(keys), min(keys) + len(keys)))
+        if not in_a_row or {min(keys), max(keys)}.isdisjoint(numbered):
+            return None
+    return [(float(key), 0.0) for key in keys]

@@ -9,13 +9,15 @@ from typing import NamedTuple
 import pyarrow as pa
 
 LABEL_KEY, MISSING_KEY = b"glfm.label", b"glfm.missing"
+STATISTICS_KEY = b"glfm.statistics"  # of a field: what its file of SPSS, Stata or SAS says of it
 
 
 class Declared(NamedTuple):
-    """A label, and the texts of missing values."""
+    """A label, the texts of missing values, and the code of each value label."""
 
     label: str | None = None
     missing: tuple[str, ...] = ()
+    codes: tuple[tuple[str, float], ...] = ()
 
 
 NOTHING_DECLARED = Declared()
@@ -32,4 +34,6 @@ def declared(field: pa.Field) -> Declared:
     metadata = field.metadata or {}
     label = metadata.get(LABEL_KEY)
     missing = json.loads(metadata.get(MISSING_KEY, b"[]"))
-    return Declared(None if label is None else label.decode(), tuple(missing))
+    kept = json.loads(metadata.get(STATISTICS_KEY, b"{}")).get("codes", ())
+    codes = tuple((text.strip(), float(code)) for text, code in kept if not isinstance(code, str))
+    return Declared(None if label is None else label.decode(), tuple(missing), codes)

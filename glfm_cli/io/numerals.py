@@ -92,14 +92,18 @@ class Between(NamedTuple):
 
 
 # What a cell that is an interval looks like at least (RE2): no number does.
-INTERVAL = r"^[<>\x{2264}\x{2265}=]|\d.*\+$|\d\S*\s*[-\x{2013}\x{2014}]\s*\S*\d|\d to \d"
+_OR_MORE = r"(?:or more|and more|or over|and over|oder mehr|und mehr|ou plus|et plus|o más|y más)"
+INTERVAL = (
+    r"^[<>\x{2264}\x{2265}=]|\d.*\+$|\d\S*\s*[-\x{2013}\x{2014}]\s*\S*\d|\d to \d"
+    rf"|\d.* {_OR_MORE}$"
+)
 _ONE_END = re.compile(r"(<=|=<|\u2264|<|>=|=>|\u2265|>)\s*(\S.*)")
-_FROM = re.compile(r"(.*\d.*?)\s*\+")
+_FROM = re.compile(rf"(.*\d.*?)(?:\s*\+|\s+{_OR_MORE})")
 _RANGE = re.compile(r"(.*?\d[^\s\d]*?(?:\s?[^\W\d]+)?)\s*(?:[-\u2013\u2014]|\bto\b)\s*(\S*\d.*)")
 
 
 def parse_interval(text: str) -> Between | None:
-    """Return the ends of a cell such as `<0.5`, `5+` or `30-39`, None where it has none.
+    """Return the ends of a cell such as `<0.5`, `5 or more` or `30-39`, None where it has none.
 
     Whether the ends are numbers is not looked at.
     """

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
+from glfm_cli.io.declared import STATISTICS_KEY as KEY
 from glfm_cli.io.declared import declare
 from glfm_cli.io.extras import need
 from glfm_cli.io.mixed import cells_of, mixed_column
 
-KEY = b"glfm.statistics"  # of a field: what its file says of it; of the schema: of the file
 _SUFFIX = {"sav": ".sav", "dta": ".dta"}
 _READERS = {"sav": "read_sav", "dta": "read_dta", "sas": "read_sas7bdat"}
 
