@@ -108,6 +108,11 @@ def test_columns_of_arrow_keep_type_and_cells(kind: pa.DataType, said: Any, cell
     assert done.filter(kept).equals(pa.chunked_array([pa.array(cells, kind)]).filter(kept))
 
 
+def test_dates_beside_date_times_keep_their_zeros() -> None:
+    cells = ["2023-02-09", "2023-02-07 14:30", "2023-11-19", "2023-03-01"]
+    assert Moments("date").style(cells).write(19395) == "2023-02-07"
+
+
 def test_bounds_and_codes_are_dates_and_hold() -> None:
     said = {"type": "date", "bounds": ["2020-01-01", "2021-06-30"], "missing": ["1900-01-01"]}
     cells = [
