@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 import glfm_cli.io.arrow_files as arrow_files
 import glfm_cli.io.sql as sql
+import glfm_cli.io.variable_names as variable_names
 from glfm_cli.errors import OutputError
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
@@ -183,6 +184,12 @@ def check_target(target: PathLike, table: pa.Table, *, format: str | None = None
         pass
     if os.fspath(target) != STANDARD:
         check_writable(target)
+
+
+def renamed_note(target: PathLike, names: Sequence[str]) -> str | None:
+    """Return the line that says which columns have other names in a file; None where none has."""
+    layout = _format_of_target(target, None).layout
+    return variable_names.renamed_note(names, layout) if layout in variable_names.NAMING else None
 
 
 def _format_of_target(target: PathLike, stated: str | None) -> Format:
