@@ -18,7 +18,7 @@ from glfm_cli.errors import SchemaError, UsageError
 from glfm_cli.guess import Guess
 from glfm_cli.guess import guess_schema as guess_of
 from glfm_cli.inference.sampling import Plan
-from glfm_cli.io import read_table
+from glfm_cli.io import naming_sheets, read_table
 from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent.capabilities import (
@@ -208,7 +208,9 @@ def guess_schema(table: TableLike) -> Guess:
     TableError
         The table has no row, two columns of one name, or no column that can be modelled.
     """
-    return guess_of(as_table(table)[0])
+    read, file = as_table(table)
+    with naming_sheets(file):
+        return guess_of(read)
 
 
 def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:

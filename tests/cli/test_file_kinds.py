@@ -130,6 +130,32 @@ def test_sheet_and_header_row_can_be_named(desk, here: Callable, survey) -> None
         assert error in said.lines("Error")[0]
 
 
+def test_a_cover_sheet_is_answered_with_the_names_of_the_others(desk, here: Callable) -> None:
+    book = pytest.importorskip("openpyxl").Workbook()
+    pytest.importorskip("python_calamine")
+    book.active.append(["Info"])
+    book.active.append(["read me"])
+    for name in ("Data 1", "Notes"):
+        book.create_sheet(name).append(["x"])
+    book.save("in.xlsx")
+    for said in (here("types", "in.xlsx"), here("impute", "in.xlsx", "--types", "auto")):
+        assert said.status == 2
+        assert "The workbook has other sheets: 'Data 1', 'Notes'." in said.stderr
+        assert "'in.xlsx?sheet=Data 1'" in said.stderr
+    said = here("types", "in.xlsx?sheet=1")
+    assert said.status == 2
+    assert "other sheets" not in said.stderr
+
+
+def test_formats_that_are_only_read_are_not_named_for_an_output(desk, here: Callable) -> None:
+    desk.put("table.csv", "a,b\n1,2\n2,\n3,1\n")
+    said = here("impute", "table.csv", "--types", "auto", "-o", "out.foo")
+    assert "expected a name ending in .csv, .tsv" in said.stderr
+    named = said.stderr.replace(",", " ").split()
+    assert not {".xls", ".xlsb", ".sas7bdat", ".xpt", ".mtx", ".svmlight", ".libsvm"} & set(named)
+    assert ".mtx" in here("types", "table.foo").stderr
+
+
 def test_numbers_beside_text_are_written_as_numbers(desk) -> None:
     pytest.importorskip("python_calamine")
     cells = [0.5, "<0.5", "7", 7, None, 2.25]
