@@ -16,7 +16,9 @@ _ROOMS = {
     ".errors": ("GlfmError",),
     ".store": ("Fit", "load_fit"),
     ".options": ("Sampling", "Saving", "MatrixOptions"),
-    ".completion": ("Files", "Completion", "MatrixCompletion", "Multiple", "impute"),
+    ".completion": (
+        *("Files", "Completion", "MatrixCompletion", "Multiple", "guess_schema", "impute"),
+    ),
     ".schema": ("Schema", "read_schema"),
     ".estimators": ("GlfmClassifier", "GlfmFactorizer", "GlfmImputer"),
     ".classification": ("Classification", "classify"),
@@ -33,7 +35,6 @@ _ROOMS = {
         *("plot_tasks", "plot_traces"),
     ),
     ".io": ("read_table", "write_table"),
-    ".guess": ("guess_schema",),
 }
 _EXPORTS = {name: room for room, names in _ROOMS.items() for name in names}
 

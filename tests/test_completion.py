@@ -259,3 +259,28 @@ def test_a_completion_is_shown_in_a_line() -> None:
     assert repr(done).startswith("<Completion: 10 cells completed in 20 rows")
     assert len(repr(done)) < 200
     assert len(repr(done.posterior)) < 200
+
+
+@pytest.mark.parametrize(
+    ("levels", "numbers"),
+    [
+        (["1", "2", "3", "4"], [1, 2, 3, 4]),
+        (["0", "0.5", "10", "2.5e2"], [0, 0.5, 10, 250]),
+        (["bad", "so so", "good", "3"], [1, 2, 3, 4]),
+    ],
+)
+def test_means_of_ordered_levels_are_those_of_their_numbers(
+    levels: list[str], numbers: list[float]
+) -> None:
+    cells = [None if i % 5 == 0 else levels[i * i % 4] for i in range(40)]
+    types = {"columns": {"k": {"type": "ordinal", "levels": levels}, "x": "real"}}
+    table = pa.table({"k": cells, "x": [float(i % 7) for i in range(40)]})
+    done = impute(table, types, model="glfm", chains=2, warmup=5, draws=6, threads=1)
+    found = done.cells().to_pydict()
+    p = done.probabilities()["probability"].to_numpy().reshape(-1, 4)
+    mean = p @ numbers
+    sd = np.sqrt(np.sum(p * (np.array(numbers) - mean[:, None]) ** 2, axis=1))
+    np.testing.assert_allclose(found["mean"], mean)
+    np.testing.assert_allclose(found["sd"], sd)
+    (part,) = (one for one in done.columns if one.encoded.levels)
+    np.testing.assert_allclose(found["mcse"], part.marginal.relative_error * sd)

@@ -28,6 +28,7 @@ from glfm_cli.exploration.words import (
     number,
     percent,
     quantity,
+    shortened,
     typical,
     value_text,
     without_middle,
@@ -454,3 +455,11 @@ def test_a_pattern_says_of_a_column_what_holds_in_rows_that_can_have_a_value() -
         law = scale.law(found.shown.eta[at], float(found.shown.noise[3]))
         mean = scale.link.pooled_mean(law, found.shown.params[3])
         assert pattern.profiles[3].mean == pytest.approx(mean)
+
+
+def test_labels_that_differ_in_their_middle_are_told_apart() -> None:
+    texts = [f"Department of Long Studies Number {i} (Faculty of Sciences)" for i in range(12)]
+    shown = [shortened(texts, i, 20) for i in range(12)]
+    assert shown == [f"…{i}…" for i in range(12)]
+    ends = ["strongly agree with the statement", "strongly agree with the opinion"]
+    assert [shortened(ends, i, 20) for i in range(2)] == [without_middle(t, 20) for t in ends]

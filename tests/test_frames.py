@@ -63,6 +63,23 @@ def test_every_task_answers_with_what_it_was_given(kind: str, task: str) -> None
     assert table_of(found.output).column_names == found.to_table().column_names
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb"])
+def test_types_are_guessed_of_every_kind_of_data(kind: str) -> None:
+    if kind in kinds():
+        data = kinds()[kind](TABLE)
+    else:
+        data = getattr(pytest.importorskip(kind), "from_arrow")(TABLE)  # noqa: B009
+    guess = glfm_cli.guess_schema(data)
+    kept = glfm_cli.guess_schema(TABLE)
+    assert [c.type for c in guess.schema.columns] == [c.type for c in kept.schema.columns]
+
+
+def test_missing_types_are_said_in_the_words_of_python() -> None:
+    with pytest.raises(GlfmError, match="the types of the columns are missing") as caught:
+        impute(TABLE)
+    assert "--" not in f"{caught.value} {caught.value.hint}"
+
+
 def test_a_matrix_is_completed_as_a_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(40, 3)).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,21 @@ def test_columns_of_arrow_keep_type_and_cells(kind: pa.DataType, said: Any, cell
     assert (done.type, done.null_count) == (kind, 0)
     kept = pa.array([not gone for gone in MISSING])
     assert done.filter(kept).equals(pa.chunked_array([pa.array(cells, kind)]).filter(kept))
+
+
+def test_dates_beside_date_times_keep_their_zeros() -> None:
+    cells = ["2023-02-09", "2023-02-07 14:30", "2023-11-19", "2023-03-01"]
+    assert Moments("date").style(cells).write(19395) == "2023-02-07"
+
+
+def test_new_rows_without_a_date_are_completed_in_the_form_of_the_fit(tmp_path: Path) -> None:
+    table = pa.table({"a": [f"{d.day}.{d.month}.{d.year}" for d in DAYS], "x": np.arange(N) / 9})
+    types = {"columns": {"a": {"type": "date", "format": "%d.%m.%Y"}, "x": "real"}}
+    impute(table, types, save=tmp_path / "f.glfm", **SHORT)
+    new = pa.table({"a": pa.nulls(2, pa.string()), "x": [1.0, 2.0]})
+    for text in impute(new, fit=tmp_path / "f.glfm", threads=1).table["a"].to_pylist():
+        day = dt.datetime.strptime(text, "%d.%m.%Y")
+        assert text == f"{day.day}.{day.month}.{day.year}"
 
 
 def test_bounds_and_codes_are_dates_and_hold() -> None:

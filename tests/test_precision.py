@@ -203,3 +203,9 @@ def test_a_run_that_may_grow_is_judged_once(
     assert done.posterior.stacked == (model == "auto")
     assert len(done.posterior.chains) > 1
     assert done.precision == judge(done.posterior, done.data, done.seed, 0.5)
+
+
+def test_what_is_tiny_is_said_to_be_less_once() -> None:
+    said = Precision(9, 4, 0.001, 0.004, 0.0, 0.12).summary()
+    assert "would move by less than 0.01 of a cell's standard deviation" in said
+    assert said.endswith("95 % of them by less than 0.01.")

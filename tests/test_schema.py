@@ -281,6 +281,12 @@ def test_wrong_types_file_is_one_error_that_says_what(text: str) -> None:
     [
         ("columns: {a: reel}", "Did you mean 'real'?"),
         ("columns: {a: Count}", "Did you mean 'count'?"),
+        ("columns: {a: numeric}", "Did you mean 'real'?"),
+        ("columns: {a: {type: nominal}}", "Did you mean 'categorical'?"),
+        ("columns: {a: {type: Factor}}", "Did you mean 'categorical'?"),
+        ("columns: {a: {type: scale}}", "Did you mean 'real'?"),
+        ("columns: {a: {type: integer}}", "Did you mean 'count'?"),
+        ("columns: {a: string}", "Did you mean 'categorical'?"),
         ("columns: {a: {type: id}}", "'id' is a role: write `role: id`."),
         ("columns: {a: {role: real}}", "'real' is a type: write `type: real`."),
         ("columns: {a: {type: real, bound: [0, 1]}}", "Did you mean 'bounds'?"),

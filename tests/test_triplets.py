@@ -229,6 +229,18 @@ def test_levels_come_with_probabilities_and_numbers_with_their_own_mean(seed: in
     assert set(found["estimate"].to_pylist()) <= set(levels)
 
 
+def test_means_of_levels_in_words_are_positions_from_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    row, column = np.nonzero(rng.random((12, 9)) < 0.5)
+    levels = ["no", "maybe", "yes"]
+    table = pa.table({"u": row, "i": column, "r": [levels[v] for v in (row + column) % 3]})
+    value = {"type": "ordinal", "levels": levels, "role": "value"}
+    schema = {"columns": {"u": "row", "i": "column", "r": value}}
+    found = impute(table, schema, **FEW).to_table()
+    p = np.column_stack([found[f"p_{level}"].to_numpy() for level in levels])
+    np.testing.assert_allclose(found["mean"].to_numpy(), p @ [1.0, 2.0, 3.0])
+
+
 def test_a_seed_fixes_the_predictions_whatever_the_threads(seed: int) -> None:
     table = planted(seed)[0]
     few = {**FEW, "warmup": 3, "draws": 3, "seed": 5}

@@ -160,7 +160,7 @@ def suggest(
         _check_model(fit.model)
         data = encoded_of_fit(fit, "so its missing cells are not known")
         search = find_cells(data, pa.table({}), matrix, choice, cost, str(table))
-        return finish(Run(fit.posterior, None, fit.header.seconds, fit.notes), search)
+        return finish(Run(fit.posterior, None, 0.0, fit.notes), search)  # nothing is sampled
     given, schema = table, None
     if types is not None:
         table, schema = with_types(table, types)

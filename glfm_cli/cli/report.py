@@ -18,7 +18,8 @@ def report(console: Console, completion: Any, *, seconds: float, strict: bool) -
     """Say how a completion went, which took so many seconds, and return the exit status."""
     stopped = completion.run.stopped is not None
     judged = completion.precision.summary(completion.run.seconds, stopped=stopped)
-    note = f"{completion.in_words()}, {seconds:.1f} s. {judged}"
+    unconverged = strict and not completion.precision.good  # a warning gives the verdict then
+    note = f"{completion.in_words()}, {seconds:.1f} s." + ("" if unconverged else f" {judged}")
     fitted = completion.posterior.n_draws > 0  # else a warning says why not
     versions = getattr(completion, "versions", None)
     return ending(
@@ -27,7 +28,7 @@ def report(console: Console, completion: Any, *, seconds: float, strict: bool) -
         stopped=completion.run.stopped,
         draws=completion.posterior.n_draws,
         note=note if fitted else None,
-        unconverged=None if completion.precision.good or not strict else judged,
+        unconverged=judged if unconverged else None,
         rest=_not_completed(getattr(completion.data, "not_completed", ())),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ def run(
     from glfm_cli.acquisition import Choice, suggest
     from glfm_cli.io import check_writable
 
-    console = options.console_of(ctx)
+    console, began = options.console_of(ctx), time.monotonic()
     check_outputs(options.inputs_of(ctx), {"--output": output})
     if output is not None and str(output) != "-":
         check_writable(output)
@@ -82,7 +83,8 @@ def run(
             choice=Choice(count, rule, _names(columns), price),  # type: ignore[arg-type]
             observer=watch,
         )
-    return _report(console, found, output, ctx.params["strict"], as_json)
+    seconds = time.monotonic() - began
+    return _report(console, found, output, ctx.params["strict"], as_json, seconds)
 
 
 def _names(columns: list[str] | None) -> list[str] | None:
@@ -93,7 +95,12 @@ def _names(columns: list[str] | None) -> list[str] | None:
 
 
 def _report(
-    console: Console, found: Suggestion, output: Path | None, strict: bool, as_json: bool
+    console: Console,
+    found: Suggestion,
+    output: Path | None,
+    strict: bool,
+    as_json: bool,
+    seconds: float,
 ) -> int:
     """Write the cells, say what the user should know, and return the exit status."""
     from glfm_cli.io import atomic_write, write_table
@@ -107,13 +114,14 @@ def _report(
                 file.write(text)
     else:
         write_table(found.to_table(), output or "-")
-    diagnostics, summary = found.diagnostics, found.diagnostics.summary(found.names)
+    summary = found.diagnostics.summary(found.names)
+    unconverged = strict and not found.diagnostics.converged()  # a warning says why then
     return ending(
         console,
         warnings=found.notes,
         stopped=found.stopped,
         draws=found.posterior.n_draws,
-        note=f"{counted(found.cells.num_rows, 'cell')} of {found.n_candidates} to choose from, "
-        f"{found.seconds:.1f} s. {summary}",
-        unconverged=summary if strict and not diagnostics.converged() else None,
+        note=f"{found.cells.num_rows} of {counted(found.n_candidates, 'cell')} chosen, "
+        f"{seconds:.1f} s." + ("" if unconverged else f" {summary}"),
+        unconverged=summary if unconverged else None,
     )

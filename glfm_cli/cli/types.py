@@ -18,7 +18,7 @@ def run(ctx: typer.Context, data: Data, output: Output = None, quiet: Quiet = Fa
     """
     from glfm_cli.errors import OutputError
     from glfm_cli.guess import guess_schema
-    from glfm_cli.io import atomic_write, notes_of, read_table, same_file
+    from glfm_cli.io import atomic_write, naming_sheets, notes_of, read_table, same_file
 
     console: Console = ctx.obj
     console.quiet = quiet
@@ -31,7 +31,8 @@ def run(ctx: typer.Context, data: Data, output: Output = None, quiet: Quiet = Fa
     table = read_table(data)
     for note in notes_of(table):
         console.warn(note)
-    guess = guess_schema(table)
+    with naming_sheets(data):
+        guess = guess_schema(table)
     text = guess.to_yaml("standard input" if data == "-" else data)
     if output is None or str(output) == "-":
         console.result(text)

@@ -14,6 +14,7 @@ from glfm_cli.completion.prepare import (
     Types,
     as_schema,
     as_table,
+    guess_schema,
     is_guessed,
     prepare,
     with_types,

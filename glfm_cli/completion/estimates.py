@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from glfm_cli.arrays import Array
+from glfm_cli.encoding import EncodedColumn, level_numbers
 from glfm_cli.inference.predictive import Marginal
 from glfm_cli.links import Link, NumericObservation, of_levels, of_numbers
 
@@ -14,6 +15,13 @@ Estimate = Literal["auto", "mean", "median", "mode", "draw"]
 
 MODE_GRID = np.linspace(0.005, 0.995, 199)  # probabilities at which `mode` looks for the peak
 _MODE_SHARE = 20  # the mode is the centre of the narrowest interval with this many grid steps
+
+
+def in_numbers(encoded: EncodedColumn, marginal: Marginal) -> Marginal:
+    """Return a marginal in the column's own unit: of ordered levels their numbers, not codes."""
+    if not encoded.levels or encoded.column.nominal:
+        return marginal
+    return marginal.at_levels(level_numbers(encoded.levels))
 
 
 def point(link: Link, marginal: Marginal, estimate: Estimate) -> Array:

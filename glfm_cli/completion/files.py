@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from glfm_cli.completion.draws import SCHEMA
 from glfm_cli.completion.matrix.matrix import MatrixData
-from glfm_cli.completion.multiple import check_names
+from glfm_cli.completion.multiple import check_names, numbered
 from glfm_cli.completion.result import PROBABILITIES, Completion, cells_schema
 from glfm_cli.completion.traces import check_traces, write_traces
 from glfm_cli.encoding import Data, flag_columns
 from glfm_cli.errors import UsageError
-from glfm_cli.io import check_target, check_writable, write_parts, write_table
+from glfm_cli.io import check_target, check_writable, renamed_note, write_parts, write_table
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Files:
             check_names(table)
         first = table.slice(0, 1)
         if self.table is not None:
-            check_target(self.table, first)
+            check_target(self.table, first if self.multiple is None else numbered(first, 0))
         if self.cells is not None:
             ids = first.select(list(data.ids))
             schema = cells_schema(ids.schema)
@@ -125,6 +125,11 @@ class Files:
             if path is not None:
                 row = [pa.nulls(1, field.type) for field in schema]
                 check_target(path, pa.table(row, schema=schema))
+
+    def notes(self, table: pa.Table) -> tuple[str, ...]:
+        """Return what a user should know of how the completed table is written, one line each."""
+        note = None if self.table is None else renamed_note(self.table, table.column_names)
+        return () if note is None else (note,)
 
     def write(self, completion: Any, source: pa.Table) -> Any:
         """Write every part, the completed table last, in the dialect of `source`.

@@ -289,6 +289,8 @@ def plan_imputation(
     check_multiple(files.multiple, chosen, n_draws)
     pairs = None if isinstance(data, Data) else requested_pairs(data, matrix)
     files.check(source, data)
+    if isinstance(data, Data):
+        data = replace(data, notes=(*data.notes, *files.notes(source)))
     if files.analysis is not None:
         assert isinstance(data, Data)
         run = task.problem if isinstance(task, Session) else task.posterior

@@ -8,20 +8,25 @@ import numpy as np
 
 from glfm_cli.arrays import Array
 from glfm_cli.encoding import Data, LearntColumn
+from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.errors import TableError
 from glfm_cli.links import Link
 from glfm_cli.schema import Column
+from glfm_cli.schema.moments import MomentStyle
 
 _FARTHEST = 1e100  # on the latent scale; nothing there can be told apart
 
 
 def learnt(
-    columns: Sequence[Column], levels: Sequence[tuple[str, ...]], links: Sequence[Link]
+    columns: Sequence[Column],
+    levels: Sequence[tuple[str, ...]],
+    links: Sequence[Link],
+    styles: Sequence[NumberStyle | MomentStyle | None],
 ) -> tuple[LearntColumn, ...]:
     """Return what is known of columns from a fit."""
     return tuple(
-        LearntColumn(column, known, link.typical())
-        for column, known, link in zip(columns, levels, links, strict=True)
+        LearntColumn(column, known, link.typical(), style)
+        for column, known, link, style in zip(columns, levels, links, styles, strict=True)
     )
 
 

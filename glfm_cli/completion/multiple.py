@@ -23,11 +23,11 @@ from glfm_cli.encoding import Data, blank, decode, flag_columns, placed
 from glfm_cli.errors import UsageError
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.precision import Precision
-from glfm_cli.io import is_text_table, mark_written_type
+from glfm_cli.io import STACKED, is_text_table, mark_written_type
 from glfm_cli.options import Sampling
 from glfm_cli.streams import TABLES, Streams
 
-VERSION, ROW = ".imp", ".id"
+VERSION, ROW = STACKED
 # Regressions see what many features do to a table that is nearly linear: they add variation that
 # is theirs alone, and draw coefficients towards zero. A linear part follows it without them, so
 # that chains start without features and expect few.
@@ -81,10 +81,10 @@ class Multiple:
             Whether each gets the columns NAME_imp, 1 where a cell was completed.
         """
         data = self.data
-        first = _numbered(_flagged(blank(self.table, data), data, flags), 0)
+        first = numbered(_flagged(blank(self.table, data), data, flags), 0)
         yield first
         for number, table in enumerate(self.tables(), start=1):
-            part = _numbered(_flagged(table, data, flags), number)
+            part = numbered(_flagged(table, data, flags), number)
             yield pa.Table.from_arrays(part.columns, schema=first.schema)
 
     def to_table(self) -> pa.Table:
@@ -201,7 +201,7 @@ def _flagged(table: pa.Table, data: Data, flags: bool) -> pa.Table:
     return flag_columns(table, data) if flags else table
 
 
-def _numbered(table: pa.Table, number: int) -> pa.Table:
+def numbered(table: pa.Table, number: int) -> pa.Table:
     """Return the table with its number and its rows' numbers in front."""
     n_rows = table.num_rows
     rows: Array = np.arange(1, n_rows + 1)

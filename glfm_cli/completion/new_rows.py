@@ -63,7 +63,7 @@ class Fitted:
         """Return that of a loaded fit."""
         return cls(
             schema=fit.schema,
-            columns=() if fit.matrix else learnt(fit.columns, fit.levels, fit.links),
+            columns=() if fit.matrix else learnt(fit.columns, fit.levels, fit.links, fit.styles),
             posterior=fit.posterior,
             config=fit.config,
             link_config=fit.link_config,
@@ -81,9 +81,10 @@ class Fitted:
         """Return that of a run in memory."""
         columns = [encoded.column for encoded in data.columns]
         levels = [encoded.levels for encoded in data.columns]
+        styles = [encoded.style for encoded in data.columns]
         return cls(
             schema=schema,
-            columns=learnt(columns, levels, problem.links),
+            columns=learnt(columns, levels, problem.links, styles),
             posterior=posterior,
             config=problem.config,
             link_config=problem.link_config,

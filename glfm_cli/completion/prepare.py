@@ -15,9 +15,10 @@ from glfm_cli.completion.efforts import length_of, paced
 from glfm_cli.completion.models import Asked, model_of, named, refused
 from glfm_cli.encoding import Data, EncodedColumn, Relations, encode, learnt_cells, with_known
 from glfm_cli.errors import SchemaError, UsageError
-from glfm_cli.guess import Guess, guess_schema
+from glfm_cli.guess import Guess
+from glfm_cli.guess import guess_schema as guess_of
 from glfm_cli.inference.sampling import Plan
-from glfm_cli.io import read_table
+from glfm_cli.io import naming_sheets, read_table
 from glfm_cli.io.files import STANDARD, file_label
 from glfm_cli.io.frames import table_of
 from glfm_cli.latent.capabilities import (
@@ -194,6 +195,24 @@ class NamedTable(NamedTuple):
     file: str | None
 
 
+def guess_schema(table: TableLike) -> Guess:
+    """Guess what each column of a table means.
+
+    Parameters
+    ----------
+    table : table, data frame, matrix or path
+        The table, as `impute` takes it.
+
+    Raises
+    ------
+    TableError
+        The table has no row, two columns of one name, or no column that can be modelled.
+    """
+    read, file = as_table(table)
+    with naming_sheets(file):
+        return guess_of(read)
+
+
 def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
     """Return a table and what its columns mean; the types "auto" are guessed from it.
 
@@ -201,7 +220,7 @@ def with_types(table: TableLike, types: Types) -> tuple[TableLike, Schema]:
     """
     if is_guessed(types):
         read = NamedTable(*as_table(table))
-        return read, guess_schema(read.table).schema
+        return read, guess_schema(read).schema
     if STANDARD == str(types) == str(table):
         raise UsageError(
             "the table and the types file are both standard input",

@@ -12,6 +12,7 @@ import pyarrow as pa
 from glfm_cli.arrays import Array
 from glfm_cli.completion.analysis.versions import Compatible
 from glfm_cli.completion.draws import draw_parts
+from glfm_cli.completion.estimates import in_numbers
 from glfm_cli.completion.extremes import extreme_estimates
 from glfm_cli.completion.multiple import Multiple, choose_multiple
 from glfm_cli.encoding import Data, EncodedColumn, cell_texts, number_texts, numerals_of
@@ -191,7 +192,7 @@ class Completion(CompletionResult):
     def _cells_of(self, part: ColumnCompletion) -> pa.Table:
         rows, column = part.marginal.rows, part.encoded.column
         numeric = part.marginal.probabilities is None
-        spread = part.marginal
+        spread = in_numbers(part.encoded, part.marginal)
         categorical = column.nominal
         blank = pa.nulls(rows.size, pa.string())
         arrays = [

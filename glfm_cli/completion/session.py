@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -218,11 +217,10 @@ def plan_session(
         )
         return replace(found, runner=runner)
     if schema is None:
-        name = "DATA" if file is None or not Path(file).is_file() else shlex.quote(file)
         raise UsageError(
-            "--types FILE is missing",
-            hint=f"`glfm types {name} -o types.yaml` writes a first one; `auto` in its place takes "
-            "that as it is.",
+            "the types of the columns are missing",
+            file=file,
+            hint='Give them as `types`; "auto" takes those that `guess_schema` returns.',
         )
     problem, data, plan, whole = plan_fit(table, schema, sampling, matrix, scaling, file=file)
     names = table.column_names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,11 +15,18 @@ from glfm_cli.encoding.data import Mask
 from glfm_cli.encoding.source import Source, is_null, is_text_type, text_of
 from glfm_cli.errors import GlfmError
 from glfm_cli.io.dialect import NUMBER
-from glfm_cli.schema.phrases import closest
+from glfm_cli.schema.phrases import closest, is_number
 from glfm_cli.schema.text import flow
 
 _INTEGRAL = re.compile(r"(-?(?:0|[1-9]\d*))\.0+", re.ASCII)
 _NUMBER = re.compile(NUMBER, re.ASCII)
+
+
+def level_numbers(levels: Sequence[str]) -> Array:
+    """Return levels (R,) as numbers: what they say, or 1 to R where one says none."""
+    if all(map(is_number, levels)):
+        return np.array([float(level) for level in levels])
+    return np.arange(1.0, len(levels) + 1.0)
 
 
 def encode_levels(source: Source) -> tuple[Array, Mask, tuple[str, ...]]:

@@ -17,12 +17,14 @@ from glfm_cli.encoding.encode import data_of, encoded_column
 from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
 from glfm_cli.encoding.notes import slips_note
+from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import Column, Schema
 from glfm_cli.schema.atoms import zero_is_far
+from glfm_cli.schema.moments import ISO, MomentStyle
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,13 @@ class LearntColumn:
 
     levels : its levels by code, empty for a numeric column
     sample : values that show its size, spread and zeros
+    style : how its numbers are written; None where nothing is known of it
     """
 
     column: Column
     levels: tuple[str, ...]
     sample: Array
+    style: NumberStyle | MomentStyle | None = None
 
 
 def encode_rows(
@@ -78,7 +82,7 @@ def encode_rows(
             if slips:
                 notes.append(f"column '{known.column.name}': {slips_note(slips)}")
                 kept[known.column.name, SLIPS] = slips
-        encoded.append(column)
+        encoded.append(_in_style(column, source, known.style))
         if unseen:
             notes.append(_unseen_note(column, list(unseen)))
             why = UNFIT if column.column.numeric else UNSEEN
@@ -166,6 +170,25 @@ def _encode_column(
         )
     encoded = encoded_column(source, index, x, left, known.levels, ends)
     return encoded, unseen, slips
+
+
+def _in_style(
+    encoded: EncodedColumn, source: Source, style: NumberStyle | MomentStyle | None
+) -> EncodedColumn:
+    """Return a column of new rows, written in the fit's style where its cells show none."""
+    own = encoded.style
+    if isinstance(style, MomentStyle):
+        # A fit of Arrow's own dates does not know the format.
+        usable = encoded.column.format in (None, ISO, style.form)
+    else:
+        usable = style is not None and source.is_text
+    if not usable:
+        return encoded
+    if not encoded.observed.any():
+        return replace(encoded, style=style)
+    if isinstance(own, NumberStyle) and isinstance(style, NumberStyle):
+        return replace(encoded, style=own.with_places_of(style))
+    return encoded
 
 
 def _unseen_note(encoded: EncodedColumn, unseen: list[str]) -> str:

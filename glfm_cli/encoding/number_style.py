@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 from glfm_cli.io.numerals import MINUS, SPACES, Numerals
+from glfm_cli.schema.moments import DAY, MomentStyle
 
 _PAIRS = re.compile(r"\d{1,2}(?:\D\d\d)+\D\d{3}")  # groups of two digits, as in India
+# Of what a style says of itself in a file: the least and largest whole numbers, and the switches.
+_WHOLE = {"places": (0, 10**6), "width": (1, 10**6), "steps": (1, DAY)}
+_SWITCHES = ("pairs", "fixed", "inner_sign", "plus")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,14 @@ class NumberStyle:
         front = self.before + sign if self.inner_sign else sign + self.before
         return front + digits + self.behind
 
+    def with_places_of(self, other: NumberStyle) -> NumberStyle:
+        """Return this style with as many decimals as `other`, where numbers may have fewer."""
+        if self.places is None or other.places is None or other.fixed:
+            return self
+        if other.places <= self.places:
+            return self
+        return replace(self, places=other.places, fixed=False)
+
     def _grouped(self, whole: str) -> str:
         if not self.group:
             return whole
@@ -94,6 +107,20 @@ def learn_style(numerals: Numerals, texts: Iterable[str]) -> NumberStyle:
         inner_sign=any(match["before"] and match["inner"].strip() for match in found),
         plus=any("+" in match["outer"] + match["inner"] for match in found),
     )
+
+
+def style_from_dict(entries: Mapping[str, Any]) -> NumberStyle | MomentStyle:
+    """Return what `asdict` gave; raise ValueError or TypeError otherwise."""
+    for name, value in entries.items():
+        if name in _WHOLE:
+            least, most = _WHOLE[name]
+            sound = type(value) is int and least <= value <= most
+            sound |= name == "places" and value is None
+        else:
+            sound = type(value) is (bool if name in _SWITCHES else str)
+        if not sound:
+            raise ValueError(f"'{name}' is {value!r}")
+    return MomentStyle(**entries) if "form" in entries else NumberStyle(**entries)
 
 
 def _usual(texts: Iterable[str], otherwise: str = "") -> str:

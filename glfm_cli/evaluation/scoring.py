@@ -19,7 +19,7 @@ import numpy as np
 
 import glfm_cli.evaluation.scores as scores
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import EncodedColumn, successes_of
+from glfm_cli.encoding import EncodedColumn, level_numbers, successes_of
 from glfm_cli.encoding.trials import trials_of
 from glfm_cli.evaluation.task import AT, ENDS, GRID_START, LEVELS, Prediction
 
@@ -157,14 +157,6 @@ def _score_rates(x: Array, prediction: Prediction) -> dict[str, float]:
     if prediction.log_score is not None:
         values["log_score"] = float(np.mean(prediction.log_score))
     return values
-
-
-def level_numbers(levels: Sequence[str]) -> Array:
-    """Return levels as numbers: what they say, or their codes where one says none."""
-    try:
-        return np.array([float(level) for level in levels])
-    except ValueError:
-        return np.arange(len(levels), dtype=np.float64)
 
 
 def level_quantiles(p: Array) -> Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -80,8 +81,8 @@ def left_out(scales: Iterable[Scale]) -> str | None:
 def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) -> str:
     """Return a distribution as one short text: its mean, or its likeliest level.
 
-    Where `letters` are too few for a level and its probability, the level loses its middle and,
-    where even that would say little, the probability goes to a line of its own.
+    Where `letters` are too few for a level and its probability, the level loses its middle, or what
+    other levels have as well, and the probability goes to a line of its own.
     """
     if not scale.discrete:
         return quantity(scale.encoded, profile.mean)
@@ -90,7 +91,8 @@ def typical(scale: Scale, profile: ColumnProfile, letters: int | None = None) ->
     wide = sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in level)
     if letters is None or wide + 1 + len(share) <= letters:
         return f"{level} {share}"
-    return f"{without_middle(level, 2 * letters - 1)}\n{share}"
+    level = shortened(scale.encoded.levels, top, 2 * letters - 1)
+    return f"{level}\n{share}"
 
 
 def quantity(encoded: EncodedColumn, value: float) -> str:
@@ -158,3 +160,29 @@ def without_middle(text: str, letters: int) -> str:
         return text
     tail = (letters - 1) // 2
     return f"{text[: letters - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def shortened(texts: Sequence[str], at: int, letters: int) -> str:
+    """Return one of some texts in so many letters, told from the others where that can be.
+
+    Its middle is left out; where that leaves what others have, too, the words that they share.
+    """
+    shown = [without_middle(text, letters) for text in texts]
+    same = [i for i, text in enumerate(shown) if text == shown[at]]
+    if len(same) == 1:
+        return shown[at]
+    return without_middle(differing([texts[i] for i in same])[same.index(at)], letters)
+
+
+def differing(texts: Sequence[str]) -> list[str]:
+    """Return texts without the words that all begin with, and those that all end with."""
+    words = [re.findall(r"[^\s_]+[\s_]*", text) or [text] for text in texts]
+    fewest = min(map(len, words))
+    first = 0
+    while first < fewest - 1 and len({one[first] for one in words}) == 1:
+        first += 1
+    last = 0
+    while last < fewest - 1 - first and len({one[-1 - last] for one in words}) == 1:
+        last += 1
+    before, after = "…" if first else "", "…" if last else ""
+    return [before + "".join(one[first : len(one) - last]).strip() + after for one in words]

@@ -96,7 +96,8 @@ class Precision:
             return "Precision unknown: it takes several chains to tell; take --chains 8."
         moved = (
             f"with another seed, estimates would move by {_short(self.typical)} of a cell's "
-            f"standard deviation; 95 % of them by less than {_short(self.most)}."
+            f"standard deviation; 95 % of them by less than "
+            f"{_short(self.most).removeprefix('less than ')}."
         )
         if self.good:
             return f"Good: {moved}"

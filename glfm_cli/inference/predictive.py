@@ -12,7 +12,7 @@ Rows are visited in blocks, so that memory does not grow with rows x draws.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -62,6 +62,16 @@ class Marginal:
         p = None if self.probabilities is None else self.probabilities[at]
         error = self.relative_error[at]
         return Marginal(self.rows[at], self.mean[at], self.sd[at], self.quantiles[at], p, error)
+
+    def at_levels(self, numbers: Array) -> Marginal:
+        """Return that of ordered levels with mean and sd of their numbers (R,), not of their codes.
+
+        The relative error stays that of the mean code, which it is where numbers are evenly spaced.
+        """
+        assert self.probabilities is not None
+        mean = self.probabilities @ numbers
+        away = numbers - mean[:, None]
+        return replace(self, mean=mean, sd=np.sqrt(np.sum(self.probabilities * away**2, axis=1)))
 
     @property
     def mcse(self) -> Array:

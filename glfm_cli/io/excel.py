@@ -89,6 +89,16 @@ def _rows(data: bytes, file: str, sheet: str | None) -> list[list[Any]]:
     return rows
 
 
+def sheet_names(file: str) -> list[str]:
+    """Return the names of the sheets of a file, none where it is no workbook that can be read."""
+    try:
+        with open(file, "rb") as opened:
+            book = need("python_calamine", "excel", file).load_workbook(opened)
+    except Exception:  # a class of its own for every kind of damage
+        return []
+    return list(book.sheet_names)
+
+
 def _header(rows: Sequence[Sequence[Any]], file: str, stated: str | None) -> int:
     """Return the row of the names: the one that is stated, or the first that is filled."""
     if stated is not None:

@@ -30,6 +30,7 @@ class FileFormat:
     is_database : whether a file holds several tables; the module then has
         `read_database(place, layout, file)` and `write_database(table, place, layout, file)`
     options : what may stand behind a `?`, by name
+    written : the suffixes of files that can be written; None for all
     magic : first bytes, one of which tells standard input in this format
     """
 
@@ -38,6 +39,7 @@ class FileFormat:
     text: bool = False
     is_database: bool = False
     options: tuple[tuple[str, str], ...] = ()
+    written: tuple[str, ...] | None = None
     magic: tuple[bytes, ...] = ()
 
     def load(self) -> ModuleType:
@@ -59,13 +61,15 @@ FORMATS = {
         (".arrow", ".feather", ".ipc"), ".arrow_files", magic=(ARROW_FILE, ARROW_STREAM)
     ),
     "xlsx": FileFormat((".xlsx", ".xlsm"), ".excel", options=_SHEET),
-    "xls": FileFormat((".xls", ".xlsb"), ".excel", options=_SHEET),
+    "xls": FileFormat((".xls", ".xlsb"), ".excel", options=_SHEET, written=()),
     "ods": FileFormat((".ods",), ".excel", options=_SHEET),
     "sav": FileFormat((".sav", ".zsav"), ".statistics"),
     "dta": FileFormat((".dta",), ".statistics"),
-    "sas": FileFormat((".sas7bdat", ".xpt"), ".statistics"),
-    "mtx": FileFormat((".mtx",), ".sparse_matrices", text=True, options=_NAMES),
-    "svmlight": FileFormat((".svmlight", ".libsvm"), ".sparse_matrices", text=True, options=_NAMES),
+    "sas": FileFormat((".sas7bdat", ".xpt"), ".statistics", written=()),
+    "mtx": FileFormat((".mtx",), ".sparse_matrices", text=True, options=_NAMES, written=()),
+    "svmlight": FileFormat(
+        (".svmlight", ".libsvm"), ".sparse_matrices", text=True, options=_NAMES, written=()
+    ),
     "sqlite": FileFormat((".sqlite", ".sqlite3", ".db"), ".sql", is_database=True, options=_TABLE),
     "duckdb": FileFormat((".duckdb", ".ddb"), ".sql", is_database=True, options=_TABLE),
 }
@@ -108,13 +112,21 @@ class Format:
         return FORMATS[self.layout]
 
 
-def suffixes() -> dict[str, str]:
-    """Return the suffixes of files, each with the name of its format."""
-    return {suffix: name for name, one in FORMATS.items() for suffix in one.suffixes}
+def suffixes(*, written: bool = False) -> dict[str, str]:
+    """Return the suffixes of files, or of those that can be written, each with its format."""
+    return {
+        suffix: name
+        for name, one in FORMATS.items()
+        for suffix in one.suffixes
+        if not written or one.written is None or suffix in one.written
+    }
 
 
-def format_of_location(place: Location, stated: str | None) -> Format:
-    """Return a file's format: the one stated, that of the scheme in front, or of the suffix."""
+def format_of_location(place: Location, stated: str | None, *, written: bool = False) -> Format:
+    """Return a file's format: the one stated, that of the scheme in front, or of the suffix.
+
+    written : whether the file is to be written, so that messages name such formats
+    """
     if stated is not None and stated not in FORMATS:
         raise UsageError(
             "unknown table format", value=f"'{stated}'", expected=f"one of {', '.join(FORMATS)}"
@@ -130,7 +142,7 @@ def format_of_location(place: Location, stated: str | None) -> Format:
         raise UsageError(
             "the name does not tell the table's format",
             file=place.path,
-            expected=f"a name ending in {', '.join(suffixes())}, or of text also in "
+            expected=f"a name ending in {', '.join(suffixes(written=written))}, or of text also in "
             f"{', '.join(PACKINGS)}",
         )
     found = Format(layout, packing)

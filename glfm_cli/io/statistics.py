@@ -22,7 +22,9 @@ from glfm_cli.io.declared import STATISTICS_KEY as KEY
 from glfm_cli.io.declared import declare
 from glfm_cli.io.extras import need
 from glfm_cli.io.mixed import cells_of, mixed_column
+from glfm_cli.io.variable_names import variable_names
 
+_LABEL = {"sav": 256, "dta": 80}  # characters of a label at most
 _SUFFIX = {"sav": ".sav", "dta": ".dta"}
 _READERS = {"sav": "read_sav", "dta": "read_dta", "sas": "read_sas7bdat"}
 
@@ -128,7 +130,9 @@ def _shown(value: Any) -> str:
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file of SPSS (`sav`) or Stata (`dta`).
 
-    Raises OutputError: the format holds no such name or value; UsageError: pyreadstat or pandas is
+    A column whose name the program does not allow has one made from it, and the name as its label.
+
+    Raises OutputError: the format holds no such value; UsageError: pyreadstat or pandas is
         not installed.
     """
     pyreadstat, pandas = need("pyreadstat", "stats", shown), need("pandas", "stats", shown)
@@ -140,13 +144,16 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
         "variable_format": {},
     }
     ranges, measures, letters = {}, {}, {}
-    for place, field in enumerate(table.schema):
-        metadata, name = field.metadata or {}, field.name
+    for place, name in enumerate(variable_names(table.column_names, layout)):
+        field = table.schema.field(place)
+        metadata = field.metadata or {}
         kept = json.loads(metadata.get(KEY, b"{}"))
         values, labels = _values(table.column(place).combine_chunks(), field, kept)
         frame[name] = pandas.Series(values, dtype=_dtype(values, kept.get("type")))
         if b"glfm.label" in metadata:
             options["column_labels"][name] = metadata[b"glfm.label"].decode()
+        elif name != field.name:
+            options["column_labels"][name] = field.name[: _LABEL[layout]]
         if labels:
             options["variable_value_labels"][name] = labels
         if (how := kept.get("format")) and not how.startswith(("A", "%s", "str")):

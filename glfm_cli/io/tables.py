@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import glfm_cli.io.arrow_files as arrow_files
+import glfm_cli.io.excel as excel
 import glfm_cli.io.sql as sql
-from glfm_cli.errors import OutputError
+import glfm_cli.io.variable_names as variable_names
+from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_write import csv_blocks
 from glfm_cli.io.dialect import (
     METADATA_KEY,
@@ -36,6 +40,8 @@ from glfm_cli.io.files import (
 from glfm_cli.io.formats import CSV_LAYOUTS, Format, format_of_input, format_of_location
 from glfm_cli.io.location import Location, locate
 from glfm_cli.io.packed import unpack, write_packed
+
+MOST_SHEETS = 8  # that an error names
 
 
 def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
@@ -75,7 +81,36 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     found = format_of_input(place, format, data)
     if found.packing is not None:
         data = unpack(data, found.packing, file)
-    return found.file_format.load().read(data, found.layout, file, place.options)
+    with naming_sheets(source):
+        return found.file_format.load().read(data, found.layout, file, place.options)
+
+
+@contextmanager
+def naming_sheets(source: object) -> Iterator[None]:
+    """Let errors of a table that was read from a workbook's first sheet name the others."""
+    try:
+        yield
+    except TableError as error:
+        if error.hint is None and (others := _other_sheets(source)):
+            listed = ", ".join(f"'{name}'" for name in others[:MOST_SHEETS])
+            more = ", ..." if len(others) > MOST_SHEETS else ""
+            error.hint = (
+                f"The workbook has other sheets: {listed}{more}. Read one as "
+                f"{shlex.quote(f'{source}?sheet={others[0]}')}."
+            )
+        raise
+
+
+def _other_sheets(source: object) -> list[str]:
+    """Return the sheets of a workbook besides the first, which is read where none is named."""
+    if not isinstance(source, str | os.PathLike):
+        return []
+    place = locate(source)
+    if place.is_standard or place.is_web or "sheet" in place.options:
+        return []
+    if Path(place.path).suffix.lower() not in (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"):
+        return []
+    return excel.sheet_names(place.path)[1:]
 
 
 def write_table(
@@ -185,6 +220,12 @@ def check_target(target: PathLike, table: pa.Table, *, format: str | None = None
         check_writable(target)
 
 
+def renamed_note(target: PathLike, names: Sequence[str]) -> str | None:
+    """Return the line that says which columns have other names in a file; None where none has."""
+    layout = _format_of_target(target, None).layout
+    return variable_names.renamed_note(names, layout) if layout in variable_names.NAMING else None
+
+
 def _format_of_target(target: PathLike, stated: str | None) -> Format:
     """Return the format to write; CSV for standard output and other devices unless stated."""
     if os.fspath(target) == STANDARD or (stated is None and is_device(target)):
@@ -197,7 +238,7 @@ def _format_of_target(target: PathLike, stated: str | None) -> Format:
             file=place.path,
             hint="Write to a file, and upload that.",
         )
-    found = format_of_location(place, stated)
+    found = format_of_location(place, stated, written=True)
     if found.layout in _ONLY_READ:
         raise OutputError(
             f"files of format {found.layout} can be read, but not written",

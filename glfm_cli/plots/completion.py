@@ -114,7 +114,7 @@ def _frame(axes: Axes, part: ColumnCompletion) -> None:
     share = 100 * n_missing / n_rows
     percent = f"{share:.0f} %" if share >= 1 else "under 1 %"
     missing = f": {n_missing} missing, {percent}"
-    title = style.short(column.name, _WIDTH, style.TITLE, tail=missing)
+    title = style.squeezed(column.name, _WIDTH, style.TITLE, tail=missing)
     lines = style.in_two_lines(style.words_of(column), _WIDTH, style.SMALL)
     axes.set_title(
         "\n".join(lines) or " ", loc="left", fontproperties=style.SMALL, color=style.FAINT, pad=4

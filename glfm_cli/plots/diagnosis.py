@@ -127,7 +127,7 @@ def _draw_levels(
         elinewidth=0.8,
     )
     axes.set_xticks(
-        at, [style.short(check.levels[r], _WIDTH / len(shown) - 6, style.PLAIN) for r in shown]
+        at, [style.squeezed(check.levels[r], _WIDTH / len(shown) - 6, style.PLAIN) for r in shown]
     )
 
 
@@ -139,7 +139,7 @@ def _commonest(shares: np.ndarray) -> Sequence[int]:
 
 def _title(axes: Axes, name: str, rest: str) -> None:
     axes.set_title(
-        style.short(name, _WIDTH, style.TITLE, rest), fontproperties=style.TITLE, loc="left"
+        style.squeezed(name, _WIDTH, style.TITLE, rest), fontproperties=style.TITLE, loc="left"
     )
 
 

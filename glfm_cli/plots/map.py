@@ -183,7 +183,7 @@ def _legend(axes: Axes, scale: Scale, shades: Shades, complete: bool) -> None:
         "title_fontproperties": style.TITLE,
     }
     look |= {"handletextpad": 0.1, "columnspacing": 1.2, "alignment": "left"}
-    title = style.short(name, 400.0, style.TITLE)
+    title = style.squeezed(name, 400.0, style.TITLE)
     axes.figure.legend(handles=keys, loc="outside lower left", ncols=8, title=title, **look)
 
 
@@ -227,9 +227,8 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
     bar.ax.tick_params(length=0, labelsize=7)
     axes.set_aspect("equal", adjustable="box")
     _plain_axes(axes)
-    axes.set_title(
-        style.short(scale.name, 110.0, style.TITLE), loc="left", fontproperties=style.TITLE, pad=13
-    )
+    title = style.squeezed(scale.name, 110.0, style.TITLE)
+    axes.set_title(title, loc="left", fontproperties=style.TITLE, pad=13)
     style.subtitle(
         axes, style.short(f"{what}; explained {percent(column.explained)}", 140.0, style.SMALL)
     )
@@ -238,7 +237,7 @@ def _draw_surface(axes: Axes, surface: Surface, found: MapExploration) -> None:
 def _level_text(levels: Sequence[str], code: float, _: object = None) -> str:
     """Return a level by its code; a formatter of ticks."""
     at = round(code)
-    return style.short(levels[at], 40.0, style.SMALL) if 0 <= at < len(levels) else ""
+    return style.squeezed(levels[at], 40.0, style.SMALL) if 0 <= at < len(levels) else ""
 
 
 def _plain_axes(axes: Axes) -> None:

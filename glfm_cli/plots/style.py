@@ -28,6 +28,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from glfm_cli.arrays import Array
 from glfm_cli.errors import OutputError
+from glfm_cli.exploration.words import differing
 from glfm_cli.io import atomic_write
 from glfm_cli.io.files import check_writable
 from glfm_cli.schema import Column
@@ -232,23 +233,9 @@ def distinct(texts: Sequence[str], width: float, font: FontProperties) -> list[s
         [i for i, one in enumerate(shown) if one == text] for text in dict.fromkeys(shown)
     ]:
         if len(same) > 1:
-            for i, text in zip(same, _differing([texts[i] for i in same]), strict=True):
+            for i, text in zip(same, differing([texts[i] for i in same]), strict=True):
                 shown[i] = squeezed(text, width, font)
     return shown
-
-
-def _differing(texts: Sequence[str]) -> list[str]:
-    """Return texts without the words that all begin with, and those that all end with."""
-    words = [re.findall(r"[^\s_]+[\s_]*", text) or [text] for text in texts]
-    fewest = min(map(len, words))
-    first = 0
-    while first < fewest - 1 and len({one[first] for one in words}) == 1:
-        first += 1
-    last = 0
-    while last < fewest - 1 - first and len({one[-1 - last] for one in words}) == 1:
-        last += 1
-    before, after = "…" if first else "", "…" if last else ""
-    return [before + "".join(one[first : len(one) - last]).strip() + after for one in words]
 
 
 def in_two_lines(text: str, width: float, font: FontProperties) -> list[str]:

@@ -11,7 +11,7 @@ from matplotlib.image import AxesImage
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification import TaskUsage
-from glfm_cli.plots.style import SMALL, TITLE, finished, sheet, short
+from glfm_cli.plots.style import SMALL, TITLE, finished, sheet, squeezed
 
 SHOWN = 0.005  # largest share from which an expert has a column
 _CELL = 0.24  # inches
@@ -28,7 +28,7 @@ def plot_tasks(usage: TaskUsage, path: str | os.PathLike[str] | None = None) -> 
 def _figure(usage: TaskUsage) -> Figure:
     weights = usage.weights[:, usage.weights.max(axis=0) > SHOWN]
     J, S = weights.shape
-    names = [short(name, 90.0, SMALL) for name in usage.names]
+    names = [squeezed(name, 90.0, SMALL) for name in usage.names]
     width = 4.0 + _CELL * (2 * J + max(S, 4))
     figure = sheet(width, 1.9 + _CELL * J)
     left, middle, right = figure.subplots(1, 3, width_ratios=(J, J, max(S, 4)))

@@ -87,6 +87,7 @@ class Moments:
         if form in (None, ISO):
             forms = Counter(_iso_format(text) for text in cells)
             form = forms.most_common(1)[0][0] if forms else "%Y-%m-%d"
+            return MomentStyle(form, steps_of(form))  # always with zeros
         assert form is not None
         style = MomentStyle(form, steps_of(form))
         padded = all(style.write(round((self.number(t) or 0) * style.steps)) == t for t in cells)

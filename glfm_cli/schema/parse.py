@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -38,6 +38,14 @@ _NEEDS_TYPE = frozenset({Role.FEATURE, Role.TARGET, Role.VALUE})
 # Words that say type and how it is written; types that are registered later are among them.
 _WRITTEN: dict[str, ColumnType] = {kind: COLUMN_TYPES[name] for kind, name in MOMENTS.items()}
 _TYPES = ChainMap(_WRITTEN, COLUMN_TYPES)
+# What other programs call a type.
+_OTHER_WORDS = {
+    **dict.fromkeys(("numeric", "number", "float", "double", "continuous", "scale"), "real"),
+    **dict.fromkeys(("integer", "int"), "count"),
+    **dict.fromkeys(("nominal", "factor", "string", "text", "bool", "boolean"), "categorical"),
+    **dict.fromkeys(("ordered", "likert"), "ordinal"),
+    **dict.fromkeys(("datetime", "timestamp"), "date"),
+}
 _ROLES = {str(role): role for role in Role}
 _TRANSFORMS = {str(transform): transform for transform in Transform}
 
@@ -125,7 +133,7 @@ class ColumnParser:
         raise self.error(
             value=describe(word),
             expected=f"a type ({', '.join(_TYPES)}) or a role ({', '.join(_ROLES)})",
-            hint=did_you_mean(word, known),
+            hint=_did_you_mean(word, known),
         )
 
     def choice(
@@ -135,7 +143,7 @@ class ColumnParser:
         if word is None:
             return None
         if not isinstance(word, str) or word not in known:
-            hint = did_you_mean(word, known) if isinstance(word, str) else None
+            hint = _did_you_mean(word, known) if isinstance(word, str) else None
             raise self.error(
                 f"unknown {key}", value=describe(word), expected=listed(known), hint=hint
             )
@@ -357,3 +365,10 @@ class ColumnParser:
                 expected="true or false",
             )
         return MissingCode(text, _SWITCH[impute.lower()])
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """Return the hint that offers the closest known word, or ours for that of another program."""
+    known = list(known)
+    ours = _OTHER_WORDS.get(word.casefold())
+    return f"Did you mean '{ours}'?" if ours in known else did_you_mean(word, known)

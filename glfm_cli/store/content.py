@@ -97,7 +97,7 @@ def read_data(folder: Path, header: Header, columns: Sequence[Column]) -> Data:
             for array in (x, observed, requested):
                 array.setflags(write=False)
             part = EncodedColumn(column, modelled.index, x, observed, requested, modelled.levels)
-            encoded.append(replace(part, ends=ends, trials=trials))
+            encoded.append(replace(part, ends=ends, trials=trials, style=modelled.style))
         groups = _read_groups(arrays, header, encoded)
         weights = _read_weights(arrays, n_rows)
     except ValueError as error:

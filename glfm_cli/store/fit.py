@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glfm_cli.encoding import Data
+from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.errors import StoreError
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.posterior import Draw, Posterior
@@ -16,6 +17,7 @@ from glfm_cli.inference.sampling import Plan
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import Link, LinkConfig
 from glfm_cli.schema import Column, Schema
+from glfm_cli.schema.moments import MomentStyle
 from glfm_cli.store.content import read_data, read_links
 from glfm_cli.store.folder import HEADER, check_folder
 from glfm_cli.store.header import Header, read_header
@@ -83,6 +85,11 @@ class Fit:
     @property
     def levels(self) -> tuple[tuple[str, ...], ...]:
         return tuple(column.levels for column in self.header.modelled)
+
+    @property
+    def styles(self) -> tuple[NumberStyle | MomentStyle | None, ...]:
+        """How the numbers of each modelled column were written; None where that is not known."""
+        return tuple(column.style for column in self.header.modelled)
 
     @property
     def n_rows(self) -> int:

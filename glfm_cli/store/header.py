@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ import numpy as np
 
 from glfm_cli import __version__
 from glfm_cli.encoding import Data
+from glfm_cli.encoding.number_style import NumberStyle, style_from_dict
 from glfm_cli.errors import GlfmError, StoreError
 from glfm_cli.inference.recalibration import Recalibration
 from glfm_cli.inference.sampling import Plan
@@ -24,6 +25,7 @@ from glfm_cli.latent.grouped import with_groups
 from glfm_cli.latent.model import LatentModel
 from glfm_cli.links import LinkConfig
 from glfm_cli.schema import COLUMN_TYPES, Column, Role, Schema, with_calendar
+from glfm_cli.schema.moments import MomentStyle
 from glfm_cli.settings import apply_settings
 from glfm_cli.store.folder import HEADER, TYPES, read_small
 from glfm_cli.store.matrix import MatrixHeader
@@ -40,6 +42,7 @@ class Modelled:
     """One modelled column: its name, type and position in the table, and its levels by code.
 
     follows : the column whose formula is taken to say what this one is
+    style : how its numbers are written, of which draws know nothing; None where not known
     """
 
     name: str
@@ -47,6 +50,7 @@ class Modelled:
     index: int
     levels: tuple[str, ...]
     follows: str | None = None
+    style: NumberStyle | MomentStyle | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -439,7 +443,11 @@ class _Reader:
         follows = item.get("follows")
         if follows is not None and follows not in names:
             raise self.wrong("follows", follows, "a column of the table")
-        return Modelled(item["name"], item["type"], index, tuple(levels or ()), follows)
+        try:
+            style = None if item.get("style") is None else style_from_dict(item["style"])
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self.wrong("style", str(error), "how numbers are written") from None
+        return Modelled(item["name"], item["type"], index, tuple(levels or ()), follows, style)
 
 
 def _before(config: Any) -> Mapping[str, object]:

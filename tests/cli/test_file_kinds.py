@@ -130,6 +130,32 @@ def test_sheet_and_header_row_can_be_named(desk, here: Callable, survey) -> None
         assert error in said.lines("Error")[0]
 
 
+def test_a_cover_sheet_is_answered_with_the_names_of_the_others(desk, here: Callable) -> None:
+    book = pytest.importorskip("openpyxl").Workbook()
+    pytest.importorskip("python_calamine")
+    book.active.append(["Info"])
+    book.active.append(["read me"])
+    for name in ("Data 1", "Notes"):
+        book.create_sheet(name).append(["x"])
+    book.save("in.xlsx")
+    for said in (here("types", "in.xlsx"), here("impute", "in.xlsx", "--types", "auto")):
+        assert said.status == 2
+        assert "The workbook has other sheets: 'Data 1', 'Notes'." in said.stderr
+        assert "'in.xlsx?sheet=Data 1'" in said.stderr
+    said = here("types", "in.xlsx?sheet=1")
+    assert said.status == 2
+    assert "other sheets" not in said.stderr
+
+
+def test_formats_that_are_only_read_are_not_named_for_an_output(desk, here: Callable) -> None:
+    desk.put("table.csv", "a,b\n1,2\n2,\n3,1\n")
+    said = here("impute", "table.csv", "--types", "auto", "-o", "out.foo")
+    assert "expected a name ending in .csv, .tsv" in said.stderr
+    named = said.stderr.replace(",", " ").split()
+    assert not {".xls", ".xlsb", ".sas7bdat", ".xpt", ".mtx", ".svmlight", ".libsvm"} & set(named)
+    assert ".mtx" in here("types", "table.foo").stderr
+
+
 def test_numbers_beside_text_are_written_as_numbers(desk) -> None:
     pytest.importorskip("python_calamine")
     cells = [0.5, "<0.5", "7", 7, None, 2.25]
@@ -213,6 +239,66 @@ def test_a_stata_file_keeps_labels_and_its_letters_of_missing_values(
         missing=(None, "", -9.0),
     )
     assert read_table("out.dta")["weight"].type == pa.float64()
+
+
+SPOKEN = "Resp ID;Größe (cm);with;1st;Resp_ID\n" + "".join(
+    f"{i};{160 + i % 7};{i % 5};{'' if i % 6 == 1 else i % 3};{i * i % 11}\n" for i in range(30)
+)
+SPOKEN_TYPES = (
+    "columns:\n  Resp ID: id\n  Größe (cm): positive\n  with: real\n  1st: real\n  Resp_ID: real\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "names"),
+    [
+        ("sav", ["Resp_ID_2", "Größe_cm", "with_", "v1st", "Resp_ID"]),
+        ("dta", ["Resp_ID_2", "Größe_cm", "with_", "v1st", "Resp_ID"]),
+    ],
+)
+def test_names_that_a_program_does_not_allow_become_labels(
+    desk, here: Callable, suffix: str, names: list[str]
+) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pytest.importorskip("pandas")
+    desk.put("table.csv", SPOKEN)
+    desk.put("types.yaml", SPOKEN_TYPES)
+    said = desk.impute("-o", f"out.{suffix}")
+    assert said.status == 0, said.stderr
+    program = {"sav": "SPSS", "dta": "Stata"}[suffix]
+    assert f"4 columns have names that {program} does not allow: 'Resp ID' is" in said.stderr
+    _, meta = getattr(pyreadstat, f"read_{suffix}")(f"out.{suffix}", output_format="dict")
+    assert meta.column_names == names
+    assert meta.column_labels[:4] == ["Resp ID", "Größe (cm)", "with", "1st"]
+    assert not meta.column_labels[4]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "names"), [("sav", ["Imputation_", "id"]), ("dta", ["_mi_m", "_mi_id"])]
+)
+def test_stacked_versions_have_the_names_of_the_program(
+    desk, suffix: str, names: list[str]
+) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pytest.importorskip("pandas")
+    desk.put("table.csv", SPOKEN)
+    desk.put("types.yaml", SPOKEN_TYPES)
+    said = desk.impute("--multiple", "2", "-o", f"out.{suffix}")
+    assert said.status == 0, said.stderr
+    columns, meta = getattr(pyreadstat, f"read_{suffix}")(f"out.{suffix}", output_format="dict")
+    assert meta.column_names[:2] == names
+    assert list(columns[names[0]]) == [0] * 30 + [1] * 30 + [2] * 30
+    assert list(columns[names[1]]) == 3 * list(range(1, 31))
+
+
+def test_what_a_program_does_not_take_is_refused_before_sampling(desk, here: Callable) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1.0, 2.0, None], "b": [1.0, 3.0, 2.0]})
+    pyreadstat.write_sav(frame, "in.sav", column_labels={"a": "x" * 100})
+    desk.put("types.yaml", "columns: {a: real, b: real}\n")
+    said = here("impute", "in.sav", "--types", "types.yaml", "--dry-run", "-o", "out.dta")
+    assert said.status == 2
+    assert "out.dta: cannot be written" in said.stderr
 
 
 def test_sas_files_are_read_and_not_written(desk, here: Callable, survey) -> None:

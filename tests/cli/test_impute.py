@@ -305,6 +305,7 @@ def test_strict_ends_with_3_and_still_writes(run: Here) -> None:
     said = run("airquality", "-o", "o.csv", "--strict")
     assert said.status == 3
     assert said.lines("Warning")[-1].startswith("Warning: --strict: Precision unknown: ")
+    assert said.stderr.count("Precision unknown") == 1
     assert Path("o.csv").read_bytes() == run("airquality").output
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ def test_a_saved_fit_is_not_sampled_again(table: Any) -> None:
     refused = ask("--draws", "9", source=("fit.glfm",))
     assert refused.status == 2
     assert "--draws is about sampling, but a saved fit has been sampled" in refused.stderr
+
+
+def test_the_last_line_counts_the_chosen_among_the_missing_cells(table: Any) -> None:
+    run_here("impute", "table.csv", "--types", "types.yaml", *SHORT, "--save", "fit.glfm")
+    header = Path("fit.glfm/run.json")
+    said = json.loads(header.read_text()) | {"seconds": 12345.0}
+    header.write_text(json.dumps(said))
+    said = ask("--count", "2", source=("fit.glfm",))
+    assert re.search(r"^2 of \d\d+ cells chosen, \d\.\d s\. ", said.stderr, re.MULTILINE)
 
 
 def test_costs_are_read_and_written_beside_the_cells(table: Any) -> None:

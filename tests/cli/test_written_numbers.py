@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable
 
@@ -85,6 +86,45 @@ def test_a_fit_completes_new_rows_in_their_style(desk, here: Callable, export: s
     desk.put("table.csv", "\r\n".join([header, *rows[:10], "99;;38,1;;170 cm;m"]) + "\r\n")
     said = here("impute", "table.csv", "--fit", "fit.glfm", "-q")
     assert re.fullmatch(r"99;(\d{1,3}(\.\d{3})*),\d\d;38,1;\d+,\d%;170 cm;m", last_line(said))
+
+
+def test_new_rows_without_a_number_are_completed_in_the_style_of_the_fit(
+    desk, here: Callable, export: str
+) -> None:
+    assert desk.impute("--save", "fit.glfm", "-o", "out.csv").status == 0
+    header, *rows = export.splitlines()
+    desk.put("table.csv", f"{header}\r\n99;;;;;m\r\n")
+    new = last_line(here("impute", "table.csv", "--fit", "fit.glfm", "-q"))
+    assert re.fullmatch(r"99;(\d{1,3}(\.\d{3})*),\d\d;\d+,\d;\d+,\d%;\d+ cm;m", new)
+    desk.put("table.csv", "\r\n".join([header, *rows[:10], new]) + "\r\n")
+    again = here("impute", "table.csv", "--fit", "fit.glfm", "-q")
+    assert (again.status, last_line(again)) == (0, new)
+
+
+def test_a_fit_that_does_not_say_how_numbers_are_written_completes_new_rows(
+    desk, here: Callable, export: str
+) -> None:
+    assert desk.impute("--save", "fit.glfm", "-o", "out.csv").status == 0
+    run = desk.folder / "fit.glfm" / "run.json"
+    said = json.loads(run.read_text(encoding="utf-8"))
+    for column in said["modelled"]:
+        del column["style"]
+    run.write_text(json.dumps(said), encoding="utf-8")
+    header, *rows = export.splitlines()
+    desk.put("table.csv", "\r\n".join([header, *rows[:10], "99;;38,1;;170 cm;m"]) + "\r\n")
+    said = here("impute", "table.csv", "--fit", "fit.glfm", "-q")
+    assert re.fullmatch(r"99;(\d{1,3}(\.\d{3})*),\d\d;38,1;\d+,\d%;170 cm;m", last_line(said))
+
+
+def test_a_round_number_in_new_rows_takes_no_decimals_from_the_others(desk, here: Callable) -> None:
+    numbers = [f"{20 + i % 7},{i % 5}".removesuffix(",0") for i in range(40)]
+    table = "".join(f"{x};{2 * i % 9}\n" for i, x in enumerate(numbers))
+    desk.put("table.csv", f"a;b\n{table};3\n")
+    desk.put("types.yaml", 'columns: {a: {type: real, decimal: ","}, b: real}\n')
+    assert desk.impute("--save", "fit.glfm", "-o", "out.csv").status == 0
+    desk.put("table.csv", "a;b\n21;1\n" + 20 * ";4\n")
+    said = here("impute", "table.csv", "--fit", "fit.glfm", "-q")
+    assert re.search(r"^\d+,\d;4$", said.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,8 @@ LOADED: dict[str, tuple[Change, str, str]] = {
     "a column twice": (header(modelled__1__index=0), "run.json", "found 'n', expected the table's"),
     "another type": (header(modelled__0__type="count"), "run.json", "does not fit types.yaml"),
     "a level twice": (header(modelled__2__levels=["x", "x"]), "run.json", "`modelled`"),
+    "an odd style": (header(modelled__0__style={"places": -1}), "run.json", "`style`, found"),
+    "another style": (header(modelled__0__style={"form": "%Y"}), "run.json", "`style`, found"),
     "a level more": (header(modelled__2__levels=list("wxyz")), "links.arrow", "'slot' is"),
     "other types": (
         filled("types.yaml", b"columns: {a: real, n: count, city: categorical, k: categorical}"),

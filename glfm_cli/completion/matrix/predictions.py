@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from glfm_cli.arrays import Array
-from glfm_cli.completion.estimates import Estimate, point
+from glfm_cli.completion.estimates import Estimate, in_numbers, point
 from glfm_cli.completion.matrix.matrix import P_ANY, MatrixData
 from glfm_cli.completion.matrix.pairs import (
     Likeliest,
@@ -73,8 +73,8 @@ class MatrixCompletion(CompletionResult):
     def table_of(self, pairs: Pairs, estimate: Estimate = "auto") -> pa.Table:
         """Return a row for each pair: ids, estimate, mean, sd, lower, upper, probabilities.
 
-        Estimates of levels are text. `mean` and `sd` are of the level's number, or of its code
-        where levels are no numbers; of binomial values, all are of the hit rate. A column
+        Estimates of levels are text. `mean` and `sd` are of the level's number, its position
+        from 1 where levels are no numbers; of binomial values, all are of the hit rate. A column
         `p_LEVEL` for each level, `p_any` of counts, and `log_score` where values are given.
         """
         data, (link,) = self.data, self.posterior.links
@@ -86,7 +86,7 @@ class MatrixCompletion(CompletionResult):
         for ids, index in ((data.rows, pairs.row), (data.others, pairs.column)):
             columns[ids.name] = ids.values.take(pa.array(index))
         ends = (estimates, found.quantiles[:, 0], found.quantiles[:, 2])
-        mean, sd = found.mean, found.sd
+        shown = in_numbers(value, found)
         if value.levels:
             texts = np.array(value.levels, dtype=object)
             no_order = not link.ordered
@@ -96,9 +96,7 @@ class MatrixCompletion(CompletionResult):
                 else pa.array(texts[end.astype(np.intp)], pa.string())
                 for i, end in enumerate(ends)
             )
-            assert found.probabilities is not None
-            mean, sd = _in_numbers(value.levels, found.probabilities, mean, sd)
-        columns |= {"estimate": ends[0], "mean": mean, "sd": sd}
+        columns |= {"estimate": ends[0], "mean": shown.mean, "sd": shown.sd}
         columns |= {"lower": ends[1], "upper": ends[2]}
         if value.column.absent is not None:
             columns[P_ANY] = -np.expm1(self._log_scores(pairs, np.zeros(pairs.row.size)))
@@ -121,13 +119,3 @@ class MatrixCompletion(CompletionResult):
     def to_dict(self) -> dict[str, Any]:
         """Return the summary that `glfm impute --json` prints."""
         return self.summary(self.data.sizes(), self.size)
-
-
-def _in_numbers(levels: tuple[str, ...], p: Array, mean: Array, sd: Array) -> tuple[Array, Array]:
-    """Return mean and sd of the levels as numbers, unchanged where they are none."""
-    try:
-        values = np.array([float(level) for level in levels])
-    except ValueError:
-        return mean, sd
-    mean = p @ values
-    return mean, np.sqrt(np.maximum(p @ values**2 - mean**2, 0.0))

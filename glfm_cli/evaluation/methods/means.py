@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import betaln, ndtr
 
 from glfm_cli.arrays import Array
-from glfm_cli.encoding import Triplets, successes_of
-from glfm_cli.evaluation.scoring import level_numbers
+from glfm_cli.encoding import Triplets, level_numbers, successes_of
 from glfm_cli.evaluation.task import HiddenTask, Prediction, TakesAll
 
 PULL = 5.0  # cells, or for successes `TRIALS` trials, that the overall mean counts in a unit's own

@@ -15,8 +15,7 @@ from glfm_cli.completion import Encoded, prepare, prepare_matrix
 from glfm_cli.completion.efforts import paced
 from glfm_cli.completion.estimates import point
 from glfm_cli.completion.verdict import chain_count
-from glfm_cli.encoding import Data
-from glfm_cli.evaluation.scoring import level_numbers
+from glfm_cli.encoding import Data, level_numbers
 from glfm_cli.evaluation.task import AT, HiddenTask, Prediction, TakesAll
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
