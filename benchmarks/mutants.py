@@ -33,6 +33,7 @@ class Mutant(NamedTuple):
 
 
 SLIPS = "tests/test_small_slips.py"
+RESUMING = "tests/test_resuming.py"
 PRECISION, RECALIBRATION = "tests/test_precision.py", "tests/test_recalibration.py"
 PREDICTIVE, LINKS = "tests/test_predictive.py", "tests/contract/test_links.py"
 EVIDENCE = "tests/test_evidence.py"
@@ -88,6 +89,24 @@ MUTANTS = {
     ),
     "forecasts of cells that were seen": Mutant(
         "inference/hidden_cells.py", "        x[at] = np.nan\n", "", RECALIBRATION
+    ),
+    "sweeps of few rows left out": Mutant(
+        "inference/hidden_cells.py", "<= FEW_ROWS * folded", "< 0 * folded", RESUMING
+    ),
+    "hidden cells in view of the sweeps": Mutant(
+        "inference/hidden_cells.py",
+        "resumed(folded, again,",
+        "resumed(folded, problem,",
+        RESUMING,
+    ),
+    "missing cells at their means": Mutant(
+        "inference/resuming.py",
+        "chain.eta[n, s] + sd * streams.get(START).standard_normal(s.size)",
+        "chain.eta[n, s]",
+        RESUMING,
+    ),
+    "features without rows": Mutant(
+        "latent/glfm/sampler.py", "used = Z.any(axis=0) | (np", "used = (0 * np", RESUMING
     ),
     "corrections without doubt": Mutant(
         "inference/hidden_cells.py",

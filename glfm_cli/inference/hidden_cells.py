@@ -3,7 +3,9 @@
 Some rows are taken once more with an eighth of their observed cells hidden, and three times again
 with other eighths: more at once would leave rows less complete than they are. Under a few draws of
 every chain their latent variables are drawn anew from the cells that are left (folding.py), so that
-a forecast of a hidden cell owes nothing to the cell but its small part in what all rows share.
+a forecast of a hidden cell owes nothing to the cell but its part in what all rows share. Of R rows
+that is about K / R for K weights a column: where rows are few, what they share is drawn anew, too,
+by a few sweeps of the chain without the hidden cells (resuming.py).
 Weighting draws that had seen the cell by 1 / p(cell | draw) would be cheaper, and wrong: in most
 tables the tails of such weights have no mean [Vehtari et al. 2024], since few columns let a cell
 determine its row's features.
@@ -28,6 +30,7 @@ from glfm_cli.inference.recalibration import (
     polynomials,
     tilt_moments,
 )
+from glfm_cli.inference.resuming import resumed
 from glfm_cli.inference.scoring import forecasts, scores_and_forecasts
 from glfm_cli.inference.stacking import stacked
 from glfm_cli.latent.capabilities import Candidates
@@ -38,6 +41,8 @@ HIDDEN = 0.125  # of the observed cells, each time
 DRAWS = 64  # of all chains and times together, each time at least one of each chain,
 OF_CANDIDATES = 3  # or so many: forecasts of fewer trees say too little of those of all
 FEWEST_DRAWS = 20
+FEW_ROWS = 30  # for each latent column: so many at most, and a cell counts in what rows share
+SWEEPS = 10  # that forget it
 EXPONENT_SD = 0.3  # of a normal prior of log a around 0
 EXPONENT_RANGE = 1.0  # of log a
 # Prior probability that levels need no correction: weak evidence is no reason to correct.
@@ -65,7 +70,7 @@ def recalibrate(posterior: Posterior, problem: Problem, *, threads: int = 1) -> 
 
     Returns: the same draws. Columns of numbers and of levels have a correction each; those where
         one value takes most cells have none. O(ROWS DRAWS) times the cost of
-        folding in a row, for each chain.
+        folding in a row, for each chain; of few rows also that of DRAWS SWEEPS sweeps.
     """
     few = posterior.weights is not None or posterior.n_draws < FEWEST_DRAWS
     if few or not problem.link_config.recalibrate:
@@ -131,7 +136,8 @@ def without_cells(
 ) -> tuple[Posterior, Hidden]:
     """Return draws of some rows given but a part of their observed cells, and the hidden ones.
 
-    Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part.
+    Of the columns whose forecasts may be corrected. `time`, below `TIMES`, says which part. Of few
+    rows nothing else in the draws has seen those, either.
     """
     rng = np.random.default_rng(0)
     rows: Array = np.arange(problem.n_rows)
@@ -163,7 +169,10 @@ def without_cells(
     least = OF_CANDIDATES if isinstance(posterior.model, Candidates) else 1
     thinned = replace(posterior, chains=chains).thinned(max(DRAWS // TIMES, least * len(chains)))
     again = replace(problem, xs=tuple(xs), groups=groups, of_fit=rows)
-    return fold_in(thinned, again, seed=time, threads=threads), hidden
+    folded = fold_in(thinned, again, seed=time, threads=threads)
+    if groups is None and rows.size == problem.n_rows <= FEW_ROWS * folded.spans[-1][1]:
+        folded = resumed(folded, again, seed=time, sweeps=SWEEPS, threads=threads)
+    return folded, hidden
 
 
 def fit_exponent(p: Array, codes: Array) -> float:

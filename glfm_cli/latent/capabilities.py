@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 
 from glfm_cli.arrays import Array
-from glfm_cli.latent.model import Values
+from glfm_cli.latent.model import Cells, Values
 from glfm_cli.links.law import RowsLaw
+from glfm_cli.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,15 @@ class TunesNewRows(Protocol):
         """Return the configuration that predicts best where a share of a row is observed.
 
         Chosen on some of the problem's own rows, which the rest is fitted without.
+        """
+
+
+@runtime_checkable
+class Resumes(Protocol):
+    """A sampler of Gaussian cells that can go on from a kept draw, on a table with other gaps."""
+
+    def resume(self, draw: Any, cells: Cells, config: Any, streams: Streams) -> Any:
+        """Return a state where all that the draw has is as it was, and the rest is drawn given it.
         """
 
 

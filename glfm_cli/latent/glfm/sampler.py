@@ -303,6 +303,22 @@ class Glfm(PlainModel):
                 eta += linear.U @ linear.V
         return replace(draw, bits=np.packbits(Z, axis=1), linear=linear)
 
+    def resume(
+        self, draw: GlfmDraw, cells: Cells, config: GlfmConfig, streams: Streams
+    ) -> GlfmState:
+        """Return the state of a draw without the features that no row has; alpha, sB2 are drawn."""
+        Z = self.features(draw, slice(None))
+        used = Z.any(axis=0) | (np.arange(Z.shape[1]) < int(config.bias))
+        draw = replace(
+            draw, bits=np.packbits(Z[:, used], axis=1), n_columns=int(used.sum()), B=draw.B[used]
+        )
+        scalars = {"alpha": config.alpha, "weight_variance": config.weight_variance}
+        arrays = {name: np.array(1.0 if x is None else x) for name, x in scalars.items()}
+        arrays["at_cap"] = np.zeros((), dtype=np.uint8)
+        state = self.load({**self.pack(draw), **arrays}, cells, config)
+        self.finish(state, streams)
+        return state
+
     def join_rows(self, draws: Sequence[GlfmDraw]) -> GlfmDraw:
         linear = joined([draw.linear for draw in draws], "U")
         return replace(joined(draws, "bits"), linear=linear)

@@ -209,6 +209,20 @@ class Mixture(PlainModel):
             _place(state, cells.y, rng, draw.log_pi)
         return replace(draw, eta=state.eta, z=state.z, seen=state.seen)
 
+    def resume(
+        self, draw: MixtureDraw, cells: Cells, config: MixtureConfig, streams: Streams
+    ) -> MixtureState:
+        """Return the state of a draw; alpha is drawn."""
+        state = _empty_state(cells, config)
+        state.z[:], state.eta[:] = draw.z, draw.eta
+        state.mu[:], state.Sigma[:], state.noise[:] = draw.mu, draw.Sigma, draw.noise
+        state.root = np.linalg.cholesky(state.Sigma)
+        pi = np.exp(draw.log_pi)
+        left = np.maximum(np.cumsum(pi[::-1])[::-1][:-1], 1e-300)  # of the stick, before each break
+        state.sticks = np.clip(pi[:-1] / left, 1e-300, 1.0 - 1e-15)
+        self.finish(state, streams)
+        return state
+
     def join_rows(self, draws: Sequence[MixtureDraw]) -> MixtureDraw:
         return joined(draws, "eta", "z", "seen")
 

@@ -1,0 +1,134 @@
+"""Chains that go on from kept draws without some cells: where they start, and what they forget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from glfm_cli.completion import prepare
+from glfm_cli.inference.folding import fold_in
+from glfm_cli.inference.hidden_cells import Hidden, recalibrate, without_cells
+from glfm_cli.inference.posterior import Posterior
+from glfm_cli.inference.predictive import predict
+from glfm_cli.inference.resuming import resume_chain, resumed
+from glfm_cli.inference.sampling import Plan, sample
+from glfm_cli.latent.capabilities import Resumes
+from glfm_cli.latent.model import Problem
+from glfm_cli.schema import Schema
+from glfm_cli.streams import Streams
+
+MODELS = {
+    "glfm": ("glfm", {}),
+    "linear": ("glfm", {"components": 2}),
+    "mixture": ("mixture", {"components": 4}),
+}
+
+
+def table_of(n_rows: int, n_columns: int, seed: int) -> pa.Table:
+    """Numbers that follow four factors, a count and levels; a tenth of the cells is missing."""
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((n_rows, 4))
+    x = factors @ rng.standard_normal((4, n_columns)) + rng.standard_normal((n_rows, n_columns))
+    columns = {f"x{d}": x[:, d] for d in range(n_columns)}
+    columns["n"] = rng.poisson(np.exp(1.0 + 0.5 * factors[:, 0]))
+    columns["o"] = np.digitize(factors[:, 1], [-0.5, 0.5])
+    return pa.table({k: pa.array(v, mask=rng.random(n_rows) < 0.1) for k, v in columns.items()})
+
+
+def fitted(
+    table: pa.Table, model: str = "glfm", settings: dict[str, object] | None = None
+) -> tuple[Problem, Posterior]:
+    types = dict.fromkeys(table.column_names, "real") | {"n": "count", "o": "ordinal"}
+    problem, _, plan = prepare(
+        table, Schema.from_dict({"columns": types}), model=model, settings=settings or {},
+        chains=2, warmup=30, draws=16, thin=2, seed=5,
+    )  # fmt: skip
+    return problem, sample(problem, plan).posterior
+
+
+def masked(problem: Problem, hidden: Hidden) -> Problem:
+    xs = [x.copy() for x in problem.xs]
+    for d, (at, _) in hidden.items():
+        xs[d][at] = np.nan
+    return replace(problem, xs=tuple(xs))
+
+
+def error_of(posterior: Posterior, hidden: Hidden) -> float:
+    """Return the root mean square error of forecasts of the real cells."""
+    found = predict(posterior, {d: at for d, (at, _) in hidden.items()})
+    real = [d for d in hidden if posterior.links[d].name.startswith("x")]
+    return float(
+        np.sqrt(np.mean(np.concatenate([found[d].mean - hidden[d][1] for d in real]) ** 2))
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_chain_goes_on_from_where_the_draw_is(name: str) -> None:
+    problem, posterior = fitted(table_of(30, 5, 0), *MODELS[name])
+    draw = posterior.chains[1][-1]
+    chain = resume_chain(problem, draw, Streams(9, 0))
+    again, packed = (problem.model.pack(one) for one in (chain.keep().latent, draw.latent))
+    assert again.keys() == packed.keys()
+    for key, value in packed.items():
+        np.testing.assert_allclose(again[key], value, rtol=1e-9, err_msg=key)
+    for ours, theirs in zip(chain.params, draw.params, strict=True):
+        for key, value in theirs.items():
+            np.testing.assert_array_equal(ours[key], value)
+    missing = ~problem.seen[:, :5]
+    assert missing.any(axis=0).sum() > 2
+    y, eta = chain.cells.y[:, :5], chain.eta[:, :5]
+    for d, x in enumerate(problem.xs[:5]):
+        start = problem.links[d].start(x, np.random.default_rng(0))[1]
+        np.testing.assert_array_equal(y[~missing[:, d], d], start.ravel()[~missing[:, d]])
+    assert (np.abs(y - eta)[missing] > 0.0).all()
+
+
+def test_features_that_no_row_has_are_left_out() -> None:
+    problem, posterior = fitted(table_of(30, 5, 0))
+    draw = posterior.chains[0][0]
+    Z = np.unpackbits(draw.latent.bits, axis=1, count=draw.latent.n_columns)
+    Z[:, 2] = 0
+    lonely = replace(draw, latent=replace(draw.latent, bits=np.packbits(Z, axis=1)))
+    chain = resume_chain(problem, lonely, Streams(9, 0))
+    kept = np.delete(np.arange(Z.shape[1]), 2)
+    np.testing.assert_array_equal(chain.keep().latent.B, draw.latent.B[kept])
+    chain.sweep(adapt=False)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_of_few_rows_hidden_cells_are_forecast_as_by_refits(name: str) -> None:
+    """Where weights are not far fewer than rows, those drawn with a cell in view know it."""
+    problem, posterior = fitted(table_of(40, 10, 1), *MODELS[name])
+    parts = [without_cells(posterior, problem, time) for time in range(4)]
+    errors = []
+    for folded, hidden in parts:
+        less = masked(problem, hidden)
+        refit = sample(less, Plan(2, 100, 8, 2, 8)).posterior
+        rows_alone = fold_in(posterior.thinned(16), less, seed=0)
+        errors.append([error_of(one, hidden) for one in (folded, refit, rows_alone)])
+    found, refit_error, seen = np.mean(errors, axis=0)
+    assert found == pytest.approx(refit_error, rel=0.1)
+    assert seen < 0.85 * refit_error
+
+
+def test_candidates_that_go_on_are_weighed_by_what_they_have_not_seen() -> None:
+    problem, posterior = fitted(table_of(40, 6, 1), "auto", {"forest": 1, "linear": 1, "glfm": 1})
+    few = replace(posterior, chains=tuple(chain[:2] for chain in posterior.chains))
+    again = resumed(few, problem, seed=0, sweeps=1)
+    assert again.groups == few.groups
+    for before, after, which in zip(few.chains, again.chains, few.groups, strict=True):
+        goes_on = isinstance(problem.model.problem_of(problem, which).model, Resumes)
+        moved = [a is not b for a, b in zip(before, after, strict=True)]
+        assert moved == [goes_on] * len(before)
+
+
+def test_corrections_of_few_rows_do_not_depend_on_threads() -> None:
+    problem, posterior = fitted(table_of(40, 6, 1))
+    one, two = (recalibrate(posterior, problem, threads=n).recalibration for n in (1, 2))
+    assert one is not None
+    assert two is not None
+    np.testing.assert_array_equal(one.exponents, two.exponents)
+    np.testing.assert_array_equal(one.tilts, two.tilts)
