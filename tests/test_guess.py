@@ -504,10 +504,14 @@ def test_a_refusal_is_no_level_and_an_unknown_may_be_none() -> None:
     assert "no answer, refused taken for missing" in reason
     assert guessed("vaccine", repeat("accepted", "delayed", "refused"))[0].missing == ()
     table = pa.table({"x": repeat("red", "green", "unknown"), "y": texts(range(0, 600, 3))})
+    text = guess_schema(table).to_yaml()
     assert (
         'unknown may stand for a missing cell; if so: levels: ["green", "red"], '
         'missing: ["unknown"]'
-    ) in guess_schema(table).to_yaml()
+    ) in text
+    pasted = 'levels: ["green", "red"], missing: ["unknown"]'
+    corrected = Schema.from_yaml(text.replace('levels: ["green", "red", "unknown"]', pasted))
+    assert len(encode(table, corrected).columns) == 2
 
 
 def test_a_last_number_or_more_is_an_interval() -> None:
@@ -565,6 +569,12 @@ def test_decimal_commas_are_read_beside_a_text_that_recurs() -> None:
 def test_a_text_that_recurs_beside_few_numbers_is_a_level(others: tuple[str, ...]) -> None:
     column, _ = guessed("x", repeat(*others, "other"))
     assert column.levels == (*others, "other")
+
+
+def test_a_text_that_recurs_among_codes_is_a_level() -> None:
+    column, _ = guessed("diagnosis code", repeat(*texts(range(250, 262)), "V45", "V45"))
+    assert column.type == ColumnType.CATEGORICAL
+    assert "V45" in (column.levels or ())
 
 
 @pytest.mark.parametrize(

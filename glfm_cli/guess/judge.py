@@ -12,6 +12,7 @@ import glfm_cli.guess.codes as codes
 from glfm_cli.guess.dates import DATE, judge_dates
 from glfm_cli.guess.intervals import part_intervals, with_intervals
 from glfm_cli.guess.labelled import is_labelled, judge_labelled, unanswered
+from glfm_cli.guess.names import is_code
 from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
@@ -156,7 +157,9 @@ def _part_numbers(column: Profile, gaps: _Gaps) -> tuple[Profile, _Gaps, bool]:
     others = ~(numbers | doubtful | unasked)
     if others.any() and order(column.keep(numbers | others).words()) is not None:
         return *_part_doubtful(column, gaps), False  # 1 - never, 2, 3 - always
-    few = are_strays(column.counts[others].tolist(), column.n_observed, int(numbers.sum()))
+    # Beside codes of districts or diagnoses a text that recurs is one more.
+    n_numbers = 0 if is_code(column.name) else int(numbers.sum())
+    few = are_strays(column.counts[others].tolist(), column.n_observed, n_numbers)
     if few and (numbers.sum() >= 3 or not others.any()):
         gaps = gaps.add(column, doubtful, "taken for missing")
         gaps = gaps.add(column, unasked, "left as it is", impute=False)
