@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 from pathlib import Path
 
 UNCOMPILED = (
@@ -69,6 +70,27 @@ class GlfmError(Exception):
 
 class UsageError(GlfmError):
     """The options of a command do not fit together, or name something that is not there."""
+
+
+class TypesMissingError(UsageError):
+    """A table was given without its types; in the words of Python."""
+
+    def __init__(self, file: str | None = None) -> None:
+        super().__init__(
+            "the types of the columns are missing",
+            file=file,
+            hint='Give them as `types`; "auto" takes those that `guess_schema` returns.',
+        )
+
+    def of_command(self) -> UsageError:
+        """Return the error in the words of the command line."""
+        name = self.file if self.file is not None and Path(self.file).is_file() else None
+        data = "DATA" if name is None else shlex.quote(name)
+        return UsageError(
+            "--types FILE is missing",
+            hint=f"`glfm types {data} -o types.yaml` writes a first one; `auto` in its place takes "
+            "that as it is.",
+        )
 
 
 class SchemaError(GlfmError):

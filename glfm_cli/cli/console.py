@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TextIO
 
-from glfm_cli.errors import GlfmError
+from glfm_cli.errors import GlfmError, TypesMissingError
 
 CLEAR = "\x1b[K"  # erases the rest of a terminal's line
 
@@ -80,6 +80,8 @@ class Console:
 
     def show(self, error: GlfmError) -> None:
         """Say what went wrong and the next step."""
+        if isinstance(error, TypesMissingError):
+            error = error.of_command()
         self.error(error.message(), error.hint)
 
     def _say(self, text: str) -> None:

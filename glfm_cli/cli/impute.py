@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from glfm_cli.cli.outputs import check_drawn, check_outputs
 from glfm_cli.cli.plan_text import show_plan
 from glfm_cli.cli.progress import ProgressLine
 from glfm_cli.cli.report import report
-from glfm_cli.errors import UsageError
 from glfm_cli.options import Scaling
 
 EXAMPLE = "glfm impute sample_data/pbc.csv --types sample_data/pbc.types.yaml -o completed.csv"
@@ -105,13 +103,6 @@ def run(
     check_outputs(options.inputs_of(ctx), outputs, [] if dry_run else on_stdout)
     check_drawn(plot)
     sampling, saving = options.sampling_of(ctx), options.saving_of(ctx, output)
-    if types is None and fit is None and saving.resume is None:
-        name = shlex.quote(str(data)) if Path(data).is_file() else "DATA"
-        raise UsageError(
-            "--types FILE is missing",
-            hint=f"`glfm types {name} -o types.yaml` writes a first one; `auto` in its place takes "
-            "that as it is.",
-        )
     matrix = options.matrix_of(ctx)
     scaling = Scaling(**{name: ctx.params[name] for name in options.SCALING})
     source = None if types is None else str(types)

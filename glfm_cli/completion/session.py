@@ -28,7 +28,7 @@ from glfm_cli.completion.models import model_of
 from glfm_cli.completion.prepare import as_table, prepare, problem_of
 from glfm_cli.completion.verdict import chain_count
 from glfm_cli.encoding import Data, encode, encode_triplets, is_triplets, with_known
-from glfm_cli.errors import StoreError, UsageError
+from glfm_cli.errors import StoreError, TypesMissingError, UsageError
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.hidden_cells import recalibrate
 from glfm_cli.inference.posterior import Posterior
@@ -217,11 +217,7 @@ def plan_session(
         )
         return replace(found, runner=runner)
     if schema is None:
-        raise UsageError(
-            "the types of the columns are missing",
-            file=file,
-            hint='Give them as `types`; "auto" takes those that `guess_schema` returns.',
-        )
+        raise TypesMissingError(file)
     problem, data, plan, whole = plan_fit(table, schema, sampling, matrix, scaling, file=file)
     names = table.column_names
     header, more = describe(data, problem, plan, schema, names, saving.with_data, file)
