@@ -499,3 +499,18 @@ def test_law_of_eta_with_several_components_counts_by_its_mean(seed: int) -> Non
     doubled = cells.features(replace(posterior, model=Twice()), np.arange(5))
     for one, other in zip(plain, doubled, strict=True):
         np.testing.assert_allclose(one.F, other.F, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["variance", "joint", "uncertainty"])
+def test_of_several_models_the_one_that_counts_most_suggests(rule: str, seed: int) -> None:
+    """Their latent numbers, of which levels have one more under trees, are not pooled."""
+    few = {**FEW, "chains": 5, "model": "auto", "settings": {"glfm": 2, "forest": 3, "linear": 0}}
+    found = suggest(mixed(seed), TYPES, count=6, rule=rule, **few)
+    posterior = found.posterior
+    assert len(set(posterior.groups)) == 2
+    heaviest = max(set(posterior.groups), key=posterior.weight_of)
+    own = posterior.of_heaviest
+    assert set(own.groups) == {heaviest}
+    assert own.n_draws < posterior.n_draws
+    assert found.cells.num_rows == 6
+    assert all(gain > 0.0 for gain in found.cells["gain"].to_pylist())

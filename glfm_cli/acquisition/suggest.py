@@ -243,7 +243,8 @@ def _pairs(data: MatrixData, matrix: MatrixOptions, choice: Choice) -> PairCells
 
 def finish(run: Run, search: Search) -> Suggestion:
     """Return the choice that the draws of a run lead to."""
-    cells, posterior = search.cells, run.posterior
+    # Latent numbers of several models have no covariance with each other.
+    cells, posterior = search.cells, run.posterior.of_heaviest
     count = min(search.choice.count, cells.size)
     cost = np.ones(cells.size) if search.cost is None else search.cost
 
@@ -263,6 +264,7 @@ def finish(run: Run, search: Search) -> Suggestion:
     columns |= {"gain": pa.array(chosen.gain), "alone": pa.array(alone[chosen.index])}
     if search.cost is not None:
         columns["cost"] = pa.array(cost[chosen.index])
+    posterior = run.posterior
     traces = posterior.traces()
     return Suggestion(
         pa.table(columns),

@@ -144,6 +144,12 @@ class Posterior:
         return replace(self, chains=tuple(own), recalibration=None)
 
     @property
+    def of_heaviest(self) -> Posterior:
+        """The draws of the candidate that counts most on average of columns; of one model all."""
+        which = sorted(set(self.groups))
+        return self if len(which) == 1 else self.of_candidate(max(which, key=self.weight_of))
+
+    @property
     def stacked(self) -> bool:
         """Whether candidates count by weights of their own in each column."""
         return self.recalibration is not None and self.recalibration.weights is not None
