@@ -120,6 +120,15 @@ MUTANTS = {
         "-softmax(log_odds) @",
         RECALIBRATION,
     ),
+    "sds before the correction": Mutant(
+        "inference/predictive.py", "sd=found.sd * ratio", "sd=found.sd", RECALIBRATION
+    ),
+    "errors of means scaled with the sd": Mutant(
+        "inference/predictive.py", "error / ratio", "error", RECALIBRATION
+    ),
+    "sds corrected the wrong way": Mutant(
+        "links/averages.py", "before, after = variances", "after, before = variances", RECALIBRATION
+    ),
     "powers of levels inverted": Mutant(
         "inference/recalibration.py",
         "np.exp(self.exponents[d] * np.log(",

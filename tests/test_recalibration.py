@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -288,6 +289,31 @@ def test_log_scores_are_those_of_the_corrected_forecasts() -> None:
             assert mass == pytest.approx(0.8, abs=0.02)
             if j == 2:
                 break
+
+
+@pytest.mark.parametrize("tilt", [(0.1, -0.3, 0.05, 0.1), (-0.2, 0.2, 0.2, 0.0), (0.0,) * 4])
+def test_the_sd_of_numbers_is_that_of_their_corrected_quantiles(tilt: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(1)
+    table = table_of(120, 2).append_column("n", pa.array(rng.poisson(5.0, 120)))
+    types = {"columns": {**TYPES["columns"], "n": {"type": "count", "bounds": [2, None]}}}
+    table = table.filter(pc.greater_equal(table["n"], 2))
+    options = {"model": "glfm", "chains": 2, "warmup": 20, "draws": 20, "thin": 1, "seed": 3}
+    problem, _, plan = prepare(table, Schema.from_dict(types), settings={}, **options)
+    plain = sample(problem, plan).posterior
+    numbers = [d for d, link in enumerate(problem.links) if not link.discrete]
+    n = len(problem.links)
+    by = Recalibration(np.ones(n), np.tile(tilt, (n, 1)))
+    cells = dict.fromkeys(numbers, np.arange(0, problem.n_rows, 9))
+    at = ((np.arange(1000) + 0.5) / 1000).tolist()
+    found, before = (predict(replace(plain, recalibration=one), cells, at) for one in (by, None))
+    for d in numbers:
+        wide, usual = found[d].quantiles.std(axis=1), before[d].quantiles.std(axis=1)
+        # The same quantiles of the uncorrected law say what a thousand of them leave out.
+        np.testing.assert_allclose(found[d].sd / before[d].sd, wide / usual, rtol=0.03)
+        np.testing.assert_array_equal(found[d].mean, before[d].mean)
+        np.testing.assert_allclose(found[d].mcse, before[d].mcse)
+        if any(tilt):
+            assert (np.abs(found[d].sd / before[d].sd - 1.0) > 0.03).all()
 
 
 def test_the_result_does_not_depend_on_threads(run: tuple[Problem, Posterior]) -> None:

@@ -24,6 +24,7 @@ from glfm_cli.inference.equations import Equations, RowsOfDraw
 from glfm_cli.inference.executors import thread_pool
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.links import Link, RowsLaw, of_levels, of_numbers
+from glfm_cli.links.averages import NumberAverage
 from glfm_cli.links.observation import Average, Counting
 
 BLOCK_ROWS = 1024
@@ -42,7 +43,8 @@ class Marginal:
     """The marginal predictive of some cells of one column.
 
     rows : (n,) row indices
-    mean, sd : (n,) of the value, or of the level code of an ordinal column; NaN for categorical
+    mean, sd : (n,) of the value, or of the level code of an ordinal column; NaN for categorical.
+        Of numbers a correction is of the sd alone, and only beside quantiles: means hardly gain
     quantiles : (n, Q) of the value or level code, at the probabilities asked for; NaN likewise
     probabilities : (n, R) of the levels; None for numeric columns
     relative_error : (n,) Monte Carlo standard error of the mean, or of the probability of the
@@ -383,7 +385,11 @@ def _marginal(
     if by is None:
         return Marginal(rows, *average.result(tuple(at), lambda p: p), error)
     uncorrected = tuple(by.uncorrected(d, at))
-    return Marginal(rows, *average.result(uncorrected, partial(by.of_levels, d)), error)
+    found = average.result(uncorrected, partial(by.of_levels, d))
+    if isinstance(average, NumberAverage) and average.kept and by.tilts[d].any():
+        ratio = average.sd_ratio(partial(by.corrected, d))
+        found, error = found._replace(sd=found.sd * ratio), error / ratio
+    return Marginal(rows, *found, error)
 
 
 def nothing(link: Link, n_quantiles: int) -> Marginal:

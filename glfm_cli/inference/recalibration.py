@@ -67,6 +67,10 @@ class Recalibration:
             return at
         return np.interp(at, _below(self.tilts[d]), EDGES).tolist()
 
+    def corrected(self, d: int, u: Array) -> Array:
+        """Return the corrected distribution function where the forecast's is u, in [0, 1]."""
+        return np.interp(u, EDGES, _below(self.tilts[d]))
+
     def log_factor(self, d: int, u: Array, v: Array) -> Array:
         """Return the log of the mean of g between v and u (n,), or of g there when they meet.
 

@@ -15,6 +15,7 @@ from glfm_cli.links.observation import LevelObservation, NumericObservation, Par
 
 PENDING = 1 << 18  # cells x draws of a column whose moments are computed at once
 LEAST_AT = 1e-12  # of probabilities of quantiles
+GRID = np.linspace(-4.0, 4.0, 21)  # in sds: where a law that is tilted is taken
 LARGEST = np.finfo(np.float64).max
 
 
@@ -174,11 +175,36 @@ class NumberAverage:
         """Return P(y <= end) (n,), truncated to the bounds; 0 where no quantiles were asked for."""
         if not self.kept or end == -np.inf:
             return np.zeros(self.n)
+        return self._cdf([np.full(self.n, end)])[0]
+
+    def _cdf(self, ends: Sequence[Array]) -> list[Array]:
+        """Return the distribution function at some ends (n,), truncated to the bounds."""
         weight, mean, sd = self._mixture()
-        ends = (end, *self.link.latent_bounds)
-        at, low, high = (np.sum(weight * ndtr((y - mean) / sd), axis=1) for y in ends)
-        mass = high - low
-        return np.clip((at - low) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+        low, high = (
+            np.sum(weight * ndtr((y - mean) / sd), axis=1) for y in self.link.latent_bounds
+        )
+        mass = np.where(high > low, high - low, 1.0)
+        at = (np.sum(weight * ndtr((y[:, None] - mean) / sd), axis=1) for y in ends)
+        return [np.clip((p - low) / mass, 0.0, 1.0) for p in at]
+
+    def sd_ratio(self, corrected: Callable[[Array], Array]) -> Array:
+        """Return times what the sd (n,) is of a law whose distribution function is corrected(F).
+
+        F is that of the average, of cells whose quantiles were asked for. By sums over a grid for
+        both laws, so that what it leaves out counts little. O(n T GRID).
+        """
+        weight, mean, sd = self._mixture()
+        lower, upper = self.link.latent_bounds
+        centre = np.sum(weight * mean, axis=1)
+        spread = np.sqrt(np.sum(weight * (sd**2 + (mean - centre[:, None]) ** 2), axis=1))
+        y = np.clip(centre + GRID[:, None] * spread, lower, upper)
+        F = np.stack([np.zeros(self.n), *self._cdf(list(y[1:-1])), np.ones(self.n)])
+        u = self.link.standard(self.link.value(0.5 * (y[1:] + y[:-1])))
+        variances = []
+        for p in (np.diff(F, axis=0), np.diff(corrected(F), axis=0)):
+            variances.append(np.sum(p * (u - np.sum(p * u, axis=0)) ** 2, axis=0))
+        before, after = variances
+        return np.sqrt(np.divide(after, before, out=np.ones(self.n), where=before > 0.0))
 
     def _mixture(self) -> tuple[Array, Array, Array]:
         """Return weights, adding up to 1, means and sds (n, T) of the normals that were kept."""
