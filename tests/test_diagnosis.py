@@ -172,6 +172,18 @@ def test_advice_says_how_many_chains(tmp_path: Path) -> None:
     assert any("--set max_features=4" in text for text in advice)
 
 
+def test_columns_with_intervals_are_not_checked(tmp_path: Path) -> None:
+    """Their numbers are those above the limit, and replicated ones are not."""
+    x = np.random.default_rng(0).standard_normal(120)
+    cells = ["<-0.5" if value < -0.5 else f"{value:.4f}" for value in x]
+    table = pa.table({"x": cells, "y": x + np.random.default_rng(1).standard_normal(120)})
+    types = {"columns": {"x": "real", "y": "real"}}
+    impute(table, types, model="glfm", save=tmp_path / "fit.glfm", chains=2, warmup=10, draws=10)
+    checks = diagnose_fit(tmp_path / "fit.glfm").checks
+    assert checks is not None
+    assert [check.column for check in checks] == ["y"]
+
+
 def test_without_data_there_is_neither_check_nor_list(tmp_path: Path) -> None:
     folder = tmp_path / "fit.glfm"
     table = table_of(np.random.default_rng(3))

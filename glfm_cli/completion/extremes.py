@@ -25,10 +25,11 @@ def extreme_estimates(columns: Iterable[ColumnCompletion]) -> Iterator[str]:
         if extreme:
             worst = int(np.argmax(beyond))
             cells = "cell is" if extreme == 1 else "cells are"
-            rank = column.transform is None
-            change = "set `transform: rank`" if rank else "leave `transform` out"
+            change = "leave `transform` out, or "
+            if column.transform is None:
+                change = "" if part.encoded.between.any() else "set `transform: rank`, or "
             yield (
                 f"column '{column.name}': {extreme} completed {cells} far outside the observed "
                 f"{low:.6g} to {high:.6g} (row {part.marginal.rows[worst] + 1}: "
-                f"{part.estimate[worst]:.6g}); {change}, or set `bounds`"
+                f"{part.estimate[worst]:.6g}); {change}set `bounds`"
             )

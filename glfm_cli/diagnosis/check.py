@@ -102,7 +102,7 @@ class ColumnCheck:
 def check_columns(
     posterior: Posterior, data: Data, rng: np.random.Generator, *, replicates: int = REPLICATES
 ) -> tuple[ColumnCheck, ...]:
-    """Return the check of every modelled column.
+    """Return the check of every modelled column without cells that are intervals.
 
     O(replicates x cells) time; memory O(replicates x (GRID + levels)) a column.
 
@@ -128,8 +128,9 @@ def check_columns(
                     trials = data.columns[d].trials
                     known = None if trials is None else trials[block][seen]
                     counts[d].add(_replicate(link, law.column(d, seen), draw.params[d], rng, known))
-    # What stands beside dates no link is made for, and nothing of it is completed.
-    own = (e.column.calendar is None for e in data.columns)
+    # What stands beside dates no link is made for, and nothing of it is completed. Numbers beside
+    # intervals are those that no limit has hidden: a replicate of them has no such choice.
+    own = (e.column.calendar is None and not e.between.any() for e in data.columns)
     return tuple(counter.result() for counter, keep in zip(counts, own, strict=True) if keep)
 
 
