@@ -129,6 +129,15 @@ MUTANTS = {
     "sds corrected the wrong way": Mutant(
         "links/averages.py", "before, after = variances", "after, before = variances", RECALIBRATION
     ),
+    "settled means as sure as those of all draws": Mutant(
+        "completion/dependent.py", " + 1.0 / SAMPLES)", ")", "tests/test_relations.py"
+    ),
+    "chains of all models with one mean": Mutant(
+        "completion/dependent.py",
+        "own = groups[drawn] == group",
+        "own = groups[drawn] >= 0",
+        "tests/test_relations.py",
+    ),
     "powers of levels inverted": Mutant(
         "inference/recalibration.py",
         "np.exp(self.exponents[d] * np.log(",

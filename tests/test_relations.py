@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from glfm_cli import impute, load_fit
 from glfm_cli.completion import prepare
-from glfm_cli.completion.dependent import SAMPLES, TableDraws, settled_marginals
+from glfm_cli.completion.dependent import SAMPLES, TableDraws, _relative_error, settled_marginals
 from glfm_cli.completion.new_rows import Fitted
 from glfm_cli.encoding import encode, learnt_cells, settle, with_known
 from glfm_cli.errors import GlfmError
@@ -235,6 +235,39 @@ def pressures(n: int, seed: int) -> tuple[pa.Table, dict[str, np.ndarray]]:
         name: pa.array(v, mask=(rng.random(n) < 0.3) & (name != "x")) for name, v in true.items()
     }
     return pa.table(cells), true
+
+
+def test_errors_of_settled_means_are_those_of_their_draws() -> None:
+    """Chains of two models have means of their own; within a model they differ by chance alone."""
+    rng = np.random.default_rng(0)
+    groups, n_cells = np.array([0, 0, 0, 1, 1]), 4000
+    chains = np.sort(rng.integers(0, 5, 200))
+    group_means = np.array([0.0, 3.0])[groups]
+    chain_means = group_means[:, None] + 0.3 * rng.standard_normal((5, n_cells))
+    x = chain_means[chains] + rng.standard_normal((200, n_cells))
+    sd = x.std(axis=0)
+    error = _relative_error(x, sd, chains, groups) * sd
+    assert np.sqrt(np.mean(error**2)) == pytest.approx(x.mean(axis=0).std(), rel=0.05)
+    x[chains == 4] = np.nan  # no value there: one chain alone of its model says nothing
+    some = _relative_error(x, sd, chains, groups) * sd
+    assert np.isfinite(some).all()
+
+
+def test_settled_means_are_no_surer_than_so_many_draws() -> None:
+    table, _ = growth(80, 3)
+    found = impute(table, TYPES, seed=1, **SHORT)
+    data, posterior = found.data, found.posterior
+    plain = predict(posterior, dict(data.missing), (0.025, 0.5, 0.975))
+    settled = settled_marginals(posterior, data, plain, (0.025, 0.5, 0.975))
+    assert len(settled) == 3
+    for d, one in settled.items():
+        least = np.sqrt(plain[d].relative_error ** 2 + 1.0 / SAMPLES)
+        assert (one.relative_error >= least).all()
+        assert (one.relative_error < 1.0).all()
+    alone = replace(posterior, chains=posterior.chains[:1])
+    plain = predict(alone, dict(data.missing), (0.025, 0.5, 0.975))
+    for one in settled_marginals(alone, data, plain, (0.025, 0.5, 0.975)).values():
+        assert np.isnan(one.relative_error).all()
 
 
 def test_inequalities_and_sums_hold_in_every_version() -> None:

@@ -45,7 +45,12 @@ def settled_marginals(
         return {}
     rng = np.random.default_rng(0)
     table = TableDraws(posterior, data)
-    draws = [table.draw(rng) for _ in range(SAMPLES)]
+    of_chain = {id(draw): c for c, chain in enumerate(posterior.chains) for draw in chain}
+    draws, chains = [], np.empty(SAMPLES, dtype=np.intp)
+    for number in range(SAMPLES):
+        draw = posterior.choose(rng)
+        chains[number] = of_chain[id(draw)]
+        draws.append(table.draw(rng, draw))
     found = {}
     for d in of:
         x = np.array([draw[d] for draw in draws])
@@ -55,5 +60,35 @@ def settled_marginals(
             found_at = np.nanquantile(x, np.array(at), axis=0, method="weibull")
             quantiles[:, : len(at)] = found_at.T
             mean, sd = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
-        found[d] = replace(marginals[d], mean=mean, sd=sd, quantiles=quantiles)
+        # Of chains with few of the draws little is known: what they say apart is not all.
+        apart = _relative_error(x, sd, chains, np.array(posterior.groups))
+        error = np.maximum(apart, np.sqrt(marginals[d].relative_error ** 2 + 1.0 / SAMPLES))
+        found[d] = replace(
+            marginals[d], mean=mean, sd=sd, quantiles=quantiles, relative_error=error
+        )
     return found
+
+
+def _relative_error(x: Array, sd: Array, chains: Array, groups: Array) -> Array:
+    """Return the standard error (n,) of the mean of draws x (T, n), in units of their sd.
+
+    By how far the means m_c of chains are apart, which is both chance and where chains are. With
+    T_c of the draws from chain c, the variance is the sum over each group of C chains of
+    (T_c / T)^2 (m_c - mean of the group)^2 C / (C - 1).
+
+    chains : (T,) the chain of each draw;  groups : of each chain, those of one model
+    """
+    drawn = np.unique(chains)
+    seen = ~np.isnan(x)
+    counts = np.array([seen[chains == c].sum(axis=0) for c in drawn], dtype=np.float64)
+    sums = np.array([np.nansum(x[chains == c], axis=0) for c in drawn])
+    total = np.maximum(counts.sum(axis=0), 1.0)
+    var = np.zeros(x.shape[1])
+    for group in np.unique(groups[drawn]):
+        own = groups[drawn] == group
+        n, size = counts[own], max(int(own.sum()), 1)
+        mean = sums[own] / np.maximum(n, 1.0)
+        centre = sums[own].sum(axis=0) / np.maximum(n.sum(axis=0), 1.0)
+        away = np.where(n > 0.0, n / total * (mean - centre), 0.0)
+        var += (away**2).sum(axis=0) * size / max(size - 1, 1)
+    return np.sqrt(var) / np.where(sd > 0.0, sd, 1.0)
