@@ -152,6 +152,11 @@ def predict(
     }
 
 
+def is_cut(posterior: Posterior, d: int) -> bool:
+    """Return whether forecasts of a column of numbers are cut off at bounds."""
+    return bool(np.isfinite(getattr(posterior.links[d], "latent_bounds", np.inf)).any())
+
+
 def rows_of_block(posterior: Posterior) -> int:
     """Return how many rows `predict` visits at once: a power of 2, whatever is asked of them."""
     kept = max(1, len(posterior.links) * min(posterior.n_draws, QUANTILE_DRAWS))
@@ -194,8 +199,7 @@ def log_scores(
                 law = of_rows.column(d, index)
                 log_p = link.log_density(x, law, params) + np.log(share)
                 scores[d][inside] = np.logaddexp(scores[d][inside], log_p)
-                bounds = getattr(link, "latent_bounds", np.inf)
-                if _is_corrected(posterior, d) or np.isfinite(bounds).any():
+                if _is_corrected(posterior, d) or is_cut(posterior, d):
                     parts = link.forecast(x, law, params)
                     total = forecasts.setdefault(d, np.zeros((inside.size, parts.shape[1])))
                     total[inside] += share * parts
