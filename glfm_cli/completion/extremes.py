@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from glfm_cli.completion.result import ColumnCompletion
+from glfm_cli.arrays import Array
+from glfm_cli.encoding import EncodedColumn
 
 FAR = 3.0  # ranges of the observed cells, beyond which an estimate is extreme
 
 
-def extreme_estimates(columns: Iterable[ColumnCompletion]) -> Iterator[str]:
-    """Yield a line for each column of numbers with estimates far below or above observed cells."""
-    for part in columns:
-        column, seen = part.encoded.column, part.encoded.typical
-        if part.encoded.levels or not part.estimate.size or np.unique(seen).size < 2:
-            continue
-        low, high = float(seen.min()), float(seen.max())
-        beyond = np.maximum(part.estimate - high, low - part.estimate)
-        extreme = int(np.sum(beyond > FAR * (high - low)))
-        if extreme:
-            worst = int(np.argmax(beyond))
-            cells = "cell is" if extreme == 1 else "cells are"
-            change = "leave `transform` out, or "
-            if column.transform is None:
-                change = "" if part.encoded.between.any() else "set `transform: rank`, or "
-            yield (
-                f"column '{column.name}': {extreme} completed {cells} far outside the observed "
-                f"{low:.6g} to {high:.6g} (row {part.marginal.rows[worst] + 1}: "
-                f"{part.estimate[worst]:.6g}); {change}set `bounds`"
-            )
+def extreme_estimates(encoded: EncodedColumn, estimate: Array, rows: Array) -> list[str]:
+    """Return a line where a column's estimates (n,) are far below or above its observed cells.
+
+    rows : (n,) int; where the estimates are
+    """
+    column, seen = encoded.column, encoded.typical
+    if encoded.levels or not estimate.size or np.unique(seen).size < 2:
+        return []
+    low, high = float(seen.min()), float(seen.max())
+    unit = max(abs(low), abs(high))  # no difference of doubles overflows in it
+    beyond = np.maximum(estimate / unit - high / unit, low / unit - estimate / unit)
+    extreme = int(np.sum(beyond > FAR * (high / unit - low / unit)))
+    if not extreme:
+        return []
+    worst = int(np.argmax(beyond))
+    cells = "cell is" if extreme == 1 else "cells are"
+    change = "leave `transform` out, or "
+    if column.transform is None:
+        change = "" if encoded.between.any() else "set `transform: rank`, or "
+    return [
+        f"column '{column.name}': {extreme} completed {cells} far outside the observed "
+        f"{low:.6g} to {high:.6g} (row {rows[worst] + 1}: {estimate[worst]:.6g}); "
+        f"{change}set `bounds`"
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,11 @@ class Completion(CompletionResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know, one line each."""
-        return (*super().warnings, *extreme_estimates(self.columns))
+        far = [
+            extreme_estimates(part.encoded, part.estimate, part.marginal.rows)
+            for part in self.columns
+        ]
+        return (*super().warnings, *chain.from_iterable(far))
 
     def __repr__(self) -> str:
         """Return what was done; the fields hold whole tables and all draws."""

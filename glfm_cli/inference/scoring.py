@@ -55,7 +55,7 @@ def scores_and_forecasts(
     logs, sums = _sums(posterior, cells, cells, bounded | corrected | set(columns))
     n = np.log(posterior.n_draws)
     found = {
-        d: _corrected(posterior, d, log_p - n, sums[d] if d in bounded | corrected else None)
+        d: _corrected(posterior, d, log_p - n, sums.get(d) if d in bounded | corrected else None)
         for d, log_p in logs.items()
     }
     return found, sums

@@ -236,7 +236,8 @@ class NumericLink(PlainLink, ABC):
         return first / np.where(mass > 0.0, mass, 1.0)
 
     def pooled_mean(self, law: CellLaw, params: Params) -> float:
-        mass, first = (float(part.sum()) for part in self._mass_and_first(law, params))
+        parts = self._mass_and_first(law, params)
+        mass, first = (float(np.sum(part / part.size)) for part in parts)  # sums could overflow
         return first / mass if mass > 0.0 else np.nan
 
     def _mass_and_first(self, law: CellLaw, params: Params) -> tuple[Array, Array]:
@@ -382,6 +383,14 @@ class NumericLink(PlainLink, ABC):
         So that values heaped at the ends of a scale, as ratings are, lie inside their intervals.
         """
         return dataclasses.replace(self, latent_bounds=self.margin.latent_range)
+
+    def without_bounds(self) -> Self:
+        """Return the link whose values are cut off nowhere but at the ends of the support."""
+        free = dataclasses.replace(self, latent_bounds=(-np.inf, np.inf))
+        if isinstance(self.margin, Interpolated):
+            return free
+        lowest, largest = self.margin.to_value(np.array([-np.inf, np.inf]))
+        return dataclasses.replace(free, lower=float(lowest), upper=float(largest))
 
     def _expect(self, eta: Array, sd: Array) -> Array:
         """Return (n, 2): E[u; in], E[u^2; in] by quadrature."""
