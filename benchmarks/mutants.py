@@ -138,6 +138,30 @@ MUTANTS = {
         "own = groups[drawn] >= 0",
         "tests/test_relations.py",
     ),
+    "draws cut off before they are moved": Mutant(
+        "inference/joint_draws.py",
+        "draw_jointly(self.source,",
+        "draw_jointly(self.posterior,",
+        PREDICTIVE,
+    ),
+    "draws without bounds moved as if inside": Mutant(
+        "inference/joint_draws.py",
+        "how = self.drawn.get(d, quantiles),",
+        "how = quantiles,",
+        PREDICTIVE,
+    ),
+    "bounds left to the values": Mutant(
+        "links/numeric.py",
+        "dataclasses.replace(free, lower=float(lowest), upper=float(largest))",
+        "free",
+        PREDICTIVE,
+    ),
+    "draws of candidates moved from their forecasts": Mutant(
+        "inference/joint_draws.py",
+        "own.drawn.get(d, own.quantiles[d])",
+        "own.quantiles[d]",
+        "tests/test_stacking.py",
+    ),
     "powers of levels inverted": Mutant(
         "inference/recalibration.py",
         "np.exp(self.exponents[d] * np.log(",

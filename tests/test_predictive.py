@@ -16,6 +16,7 @@ from glfm_cli.encoding import EncodedColumn
 from glfm_cli.inference import predictive, scoring
 from glfm_cli.inference.cell_traces import TRACED_CELLS, trace_cells
 from glfm_cli.inference.chain import spans_of
+from glfm_cli.inference.joint_draws import JointDraws
 from glfm_cli.inference.posterior import Draw, Posterior
 from glfm_cli.inference.predictive import draw_jointly, predict
 from glfm_cli.inference.scoring import log_scores
@@ -342,6 +343,34 @@ def test_joint_draws_follow_the_marginal_distribution(seed: int) -> None:
     assert counts.mean() == pytest.approx(marginal[0].mean[0], abs=error)
     assert marginal[1].probabilities is not None
     np.testing.assert_allclose(levels, marginal[1].probabilities[0], atol=5 * 0.5 / np.sqrt(n))
+
+
+@pytest.mark.parametrize("kind", ["real", "count"])
+def test_joint_draws_inside_bounds_follow_the_marginal_distribution(kind: str) -> None:
+    """A draw that gives what lies inside little probability counts little in the forecast."""
+    x = np.arange(9.0) if kind == "count" else np.linspace(0.0, 4.0, 10)
+    link = link_of(kind, x, bounds=(0.0, x[-1]), transform="none")
+    means = link.latent_bounds[1] + np.array([2.0, 1.0, -0.5, -2.0])
+    draws = [(np.ones((1, 1)), np.full((1, 1, 1), m), None, np.array([0.5])) for m in means]
+    posterior = posterior_of([link], draws)
+    cells, rng, n = {0: np.array([0])}, np.random.default_rng(0), 1500
+    marginal = predict(posterior, cells, (0.1, 0.3, 0.5, 0.7, 0.9))[0]
+    joint = JointDraws(posterior, cells)
+    every = list(posterior.draws())
+    moved = np.array([joint.draw(rng, draw)[0][0] for _ in range(n) for draw in every])
+    plain = np.array(
+        [draw_jointly(posterior, cells, rng, draw)[0][0] for draw in every for _ in range(n)]
+    )
+    error = 5 * marginal.sd[0] / np.sqrt(moved.size)
+    assert moved.mean() == pytest.approx(marginal.mean[0], abs=error)
+    assert plain.mean() > marginal.mean[0] + 0.3 * marginal.sd[0]
+    p = [np.exp(log_scores(posterior, cells, {0: np.array([q])})[0][0]) for q in range(9)]
+    if kind == "count":
+        found = [np.mean(moved == q) for q in range(9)]
+        np.testing.assert_allclose(found, p, atol=5 * 0.5 / np.sqrt(moved.size))
+    else:
+        for q, at in zip(marginal.quantiles[0], (0.1, 0.3, 0.5, 0.7, 0.9), strict=True):
+            assert np.mean(moved <= q) == pytest.approx(at, abs=0.03)
 
 
 def test_joint_draws_cover_every_gap_of_every_block(seed: int) -> None:

@@ -211,9 +211,7 @@ def test_a_forecast_is_the_weighted_sum_of_the_candidates(posterior: Posterior) 
             np.testing.assert_allclose(both[d].probabilities, expected, rtol=1e-9)
         else:
             np.testing.assert_allclose(both[d].mean, w[0] * means[0] + w[1] * means[1], rtol=1e-9)
-            square = sum(
-                w[k] * (parts[k][d].sd ** 2 + parts[k][d].mean ** 2) for k in (0, 1)
-            )
+            square = sum(w[k] * (parts[k][d].sd ** 2 + parts[k][d].mean ** 2) for k in (0, 1))
             np.testing.assert_allclose(both[d].sd ** 2, square - both[d].mean ** 2, rtol=1e-7)
 
 
@@ -261,6 +259,23 @@ def test_joint_draws_of_each_candidate_follow_the_stacked_forecast(
         assert np.sqrt(np.mean(away**2)) < 0.12
 
 
+def test_joint_draws_inside_bounds_follow_the_stacked_forecast(
+    problem: Problem, posterior: Posterior
+) -> None:
+    rows = {0: np.flatnonzero(np.isnan(problem.xs[0]))}
+    bounded = replace(posterior.links[0], latent_bounds=(0.0, np.inf))
+    stack = replace(weighted(posterior, WEIGHTS), links=(bounded, *posterior.links[1:]))
+    at, rng = [0.25, 0.5, 0.75], np.random.default_rng(3)
+    marginal, joint = predict(stack, rows, at)[0], JointDraws(stack, rows)
+    for which in (0, 1):
+        of = [c for c, group in zip(stack.chains, stack.groups, strict=True) if group == which]
+        found = [joint.draw(rng, draw)[0] for chain in of for draw in chain for _ in range(5)]
+        below = np.mean([x[:, None] <= marginal.quantiles for x in found], axis=0)
+        some = below[np.ptp(marginal.quantiles, axis=1) > 0.1]  # not all at the bound
+        assert len(some) > 20
+        np.testing.assert_allclose(some.mean(axis=0), at, atol=0.02)
+
+
 def test_versions_come_from_candidates_by_weight() -> None:
     places = spread([8, 8, 8, 8], 8, [0.45, 0.05, 0.45, 0.05])
     chains_of = [chain for chain, _ in places]
@@ -273,8 +288,9 @@ def test_versions_come_from_candidates_by_weight() -> None:
 
 def test_the_error_is_that_of_a_weighted_sum_of_means(posterior: Posterior) -> None:
     stack = weighted(posterior, WEIGHTS)
-    plain = chain_means(posterior.of_candidate(0), CELLS), chain_means(
-        posterior.of_candidate(1), CELLS
+    plain = (
+        chain_means(posterior.of_candidate(0), CELLS),
+        chain_means(posterior.of_candidate(1), CELLS),
     )
     for d, means in chain_means(stack, CELLS).items():
         w = WEIGHTS[d]

@@ -8,6 +8,8 @@ value is mapped from its forecast before the correction, F, to that after it, F'
 
 and of whole numbers each spread evenly over the unit below it: an increasing map, so that cells of
 a row hang together as in the draw, while each has the distribution of its interval and its score.
+
+Bounds cut off a forecast; a joint draw is made without them, and F is the forecast without them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from glfm_cli.inference.recalibration import LEAST
 from glfm_cli.inference.scoring import forecasts
 from glfm_cli.latent.capabilities import Candidates
 from glfm_cli.links import of_numbers
+from glfm_cli.links.numeric import NumericLink
 
 Z = np.linspace(-3.5, 3.5, 29)  # normal scores of the quantiles between which F is interpolated
 FINE = np.linspace(-3.5, 3.5, 141)  # the same of columns in which one value has much of it
@@ -53,18 +56,20 @@ class JointDraws:
         self.equations = equations
         self.levels: dict[int, Array] = {}  # probabilities before the correction
         self.quantiles: dict[int, Array] = {}  # at Z, before the correction
+        self.drawn: dict[int, Array] = {}  # the same without bounds, of columns that have some
         self.fine: frozenset[int] = frozenset()  # columns whose quantiles are those at FINE
         self.candidates: dict[int, JointDraws] = {}  # what is to be moved, of several models' draws
         by = posterior.recalibration
-        if by is None:
-            return
-        of_levels = {d: rows for d, rows in cells.items() if by.exponents[d] != 1.0}
         bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
         free = {d: rows for d, rows in cells.items() if d not in bounded}
-        numbers = {d: rows for d, rows in free.items() if by.tilts[d].any()}
-        if by.weights is not None:
+        self.cut = frozenset(d for d in free if _is_cut(posterior, d))
+        self.source = self._without_bounds(posterior)
+        if by is not None and by.weights is not None:
             self._stack(free)
             return
+        of_levels = {d: x for d, x in cells.items() if by is not None and by.exponents[d] != 1.0}
+        tilted = {d for d in free if by is not None and by.tilts[d].any()}
+        numbers = {d: x for d, x in free.items() if d in tilted or d in self.cut}
         self._before(replace(posterior, recalibration=None), of_levels, numbers)
 
     def _before(
@@ -78,16 +83,35 @@ class JointDraws:
         for d, part in predict(posterior, of_levels).items():
             assert part.probabilities is not None
             self.levels[d] = part.probabilities
-        for d, part in predict(posterior.thinned(FEW), numbers, ndtr(Z).tolist()).items():
+        few = posterior.thinned(FEW)
+        free = replace(self._without_bounds(few), recalibration=None)
+        for d, part in predict(free, self._of_cut(numbers), ndtr(Z).tolist()).items():
+            integral = of_numbers(posterior.links[d]).integral
+            self.drawn[d] = _spread(free, d, part) if integral else part.quantiles
+        for d, part in predict(few, numbers, ndtr(Z).tolist()).items():
             self.quantiles[d] = part.quantiles
             if of_numbers(posterior.links[d]).integral:
-                self.quantiles[d] = _spread(posterior.thinned(FEW), d, part)
+                self.quantiles[d] = _spread(few, d, part)
             elif fine is None and np.mean(np.diff(part.quantiles) == 0.0) > HEAPED:
                 self.fine |= {d}
         self.fine = self.fine if fine is None else fine
         again = {d: numbers[d] for d in self.fine}
-        for d, part in predict(posterior.thinned(FEW), again, ndtr(FINE).tolist()).items():
+        for d, part in predict(few, again, ndtr(FINE).tolist()).items():
             self.quantiles[d] = part.quantiles
+        for d, part in predict(free, self._of_cut(again), ndtr(FINE).tolist()).items():
+            self.drawn[d] = part.quantiles
+
+    def _of_cut(self, cells: Mapping[int, Array]) -> dict[int, Array]:
+        """Return those of columns whose forecasts bounds cut off."""
+        return {d: rows for d, rows in cells.items() if d in self.cut}
+
+    def _without_bounds(self, posterior: Posterior) -> Posterior:
+        """Return the posterior whose forecasts and draws of such columns are not cut off."""
+        links = tuple(
+            link.without_bounds() if d in self.cut and isinstance(link, NumericLink) else link
+            for d, link in enumerate(posterior.links)
+        )
+        return replace(posterior, links=links)
 
     def _stack(self, free: Mapping[int, Array]) -> None:
         """Note each candidate's own forecasts, and those of all together, which draws move to."""
@@ -97,6 +121,7 @@ class JointDraws:
         self._before(self.posterior, of_levels, numbers)
         for which in sorted(set(self.posterior.groups)):
             own = self.candidates[which] = JointDraws(self.posterior.of_candidate(which), {})
+            own.cut = self.cut
             own._before(own.posterior, of_levels, numbers, self.fine)
 
     def draw(self, rng: np.random.Generator, draw: Draw | None = None) -> dict[int, Array]:
@@ -104,9 +129,15 @@ class JointDraws:
         if draw is None:
             draw = self.posterior.choose(rng)
         hold = self.ends, self.less, self.equations
-        drawn = draw_jointly(self.posterior, self.cells, rng, draw, *hold)
+        drawn = draw_jointly(self.source, self.cells, rng, draw, *hold)
         given = {} if self.equations is None else self.equations.moved
         kept = {d: (given[d][self.cells[d]], x.copy()) for d, x in drawn.items() if d in given}
+        for d, (
+            _,
+            x,
+        ) in kept.items():  # as they were drawn where equations found no others
+            link = of_numbers(self.posterior.links[d])
+            np.clip(x, link.lower, link.upper, out=x)
         drawn = self._corrected(drawn, draw, rng)
         for d, (held, x) in kept.items():
             drawn[d] = np.where(held, x, drawn[d])
@@ -124,16 +155,18 @@ class JointDraws:
             for d, p in self.levels.items():
                 drawn[d] = _move_levels(drawn[d], own.levels[d], p, rng)
             for d, quantiles in self.quantiles.items():
-                how = own.quantiles[d], self._scores(d), quantiles
+                how = own.drawn.get(d, own.quantiles[d]), self._scores(d), quantiles
                 drawn[d] = self._moved(d, drawn[d], how, rng)
             return drawn
         for d, p in self.levels.items():
             assert by is not None
             drawn[d] = _move_levels(drawn[d], p, by.of_levels(d, p), rng)
         for d, quantiles in self.quantiles.items():
-            assert by is not None
-            corrected = ndtri(by.uncorrected(d, ndtr(self._scores(d)).tolist()))
-            drawn[d] = self._moved(d, drawn[d], (quantiles, corrected, quantiles), rng)
+            corrected = self._scores(d)
+            if by is not None:
+                corrected = ndtri(by.uncorrected(d, ndtr(corrected).tolist()))
+            how = self.drawn.get(d, quantiles), corrected, quantiles
+            drawn[d] = self._moved(d, drawn[d], how, rng)
         return drawn
 
     def _scores(self, d: int) -> Array:
@@ -156,6 +189,12 @@ def _move_levels(codes: Array, p: Array, corrected: Array, rng: np.random.Genera
     u = upto - rng.random(n) * p[np.arange(n), at]
     moved = np.sum(np.cumsum(corrected, axis=1) < u[:, None], axis=1)
     return np.minimum(moved, p.shape[1] - 1).astype(np.float64)
+
+
+def _is_cut(posterior: Posterior, d: int) -> bool:
+    """Return whether bounds cut off the forecasts of a column, one that has no atom."""
+    link = posterior.links[d]
+    return isinstance(link, NumericLink) and bool(np.isfinite(link.latent_bounds).any())
 
 
 def _spread(posterior: Posterior, d: int, part: Marginal) -> Array:

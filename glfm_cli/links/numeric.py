@@ -383,6 +383,14 @@ class NumericLink(PlainLink, ABC):
         """
         return dataclasses.replace(self, latent_bounds=self.margin.latent_range)
 
+    def without_bounds(self) -> Self:
+        """Return the link whose values are cut off nowhere but at the ends of the support."""
+        free = dataclasses.replace(self, latent_bounds=(-np.inf, np.inf))
+        if isinstance(self.margin, Interpolated):
+            return free
+        lowest, largest = self.margin.to_value(np.array([-np.inf, np.inf]))
+        return dataclasses.replace(free, lower=float(lowest), upper=float(largest))
+
     def _expect(self, eta: Array, sd: Array) -> Array:
         """Return (n, 2): E[u; in], E[u^2; in] by quadrature."""
         return self.expect_above(eta, sd, -np.inf, lambda y: self.standard(self.value(y)))
