@@ -62,8 +62,7 @@ class JointDraws:
         by = posterior.recalibration
         bounded = {*ends, *(d for pair in less for d in pair)}  # moved, they might not be
         free = {d: rows for d, rows in cells.items() if d not in bounded}
-        held = {} if equations is None else equations.moved
-        self.cut = frozenset(d for d in free if d not in held and _is_cut(posterior, d))
+        self.cut = frozenset(d for d in free if _is_cut(posterior, d))
         self.source = self._without_bounds(posterior)
         if by is not None and by.weights is not None:
             self._stack(free)
@@ -133,6 +132,9 @@ class JointDraws:
         drawn = draw_jointly(self.source, self.cells, rng, draw, *hold)
         given = {} if self.equations is None else self.equations.moved
         kept = {d: (given[d][self.cells[d]], x.copy()) for d, x in drawn.items() if d in given}
+        for d, (_, x) in kept.items():  # as they were drawn where equations found no others
+            link = of_numbers(self.posterior.links[d])
+            np.clip(x, link.lower, link.upper, out=x)
         drawn = self._corrected(drawn, draw, rng)
         for d, (held, x) in kept.items():
             drawn[d] = np.where(held, x, drawn[d])
