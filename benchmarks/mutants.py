@@ -199,7 +199,7 @@ MUTANTS = {
         "inference/precision.py", "if np.mean(sizes >= sizes[0]) > CHANCE:", "if False:", PRECISION
     ),
     "pooled scores not averaged": Mutant(
-        "inference/scoring.py", "log_p - n, sums[d]", "log_p, sums[d]", PREDICTIVE
+        "inference/scoring.py", "log_p - n, sums.get(d)", "log_p, sums.get(d)", PREDICTIVE
     ),
     "restarts without weights in scores": Mutant(
         "inference/scoring.py", " + np.log(weight)", "", SLIPS
