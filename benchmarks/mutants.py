@@ -387,6 +387,48 @@ MUTANTS = {
     "forecasts as sure as the fit": Mutant(
         "classification/classifier.py", "** self.power", "** 1.0", "tests/test_iqgme_levels.py"
     ),
+    "levels scored by their own rows' labels": Mutant(
+        "classification/level_scores.py",
+        "scores_of(count - counted(own), s)",
+        "scores_of(count, s)",
+        "tests/test_level_scores.py",
+    ),
+    "scores of levels from half the prior's rows": Mutant(
+        "classification/level_scores.py",
+        "np.log(count + s * share) - np.log(share)",
+        "np.log(count + 0.5 * s * share) - np.log(share)",
+        "tests/test_level_scores.py",
+    ),
+    "levels that say nothing are believed": Mutant(
+        "classification/level_scores.py",
+        "- best.fun > EVIDENCE",
+        "- best.fun > -np.inf",
+        "tests/test_level_scores.py",
+    ),
+    "strength without the levels' rows": Mutant(
+        "classification/level_scores.py",
+        "gammaln(s) - gammaln(n + s)",
+        "gammaln(s) - gammaln(n)",
+        "tests/test_level_scores.py",
+    ),
+    "scores against the last label": Mutant(
+        "classification/level_scores.py",
+        "log_p[:, :1])",
+        "log_p[:, -1:])",
+        "tests/test_level_scores.py",
+    ),
+    "missing levels by scores without their noise": Mutant(
+        "classification/features.py",
+        "var = var + self.noise\n",
+        "var = var + 0.0\n",
+        "tests/test_level_scores.py",
+    ),
+    "missing levels whatever their share": Mutant(
+        "classification/features.py",
+        "self.share[r] * (weights",
+        "1.0 * (weights",
+        "tests/test_level_scores.py",
+    ),
     "features as sure as what is seen of them": Mutant(
         "latent/iqgme/seen_law.py",
         "spread = n[:, None, None] * self.cov",

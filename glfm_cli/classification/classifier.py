@@ -12,7 +12,9 @@ import numpy as np
 from glfm_cli.arrays import Array
 from glfm_cli.classification.features import Calibrated, LatentColumn, cells_of, is_constant
 from glfm_cli.classification.fit import ExpertsFit, Fitting, fit_experts
+from glfm_cli.classification.level_scores import FOLDS, level_scores, wants_scores
 from glfm_cli.classification.pooling import STARTS, StackedPooling, compare_pooling
+from glfm_cli.classification.stratified import stratified_folds
 from glfm_cli.classification.tasks import FitUsage
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import NumericalError, UsageError
@@ -207,17 +209,14 @@ def fit_classifier(
     task = next((e for e in columns if e.column.role is Role.TASK), None)
     used = [e for e in columns if e is not task and not is_constant(e)]
     there = np.empty(0, np.intp) if task is None else np.unique(task.x).astype(np.intp)
-    seen = Calibrated(
-        tuple(e.column.name for e in used),
-        tuple(LatentColumn.calibrate(e, how.links) for e in used),
-        LatentColumn.of_label(code, n_levels),
-        there,
-    )
-
+    features, scores = _features(used, code, n_levels, how)
+    label = LatentColumn.of_label(code, n_levels)
+    seen = Calibrated(tuple(e.column.name for e in used), features, label, there)
     xs = [cells_of(encoded) for encoded in used]
 
     def rows_at(at: Array | slice) -> KnownRows:
-        return seen.rows([x[at] for x in xs], code[at].size, code[at], config.slips)
+        own = {d: rows[at] for d, rows in scores.items()}
+        return seen.rows([x[at] for x in xs], code[at].size, code[at], config.slips, own)
 
     note = None
     if config.inference == "gibbs":
@@ -244,6 +243,25 @@ def fit_classifier(
     many = seen.n_latent > MOST_BOTH
     pooling = compare_pooling(columns, code, again, alone=many, pool=how.pool, stop=how.stop)
     return replace(found, pooling=pooling)
+
+
+def _features(
+    columns: Sequence[EncodedColumn], code: Array, n_levels: int, how: Fitting
+) -> tuple[tuple[LatentColumn, ...], dict[int, Array]]:
+    """Return how columns are seen, and the scores of rows where their levels have some."""
+    rng = np.random.default_rng([how.seed, len(columns), FOLDS])
+    labelled = np.flatnonzero(~np.isnan(code))
+    fold = np.full(code.size, -1)
+    fold[labelled] = stratified_folds(code[labelled], FOLDS, rng)
+    features, scores = [], {}
+    for d, e in enumerate(columns):
+        if labelled.size and wants_scores(e, n_levels):
+            found = level_scores(e.x, code, fold, len(e.levels), n_levels)
+            feature, scores[d] = LatentColumn.scored(e, how.links, found)
+        else:
+            feature = LatentColumn.calibrate(e, how.links)
+        features.append(feature)
+    return tuple(features), scores
 
 
 def _check_sampler(config: IqgmeConfig, task: EncodedColumn | None) -> None:

@@ -212,9 +212,9 @@ def _drives(trained: Trained, seen: _Seen, h: int) -> tuple[Drive, ...]:
     seen_as = trained.classifier.seen
     named = {known.column.name: known for known in trained.features}
     features = [
-        f"{name}={named[name].levels[r]}" if isinstance(r, int) else name
+        text
         for name, feature in zip(seen_as.columns, seen_as.features, strict=True)
-        for r in feature.link.latent_levels()
+        for text in feature.names(name, named[name].levels, trained.levels)
     ]
     of_label = seen_as.label.link.latent_levels()  # of two levels the second has the score
     scored = [trained.levels[r if isinstance(r, int) else -1] for r in of_label]

@@ -10,14 +10,16 @@ levels themselves. Two levels have an order, whichever it is; the label's as wel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 from scipy.special import ndtri
 
 from glfm_cli.arrays import Array
 from glfm_cli.classification.evidence import censored_moments, normal_evidence
+from glfm_cli.classification.level_scores import LevelScores
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.latent.iqgme import KnownRows, LevelData
 from glfm_cli.links import (
@@ -34,7 +36,8 @@ from glfm_cli.links.numeric import NumericLink, values_of
 from glfm_cli.schema import Column
 
 FARTHEST = 20.0  # standard deviations; values beyond, and outside a transform's domain, are there
-BLUR = 0.25  # of the distance of levels
+BLUR = 0.25  # of the distance of levels; of a standard deviation of their scores
+SAYS = 0.05  # standard deviation of levels' scores, in logits, below which they say nothing
 LEAST = 1e-6  # probability of a level that a cell may have
 
 
@@ -45,6 +48,7 @@ class LatentColumn:
     params : of the link, which are not sampled
     shift, scale : numbers are y = shift + scale f for features f; 0 and 1 of levels
     codes : (R, A) the features of each level;  noise : (A,) their variance; none of numbers
+    share : (R,) of cells that have each level, where features are the levels' scores; else none
     """
 
     link: Link
@@ -53,6 +57,7 @@ class LatentColumn:
     scale: float = 1.0
     codes: Array = field(default_factory=lambda: np.empty((0, 1)))
     noise: Array = field(default_factory=lambda: np.zeros(1))
+    share: Array = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def calibrate(cls, encoded: EncodedColumn, config: LinkConfig) -> LatentColumn:
@@ -72,6 +77,26 @@ class LatentColumn:
         return cls(link, params, codes=codes, noise=noise)
 
     @classmethod
+    def scored(
+        cls, encoded: EncodedColumn, config: LinkConfig, found: LevelScores
+    ) -> tuple[LatentColumn, Array]:
+        """Return a column of many levels by their scores, and the features (n, A) of its rows.
+
+        Scores that hardly differ are no feature: there A is 0.
+        """
+        link = make_link(encoded, unbound(config))
+        x = encoded.x[encoded.observed]
+        params = link.start(x, np.random.default_rng(0))[0]
+        center = found.share @ found.levels
+        sd = np.sqrt(found.share @ (found.levels - center) ** 2)
+        A = sd.size if np.any(sd > SAYS) else 0
+        codes, rows = (
+            ((a - center) / np.maximum(sd, SAYS))[:, :A] for a in (found.levels, found.rows)
+        )
+        column = cls(link, params, codes=codes, noise=np.full(A, BLUR**2), share=found.share)
+        return column, np.where(encoded.observed[:, None], rows, 0.0)
+
+    @classmethod
     def of_label(cls, code: Array, n_levels: int) -> LatentColumn:
         """Return a label of levels 0..R-1: of two levels cut at 0; of more, without an order."""
         column = label_column(n_levels)
@@ -83,6 +108,18 @@ class LatentColumn:
     def n_latent(self) -> int:
         """Return the number of features."""
         return self.noise.size
+
+    def names(self, name: str, levels: Sequence[str], labels: Sequence[str]) -> list[str]:
+        """Return what the features of the column `name` are to be called.
+
+        levels, labels : of the column and of what is predicted
+        """
+        if self.share.size:
+            if self.n_latent < 2:
+                return [name] * self.n_latent
+            return [f"{name} for {label}" for label in labels[1:]]
+        indicated = self.link.latent_levels()
+        return [f"{name}={levels[r]}" if isinstance(r, int) else name for r in indicated]
 
     def data(self, x: Array, slips: float) -> LevelData:
         """Return what levels say, where they are observed, but for a share of slips."""
@@ -111,8 +148,11 @@ class LatentColumn:
     def cells_law(self, weights: Array, mean: Array, var: Array) -> CellLaw:
         """Return the law of cells, of features by a mixture of C normals (n, C, A).
 
-        Levels without an order are as probable as the means of their indicators say.
+        Levels without an order are as probable as the means of their indicators say, or as their
+        scores are near.
         """
+        if self.share.size:
+            return Probabilities(self._by_scores(weights, mean, var))
         if self.n_latent == 1:
             mean, var = mean * self.scale + self.shift, var * self.scale**2
             return NormalMixture(weights, mean, var + self.noise)
@@ -125,6 +165,16 @@ class LatentColumn:
         out[:, code] = p
         out[:, np.setdiff1d(np.arange(len(self.codes)), code)] = 1.0 - p.sum(axis=1)[:, None]
         return Probabilities(out)
+
+    def _by_scores(self, weights: Array, mean: Array, var: Array) -> Array:
+        """Return the probabilities (n, R) of levels where their scores lie in a mixture."""
+        var = var + self.noise
+        p = np.zeros((len(weights), self.share.size))
+        for r in np.flatnonzero(self.share):
+            apart = (self.codes[r] - mean) ** 2 / var + np.log(var)
+            p[:, r] = self.share[r] * (weights * np.exp(-0.5 * apart.sum(axis=2))).sum(axis=1)
+        total = p.sum(axis=1, keepdims=True)
+        return np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), self.share)
 
 
 def level_codes(
@@ -207,7 +257,12 @@ class Calibrated:
         return sum(feature.n_latent for feature in self.features)
 
     def rows(
-        self, xs: Sequence[Array], n: int, code: Array | None = None, slips: float = 0.0
+        self,
+        xs: Sequence[Array],
+        n: int,
+        code: Array | None = None,
+        slips: float = 0.0,
+        scores: Mapping[int, Array] = MappingProxyType({}),
     ) -> KnownRows:
         """Return rows of a table as the mixture sees them.
 
@@ -216,18 +271,20 @@ class Calibrated:
         n : rows
         code : (n,) float64, optional; levels of the label, NaN where missing
         slips : share of these that are any level
+        scores : features of training rows in columns that are seen by scores, by their places
         """
         shape = n, self.n_latent
         values, known = np.zeros(shape), np.zeros(shape, dtype=bool)
         told, precision = np.zeros(shape), np.zeros(shape)
         first = 0
-        for feature, x in zip(self.features, xs, strict=True):
+        for d, (feature, x) in enumerate(zip(self.features, xs, strict=True)):
             own = slice(first, first + feature.n_latent)
             if x.ndim == 2:
                 values[:, first], told[:, first], precision[:, first] = feature.told(x)
                 known[:, first] = x[:, 0] == x[:, 1]
             else:
-                values[:, own], known[:, own] = feature.latent(x), ~np.isnan(x)[:, None]
+                values[:, own] = scores[d] if d in scores else feature.latent(x)
+                known[:, own] = ~np.isnan(x)[:, None]
             first = own.stop
         noise = np.concatenate([np.empty(0), *(feature.noise for feature in self.features)])
         found = KnownRows(values, known, noise=noise)

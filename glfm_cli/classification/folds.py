@@ -15,6 +15,7 @@ from glfm_cli.classification.classifier import fit_classifier
 from glfm_cli.classification.features import take
 from glfm_cli.classification.fit import Fitting
 from glfm_cli.classification.scores import LEAST, all_scores
+from glfm_cli.classification.stratified import stratified_folds
 from glfm_cli.encoding import EncodedColumn
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.inference.run import Stop
@@ -55,15 +56,6 @@ def check_folds(code: Array, levels: Sequence[str], name: str, n_folds: int) -> 
             column=name,
             expected="at least two rows of each label",
         )
-
-
-def stratified_folds(code: Array, n_folds: int, rng: np.random.Generator) -> Array:
-    """Return a fold (m,) for each row, levels spread over folds as evenly as can be."""
-    order = rng.permutation(code.size)
-    order = order[np.argsort(code[order], kind="stable")]
-    fold = np.empty(code.size, dtype=np.intp)
-    fold[order] = np.arange(code.size) % n_folds
-    return fold
 
 
 def cross_validate(

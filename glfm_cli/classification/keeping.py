@@ -199,4 +199,6 @@ def _pooling_out(pooling: StackedPooling, header: Header) -> dict[str, Array]:
 def _column_out(seen: LatentColumn) -> dict[str, Array]:
     units = {"shift": np.array(seen.shift), "scale": np.array(seen.scale)}
     units |= {"codes": seen.codes, "noise": seen.noise}
+    if seen.share.size:
+        units["share"] = seen.share
     return units | prefixed("link.", seen.link.constants()) | prefixed("params.", seen.params)

@@ -261,11 +261,15 @@ def _seen_in(
         noise = take(part, "noise", np.float64, (codes.shape[1],))
         if len(codes) not in (0, n_levels) or np.any(noise < 0.0):
             raise ValueError("'codes' or 'noise' does not fit")
+        share = take(part, "share", np.float64, (n_levels,)) if "share" in part else np.empty(0)
+        if share.size and (np.any(share < 0.0) or abs(share.sum() - 1.0) > 1e-9):
+            raise ValueError("'share' does not add up to 1")
         on = codes == codes.max(axis=0, initial=-np.inf)
-        if codes.shape[1] > 1 and (np.any(on.sum(axis=0) != 1) or np.any(on.sum(axis=1) > 1)):
+        indicators = codes.shape[1] > 1 and not share.size
+        if indicators and (np.any(on.sum(axis=0) != 1) or np.any(on.sum(axis=1) > 1)):
             raise ValueError("'codes' are not those of indicators of levels")
         if any(np.any(np.abs(value) > FARTHEST) for value in (*params.values(), codes, noise)):
             raise ValueError("a number is too far from 0")
     except ValueError as error:
         raise ValueError(f"column '{column.name}': {error}") from None
-    return LatentColumn(link, params, shift, scale, codes, noise)
+    return LatentColumn(link, params, shift, scale, codes, noise, share)

@@ -164,7 +164,7 @@ def test_every_source_named_in_the_code_is_in_the_bibliography() -> None:
             continue
         for inside in re.findall(r"\[([A-Z][^\[\]]*)\]", path.read_text(encoding="utf-8")):
             for source in inside.split(";"):
-                author = re.match(r"\s*([A-Z]\w+)\b[^\d]*\b((?:19|20)\d\d)\b", source)
+                author = re.match(r"\s*([A-Z][\w-]+)\b[^\d]*\b((?:19|20)\d\d)\b", source)
                 if author:
                     used[author[1], author[2]] = path.name
                 elif key := re.match(r"\s*(GLFM(?:-S)?)\b", source):
