@@ -19,7 +19,7 @@ from glfm_cli.exploration.dependence import mutual_information
 from glfm_cli.exploration.explanation import explain, memberships, numbered
 from glfm_cli.exploration.features import Effect
 from glfm_cli.exploration.findings import Remainder
-from glfm_cli.exploration.lines import convergence_line, remainder_line
+from glfm_cli.exploration.lines import agreement_line, convergence_line, remainder_line
 from glfm_cli.exploration.patterns import best_overlap
 from glfm_cli.exploration.scales import ColumnProfile
 from glfm_cli.exploration.stability import correlations
@@ -116,6 +116,12 @@ def test_the_line_on_convergence_calls_columns_by_name(
     line = convergence_line(found)
     assert "the noise of 'cold' has R-hat" in line
     assert "noise_" not in line
+    assert agreement_line(found).startswith("The chains do not all hold the same features")
+    none = dataclasses.replace(found, features=())
+    assert agreement_line(none) == line
+    short = diagnose({"noise_3": apart[:, :2]}, ["noise_3"])
+    few = dataclasses.replace(found, diagnostics=short)
+    assert agreement_line(few) == convergence_line(few) != line
 
 
 @pytest.mark.parametrize(

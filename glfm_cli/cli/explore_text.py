@@ -12,7 +12,7 @@ from rich.text import Text
 from glfm_cli.cli.pages import page, table_of
 from glfm_cli.exploration import (
     Exploration,
-    convergence_line,
+    agreement_line,
     remainder_line,
     sample_line,
     tables,
@@ -58,7 +58,7 @@ def headline(found: Exploration) -> list[str]:
     return [
         f"{sizes}, {draws}, {found.seconds:.1f} s.",
         sample_line(found),
-        convergence_line(found),
+        agreement_line(found),
     ]
 
 

@@ -29,6 +29,20 @@ def convergence_line(found: Exploration) -> str:
     return found.diagnostics.summary([scale.name for scale in found.scales])
 
 
+def agreement_line(found: Exploration) -> str:
+    """Return whether the chains agree; of features in which they do not, where to look.
+
+    Chains of features hardly ever agree on all of them, which longer ones do not change.
+    """
+    worst = found.diagnostics.worst()
+    if not found.features or worst is None or worst.flag or found.diagnostics.converged():
+        return convergence_line(found)
+    return (
+        "The chains do not all hold the same features: stability says how much of each the others "
+        "find, too."
+    )
+
+
 def remainder_line(found: Exploration) -> str | None:
     """Return what is to be said of the features that are not shown, None without any."""
     rest = found.remainder

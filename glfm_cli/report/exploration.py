@@ -19,6 +19,7 @@ from glfm_cli.exploration import (
     Explored,
     FactorExploration,
     Feature,
+    agreement_line,
     convergence_line,
     remainder_line,
     sample_line,
@@ -155,7 +156,7 @@ def _overview(found: Exploration, drawn: Mapping[str, Path]) -> list[str]:
         f"{found.data.n_rows:,} rows, {len(found.scales)} modelled columns; {n_chains} chains with "
         f"{found.posterior.n_draws} draws in all, {found.seconds:.1f} s.",
         sample_line(found),
-        convergence_line(found),
+        agreement_line(found),
         *found.warnings,
     ]
     if found.stopped:
