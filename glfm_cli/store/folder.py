@@ -44,7 +44,7 @@ def state_name(chain: int) -> str:
 
 def check_folder(folder: Path) -> None:
     """Raise StoreError unless `folder` is a folder with a file run.json in it."""
-    hint = "`glfm impute ... --save DIR.glfm` makes such a folder."
+    hint = "`glfm impute` and `glfm classify` make such a folder with --save DIR.glfm."
     if not folder.exists():
         raise StoreError("there is no such folder", file=str(folder), hint=hint)
     if not folder.is_dir():
