@@ -142,17 +142,25 @@ class Fitted:
         posterior = self.posterior
         new = self._new(data)
         if new is not None:
-            xs = learnt_cells(new.columns)
-            layout = DENSE if isinstance(new, Data) else new.layout
-            problem = Problem(
-                *(posterior.model, self.config, posterior.links, xs, self.link_config, layout),
-                groups=new.groups if isinstance(new, Data) else None,
-            )
+            problem = self.problem_of(new)
             posterior = fold_in(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)
         return Run(posterior, None, time.monotonic() - began, self.notes)
+
+    def problem_of(self, new: Encoded) -> Problem:
+        """Return the model and its settings, and encoded rows that are to be folded in."""
+        posterior, xs = self.posterior, learnt_cells(new.columns)
+        layout = DENSE if isinstance(new, Data) else new.layout
+        return Problem(
+            *(posterior.model, self.config, posterior.links, xs, self.link_config, layout),
+            groups=new.groups if isinstance(new, Data) else None,
+        )
+
+    def is_own(self, data: Data) -> bool:
+        """Return whether this is the table that the fit was made from."""
+        return hash_of_data(data) == self.data_hash
 
     def _new(self, data: Encoded) -> Encoded | None:
         """Return what the fit has not seen of it: nothing of the table that it was made from."""
         if not isinstance(data, Data):
             return data.new
-        return None if hash_of_data(data) == self.data_hash else data
+        return None if self.is_own(data) else data

@@ -54,7 +54,7 @@ def _with_places(
     numbers = [_scaled(k, places) for k in steps]
     beyond = np.abs(fill) >= float(_scaled(largest, places))
     for i, value in zip(
-        np.flatnonzero(beyond),
+        np.flatnonzero(beyond).tolist(),
         _with_digits(encoded, fill[beyond], None if ends is None else ends[beyond], allowed),
         strict=True,
     ):

@@ -86,6 +86,8 @@ def test_a_dry_run_says_what_would_be_done(apply: Here) -> None:
     found = json.loads(apply("new.csv", "--dry-run", "--json").stdout)
     assert found["rows"] == NEW
     assert sum(found["gaps"].values()) == found["cells_to_complete"]
+    assert found["seconds"] > 0
+    assert found["megabytes"] > 0
     assert list(Path().iterdir()) == []
 
 
