@@ -919,3 +919,21 @@ def test_numbers_that_do_not_tell_the_rows_apart_as_pairs_are_no_triplets(
         table = table.set_column(1, "film", films)
     roles = {column.role for column in guess_schema(table).schema.columns}
     assert not roles & {Role.ROW, Role.COLUMN}
+
+
+def test_none_is_missing_in_every_column_of_a_table_that_writes_it_among_numbers() -> None:
+    table = pa.table(
+        {
+            "x": [*texts(np.linspace(-3, 9, ROWS - 1)), "None"],
+            "group": repeat("a", "b", "None"),
+            "dose": repeat("low", "mid", "high", "None"),
+            "pain": repeat("None", "Mild", "Severe"),
+        }
+    )
+    found = {c.name: c for c in guess_schema(table).schema.resolve(table.column_names)}
+    assert found["group"].levels == ("a", "b")
+    assert found["dose"].levels == ("low", "mid", "high")
+    assert found["pain"].levels == ("None", "Mild", "Severe")  # as such scales write it
+    assert all("None" in codes(found[name]) for name in ("x", "group", "dose"))
+    without = guess_schema(table.drop_columns(["x"])).schema
+    assert next(c for c in without.columns if c.name == "group").levels == ("None", "a", "b")
