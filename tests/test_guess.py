@@ -384,7 +384,7 @@ def test_an_ordered_dictionary_keeps_its_order() -> None:
     indices = pa.array(repeat(2, 0, 1), pa.int8())
     cells = pa.DictionaryArray.from_arrays(indices, ["zero", "b", "a", "unused"], ordered=True)
     column, _ = guessed("x", cells)
-    assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a"))
+    assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a", "unused"))
 
 
 def of_labels(folder: Path, labels: dict[int, str], suffix: str = "sav") -> tuple[Column, str]:
@@ -937,3 +937,13 @@ def test_none_is_missing_in_every_column_of_a_table_that_writes_it_among_numbers
     assert all("None" in codes(found[name]) for name in ("x", "group", "dose"))
     without = guess_schema(table.drop_columns(["x"])).schema
     assert next(c for c in without.columns if c.name == "group").levels == ("None", "a", "b")
+
+
+def test_levels_that_a_file_declares_in_order_stay_though_no_row_has_them() -> None:
+    declared = ["low", "mid", "high", "extra", "N/A"]
+    cells = pa.DictionaryArray.from_arrays(
+        pa.array(repeat(0, 1, 2), pa.int8()), pa.array(declared), ordered=True
+    )
+    column, reason = guessed("dose", cells)
+    assert column.levels == ("low", "mid", "high", "extra")
+    assert reason == "the file declares these levels and their order; no row has extra"
