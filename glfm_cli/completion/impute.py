@@ -283,6 +283,7 @@ def plan_imputation(
     source, file = as_table(table)
     if loaded is not None:
         task = Fitted.of_fit(loaded)
+        source = task.with_types(source)
         data = task.encode(source, matrix, unseen=unseen, file=file)
         seed = task.seed if sampling.seed is None else sampling.seed
         n_draws = None if task.posterior.weights is not None else task.posterior.n_draws

@@ -18,7 +18,14 @@ from glfm_cli.completion.learnt import check_intervals, check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
-from glfm_cli.encoding import Data, LearntColumn, encode_rows, learnt_cells, with_known
+from glfm_cli.encoding import (
+    Data,
+    LearntColumn,
+    encode_rows,
+    learnt_cells,
+    with_known,
+    with_types,
+)
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
@@ -97,6 +104,10 @@ class Fitted:
         """Return it with the draws that many rows are completed with, evenly thinned."""
         posterior = self.posterior.thinned(max(DRAWS, at_least))
         return replace(self, posterior=posterior)
+
+    def with_types(self, table: pa.Table) -> pa.Table:
+        """Return new rows, their columns of nulls of types that hold what completes them."""
+        return with_types(table, self.columns)
 
     def encode(
         self,
