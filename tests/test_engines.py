@@ -110,14 +110,16 @@ def test_what_does_not_go_together_is_one_clear_error(tmp_path: Path) -> None:
             impute(make(), types, **given)
 
 
-def test_a_scheduler_that_does_not_answer_is_a_failure_of_status_1(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_scheduler_that_does_not_answer_is_a_failure_of_status_1_that_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("glfm_cli.inference.cluster.PATIENCE", 0.3)
+    how = {"engine": "dask", "scheduler": "tcp://127.0.0.1:9", "save": tmp_path / "f.glfm"}
     with pytest.raises(GlfmError, match="no Dask scheduler answers at tcp:") as error:
-        impute(make(), TYPES, engine="dask", scheduler="tcp://127.0.0.1:9", **SHORT)
+        impute(make(), TYPES, **how, **SHORT)
     assert error.value.exit_status == 1
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
