@@ -159,7 +159,8 @@ class Fitted:
 
     def problem_of(self, new: Encoded) -> Problem:
         """Return the model and its settings, and encoded rows that are to be folded in."""
-        posterior, xs = self.posterior, learnt_cells(new.columns)
+        posterior = self.posterior
+        xs = learnt_cells(new.columns)
         layout = DENSE if isinstance(new, Data) else new.layout
         return Problem(
             *(posterior.model, self.config, posterior.links, xs, self.link_config, layout),
