@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -79,6 +81,22 @@ def test_a_time_limit_holds_in_other_processes() -> None:
     assert 0 < run.posterior.n_draws < 100_000
 
 
+def test_workers_end_when_their_caller_is_killed(tmp_path: Path) -> None:
+    call = "import os, pathlib, time; pathlib.Path(str(os.getpid())).touch(); time.sleep(600)"
+    start = (
+        "import operator; from glfm_cli.inference.executors import run_in_processes as run; "
+        f"run(operator.call, exec, [{call!r}] * 2, workers=2, on_result=print)"
+    )
+    # The workers share its standard error, which ends when the last of them has ended.
+    caller = subprocess.Popen([sys.executable, "-c", start], cwd=tmp_path, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    caller.kill()
+    caller.communicate(timeout=30)
+
+
 def test_what_does_not_go_together_is_one_clear_error(tmp_path: Path) -> None:
     for given, said in (
         ({"engine": "spark"}, "--engine.*local or processes or dask"),
@@ -92,14 +110,16 @@ def test_what_does_not_go_together_is_one_clear_error(tmp_path: Path) -> None:
             impute(make(), types, **given)
 
 
-def test_a_scheduler_that_does_not_answer_is_a_failure_of_status_1(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_scheduler_that_does_not_answer_is_a_failure_of_status_1_that_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("glfm_cli.inference.cluster.PATIENCE", 0.3)
+    how = {"engine": "dask", "scheduler": "tcp://127.0.0.1:9", "save": tmp_path / "f.glfm"}
     with pytest.raises(GlfmError, match="no Dask scheduler answers at tcp:") as error:
-        impute(make(), TYPES, engine="dask", scheduler="tcp://127.0.0.1:9", **SHORT)
+        impute(make(), TYPES, **how, **SHORT)
     assert error.value.exit_status == 1
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -318,6 +318,20 @@ def test_ctrl_c_ends_with_the_fits_that_were_made(
     assert len(Results(tmp_path / "r.csv").load()) == 3
 
 
+def test_ctrl_c_before_the_first_fit_leaves_a_file_to_go_on_with(
+    table: pa.Table, tmp_path: Path
+) -> None:
+    class Impatient(StopAfter):
+        def planned(self, forecast: Any) -> None:
+            raise KeyboardInterrupt
+
+    done = quick(table, output=tmp_path / "r.csv", observer=Impatient(1))
+    assert (done.stopped, done.fits) == ("interrupted", ())
+    gone_on = quick(table, output=tmp_path / "r.csv", resume=True)
+    assert gone_on.stopped is None
+    assert gone_on.fits
+
+
 # Other programs -------------------------------------------------------------------------------
 
 FILL = """

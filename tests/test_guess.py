@@ -384,7 +384,7 @@ def test_an_ordered_dictionary_keeps_its_order() -> None:
     indices = pa.array(repeat(2, 0, 1), pa.int8())
     cells = pa.DictionaryArray.from_arrays(indices, ["zero", "b", "a", "unused"], ordered=True)
     column, _ = guessed("x", cells)
-    assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a"))
+    assert (column.type, column.levels) == (ColumnType.ORDINAL, ("zero", "b", "a", "unused"))
 
 
 def of_labels(folder: Path, labels: dict[int, str], suffix: str = "sav") -> tuple[Column, str]:
@@ -919,3 +919,31 @@ def test_numbers_that_do_not_tell_the_rows_apart_as_pairs_are_no_triplets(
         table = table.set_column(1, "film", films)
     roles = {column.role for column in guess_schema(table).schema.columns}
     assert not roles & {Role.ROW, Role.COLUMN}
+
+
+def test_none_is_missing_in_every_column_of_a_table_that_writes_it_among_numbers() -> None:
+    table = pa.table(
+        {
+            "x": [*texts(np.linspace(-3, 9, ROWS - 1)), "None"],
+            "group": repeat("a", "b", "None"),
+            "dose": repeat("low", "mid", "high", "None"),
+            "pain": repeat("None", "Mild", "Severe"),
+        }
+    )
+    found = {c.name: c for c in guess_schema(table).schema.resolve(table.column_names)}
+    assert found["group"].levels == ("a", "b")
+    assert found["dose"].levels == ("low", "mid", "high")
+    assert found["pain"].levels == ("None", "Mild", "Severe")  # as such scales write it
+    assert all("None" in codes(found[name]) for name in ("x", "group", "dose"))
+    without = guess_schema(table.drop_columns(["x"])).schema
+    assert next(c for c in without.columns if c.name == "group").levels == ("None", "a", "b")
+
+
+def test_levels_that_a_file_declares_in_order_stay_though_no_row_has_them() -> None:
+    declared = ["low", "mid", "high", "extra", "N/A"]
+    cells = pa.DictionaryArray.from_arrays(
+        pa.array(repeat(0, 1, 2), pa.int8()), pa.array(declared), ordered=True
+    )
+    column, reason = guessed("dose", cells)
+    assert column.levels == ("low", "mid", "high", "extra")
+    assert reason == "the file declares these levels and their order; no row has extra"

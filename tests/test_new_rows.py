@@ -228,9 +228,16 @@ def test_a_cell_that_does_not_fit_its_column_is_named(
         impute(with_column(make(1, 11), name, [value]), fit=folder)
 
 
-def test_a_column_of_nulls_without_a_type_is_refused(folder: Path) -> None:
-    with pytest.raises(GlfmError, match="every cell is null"):
-        impute(with_column(make(3, 12), "a", pa.nulls(3)), fit=folder)
+def test_a_column_of_nulls_without_a_type_is_completed_as_one_of_empty_cells(folder: Path) -> None:
+    new = make(15, 12)
+    for name, kind in (("a", pa.float64()), ("city", pa.string())):
+        empty, untyped = (
+            impute(with_column(new, name, pa.nulls(15, of)), fit=folder).table
+            for of in (kind, pa.null())
+        )
+        assert untyped[name].null_count == 0
+        assert untyped[name].type == kind
+        assert untyped.equals(empty)
 
 
 def test_zeros_of_a_positive_column_are_known_when_the_fit_had_some(tmp_path: Path) -> None:

@@ -204,22 +204,25 @@ def _report(
         write_table(evaluation.to_table(), "-")
     if as_json:
         console.result_as_json(evaluation.to_dict())
-    elif not to_stdout:
+    elif not to_stdout and evaluation.fits:
         console.result(summary_text(evaluation))
-    if outputs["--plot"] is not None:
+    if outputs["--plot"] is not None and evaluation.fits:
         from glfm_cli.plots import plot_evaluation
 
         plot_evaluation(evaluation, outputs["--plot"])
-    if outputs["--html"] is not None:
+    if outputs["--html"] is not None and evaluation.fits:
         from glfm_cli.report import write_evaluation
 
         write_evaluation(evaluation, outputs["--html"], name=", ".join(names))
     for text in evaluation.warnings:
         console.warn(text)
     if evaluation.stopped == "interrupted":
-        console.warn("interrupted; the summary is of the fits that were made")
+        made = "the summary is of the fits that were made" if evaluation.fits else "no fit was made"
+        console.warn(f"interrupted; {made}")
         if output is not None and not to_stdout:
             console.note("Results so far are kept; the same command with --resume goes on.")
+        else:
+            console.note("No results are kept; with --output FILE they are, and --resume goes on.")
         return ExitStatus.INTERRUPTED
     n_fits = len(evaluation.fits)
     console.note(f"{n_fits} fit{'' if n_fits == 1 else 's'}, {evaluation.seconds:.1f} s.")

@@ -94,8 +94,7 @@ def run(
     from glfm_cli.completion import Files, impute, plan_imputation
 
     dry_run = ctx.params["dry_run"]
-    table = output or (None if dry_run else "-")
-    named = (table, cells, probabilities, flags, multiple, draws_to, traces_to, record)
+    named = (output or "-", cells, probabilities, flags, multiple, draws_to, traces_to, record)
     files = Files(*named, {} if plot is None else {"--plot": plot}, analysis)
     on_stdout = ["--json"] * as_json + ["the table"] * (output is None)
     outputs: dict[str, Path | None] = {name: Path(path) for name, path in files.by_option().items()}

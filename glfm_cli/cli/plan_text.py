@@ -32,7 +32,8 @@ def plan_lines(costs: dict[str, Any]) -> list[str]:
         "latent_columns": "latent column",
     }
     names |= {"columns": "column", "observed": "observed cell"}
-    lines = [", ".join(counted(costs[key], name) for key, name in names.items() if key in costs)]
+    sizes = [counted(costs[key], name) for key, name in names.items() if key in costs]
+    lines = [", ".join(sizes)] if sizes else []
     for key, what in (("cells_to_complete", "to complete"), ("cells_missing", "missing")):
         if key in costs:
             lines.append(f"{counted(costs[key], 'cell')} {what}")
@@ -46,6 +47,8 @@ def plan_lines(costs: dict[str, Any]) -> list[str]:
         lines.append(line + (more.format(**costs) if "most_chains" in costs else ""))
     elif "draws" in costs:
         lines.append(f"with the {counted(costs['draws'], 'draw')} of the fit")
+    if "rows_in_a_batch" in costs:
+        lines.append(f"completed in batches of {counted(costs['rows_in_a_batch'], 'row')}")
     if "seconds" in costs:
         lines.append(f"about {costs['seconds']:.0f} s and {costs['megabytes']:.0f} MB")
     for name, one in costs.get("efforts", {}).items():

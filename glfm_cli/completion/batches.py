@@ -133,6 +133,7 @@ class BatchedImputation:
 
     def _one(self, number: int, table: pa.Table, made: _Made) -> Completion:
         """Return a batch completed."""
+        table = self.fitted.with_types(table)
         with rows_after(made.n_rows):
             data = self.fitted.encode(table, unseen=self.unseen, file=file_label(self.source))
         assert isinstance(data, Data)
@@ -156,7 +157,7 @@ def plan_batches(
         return None
     if needed <= (free_memory() // 2 if memory is None else memory):
         return None
-    first = next(read_batches(source, BATCH))
+    first = fitted.with_types(next(read_batches(source, BATCH)))
     data = fitted.encode(first, unseen=unseen, file=file_label(source))
     files.check(first, data)
     return BatchedImputation(source, fitted, files, how, unseen, (*data.notes, *fitted.notes))

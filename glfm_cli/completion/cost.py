@@ -15,6 +15,7 @@ from glfm_cli.completion.matrix.matrix import configured
 from glfm_cli.completion.prepare import problem_of
 from glfm_cli.completion.session import Session
 from glfm_cli.encoding import Data
+from glfm_cli.inference.blas import one_blas_thread
 from glfm_cli.inference.chain import spans_of
 from glfm_cli.inference.executors import available_threads
 from glfm_cli.inference.sampling import Plan
@@ -83,7 +84,8 @@ def _pace(problem: Problem, plan: Plan) -> _Pace:
     model, turns = problem.model, [0] * plan.chains
     if isinstance(model, Candidates):
         turns = [model.turn(problem, index) for index in range(plan.chains)]
-    found = {which: _pace_of(problem, plan, turns.index(which)) for which in set(turns)}
+    with one_blas_thread():  # as in the run
+        found = {which: _pace_of(problem, plan, turns.index(which)) for which in set(turns)}
     return _Pace(*np.mean([astuple(found[which]) for which in turns], axis=0).tolist())
 
 

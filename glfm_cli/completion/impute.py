@@ -15,6 +15,7 @@ from glfm_cli.completion.complete import Filling, complete
 from glfm_cli.completion.cost import estimate_cost, missing_cells
 from glfm_cli.completion.estimates import Estimate
 from glfm_cli.completion.files import Files
+from glfm_cli.completion.folding_cost import of_fit, of_session, with_folding
 from glfm_cli.completion.header import Encoded
 from glfm_cli.completion.kept import Kept
 from glfm_cli.completion.matrix.matrix import MatrixData, likeliest
@@ -144,11 +145,20 @@ class Imputation:
         """Return what would be done, as `--dry-run --json` prints it."""
         data, task = self.data, self.task
         if isinstance(task, Session) and not self.needless:
-            return estimate_cost(task)
+            costs = estimate_cost(task)
+            if task.data is task.whole:
+                return costs
+            assert isinstance(data, Data)
+            learnt = {"rows": data.n_rows, "learnt_rows": costs["rows"], **missing_cells(data)}
+            seconds = of_session(task, data, data.n_rows, self.how.threads)
+            return with_folding(costs | learnt, seconds)
         if not isinstance(data, Data):
             return data.sizes()
         sizes = {"rows": data.n_rows, "modelled_columns": len(data.columns)} | missing_cells(data)
-        return sizes | ({"draws": task.posterior.n_draws} if isinstance(task, Fitted) else {})
+        if not isinstance(task, Fitted):
+            return sizes
+        needed = {} if self.needless else of_fit(task, data, self.how.threads)
+        return sizes | {"draws": task.posterior.n_draws} | needed
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -273,6 +283,7 @@ def plan_imputation(
     source, file = as_table(table)
     if loaded is not None:
         task = Fitted.of_fit(loaded)
+        source = task.with_types(source)
         data = task.encode(source, matrix, unseen=unseen, file=file)
         seed = task.seed if sampling.seed is None else sampling.seed
         n_draws = None if task.posterior.weights is not None else task.posterior.n_draws

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from glfm_cli.completion.session import Session
+from glfm_cli.errors import GlfmError
 from glfm_cli.inference.sampling import Observer, Run
 
 
@@ -34,7 +35,7 @@ class Kept:
 
     The folder is made, or opened again, when sampling begins. At the end partial work is removed
     when the result is complete; work that was cut short, by Ctrl-C, a time limit or an error,
-    stays, and a `Watch` is told where.
+    stays, and a `Watch` is told where; an error before any chain has begun leaves nothing.
     """
 
     def __init__(self, session: Session, observer: Observer | None) -> None:
@@ -62,6 +63,8 @@ class Kept:
             folder = self._session.folder
             if kind is KeyboardInterrupt and folder is not None and folder.exists():
                 self._left(folder, False)  # Ctrl-C came between making and opening it
+        elif kind is not None and issubclass(kind, GlfmError) and not store.begun:
+            store.remove()  # a cluster that does not answer, for example: there is no work
         elif kind is not None or self._stopped is not None:
             store.close()
             self._left(store.folder, False)

@@ -18,7 +18,14 @@ from glfm_cli.completion.learnt import check_intervals, check_reach, learnt
 from glfm_cli.completion.matrix.new_units import encode_units
 from glfm_cli.completion.matrix.side import features_of
 from glfm_cli.completion.requests import Unseen, check_unseen
-from glfm_cli.encoding import Data, LearntColumn, encode_rows, learnt_cells, with_known
+from glfm_cli.encoding import (
+    Data,
+    LearntColumn,
+    encode_rows,
+    learnt_cells,
+    with_known,
+    with_types,
+)
 from glfm_cli.inference.folding import fold_in
 from glfm_cli.inference.posterior import Posterior
 from glfm_cli.inference.sampling import Run
@@ -98,6 +105,10 @@ class Fitted:
         posterior = self.posterior.thinned(max(DRAWS, at_least))
         return replace(self, posterior=posterior)
 
+    def with_types(self, table: pa.Table) -> pa.Table:
+        """Return new rows, their columns of nulls of types that hold what completes them."""
+        return with_types(table, self.columns)
+
     def encode(
         self,
         table: pa.Table,
@@ -142,17 +153,26 @@ class Fitted:
         posterior = self.posterior
         new = self._new(data)
         if new is not None:
-            xs = learnt_cells(new.columns)
-            layout = DENSE if isinstance(new, Data) else new.layout
-            problem = Problem(
-                *(posterior.model, self.config, posterior.links, xs, self.link_config, layout),
-                groups=new.groups if isinstance(new, Data) else None,
-            )
+            problem = self.problem_of(new)
             posterior = fold_in(posterior, problem, seed=seed, threads=threads, sweeps=sweeps)
         return Run(posterior, None, time.monotonic() - began, self.notes)
+
+    def problem_of(self, new: Encoded) -> Problem:
+        """Return the model and its settings, and encoded rows that are to be folded in."""
+        posterior = self.posterior
+        xs = learnt_cells(new.columns)
+        layout = DENSE if isinstance(new, Data) else new.layout
+        return Problem(
+            *(posterior.model, self.config, posterior.links, xs, self.link_config, layout),
+            groups=new.groups if isinstance(new, Data) else None,
+        )
+
+    def is_own(self, data: Data) -> bool:
+        """Return whether this is the table that the fit was made from."""
+        return hash_of_data(data) == self.data_hash
 
     def _new(self, data: Encoded) -> Encoded | None:
         """Return what the fit has not seen of it: nothing of the table that it was made from."""
         if not isinstance(data, Data):
             return data.new
-        return None if hash_of_data(data) == self.data_hash else data
+        return None if self.is_own(data) else data

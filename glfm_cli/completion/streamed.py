@@ -14,6 +14,7 @@ from glfm_cli.completion.batches import BatchedCompletion, BatchedImputation
 from glfm_cli.completion.complete import Filling
 from glfm_cli.completion.cost import estimate_cost
 from glfm_cli.completion.files import Files
+from glfm_cli.completion.folding_cost import of_session, with_folding
 from glfm_cli.completion.kept import Kept
 from glfm_cli.completion.learning_rows import AUTO_ROWS
 from glfm_cli.completion.needless import UNCHANGED, is_needless, without_draws
@@ -52,10 +53,13 @@ class StreamedImputation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what would be done, as `--dry-run --json` prints it."""
-        costs = estimate_cost(self.session)
+        costs, data = estimate_cost(self.session), self.session.data
+        assert isinstance(data, Data)
         learnt = {"rows": self.n_rows, "learnt_rows": costs["rows"], "rows_in_a_batch": BATCH}
-        known = ("modelled_columns", "latent_columns", "chains", "sweeps", "draws", "threads")
-        return learnt | {name: costs[name] for name in known}
+        # Cells are counted as they are read, those of the rows that are learnt from say nothing.
+        sizes = {name: n for name, n in costs.items() if name not in ("cells_to_complete", "gaps")}
+        seconds = of_session(self.session, data, self.n_rows, self.how.threads)
+        return with_folding(sizes | learnt, seconds)
 
     @property
     def notes(self) -> tuple[str, ...]:

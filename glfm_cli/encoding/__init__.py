@@ -11,7 +11,7 @@ from glfm_cli.encoding.encode import encode
 from glfm_cli.encoding.flags import flag_columns
 from glfm_cli.encoding.groups import time_of
 from glfm_cli.encoding.levels import level_numbers
-from glfm_cli.encoding.new_rows import LearntColumn, encode_rows
+from glfm_cli.encoding.new_rows import LearntColumn, encode_rows, with_types
 from glfm_cli.encoding.numeric import encode_numbers, numerals_of
 from glfm_cli.encoding.relations import (
     Relations,

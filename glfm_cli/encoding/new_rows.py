@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from glfm_cli.encoding.levels import encode_known_levels
 from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
 from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.number_style import NumberStyle
-from glfm_cli.encoding.numeric import encode_numbers
+from glfm_cli.encoding.numeric import Numbers, encode_numbers
 from glfm_cli.encoding.source import Source, open_column
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
@@ -47,7 +48,7 @@ def encode_rows(
     schema: Schema,
     learnt: Sequence[LearntColumn],
     *,
-    unseen_is_missing: bool = False,
+    unseen_is_missing: bool | None = False,
     groups: Sequence[str] = (),
     file: str | None = None,
 ) -> Data:
@@ -56,7 +57,8 @@ def encode_rows(
     table : new rows; columns in any order
     learnt : the fit's modelled columns; those of the result are in the same order
     unseen_is_missing : take a level that the fit does not know, and a number that its column
-        cannot hold, for a missing value, and leave the cell as it is
+        cannot hold, for a missing value, and leave the cell as it is; None where nobody can ask
+        for that
     groups : the groups that the fit knows
 
     Raises TableError: there are no rows, a modelled column is missing, or a cell does not fit its
@@ -65,6 +67,7 @@ def encode_rows(
     if table.num_rows == 0:
         raise TableError("the table has no rows", file=file, expected="at least one row of data")
     _check_complete(table, learnt, file)
+    table = with_types(table, learnt)
     columns = _resolve(table.column_names, schema, learnt)
     place = {name: index for index, name in enumerate(table.column_names)}
     encoded, notes, kept = [], [], {}
@@ -144,32 +147,64 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _encode_column(
-    source: Source, index: int, known: LearntColumn, unseen_is_missing: bool
+    source: Source, index: int, known: LearntColumn, unseen_is_missing: bool | None
 ) -> tuple[EncodedColumn, Mapping[str, int], int]:
     """Return a column, how often it has which unseen values, and how many zeros are slips."""
     column, ends, slips = known.column, None, 0
     unseen: Mapping[str, int] = {}
-    if pa.types.is_null(source.values.type):
-        raise source.schema_error(
-            "every cell is null, and the column has no type that could hold a value",
-            hint="Give the column the type that it has in the fit's table.",
-        )
     if column.numeric:
         zeros = bool(np.any(known.sample == 0.0))
         far = not zeros and zero_is_far(column, known.sample)
-        x, left, ends, unfit = encode_numbers(
-            source, zeros=zeros or far, intervals=True, unfit_is_missing=unseen_is_missing
-        )
+        x, left, ends, unfit = _numbers(source, zeros or far, unseen_is_missing)
         if far:
             slip = x == 0.0
             x, left, slips = np.where(slip, np.nan, x), left | slip, int(slip.sum())
         unseen = Counter(str(x) for x in source.values.filter(pa.array(unfit)).to_pylist())
     else:
         x, left, unseen = encode_known_levels(
-            source, known.levels, unseen_is_missing=unseen_is_missing
+            source, known.levels, unseen_is_missing=bool(unseen_is_missing)
         )
     encoded = encoded_column(source, index, x, left, known.levels, ends)
     return encoded, unseen, slips
+
+
+def _numbers(source: Source, zeros: bool, unfit_is_missing: bool | None) -> Numbers:
+    """Return the cells of a column of numbers; errors tell a mend that leaves the fit's types."""
+
+    def read(unfit_is_missing: bool) -> Numbers:
+        return encode_numbers(
+            source, zeros=zeros, intervals=True, unfit_is_missing=unfit_is_missing
+        )
+
+    try:
+        return read(bool(unfit_is_missing))
+    except TableError as error:
+        again = "fit again with types that allow the value."
+        error.hint = f"Leave the cell empty if it stands for a missing one, or {again}"
+        if unfit_is_missing is False:
+            with suppress(TableError):
+                read(True)
+                error.hint = f"Take such cells as missing with `--unseen missing`, or {again}"
+        raise
+
+
+def with_types(table: pa.Table, learnt: Sequence[LearntColumn]) -> pa.Table:
+    """Return new rows whose columns of nulls without a type have one that holds completed cells.
+
+    pandas and others write a column so when all of its cells are missing.
+    """
+    kinds = {known.column.name: _kind_of(known.column) for known in learnt}
+    for index, field in enumerate(table.schema):
+        if pa.types.is_null(field.type) and field.name in kinds:
+            cast = table.column(index).cast(kinds[field.name])
+            table = table.set_column(index, field.with_type(cast.type), cast)
+    return table
+
+
+def _kind_of(column: Column) -> pa.DataType:
+    if not column.numeric or column.moment is not None:
+        return pa.string()
+    return pa.int64() if column.integral else pa.float64()
 
 
 def _in_style(

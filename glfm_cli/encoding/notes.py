@@ -18,7 +18,8 @@ def column_notes(encoded: EncodedColumn, slips: int) -> list[str]:
     values = encoded.x[encoded.observed]
     notes = []
     if values.size == 1:
-        notes.append("only one cell is observed; its completed cells all rest on it")
+        if encoded.requested.any():
+            notes.append("only one cell is observed; its completed cells all rest on it")
     elif values.size and np.all(values == values[0]):
         shown = f"{values[0]:.12g}"
         if encoded.levels:

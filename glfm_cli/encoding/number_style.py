@@ -24,7 +24,8 @@ class NumberStyle:
 
     decimal, group : the decimal mark, and what stands between groups of digits, empty for nothing
     pairs : whether groups but the last have two digits
-    places : most digits behind the decimal mark; None where only some numbers have an exponent
+    places : most digits behind the decimal mark; None where only some numbers have an exponent, or
+        where a number with one has as many as it takes
     fixed : whether every number has that many
     exponent : `e` or `E` where numbers have one, otherwise empty
     before, behind : the percent sign or unit, with the space between it and the number
@@ -49,7 +50,8 @@ class NumberStyle:
         whole, _, fraction = f"{abs(number):f}".partition(".")
         power = ""
         if self.exponent:
-            mantissa, _, power = f"{abs(float(number)):.{self.places}e}".partition("e")
+            places = len(number.as_tuple().digits) - 1 if self.places is None else self.places
+            mantissa, _, power = f"{abs(float(number)):.{places}e}".partition("e")
             whole, _, fraction = mantissa.partition(".")
             power = self.exponent + power
         fraction = fraction.rstrip("0")

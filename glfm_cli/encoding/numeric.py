@@ -122,13 +122,24 @@ def style_of(source: Source, x: Array) -> NumberStyle | MomentStyle | None:
     if source.column.moment is not None:
         return style_of_moments(source, observed, x)
     numerals = numerals_of(source.column)
-    if not source.is_text or numerals == PLAIN:
+    if not source.is_text:
         return None
     seen = pc.unique(pc.utf8_trim_whitespace(source.values.filter(pa.array(observed))))
+    if numerals == PLAIN:
+        return _style_of_exponents(seen)
     style = learn_style(numerals, seen.to_pylist())
     # A unit that stands beside no number is a note for figures.
     plain = numerals.decimal == "." and not numerals.thousands
-    return None if plain and not style.before and not style.behind else style
+    bare = plain and not style.before and not style.behind
+    return _style_of_exponents(seen) if bare else style
+
+
+def _style_of_exponents(seen: pa.Array) -> NumberStyle | None:
+    """Return the style of plain numbers, most of which have an exponent; None where they do not."""
+    for exponent in ("e", "E"):
+        if 2 * to_mask(pc.match_substring(seen, exponent)).sum() > len(seen):
+            return NumberStyle(exponent=exponent)
+    return None
 
 
 def code_value(text: str, dtype: np.dtype, column: Column) -> float | None:

@@ -27,7 +27,7 @@ def number_texts(encoded: EncodedColumn, fill: Array, ends: Array | None = None)
 
     Counts are integers. Other numbers have 7 significant digits, more where the observed values
     differ by little compared with their size (years, dates as day numbers); in a column with a
-    style of its own, as many decimals as the observed ones.
+    style of its own, as many decimals as the observed ones, or an exponent where those have one.
     """
     allowed = _allowed(encoded, _DOUBLE)
     style = encoded.style
@@ -38,22 +38,44 @@ def number_texts(encoded: EncodedColumn, fill: Array, ends: Array | None = None)
         whole = _whole_numbers(encoded, fill, allowed, (-limit, limit))
         return [str(k) if style is None else style.write(Decimal(k)) for k in whole]
     if style is not None and style.places is not None and not style.exponent:
-        steps = _fixed_points(encoded, fill, allowed, style.places, 10**MOST_DIGITS)
-        numbers = [_scaled(k, style.places) for k in steps]
-        for i, (low, high) in enumerate([] if ends is None else ends):
-            if low > float(numbers[i]) or float(numbers[i]) > high:  # never so with NaN
-                numbers[i] = Decimal(f"{fill[i]:.{DIGITS - 1}e}")
-        return [style.write(number) for number in numbers]
+        return [style.write(n) for n in _with_places(encoded, fill, ends, allowed, style.places)]
+    values = _with_digits(encoded, fill, ends, allowed)
+    if style is not None:
+        return [style.write(Decimal(repr(float(value)))) for value in values]
+    return [_positional(value) for value in values]
+
+
+def _with_places(
+    encoded: EncodedColumn, fill: Array, ends: Array | None, allowed: Interval, places: int
+) -> list[Decimal]:
+    """Return numbers of so many decimals; by digits where that would be more than a double has."""
+    largest = 10**MOST_DIGITS
+    steps = _fixed_points(encoded, fill, allowed, places, largest)
+    numbers = [_scaled(k, places) for k in steps]
+    beyond = np.abs(fill) >= float(_scaled(largest, places))
+    for i, value in zip(
+        np.flatnonzero(beyond).tolist(),
+        _with_digits(encoded, fill[beyond], None if ends is None else ends[beyond], allowed),
+        strict=True,
+    ):
+        numbers[i] = Decimal(repr(float(value)))
+    for i, (low, high) in enumerate([] if ends is None else ends):
+        if low > float(numbers[i]) or float(numbers[i]) > high:  # never so with NaN
+            numbers[i] = Decimal(f"{fill[i]:.{DIGITS - 1}e}")
+    return numbers
+
+
+def _with_digits(
+    encoded: EncodedColumn, fill: Array, ends: Array | None, allowed: Interval
+) -> Array:
+    """Return numbers of as many significant digits as tell the values of the column apart."""
     digits = EXACT_DIGITS if encoded.exact else _digits(encoded)
     rounded = np.array([float(f"{value:.{digits - 1}e}") for value in fill])
     outside = ~allowed.contains(rounded)
     if ends is not None:
         outside |= (rounded < ends[:, 0]) | (rounded > ends[:, 1])
     rounded[outside] = allowed.clamp(fill[outside], _DOUBLE)
-    values = _off_codes(encoded, rounded, _DOUBLE)
-    if style is not None:
-        return [style.write(Decimal(repr(float(value)))) for value in values]
-    return [_positional(value) for value in values]
+    return _off_codes(encoded, rounded, _DOUBLE)
 
 
 def as_written(encoded: EncodedColumn, fill: Array) -> Array:

@@ -249,7 +249,6 @@ def carry_out(plan: Schedule, observer: EvaluationObserver) -> Evaluation:
     bench, made = plan.bench, dict(plan.done)
     if plan.store is not None and plan.jobs:
         plan.store.begin(_ordered(plan, made))
-    observer.planned(estimate_cost(bench, plan.jobs, plan.workers, len(plan.done)))
 
     def keep(_: int, fit: Outcome) -> None:
         made[fit.id] = fit
@@ -259,6 +258,7 @@ def carry_out(plan: Schedule, observer: EvaluationObserver) -> Evaluation:
 
     stopped = None
     try:
+        observer.planned(estimate_cost(bench, plan.jobs, plan.workers, len(plan.done)))
         plan.runner(run_job, bench, plan.jobs, on_result=keep)
     except KeyboardInterrupt:
         stopped = "interrupted"

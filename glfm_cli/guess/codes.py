@@ -7,6 +7,7 @@ above everything else, 9 above the answers 1 to 5.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from glfm_cli.guess.names import words
 from glfm_cli.guess.profile import Kind, Profile
+from glfm_cli.guess.scales import order
 
 # Never a value of their own (compared in lower case).
 GAP_WORDS = words(
@@ -60,6 +62,8 @@ UNANSWERED = REFUSALS | {
 # The question was not asked: nothing is there to be completed.
 NO_QUESTION_WORDS = frozenset({"not applicable", "inapplicable", "does not apply"})
 
+_NONE = "None"  # what Python writes for a missing cell
+_FEWEST_NUMBERS = 3  # different ones, beside which it is none
 _LARGEST_SMALL_SCALE = 6
 _MANY_NEGATIVES = 4
 _DIGITS = range(2, 8)
@@ -103,7 +107,30 @@ def gap_words(column: Profile) -> NDArray[np.bool_]:
     # Among two-letter country or state codes, NA is Namibia.
     if two_letters.sum() >= 10 and bool(np.all(two_letters | (gaps & ~two_letters))):
         gaps &= ~two_letters
+    if column.none_is_gap and not _is_first_step(column.keep(~gaps)):
+        gaps |= column.matches(f"^{_NONE}$")
     return gaps
+
+
+def writes_none(columns: Sequence[Profile]) -> bool:
+    """Return whether a table writes `None`, as Python does, in missing cells.
+
+    So it does where nothing else but words for a gap stands among the numbers of a column.
+    """
+    return any(
+        column.kind is Kind.TEXT
+        and _NONE in column.words()
+        and column.is_number.sum() >= _FEWEST_NUMBERS
+        and bool(np.all(column.is_number | word_codes(column, GAP_WORDS | {_NONE.lower()})))
+        for column in columns
+        if column.is_number.any()
+    )
+
+
+def _is_first_step(column: Profile) -> bool:
+    """Return whether `None` is a step of a scale, such as None, Mild, Severe: alike written."""
+    words = column.words()
+    return all(word[:1].isupper() for word in words) and order(words) is not None
 
 
 def number_codes(column: Profile) -> NDArray[np.bool_]:

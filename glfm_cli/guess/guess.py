@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from glfm_cli.errors import TableError
-from glfm_cli.guess.codes import GAP_WORDS
+from glfm_cli.guess.codes import GAP_WORDS, writes_none
 from glfm_cli.guess.dependence import evidence_of
 from glfm_cli.guess.hints import hints_of, notes_of
 from glfm_cli.guess.judge import judge
@@ -110,6 +110,8 @@ def guess_schema(table: pa.Table) -> Guess:
         for i, field in enumerate(table.schema)
     ]
     columns = recognise(columns, None if dialect is None else dialect.delimiter)
+    if writes_none(columns):
+        columns = [replace(column, none_is_gap=True) for column in columns]
     evidence = evidence_of(table, columns)
     verdicts = [judge(replace(one, evidence=evidence.get(i))) for i, one in enumerate(columns)]
     verdicts = as_triplets(table, columns, verdicts) or verdicts

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from glfm_cli.guess.profile import Kind, Profile
-from glfm_cli.io.numerals import parse_interval
+from glfm_cli.io.numerals import INTERVAL, Between, parse_interval
 from glfm_cli.schema import Column, ColumnType
 
 LEAST_BESIDE = 5  # different numbers beside cells that are intervals
@@ -34,8 +35,7 @@ def part_intervals(column: Profile) -> tuple[Profile, list[Censored]]:
     """Take cells such as `<0.5`, `30-39` and `5+` out of a column of numbers, and return them."""
     if column.kind is not Kind.TEXT or column.order is not None:
         return column, []
-    numbers, texts = column.is_number, column.words()
-    found = [None if n else _ends(t, column) for n, t in zip(numbers, texts, strict=True)]
+    numbers, found = column.is_number, _as_intervals(column)
     known = column.numbers[numbers]
     # Few counts that go on, such as 0, 1, 2, 3+, are numbers, too.
     goes_on = numbers.sum() > 1 and np.array_equal(np.sort(known), np.arange(known.size))
@@ -46,16 +46,32 @@ def part_intervals(column: Profile) -> tuple[Profile, list[Censored]]:
     return column.keep(~are), [one for one in found if one is not None]
 
 
-def _ends(text: str, column: Profile) -> Censored | None:
-    """Return a cell as an interval, None where it is none; both ends are numbers in order."""
-    found = parse_interval(text)
-    ends = [end for end in (found.low, found.high) if end] if found else []
+def _as_intervals(column: Profile) -> list[Censored | None]:
+    """Return each distinct text as an interval, None where it is none or a number."""
+    # There may be as many texts as rows, and mostly none is an interval: whole arrays are asked,
+    # not each text.
+    likely = pc.match_substring_regex(column.texts, INTERVAL).to_numpy(zero_copy_only=False)
+    places = np.flatnonzero(likely & ~column.is_number)
+    parsed = {int(i): parse_interval(column.texts[i].as_py()) for i in places}
+    ends = [end for one in parsed.values() if one for end in (one.low, one.high) if end]
     plain = column.written.read(pa.array(ends, pa.string())).plain.to_pylist()
-    numbers = [float(end) for end in plain if end is not None]
-    if found is None or not ends or len(numbers) != len(ends) or numbers != sorted(numbers):
+    numbers = dict(zip(ends, plain, strict=True))
+    return [_ends(text, parsed.get(i), numbers) for i, text in enumerate(column.words())]
+
+
+def _ends(text: str, found: Between | None, numbers: dict[str, str | None]) -> Censored | None:
+    """Return a cell as an interval, None where it is none; both ends are numbers in order.
+
+    numbers : what each end is in digits, None where it is no number
+    """
+    if found is None:
         return None
-    low = numbers[0] if found.low else -np.inf
-    return Censored(text, low, numbers[-1] if found.high else np.inf, found.strict)
+    digits = [numbers[end] for end in (found.low, found.high) if end]
+    ends = [float(end) for end in digits if end is not None]
+    if not ends or len(ends) != len(digits) or ends != sorted(ends):
+        return None
+    low = ends[0] if found.low else -np.inf
+    return Censored(text, low, ends[-1] if found.high else np.inf, found.strict)
 
 
 def with_intervals(guessed: Column, column: Profile, intervals: list[Censored]) -> Column:

@@ -17,7 +17,7 @@ from glfm_cli.guess.numbers import judge_numbers
 from glfm_cli.guess.numerals import MAX_STRAY, are_strays, in_words
 from glfm_cli.guess.profile import Kind, Profile
 from glfm_cli.guess.scales import order
-from glfm_cli.guess.verdict import Verdict, ignore
+from glfm_cli.guess.verdict import MAX_LEVELS, Verdict, ignore
 from glfm_cli.guess.words import judge_words
 from glfm_cli.io.numerals import PLAIN
 from glfm_cli.schema import Column, ColumnType, MissingCode
@@ -205,10 +205,21 @@ def _writings(column: Profile) -> list[str]:
 
 
 def _declared(column: Profile) -> Verdict:
-    """Return the guess for an ordered dictionary: its own levels, in its own order."""
-    gaps = set(column.words())
-    levels = tuple(level for level in column.order or () if level in gaps)
-    return Verdict(
-        Column(column.name, type=ColumnType.ORDINAL, levels=levels),
-        "the file declares these levels and their order",
-    )
+    """Return the guess for an ordered dictionary: its own levels, in its own order.
+
+    Those that no row has stay, for later rows may have them, but for words that mean missing.
+    """
+    seen, declared = set(column.words()), column.order or ()
+    gone = codes.GAP_WORDS | set(column.declared.missing)
+    kept = len(declared) <= MAX_LEVELS
+    levels = [
+        level
+        for level in declared
+        if level in seen or (kept and not {level, level.lower()} & gone)
+    ]
+    unseen = [level for level in levels if level not in seen]
+    reason = "the file declares these levels and their order"
+    if unseen:
+        shown = ", ".join(map(scalar, unseen[:3])) + ", ..." * (len(unseen) > 3)
+        reason += f"; no row has {shown}"
+    return Verdict(Column(column.name, type=ColumnType.ORDINAL, levels=tuple(levels)), reason)

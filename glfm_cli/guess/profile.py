@@ -56,6 +56,7 @@ class Profile:
     evidence : {"items", "order", "codes"}; what the other columns tell of few whole numbers
     unit : the unit that stands below its name
     n_empty : rows of the table in which no column has a value
+    none_is_gap : whether the table writes `None` in missing cells
     """
 
     name: str
@@ -75,6 +76,7 @@ class Profile:
     evidence: str | None = None
     runs: int = 0
     n_empty: int = 0
+    none_is_gap: bool = False
 
     @property
     def n_distinct(self) -> int:

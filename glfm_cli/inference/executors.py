@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ Item = TypeVar("Item")
 
 _POLL_SECONDS = 0.2  # how soon the waiting thread notices Ctrl-C
 _GRACE_SECONDS = 5.0  # that a worker has to end by itself
+_WATCH_SECONDS = 1.0  # how soon a worker notices that its caller is gone
 
 
 def available_threads() -> int:
@@ -159,7 +161,10 @@ class Worker:
     """
 
     def __init__(self, function: Callable[..., Any], context: Any) -> None:
-        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
+        start = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from {__name__} import serve; serve({os.getpid()})"
+        )
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
@@ -205,8 +210,11 @@ class Worker:
                     pipe.close()
 
 
-def serve() -> None:
-    """Answer the calls that come over standard input, until it ends: the life of a `Worker`."""
+def serve(caller: int) -> None:
+    """Answer the calls that come over standard input, until it ends: the life of a `Worker`.
+
+    caller : the process that makes the calls; when it is gone, a call under way is given up
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the caller, who ends us
     ended = threading.Event()
 
@@ -215,6 +223,7 @@ def serve() -> None:
         sys.exit(1)  # by way of every `finally`: a program that runs for us is ended too
 
     signal.signal(signal.SIGTERM, end)
+    threading.Thread(target=_end_without, args=(caller,), daemon=True).start()
     calls = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     # What a library prints or reads must not meet the calls.
@@ -233,3 +242,12 @@ def serve() -> None:
                 answers.flush()
         except (EOFError, BrokenPipeError):
             return
+
+
+def _end_without(caller: int) -> None:
+    """End this process once the one that started it is gone, killed before it could end us."""
+    while os.getppid() == caller:
+        time.sleep(_WATCH_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE_SECONDS)
+    os._exit(1)

@@ -128,6 +128,11 @@ class Store:
             os.close(self._lock)
             self._lock = -1
 
+    @property
+    def begun(self) -> bool:
+        """Whether the folder has a draw or a state of a chain."""
+        return any(path.stat().st_size for path in self.folder.glob("chain-*"))
+
     def chain(self, index: int) -> FolderLog:
         """Open the log of a chain."""
         return FolderLog(self.folder, index, self._layout, self.header.plan.seed, self._every)

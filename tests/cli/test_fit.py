@@ -79,6 +79,25 @@ def test_every_other_output_can_be_had(apply: Here) -> None:
     assert all(Path(name).stat().st_size for name in [*names.values(), "o.csv"])
 
 
+def test_a_number_that_does_not_fit_is_mended_without_other_types(
+    apply: Here, tmp_path: Path, kept: Path
+) -> None:
+    header, first, *rest = (kept / "new.csv").read_text().splitlines(keepends=True)
+    cells, place = first.split(","), header.split(",").index('"chol"')
+    for found, hint in (
+        ("-3", "Hint: Take such cells as missing with `--unseen missing`, or fit again"),
+        ("high", "Hint: Leave the cell empty if it stands for a missing one, or fit again"),
+    ):
+        cells[place] = found
+        Path("new.csv").write_text("".join([header, ",".join(cells), *rest]))
+        said = apply(tmp_path / "new.csv")
+        assert said.status == 2
+        assert f"column 'chol', row 1: found '{found}'" in said.lines("Error")[0]
+        assert said.lines("Hint")[0].startswith(hint)
+        mended = apply(tmp_path / "new.csv", "--unseen", "missing", "-q")
+        assert mended.status == (0 if found == "-3" else 2)
+
+
 def test_a_dry_run_says_what_would_be_done(apply: Here) -> None:
     said = apply("new.csv", "--dry-run")
     assert f"{NEW} rows, 19 modelled columns" in said.stdout
@@ -86,6 +105,8 @@ def test_a_dry_run_says_what_would_be_done(apply: Here) -> None:
     found = json.loads(apply("new.csv", "--dry-run", "--json").stdout)
     assert found["rows"] == NEW
     assert sum(found["gaps"].values()) == found["cells_to_complete"]
+    assert found["seconds"] > 0
+    assert found["megabytes"] > 0
     assert list(Path().iterdir()) == []
 
 

@@ -301,6 +301,22 @@ def test_a_dry_run_says_what_each_effort_costs(run: Here) -> None:
     assert "  --effort quick: 2 chains of " in said
 
 
+@pytest.mark.parametrize("memory", [[], ["--memory", "1k"]], ids=["in memory", "in batches"])
+def test_a_dry_run_tells_of_the_whole_table_where_some_rows_are_learnt_from(
+    run: Here, memory: list[str]
+) -> None:
+    options = ("messy", "--learn-rows", "100", *memory, "--dry-run")
+    said = run(*options)
+    assert said.status == 0, said.stderr
+    assert said.stdout.startswith("400 rows, 100 learnt rows, 6 modelled columns, ")
+    assert memory or "498 cells to complete" in said.stdout
+    assert ("completed in batches of 8192 rows" in said.stdout) == bool(memory)
+    plan = json.loads(run(*options, "--json").stdout)
+    assert (plan["rows"], plan["learnt_rows"]) == (400, 100)
+    assert plan["seconds"] > 0
+    assert plan["megabytes"] > 0
+
+
 def test_strict_ends_with_3_and_still_writes(run: Here) -> None:
     said = run("airquality", "-o", "o.csv", "--strict")
     assert said.status == 3

@@ -172,3 +172,29 @@ def test_the_types_file_keeps_how_numbers_are_written(desk, export: str) -> None
     assert schema == type(schema).from_yaml(schema.to_yaml())
     income = next(column for column in schema.columns if column.name == "Einkommen")
     assert (income.decimal, income.thousands) == (",", ".")
+
+
+def test_numbers_with_exponents_are_completed_with_exponents(desk) -> None:
+    numbers = ["" if i % 9 == 4 else f"{3 + i % 7}.1{i % 10}e+15" for i in range(60)]
+    desk.put("table.csv", "x,y\n" + "".join(f"{x},{i % 7}\n" for i, x in enumerate(numbers)))
+    desk.put("types.yaml", "columns: {x: positive, y: real}\n")
+    _, text = desk.complete("--cells", "cells.csv")
+    cells = list(csv.DictReader(io.StringIO((desk.folder / "cells.csv").read_text())))
+    completed = [line.split(",")[0] for i, line in enumerate(text.splitlines()[1:]) if i % 9 == 4]
+    for cell, written in zip(cells, completed, strict=True):
+        assert re.fullmatch(r"\d(\.\d+)?e\+\d\d", written)
+        assert float(written) == pytest.approx(float(cell["mean"]), rel=1e-6)
+        assert float(cell["lower"]) < float(written) < float(cell["upper"])
+
+
+@pytest.mark.parametrize("zeros", [21, 30], ids=["below 1e25", "beyond"])
+def test_large_whole_numbers_beside_decimal_commas_are_completed_whole(desk, zeros: int) -> None:
+    numbers = ["" if i % 9 == 4 else f"{3 + i % 7}{i % 10}" + zeros * "0" for i in range(60)]
+    desk.put("table.csv", "x,y\n" + "".join(f'"{i},5",{y}\n' for i, y in enumerate(numbers)))
+    desk.put("types.yaml", "columns: {x: {type: real, decimal: ','}, y: positive}\n")
+    _, text = desk.complete()
+    completed = [line.split(",")[-1] for i, line in enumerate(text.splitlines()[1:]) if i % 9 == 4]
+    assert len(set(completed)) == len(completed)
+    for written in completed:
+        assert written.isdigit()
+        assert 0.1 < float(written) / 10 ** (zeros + 2) < 10

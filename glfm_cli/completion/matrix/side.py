@@ -114,7 +114,10 @@ class SideCode:
 
     def encode(self, table: pa.Table, file: str | None) -> list[encoding.EncodedColumn]:
         """Return the columns of another table; every cell must be there, every level known."""
-        found = list(encoding.encode_rows(table, self.schema, self.columns, file=file).columns)
+        features = encoding.encode_rows(
+            table, self.schema, self.columns, unseen_is_missing=None, file=file
+        )
+        found = list(features.columns)
         _check_whole(found, file)
         return found
 
