@@ -5,10 +5,8 @@ Arrow's Parquet and data set parts take 60 MB and are loaded when such a file is
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
@@ -17,7 +15,6 @@ import pyarrow.ipc
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.formats import ARROW_FILE, PARQUET
-from glfm_cli.io.location import Location
 
 _WHAT = {"parquet": "Parquet", "arrow": "Arrow"}
 
@@ -41,30 +38,6 @@ def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.
         raise TableError("has no columns", file=file)
     if table.num_rows == 0:
         raise TableError("has columns but no rows", file=file)
-    return table
-
-
-def read_many(place: Location, file: str) -> pa.Table:
-    """Return the rows of all Parquet files in a folder or under a pattern, in order of their names.
-
-    Folders named `year=2024` become a column `year`.
-    """
-    found = place.path if Path(place.path).is_dir() else sorted(glob.glob(place.path))
-    if not found:
-        raise TableError("cannot be read: no file has such a name", file=file)
-    from pyarrow.dataset import dataset
-
-    try:
-        table = dataset(found, format="parquet", partitioning="hive").to_table()
-    except (pa.ArrowException, OSError) as error:
-        raise TableError(
-            f"cannot be read as a set of Parquet files ({' '.join(str(error).split())[:120]})",
-            file=file,
-            hint="A folder or pattern must hold Parquet files with the same columns.",
-        ) from None
-    check_names(table.column_names, file)
-    if table.num_rows == 0:
-        raise TableError("no Parquet file there has a row", file=file)
     return table
 
 

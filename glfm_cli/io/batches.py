@@ -20,6 +20,7 @@ from glfm_cli.io.dialect import dialect_of
 from glfm_cli.io.files import PathLike, file_label, is_device
 from glfm_cli.io.formats import ARROW_FILE, CSV_LAYOUTS, Format, format_of_location
 from glfm_cli.io.location import locate
+from glfm_cli.io.many_files import batches_of_many
 from glfm_cli.io.units import units_of
 
 _PIECE = 4 << 20  # bytes read at once
@@ -55,7 +56,7 @@ def read_batches(source: PathLike, n_rows: int) -> Iterator[pa.Table]:
     """
     place, file = locate(source), file_label(source)
     if place.is_many:
-        yield from _sized(_of_dataset(place.path, file), n_rows, file)
+        yield from _sized(batches_of_many(place, file), n_rows, file)
         return
     kind = format_of_location(place, None)
     if kind.layout in CSV_LAYOUTS:
@@ -120,15 +121,6 @@ def _of_parquet(path: str, n_rows: int) -> Iterator[pa.Table]:
     with ParquetFile(path, pre_buffer=False) as opened:
         for batch in opened.iter_batches(n_rows):
             yield pa.Table.from_batches([batch], opened.schema_arrow)
-
-
-def _of_dataset(path: str, file: str) -> Iterator[pa.Table]:
-    from pyarrow.dataset import dataset
-
-    found = path if Path(path).is_dir() else sorted(glob.glob(path))
-    opened = dataset(found, format="parquet", partitioning="hive")
-    for batch in opened.to_batches(batch_readahead=1, fragment_readahead=1):
-        yield pa.Table.from_batches([batch], opened.schema)
 
 
 def _of_arrow(path: str, n_rows: int) -> Iterator[pa.Table]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 import glfm_cli.io.arrow_files as arrow_files
 import glfm_cli.io.excel as excel
+import glfm_cli.io.many_files as many_files
 import glfm_cli.io.sql as sql
 import glfm_cli.io.variable_names as variable_names
 from glfm_cli.errors import OutputError, TableError
@@ -72,7 +73,7 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     file, place = file_label(source), locate(source)
     of_parquet = format == "parquet" or Path(place.path).suffix in ("", ".parquet", ".pq")
     if place.is_many and of_parquet and place.scheme is None:
-        return arrow_files.read_many(place, file)
+        return many_files.read_many(place, file)
     if not (place.is_standard or place.is_web):
         found = format_of_location(place, format)  # said before anything is read
         if found.file_format.is_database:
