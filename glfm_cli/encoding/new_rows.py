@@ -80,7 +80,7 @@ def encode_rows(
         else:
             column, unseen, slips = _encode_column(source, index, known, unseen_is_missing)
             if slips:
-                notes.append(f"column '{known.column.name}': {slips_note(slips)}")
+                notes.append(slips_note(known.column.name, slips))
                 kept[known.column.name, SLIPS] = slips
         encoded.append(_in_style(column, source, known.style))
         if unseen:
