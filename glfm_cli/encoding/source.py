@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from glfm_cli.encoding.data import Mask
 from glfm_cli.errors import SchemaError, TableError
+from glfm_cli.io.arrow_types import computable
 from glfm_cli.schema import Column
 
 
@@ -56,7 +57,7 @@ class Source:
 
 def open_column(table: pa.Table, index: int, column: Column, file: str | None) -> Source:
     """Return one column of a table as a source."""
-    values = one_chunk(table.column(index))
+    values = computable(one_chunk(table.column(index)))
     ordered = None
     if pa.types.is_dictionary(values.type):
         if values.type.ordered:
