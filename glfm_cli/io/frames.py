@@ -65,20 +65,22 @@ def table_of(data: Any) -> pa.Table:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if not is_frame(data) and hasattr(data, "__arrow_c_stream__"):
+    if hasattr(data, "__arrow_c_stream__") and not (is_frame(data) or _is_column(data)):
         if (level := getattr(sys.modules.get("polars"), "CompatLevel", None)) and _library(
             data
         ) == "polars":
             return data.to_arrow(compat_level=level.oldest())  # Arrow takes little from its views
         return pa.table(data)
     if isinstance(data, np.ndarray | list):
-        return _table_of_matrix(np.asarray(data))
+        return _table_of_matrix(_unmasked(data))
     if not is_frame(data):
         raise UsageError(
             "the data",
             value=f"a {type(data).__module__}.{type(data).__name__}",
             expected="a table of pyarrow, pandas, polars or DuckDB, or a NumPy matrix",
-            hint="A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
+            hint="A column is no table: give a frame, as `data.to_frame()` is."
+            if _is_column(data)
+            else "A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
         )
     columns = []
     for place, name in enumerate(data.columns):
@@ -94,8 +96,30 @@ def table_of(data: Any) -> pa.Table:
 
 
 def _column(series: Any) -> pa.ChunkedArray:
+    if hasattr(series.dtype, "fill_value"):  # sparse, which Arrow does not take
+        series = series.sparse.to_dense()
     array = pa.Array.from_pandas(series)
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _is_column(data: Any) -> bool:
+    """Return whether an object is a single column, which has an Arrow stream as a table has."""
+    return type(data).__name__ in ("Series", "ChunkedArray")
+
+
+def _unmasked(data: Any) -> np.ndarray:
+    """Return rows as a plain array; cells under a mask become NaN, or None in one of objects."""
+    matrix = np.asarray(data)
+    if not isinstance(data, np.ma.MaskedArray) or not np.ma.is_masked(data):
+        return matrix
+    numbers = _is_numeric(matrix.dtype)
+    matrix = matrix.astype(np.float64 if numbers else object)
+    matrix[np.ma.getmaskarray(data)] = np.nan if numbers else None
+    return matrix
+
+
+def _is_numeric(kind: np.dtype) -> bool:
+    return np.issubdtype(kind, np.number) or np.issubdtype(kind, np.bool_)
 
 
 def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
@@ -106,7 +130,7 @@ def _table_of_matrix(matrix: np.ndarray) -> pa.Table:
             expected="a 2D array, rows by columns",
             hint="Reshape your data: a single column by `data.reshape(-1, 1)`.",
         )
-    if np.issubdtype(matrix.dtype, np.number) or np.issubdtype(matrix.dtype, np.bool_):
+    if _is_numeric(matrix.dtype):
         return table_of_numbers(matrix)
     columns = []
     for j, column in enumerate(matrix.T):
@@ -127,18 +151,27 @@ def table_like(table: pa.Table, given: Any, changed: Collection[str]) -> Any:
     if is_frame(given):
         return frame_like(table, given, changed)
     if isinstance(given, np.ndarray | list):
-        kind = np.asarray(given).dtype
-        numbers = np.issubdtype(kind, np.number) or np.issubdtype(kind, np.bool_)
-        columns = [column.to_numpy() for column in table.columns]
-        if numbers:
-            return np.column_stack(columns).astype(
-                kind if np.issubdtype(kind, np.floating) else np.float64
-            )
-        return np.array([column.to_pylist() for column in table.columns], dtype=object).T
+        return _matrix_like(table, given)
     whole = table_as(table, given)
     if type(whole) is type(given) and hasattr(whole, "cast") and _library(given) == "polars":
         return whole.cast(dict(given.schema))
     return whole
+
+
+def _matrix_like(table: pa.Table, given: Any) -> np.ndarray:
+    """Return a table as a matrix; cells that are still missing are masked if they were."""
+    kind = np.asarray(given).dtype
+    if _is_numeric(kind):
+        columns = [column.to_numpy() for column in table.columns]
+        matrix = np.column_stack(columns).astype(
+            kind if np.issubdtype(kind, np.floating) else np.float64
+        )
+    else:
+        matrix = np.array([column.to_pylist() for column in table.columns], dtype=object).T
+    if not isinstance(given, np.ma.MaskedArray):
+        return matrix
+    nulls = [column.is_null(nan_is_null=True).to_numpy() for column in table.columns]
+    return np.ma.masked_array(matrix, mask=np.column_stack(nulls))
 
 
 def table_as(table: pa.Table, given: Any) -> Any:
