@@ -35,7 +35,7 @@ from glfm_cli.inference.folding import BATCH
 from glfm_cli.inference.precision import Precision
 from glfm_cli.inference.sampling import Observer, Run
 from glfm_cli.io import memory_needed, read_batches, rows_after, write_parts
-from glfm_cli.io.files import file_label
+from glfm_cli.io.files import file_label, is_device
 from glfm_cli.io.row_notes import JoinedNotes, RowsNote
 from glfm_cli.latent.capabilities import JoinsRows
 from glfm_cli.streams import seed_of_batch
@@ -230,7 +230,8 @@ class _Spool:
 
     def __enter__(self) -> _Spool:
         if self._target is not None:
-            beside = None if str(self._target) == "-" else Path(os.path.realpath(self._target))
+            nowhere = str(self._target) == "-" or is_device(self._target)
+            beside = None if nowhere else Path(os.path.realpath(self._target))
             self._file = tempfile.TemporaryFile(dir=beside and beside.parent)
             self._writer: Any = None
         return self

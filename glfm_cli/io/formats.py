@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from glfm_cli.errors import TableError, UsageError
+from glfm_cli.io.files import is_device
 from glfm_cli.io.location import Location
 from glfm_cli.io.packed import GZIP, PACKINGS, ZIP, ZSTD, packing_of
 from glfm_cli.io.web import path_of
@@ -150,13 +151,19 @@ def format_of_location(place: Location, stated: str | None, *, written: bool = F
     return found
 
 
-def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
-    """Return the format of what was read; standard input is told by its first bytes.
+def is_told_by_bytes(place: Location) -> bool:
+    """Return whether the first bytes tell a format: of standard input, and where no suffix does.
 
-    So is what has an address of the web without a suffix.
+    That is what has an address of the web, and pipes such as /dev/stdin or those of a shell.
     """
-    suffix = os.path.splitext(path_of(place.path))[1].lower() if place.is_web else ""
-    if not (place.is_standard or (place.is_web and suffix not in {**suffixes(), **PACKINGS})):
+    suffix = os.path.splitext(path_of(place.path) if place.is_web else place.path)[1].lower()
+    streams = place.is_web or is_device(place.path)
+    return place.is_standard or (streams and suffix not in {**suffixes(), **PACKINGS})
+
+
+def format_of_input(place: Location, stated: str | None, data: bytes) -> Format:
+    """Return the format of what was read, of some by its first bytes."""
+    if not is_told_by_bytes(place):
         return format_of_location(place, stated)
     packing = packing_of(data)
     if stated is not None:

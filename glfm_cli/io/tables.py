@@ -38,7 +38,13 @@ from glfm_cli.io.files import (
     read_bytes,
     write_stdout,
 )
-from glfm_cli.io.formats import CSV_LAYOUTS, Format, format_of_input, format_of_location
+from glfm_cli.io.formats import (
+    CSV_LAYOUTS,
+    Format,
+    format_of_input,
+    format_of_location,
+    is_told_by_bytes,
+)
 from glfm_cli.io.location import Location, locate
 from glfm_cli.io.packed import unpack, write_packed
 
@@ -74,7 +80,7 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     of_parquet = format == "parquet" or Path(place.path).suffix in ("", ".parquet", ".pq")
     if place.is_many and of_parquet and place.scheme is None:
         return many_files.read_many(place, file)
-    if not (place.is_standard or place.is_web):
+    if not (place.is_web or is_told_by_bytes(place)):
         found = format_of_location(place, format)  # said before anything is read
         if found.file_format.is_database:
             return found.file_format.load().read_database(place, found.layout, file)
