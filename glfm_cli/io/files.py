@@ -168,6 +168,7 @@ _REASONS = {
     errno.EROFS: ("the file system is read-only",) * 2,
     errno.ENOSPC: ("the disk is full",) * 2,
     errno.EDQUOT: ("the disk quota is used up",) * 2,
+    errno.EBADF: ("it is closed",) * 2,
     errno.ENAMETOOLONG: ("its name is too long",) * 2,
 }
 

@@ -1,7 +1,9 @@
-"""Standard streams by other names, and pipes without a name."""
+"""Standard streams by other names, closed ones, and pipes without a name."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,3 +53,34 @@ def test_a_pipe_without_a_suffix_is_told_by_its_bytes(
     named = glfm("impute", "/dev/stdin", *options, stdin=table)
     assert (named.returncode, named.stderr) == (0, "")
     assert named.stdout == glfm("impute", "-", *options, stdin=table).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("types table.csv >&-", "standard output: cannot be written: it is closed"),
+        ("impute table.csv --types types.yaml >&-", "standard output: cannot be written: it is cl"),
+        ("impute table.csv --types types.yaml -o o.csv --json >&-", "standard output: cannot be"),
+        ("impute - --types types.yaml <&-", "standard input: is empty"),
+        ("impute table.csv --types - <&-", "standard input: the file is empty"),
+    ],
+)
+def test_a_closed_stream_is_one_clear_line(
+    table: bytes, tmp_path: Path, arguments: str, error: str
+) -> None:
+    command, closed = arguments.rsplit(" ", 1)
+    short = " ".join(SHORT) if command.startswith("impute") else ""
+    line = f"{sys.executable} -m glfm_cli {command} {short} {closed}"
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Error: {error}")
+    assert [text[:5] for text in done.stderr.splitlines()[1:]] in ([], ["Hint:"])
+
+
+def test_results_in_files_need_no_standard_stream(table: bytes, tmp_path: Path) -> None:
+    line = f"{sys.executable} -m glfm_cli impute table.csv --types types.yaml -o out.csv"
+    closed = " ".join((line, *SHORT, "<&- >&- 2>&-"))
+    assert subprocess.run(["sh", "-c", closed], cwd=tmp_path, timeout=60).returncode == 0
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 31
