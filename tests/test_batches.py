@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from dataclasses import replace
 from pathlib import Path
@@ -266,8 +267,9 @@ def test_batches_of_a_text_are_its_rows_and_are_written_back(
     raw = TEXTS[name].encode()
     (tmp_path / "t.csv").write_bytes(raw)
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(raw))
+    (tmp_path / "t.csv.bz2").write_bytes(bz2.compress(raw))
     whole = read_table(tmp_path / "t.csv").replace_schema_metadata(None)
-    for source in ("t.csv", "t.csv.gz"):
+    for source in ("t.csv", "t.csv.gz", "t.csv.bz2"):
         parts = list(read_batches(tmp_path / source, n_rows))
         assert all(part.num_rows == n_rows for part in parts[:-1])
         plain = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])

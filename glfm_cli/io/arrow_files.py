@@ -16,7 +16,9 @@ from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.formats import ARROW_FILE, PARQUET
 
-_WHAT = {"parquet": "Parquet", "arrow": "Arrow"}
+_WHAT = {"parquet": "Parquet", "arrow": "Arrow", "arrows": "Arrow"}
+
+_NEW = {"arrow": pa.ipc.new_file, "arrows": pa.ipc.new_stream}
 
 
 def read(data: bytes, layout: str, file: str, options: Mapping[str, str]) -> pa.Table:
@@ -57,7 +59,7 @@ def _read_ipc(data: bytes) -> pa.Table:
 
 
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
-    """Write a table to an open binary file, as Parquet or as an Arrow IPC file."""
+    """Write a table to an open binary file, as Parquet or as an Arrow IPC file or stream."""
     with _refusals(layout, shown):
         if layout == "parquet":
             from pyarrow.parquet import write_table
@@ -65,7 +67,7 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
             # The names inside lists stay as they are, too.
             write_table(table, file, use_compliant_nested_type=False)
             return
-        with pa.ipc.new_file(file, table.schema) as writer:
+        with _NEW[layout](file, table.schema) as writer:
             writer.write_table(table)
 
 
@@ -83,7 +85,7 @@ def write_parts(parts: Iterator[pa.Table], file: IO[Any], layout: str, shown: st
                 # An IPC file holds one dictionary a column, so it must be known from the start.
                 first = pa.concat_tables([first, *parts]).unify_dictionaries()
                 parts = iter(())
-            writer = pa.ipc.new_file(file, first.schema)
+            writer = _NEW[layout](file, first.schema)
         with writer:
             writer.write_table(first)
             for part in parts:

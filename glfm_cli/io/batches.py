@@ -25,7 +25,8 @@ from glfm_cli.io.units import units_of
 
 _PIECE = 4 << 20  # bytes read at once
 _FEW_ROWS = 100  # of which the top is told
-_GROWTH = {"csv": 12, "tsv": 12, "txt": 12, "parquet": 10, "arrow": 3}  # memory by size of file
+# Memory by size of file.
+_GROWTH = {"csv": 12, "tsv": 12, "txt": 12, "parquet": 10, "arrow": 3, "arrows": 3}
 _PACKED = 6  # times which a packed text is larger
 
 
@@ -40,7 +41,7 @@ def memory_needed(source: PathLike) -> int | None:
     if not files or not all(Path(file).is_file() for file in files):
         return None
     kind = format_of_location(place, None) if len(files) == 1 else Format("parquet")
-    if kind.layout not in _GROWTH or kind.packing == "zip":
+    if kind.layout not in _GROWTH or kind.packing in ("zip", "xz"):
         return None
     packed = 1 if kind.packing is None else _PACKED
     return sum(os.path.getsize(file) for file in files) * packed * _GROWTH[kind.layout]
@@ -90,7 +91,7 @@ def _files(source: PathLike) -> list[str]:
 
 
 def _compression(kind: Format) -> str | None:
-    return {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd"}.get(kind.packing or "")
+    return {"gzip": "gzip", "zstd": "zstd", "bzip2": "bz2"}.get(kind.packing or "")
 
 
 def _sized(batches: Iterator[pa.Table], n_rows: int, file: str) -> Iterator[pa.Table]:

@@ -10,7 +10,7 @@ from types import ModuleType
 from glfm_cli.errors import TableError, UsageError
 from glfm_cli.io.files import is_device
 from glfm_cli.io.location import Location
-from glfm_cli.io.packed import GZIP, PACKINGS, ZIP, ZSTD, packing_of
+from glfm_cli.io.packed import BZIP2, GZIP, PACKINGS, XZ, ZIP, ZSTD, packing_of
 from glfm_cli.io.web import path_of
 
 PARQUET = b"PAR1"
@@ -61,6 +61,7 @@ FORMATS = {
     "arrow": FileFormat(
         (".arrow", ".feather", ".ipc"), ".arrow_files", magic=(ARROW_FILE, ARROW_STREAM)
     ),
+    "arrows": FileFormat((".arrows",), ".arrow_files"),
     "xlsx": FileFormat((".xlsx", ".xlsm"), ".excel", options=_SHEET),
     "xls": FileFormat((".xls", ".xlsb"), ".excel", options=_SHEET, written=()),
     "ods": FileFormat((".ods",), ".excel", options=_SHEET),
@@ -85,8 +86,8 @@ _FOREIGN = (
     (b"<html", "a web page", "Download the table itself, or export it as CSV."),
     (b'[{"', "a JSON array", "Write it with an object a line, as .jsonl."),
     (b'{"', "JSON", "Rename it to .jsonl if it has an object a line."),
-    (b"BZh", "bzip2 data", "Unpack it first; gzip, Zstandard and zip are read directly."),
-    (b"\xfd7zXZ\x00", "xz data", "Unpack it first; gzip, Zstandard and zip are read directly."),
+    (BZIP2, "bzip2 data", "Rename the file so that it ends in .bz2."),
+    (XZ, "xz data", "Rename the file so that it ends in .xz."),
     (ZSTD, "Zstandard data", "Rename the file so that it ends in .zst."),
     (SQLITE, "an SQLite database", "Read it as `sqlite:FILE?table=NAME`."),
     (SPSS, "an SPSS file", "Rename the file to .sav."),

@@ -57,7 +57,8 @@ def read_table(source: PathLike, *, format: str | None = None) -> pa.Table:
     Parameters
     ----------
     source : path or "-"
-        A file of one of `formats.FORMATS`, by its suffix; text also packed (`.gz`, `.zst`, `.zip`).
+        A file of one of `formats.FORMATS`, by its suffix; text also packed (`.gz`, `.zst`, `.bz2`,
+        `.xz`, `.zip`).
         A folder or pattern of Parquet files; a table of a database, as `duckdb:FILE?table=NAME`.
         `-` is standard input, whose format is told by its first bytes; `https://...` is downloaded.
     format : str, optional
@@ -177,7 +178,7 @@ def write_parts(
         write_stdout(blocks)
         return
     with atomic_write(target) as file:
-        if kind.layout in ("parquet", "arrow"):
+        if kind.layout in ("parquet", "arrow", "arrows"):
             typed = (_typed(part) for part in parts)
             arrow_files.write_parts(typed, file, kind.layout, file_label(target))
         else:

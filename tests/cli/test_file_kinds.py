@@ -449,7 +449,7 @@ def test_json_lines_are_completed(desk, here: Callable) -> None:
     ]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst", ".zip"])
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".bz2", ".xz", ".zip"])
 def test_packed_text_is_read_and_written_the_same_each_time(
     desk, here: Callable, suffix: str
 ) -> None:
