@@ -15,6 +15,7 @@ import pyarrow.ipc
 from glfm_cli.errors import OutputError, TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.formats import ARROW_FILE, PARQUET
+from glfm_cli.io.parquet_layout import layout_of, with_layout, without_layout
 
 _WHAT = {"parquet": "Parquet", "arrow": "Arrow", "arrows": "Arrow"}
 
@@ -47,7 +48,9 @@ def _read_parquet(data: bytes) -> pa.Table:
     from pyarrow.parquet import ParquetFile
 
     # A file, not a data set: nothing is read out of the names of its folders.
-    return ParquetFile(pa.BufferReader(data)).read()
+    file = ParquetFile(pa.BufferReader(data))
+    table = file.read()
+    return table.replace_schema_metadata(with_layout(table.schema, file.metadata).metadata)
 
 
 def _read_ipc(data: bytes) -> pa.Table:
@@ -60,12 +63,13 @@ def _read_ipc(data: bytes) -> pa.Table:
 
 def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
     """Write a table to an open binary file, as Parquet or as an Arrow IPC file or stream."""
+    options, table = layout_of(table.schema), without_layout(table)
     with _refusals(layout, shown):
         if layout == "parquet":
             from pyarrow.parquet import write_table
 
             # The names inside lists stay as they are, too.
-            write_table(table, file, use_compliant_nested_type=False)
+            write_table(table, file, use_compliant_nested_type=False, **options)
             return
         with _NEW[layout](file, table.schema) as writer:
             writer.write_table(table)
@@ -74,11 +78,13 @@ def write(table: pa.Table, file: IO[Any], layout: str, shown: str) -> None:
 def write_parts(parts: Iterator[pa.Table], file: IO[Any], layout: str, shown: str) -> None:
     """Write tables of one schema below each other; in Parquet each begins a row group."""
     first = next(parts)
+    compression = layout_of(first.schema).get("compression", "snappy")
+    first, parts = without_layout(first), (without_layout(part) for part in parts)
     with _refusals(layout, shown):
         if layout == "parquet":
             from pyarrow.parquet import ParquetWriter
 
-            options = {"use_compliant_nested_type": False}
+            options = {"use_compliant_nested_type": False, "compression": compression}
             writer: Any = ParquetWriter(file, first.schema, **options)
         else:
             if any(pa.types.is_dictionary(kind) for kind in first.schema.types):

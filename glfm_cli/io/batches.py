@@ -21,6 +21,7 @@ from glfm_cli.io.files import PathLike, file_label, is_device
 from glfm_cli.io.formats import ARROW_FILE, CSV_LAYOUTS, Format, format_of_location
 from glfm_cli.io.location import locate
 from glfm_cli.io.many_files import batches_of_many
+from glfm_cli.io.parquet_layout import with_layout
 from glfm_cli.io.units import units_of
 
 _PIECE = 4 << 20  # bytes read at once
@@ -40,7 +41,7 @@ def memory_needed(source: PathLike) -> int | None:
     files = _files(source)
     if not files or not all(Path(file).is_file() for file in files):
         return None
-    kind = format_of_location(place, None) if len(files) == 1 else Format("parquet")
+    kind = Format("parquet") if place.is_many else format_of_location(place, None)
     if kind.layout not in _GROWTH or kind.packing in ("zip", "xz"):
         return None
     packed = 1 if kind.packing is None else _PACKED
@@ -120,8 +121,10 @@ def _of_parquet(path: str, n_rows: int) -> Iterator[pa.Table]:
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path, pre_buffer=False) as opened:
+        metadata = with_layout(opened.schema_arrow, opened.metadata).metadata
         for batch in opened.iter_batches(n_rows):
-            yield pa.Table.from_batches([batch], opened.schema_arrow)
+            table = pa.Table.from_batches([batch], opened.schema_arrow)
+            yield table.replace_schema_metadata(metadata)
 
 
 def _of_arrow(path: str, n_rows: int) -> Iterator[pa.Table]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from glfm_cli.errors import TableError
 from glfm_cli.io.csv_read import check_names
 from glfm_cli.io.location import Location
+from glfm_cli.io.parquet_layout import with_layout
 
 
 def read_many(place: Location, file: str) -> pa.Table:
@@ -65,6 +66,7 @@ def open_many(place: Location, file: str) -> Any:
         raise TableError("holds no Parquet file", file=file)
     schema = _schema_of_all(parts, opened.schema)
     check_names(schema.names, file)
+    schema = with_layout(schema, parts[0].metadata, groups=False)
     return FileSystemDataset(parts, schema, opened.format, opened.filesystem)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,3 +190,30 @@ def test_what_is_no_parquet_file_is_named(desk, here: Callable, put) -> None:
     desk.check_rejected("parts/1.txt: cannot be read as Parquet", here, "types", "parts")
     Path("empty").mkdir()
     desk.check_rejected("empty: holds no Parquet file", here, "types", "empty")
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "none", "snappy"])
+def test_the_compression_of_the_input_is_kept(desk, here: Callable, codec: str) -> None:
+    desk.put("types.yaml", TYPES)
+    table = pa.table({"a": [None, *np.arange(ROWS - 1.0)], "q": TEXTS})
+    pq.write_table(table, "t.parquet", compression=codec, row_group_size=5)
+    Path("parts").mkdir()
+    pq.write_table(table, "parts/0.parquet", compression=codec)
+    options = ("--fit", "f.glfm", "--memory", "1k")
+    for source in ("t.parquet", "parts"):
+        said = desk.impute("--save", "f.glfm", "--flags", "-o", "out.parquet", table=source)
+        assert said.status == 0, said.stderr
+        assert here("impute", source, *options, "-o", "batches.parquet").status == 0
+        for out in ("out.parquet", "batches.parquet"):
+            found = pq.read_metadata(out)
+            columns = range(found.num_columns)
+            used = {found.row_group(0).column(i).compression for i in columns}
+            assert used == {"UNCOMPRESSED" if codec == "none" else codec.upper()}
+            assert b"glfm.parquet" not in (found.metadata or {})
+            assert b"glfm.parquet" not in (pq.read_schema(out).metadata or {})
+        if source == "t.parquet":
+            found = pq.read_metadata("out.parquet")
+            assert [found.row_group(i).num_rows for i in range(3)] == [5, 5, 2]
+        shutil.rmtree("f.glfm")
+    assert desk.impute("-o", "out.arrow", table="t.parquet").status == 0
+    assert b"glfm.parquet" not in (read_table("out.arrow").schema.metadata or {})
