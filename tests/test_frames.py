@@ -283,3 +283,16 @@ def test_categories_lists_and_structures_of_polars_come_back() -> None:
     assert done["both"].to_list() == frame["both"].to_list()
     seen = frame["s"].is_not_null()
     assert done["s"].filter(seen).to_list() == frame["s"].filter(seen).to_list()
+
+
+def test_objects_of_several_types_pass_through() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = TABLE.to_pandas().assign(mix=[1, "x", None, {"k": 1}] * 10, when=pandas.NaT)
+    frame["when"] = [pandas.Timestamp("2020-01-01"), 2.5] * 20
+    assert "mix: ignore" in glfm_cli.guess_schema(frame).to_yaml()
+    done = impute(frame, {"rest": "ignore", **TYPES}, **SHORT)
+    assert done.output["mix"].tolist() == frame["mix"].tolist()
+    assert done.output["when"].tolist() == frame["when"].tolist()
+    for kind in ("categorical", "real"):
+        with pytest.raises(GlfmError, match="column 'mix': the column holds values of several"):
+            impute(frame, {"rest": "ignore", "columns": {"x": "real", "mix": kind}}, **SHORT)

@@ -19,7 +19,7 @@ from glfm_cli.encoding.not_completed import SLIPS, UNFIT, UNSEEN
 from glfm_cli.encoding.notes import slips_note
 from glfm_cli.encoding.number_style import NumberStyle
 from glfm_cli.encoding.numeric import encode_numbers
-from glfm_cli.encoding.source import Source, open_column
+from glfm_cli.encoding.source import Source, open_modelled
 from glfm_cli.encoding.successes import encode_successes, shares
 from glfm_cli.errors import SchemaError, TableError
 from glfm_cli.schema import Column, Schema
@@ -72,7 +72,7 @@ def encode_rows(
         if known.column.calendar is not None:
             continue
         index = place[known.column.name]
-        source = open_column(table, index, known.column, file)
+        source = open_modelled(table, index, known.column, file)
         if known.column.binomial:
             x, trials, left = shares(encode_successes(table, columns, source))
             unseen: Mapping[str, int] = {}

@@ -11,6 +11,11 @@ _ONLY_HELD = {
 }
 
 
+def holds_anything(kind: pa.DataType) -> bool:
+    """Return whether a column has values of several types, which can only be passed through."""
+    return isinstance(kind, pa.JsonType | pa.OpaqueType)
+
+
 def computable_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that holds the same values, and for which Arrow has its functions.
 

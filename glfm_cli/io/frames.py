@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from glfm_cli.errors import TableError, UsageError
 
+_OBJECTS = pa.opaque(pa.string(), "object", "pandas")  # of several types, or of none of Arrow's
+
 
 @dataclass(frozen=True, kw_only=True)
 class AsGiven:
@@ -82,23 +84,20 @@ def table_of(data: Any) -> pa.Table:
             if _is_column(data)
             else "A column needs a name: make it a frame by `pandas.DataFrame(data, columns=...)`.",
         )
-    columns = []
-    for place, name in enumerate(data.columns):
-        try:
-            columns.append(_column(data.iloc[:, place]))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            raise TableError(
-                "the column holds values of several types",
-                column=str(name),
-                hint="Give the column one type, for example by `.astype(str)`.",
-            ) from None
+    columns = [_column(data.iloc[:, place]) for place in range(data.shape[1])]
     return pa.table(columns, names=[str(name) for name in data.columns])
 
 
 def _column(series: Any) -> pa.ChunkedArray:
     if hasattr(series.dtype, "fill_value"):  # sparse, which Arrow does not take
         series = series.sparse.to_dense()
-    array = pa.Array.from_pandas(series)
+    try:
+        array = pa.Array.from_pandas(series)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        # Nothing is known of such objects but how they show; `frame_like` keeps them themselves.
+        pairs = zip(series.tolist(), series.isna(), strict=True)
+        shown = [None if missing else str(value) for value, missing in pairs]
+        array = pa.ExtensionArray.from_storage(_OBJECTS, pa.array(shown, pa.string()))
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
